@@ -1,0 +1,3 @@
+//! The command `roci`.
+
+fn main() {}

@@ -1,0 +1,223 @@
+//! Reading quantities as people write them.
+//!
+//! A number (`10`, `2.5`), an optional space, a unit. A bare number has a unit only where none is needed: octets
+//! and ratios. Decimal prefixes of octets are powers of 1000 (`KB`), binary ones of 1024 (`KiB`).
+
+use crate::{BitsPerSec, Bytes, Ratio, Span};
+use core::fmt;
+use core::str::FromStr;
+
+/// Why a text is not the quantity it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseError {
+    /// It does not begin with a decimal number.
+    NotANumber {
+        /// What was expected, with an example.
+        expected: &'static str,
+    },
+    /// Quantities here are never negative.
+    Negative,
+    /// The unit is missing or not one of this quantity's.
+    Unit {
+        /// The units that would do.
+        expected: &'static str,
+    },
+    /// More digits than the unit can hold, or a value out of range.
+    Range,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotANumber { expected } => write!(f, "not a number; write {expected}"),
+            Self::Negative => f.write_str("negative; it must be zero or more"),
+            Self::Unit { expected } => write!(f, "wrong or missing unit; use one of {expected}"),
+            Self::Range => f.write_str("out of range, or finer than the unit can hold"),
+        }
+    }
+}
+
+impl core::error::Error for ParseError {}
+
+/// A decimal number as `digits / 10^places`, and the text behind it.
+struct Decimal<'a> {
+    digits: u128,
+    places: u32,
+    unit: &'a str,
+}
+
+impl<'a> Decimal<'a> {
+    fn read(text: &'a str, expected: &'static str) -> Result<Self, ParseError> {
+        let text = text.trim();
+        if text.starts_with('-') {
+            return Err(ParseError::Negative);
+        }
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && part.is_empty()) || part.contains('.') {
+            return Err(ParseError::NotANumber { expected });
+        }
+        if whole.len() > 19 || part.len() > 12 {
+            return Err(ParseError::Range);
+        }
+        let mut digits = 0u128;
+        for digit in whole.bytes().chain(part.bytes()) {
+            digits = digits * 10 + u128::from(digit - b'0');
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most 12")]
+        Ok(Self { digits, places: part.len() as u32, unit: unit.trim() })
+    }
+
+    /// The number times `scale`, which must come out whole.
+    fn times(&self, scale: u64) -> Result<u64, ParseError> {
+        let divisor = 10u128.pow(self.places);
+        let scaled = self.digits.checked_mul(u128::from(scale)).ok_or(ParseError::Range)?;
+        if scaled % divisor != 0 {
+            return Err(ParseError::Range);
+        }
+        u64::try_from(scaled / divisor).map_err(|_| ParseError::Range)
+    }
+}
+
+impl FromStr for Span {
+    type Err = ParseError;
+
+    /// Reads `"1us"`, `"2.5 ms"`, `"0s"`.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: &str = "ps, ns, us, ms, s";
+        let decimal = Decimal::read(text, "a time such as \"1us\"")?;
+        let scale = match decimal.unit {
+            "ps" => 1,
+            "ns" => 1_000,
+            "us" | "µs" | "μs" => 1_000_000,
+            "ms" => 1_000_000_000,
+            "s" => 1_000_000_000_000,
+            _ => return Err(ParseError::Unit { expected: EXPECTED }),
+        };
+        decimal.times(scale).map(Self::from_ps)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseError;
+
+    /// Reads `"5KB"` (5000), `"5KiB"` (5120), `"64"` (octets).
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: &str = "B, KB, MB, GB, TB, KiB, MiB, GiB, TiB";
+        let decimal = Decimal::read(text, "a size such as \"4KB\" or \"4KiB\"")?;
+        let scale = match decimal.unit {
+            "" | "B" => 1,
+            "KB" | "kB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            "TB" => 1_000_000_000_000,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            "TiB" => 1 << 40,
+            _ => return Err(ParseError::Unit { expected: EXPECTED }),
+        };
+        decimal.times(scale).map(Self)
+    }
+}
+
+impl FromStr for BitsPerSec {
+    type Err = ParseError;
+
+    /// Reads `"10Gb/s"`, `"10 Gbps"`, and octet rates: `"6MB/s"` is 48 Mb/s.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: &str = "b/s, Kb/s, Mb/s, Gb/s, Tb/s, KB/s, MB/s, GB/s";
+        let decimal = Decimal::read(text, "a rate such as \"10Gb/s\"")?;
+        let scale = match decimal.unit {
+            "b/s" | "bps" => 1,
+            "Kb/s" | "kb/s" | "Kbps" | "kbps" => 1_000,
+            "Mb/s" | "Mbps" => 1_000_000,
+            "Gb/s" | "Gbps" => 1_000_000_000,
+            "Tb/s" | "Tbps" => 1_000_000_000_000,
+            "B/s" => 8,
+            "KB/s" | "kB/s" => 8_000,
+            "MB/s" => 8_000_000,
+            "GB/s" => 8_000_000_000,
+            _ => return Err(ParseError::Unit { expected: EXPECTED }),
+        };
+        decimal.times(scale).map(Self)
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = ParseError;
+
+    /// Reads `"1/256"`, `"0.01"`, `"1%"`, `"3"`.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: &str =
+            "a fraction such as \"1/256\", a decimal such as 0.01, or a percentage such as \"1%\"";
+        if let Some((upper, lower)) = text.split_once('/') {
+            if upper.trim().starts_with('-') {
+                return Err(ParseError::Negative);
+            }
+            let term =
+                |t: &str| t.trim().parse::<u64>().map_err(|_| ParseError::NotANumber { expected: EXPECTED });
+            return Self::checked(term(upper)?, term(lower)?).ok_or(ParseError::Range);
+        }
+        let decimal = Decimal::read(text, EXPECTED)?;
+        let percent = match decimal.unit {
+            "" => 1,
+            "%" => 100,
+            _ => return Err(ParseError::Unit { expected: EXPECTED }),
+        };
+        let numerator = u64::try_from(decimal.digits).map_err(|_| ParseError::Range)?;
+        Self::checked(numerator, 10u64.pow(decimal.places) * percent).ok_or(ParseError::Range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
+    extern crate alloc;
+
+    #[test]
+    fn the_forms_of_the_guide_are_read() {
+        assert_eq!("10Gb/s".parse(), Ok(BitsPerSec::from_gbps(10)));
+        assert_eq!("10 Gb/s".parse(), Ok(BitsPerSec::from_gbps(10)));
+        assert_eq!("6MB/s".parse(), Ok(BitsPerSec::from_mbps(48)));
+        assert_eq!("1us".parse(), Ok(Span::from_micros(1)));
+        assert_eq!("2.5 ms".parse(), Ok(Span::from_micros(2500)));
+        assert_eq!("5KB".parse(), Ok(Bytes(5_000)));
+        assert_eq!("5KiB".parse(), Ok(Bytes(5_120)));
+        assert_eq!("1/256".parse(), Ok(Ratio::new(1, 256)));
+        assert_eq!("0.01".parse(), Ok(Ratio::new(1, 100)));
+        assert_eq!("1%".parse(), Ok(Ratio::new(1, 100)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!("-5KB".parse::<Bytes>(), Err(ParseError::Negative));
+        assert_eq!("-1/2".parse::<Ratio>(), Err(ParseError::Negative));
+        assert!(matches!("10Gb".parse::<BitsPerSec>(), Err(ParseError::Unit { .. })));
+        assert!(matches!("5".parse::<Span>(), Err(ParseError::Unit { .. })));
+        assert!(matches!("fast".parse::<BitsPerSec>(), Err(ParseError::NotANumber { .. })));
+        assert_eq!("0.0001ps".parse::<Span>(), Err(ParseError::Range));
+        assert_eq!("1/0".parse::<Ratio>(), Err(ParseError::Range));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(n in 0u64..u64::MAX / 2, a in 0u32.., b in 1u32..) {
+            prop_assert_eq!(Span::from_ps(n).to_string().parse(), Ok(Span::from_ps(n)));
+            prop_assert_eq!(Bytes(n).to_string().parse(), Ok(Bytes(n)));
+            prop_assert_eq!(BitsPerSec(n).to_string().parse(), Ok(BitsPerSec(n)));
+            prop_assert_eq!(Ratio::new(a, b).to_string().parse(), Ok(Ratio::new(a, b)));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = text.parse::<Span>();
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<BitsPerSec>();
+            let _ = text.parse::<Ratio>();
+        }
+    }
+}
