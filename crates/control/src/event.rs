@@ -1,0 +1,120 @@
+//! The one vocabulary in which every law hears of the network, native or a program on a core.
+
+use roci_units::Instant;
+
+/// Classes of events, one bit each: what a law traces is a set of them, an event's class is one.
+///
+/// The classes of packets come first. `CNP`, `CE` and what follows them are private to the NIC: they have no
+/// opcode of their own on every layout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Class(pub u32);
+
+impl Class {
+    /// No class: a law that traces nothing is never called.
+    pub const NONE: Self = Self(0);
+    /// A packet of a SEND arrived.
+    pub const SEND: Self = Self(1);
+    /// A packet of a WRITE arrived.
+    pub const WRITE: Self = Self(1 << 1);
+    /// A READ request arrived.
+    pub const READ_REQUEST: Self = Self(1 << 2);
+    /// A packet of a READ response arrived.
+    pub const READ_RESPONSE: Self = Self(1 << 3);
+    /// An atomic request arrived.
+    pub const ATOMIC: Self = Self(1 << 4);
+    /// An acknowledgement arrived, an atomic's included.
+    pub const ACK: Self = Self(1 << 5);
+    /// A negative acknowledgement of a sequence arrived, selective ones included.
+    pub const NACK: Self = Self(1 << 6);
+    /// A receiver-not-ready NAK arrived.
+    pub const RNR: Self = Self(1 << 7);
+    /// A grant arrived (Homa, credit-based laws).
+    pub const GRANT: Self = Self(1 << 8);
+    /// A pull arrived (NDP).
+    pub const PULL: Self = Self(1 << 9);
+    /// A request to send again arrived (Homa).
+    pub const RESEND: Self = Self(1 << 10);
+    /// The peer is alive but sends something else (Homa).
+    pub const BUSY: Self = Self(1 << 11);
+    /// A packet arrived whose payload a switch cut off (NDP).
+    pub const TRIMMED: Self = Self(1 << 12);
+    /// A congestion notification packet arrived.
+    pub const CNP: Self = Self(1 << 16);
+    /// A data packet arrived that carries Congestion Experienced. A law that traces the packet's own class sees
+    /// that class with [`Event::ecn`] set instead.
+    pub const CE: Self = Self(1 << 17);
+    /// A data packet is about to be sent: the event to answer with [`Verdict`].
+    pub const TRANSMIT: Self = Self(1 << 18);
+    /// A timer of the law ran out.
+    pub const TIMER: Self = Self(1 << 19);
+    /// The octets that the law asked to be told of have been sent.
+    pub const BYTE_COUNTER: Self = Self(1 << 20);
+    /// A loss was detected: a timeout of the queue pair ([`Event::timeout`]) or a recovery that began.
+    pub const LOSS: Self = Self(1 << 21);
+    /// Arriving packets that carry payload or ask for data; a law that traces one of these acknowledges it.
+    pub const DATA: Self =
+        Self(Self::SEND.0 | Self::WRITE.0 | Self::READ_REQUEST.0 | Self::READ_RESPONSE.0 | Self::ATOMIC.0);
+
+    /// Whether the two sets share a class.
+    #[inline]
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What one switch told about one of its egress queues when the packet left it (HPCC's INT).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hop {
+    /// When the packet left.
+    pub at: Instant,
+    /// Octets that the port had sent by then, modulo 2⁶⁴.
+    pub tx_bytes: u64,
+    /// Octets queued behind it.
+    pub queue_bytes: u32,
+    /// The port's rate in kb/s.
+    pub rate_kbps: u32,
+}
+
+/// Something that happened to a queue pair, as its law sees it.
+///
+/// Fields that have no meaning for a class are zero or empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Event<'a> {
+    /// What happened: exactly one class.
+    pub class: Class,
+    /// The NIC's clock.
+    pub now: Instant,
+    /// Octets of payload in the packet that arrived or is about to be sent; octets counted, for `BYTE_COUNTER`.
+    pub length: u32,
+    /// Whether the packet carries CE, or echoes it (BECN in an ACK).
+    pub ecn: bool,
+    /// Whether a `LOSS` is a timeout.
+    pub timeout: bool,
+    /// Which timer ran out.
+    pub timer: u8,
+    /// How many periods of that timer have passed; more than one only for a private timer.
+    pub periods: u32,
+    /// Octets newly acknowledged by this packet.
+    pub acked: u32,
+    /// Octets sent and not yet acknowledged, after this event.
+    pub in_flight: u32,
+    /// The packet sequence up to which all is acknowledged, counted from the first packet, modulo 2³².
+    pub acked_sequence: u32,
+    /// The packet sequence to be sent next, counted alike.
+    pub next_sequence: u32,
+    /// When the packet that this one answers was sent, by our clock; `Instant::ZERO` where the layout or the engine
+    /// does not know.
+    pub sent: Instant,
+    /// When the peer saw it, by the peer's clock, where the layout carries that.
+    pub echoed: Instant,
+    /// The law's own header words on the packet.
+    pub words: &'a [u32],
+    /// Telemetry that the packet gathered, nearest switch first.
+    pub hops: &'a [Hop],
+}

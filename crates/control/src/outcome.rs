@@ -1,0 +1,86 @@
+//! What a law answers: credit, timers, and what is to be sent.
+
+use crate::event::Class;
+use roci_units::Instant;
+
+/// How fast and how far a queue pair may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// The pacer's rate in kb/s of octets on the wire (preamble and gap in); [`Credit::UNLIMITED`]: not paced.
+    /// Never zero: a silent queue pair learns nothing.
+    pub rate_kbps: u32,
+    /// Octets of payload that may be unacknowledged; [`Credit::UNLIMITED`]: any number.
+    pub window: u32,
+    /// Octets of payload that may still be sent on tokens; [`Credit::UNLIMITED`]: tokens are not used.
+    pub tokens: u32,
+}
+
+impl Credit {
+    /// No limit, for each of the three.
+    pub const UNLIMITED: u32 = u32::MAX;
+    /// Limited by nothing but the link.
+    pub const FREE: Self = Self { rate_kbps: u32::MAX, window: u32::MAX, tokens: u32::MAX };
+}
+
+/// What becomes of the packet or the event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// The event is dealt with; a packet about to be sent goes.
+    #[default]
+    Proceed,
+    /// The packet about to be sent comes back to the law later (SwCC's LoopBack).
+    LoopBack,
+}
+
+/// Up to 64 octets of header words that a law puts on a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// How many of the words count, at most 16.
+    pub len: u8,
+    /// The words.
+    pub words: [u32; 16],
+}
+
+/// A packet that the law asks for: its class and the law's words, never a sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emit {
+    /// `CNP`, `ACK`, `GRANT`, `PULL`, `RESEND` or `BUSY`.
+    pub class: Class,
+    /// The law's header words on it.
+    pub words: Words,
+}
+
+/// A law's answer to one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What becomes of the packet.
+    pub verdict: Verdict,
+    /// The credit from now on. Handed in as it stands, so a law that changes nothing writes nothing.
+    pub credit: Credit,
+    /// When the law wants its next `TIMER` event; `Instant::NEVER` when it waits for none. Handed in as it stands.
+    pub wake: Instant,
+    /// Octets of payload after which the law wants a `BYTE_COUNTER` event, counted from now; `None` leaves the
+    /// counter as it stands, zero stops it.
+    pub byte_counter: Option<u32>,
+    /// A packet to send.
+    pub emit: Option<Emit>,
+    /// The priority that this queue pair's packets take from now on.
+    pub priority: Option<u8>,
+    /// Header words for the packet about to be sent.
+    pub words: Option<Words>,
+}
+
+impl Outcome {
+    /// The answer that changes nothing.
+    pub const fn unchanged(credit: Credit, wake: Instant) -> Self {
+        Self {
+            verdict: Verdict::Proceed,
+            credit,
+            wake,
+            byte_counter: None,
+            emit: None,
+            priority: None,
+            words: None,
+        }
+    }
+}
