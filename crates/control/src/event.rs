@@ -1,6 +1,6 @@
 //! The one vocabulary in which every law hears of the network, native or a program on a core.
 
-use roci_units::Instant;
+use roci_units::{Instant, Span};
 
 /// Classes of events, one bit each: what a law traces is a set of them, an event's class is one.
 ///
@@ -51,6 +51,9 @@ impl Class {
     pub const BYTE_COUNTER: Self = Self(1 << 20);
     /// A loss was detected: a timeout of the queue pair ([`Event::timeout`]) or a recovery that began.
     pub const LOSS: Self = Self(1 << 21);
+    /// A message came to the head of the send queue and nothing of it has been sent: [`Event::part`] names it. A law
+    /// that deals tokens by the message (Homa) deals the first ones here.
+    pub const MESSAGE: Self = Self(1 << 22);
     /// Arriving packets that carry payload or ask for data; a law that traces one of these acknowledges it.
     pub const DATA: Self =
         Self(Self::SEND.0 | Self::WRITE.0 | Self::READ_REQUEST.0 | Self::READ_RESPONSE.0 | Self::ATOMIC.0);
@@ -81,6 +84,24 @@ pub struct Hop {
     pub rate_kbps: u32,
 }
 
+/// Which octets of which message a packet is about, for the layouts that name them (Homa); else all zero.
+///
+/// In a data packet, and in a `TRANSMIT` or `MESSAGE` event, `offset..end` is what the packet carries or would carry. In a
+/// `GRANT`, `end` is how far the sender may go. In a `RESEND`, `offset..end` is what is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The message: its number on the queue pair, counted from zero, modulo 2³².
+    pub message: u32,
+    /// Octets of the whole message, where the packet tells.
+    pub message_length: u32,
+    /// The first octet meant.
+    pub offset: u32,
+    /// The octet after the last one meant.
+    pub end: u32,
+    /// The priority that the packet came with or that a `GRANT` assigns; 0 is the lowest.
+    pub priority: u8,
+}
+
 /// Something that happened to a queue pair, as its law sees it.
 ///
 /// Fields that have no meaning for a class are zero or empty.
@@ -90,15 +111,22 @@ pub struct Event<'a> {
     pub class: Class,
     /// The NIC's clock.
     pub now: Instant,
+    /// The queue pair, by our own number.
+    pub qpn: u32,
+    /// The opcode in the BTH of the packet that arrived or is about to be sent; zero where there is no packet.
+    pub opcode: u8,
     /// Octets of payload in the packet that arrived or is about to be sent; octets counted, for `BYTE_COUNTER`.
     pub length: u32,
     /// Whether the packet carries CE, or echoes it (BECN in an ACK).
     pub ecn: bool,
     /// Whether a `LOSS` is a timeout.
     pub timeout: bool,
-    /// Which timer ran out.
+    /// Which timer ran out. The engine keeps one wake-up per queue pair and says zero; a law with several timers keeps
+    /// their instants in its context, asks to be woken at the earliest, and tells them apart by itself (the adapter of
+    /// programs does it for a program, which finds its timer's number here).
     pub timer: u8,
-    /// How many periods of that timer have passed; more than one only for a private timer.
+    /// How many periods of a private timer have passed since the law was last called; the law or the adapter that
+    /// keeps the timer fills it in, the engine says zero.
     pub periods: u32,
     /// Octets newly acknowledged by this packet.
     pub acked: u32,
@@ -113,6 +141,14 @@ pub struct Event<'a> {
     pub sent: Instant,
     /// When the peer saw it, by the peer's clock, where the layout carries that.
     pub echoed: Instant,
+    /// How long the peer held it before it answered, where the layout carries that (Swift's endpoint delay).
+    pub held: Span,
+    /// Switches that the answered packet crossed, where the layout or the IP hop limit tells (Swift's target).
+    pub hop_count: u8,
+    /// Packets newly allowed by a `PULL` (NDP).
+    pub pulled: u32,
+    /// The message and octets concerned, where the layout names them.
+    pub part: Part,
     /// The law's own header words on the packet.
     pub words: &'a [u32],
     /// Telemetry that the packet gathered, nearest switch first.

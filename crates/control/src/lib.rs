@@ -16,8 +16,8 @@ extern crate alloc;
 pub mod event;
 pub mod outcome;
 
-pub use event::{Class, Event, Hop};
-pub use outcome::{Credit, Emit, Outcome, Verdict, Words};
+pub use event::{Class, Event, Hop, Part};
+pub use outcome::{Credit, Emit, Outcome, Scope, Verdict, Words};
 
 /// A law with its parameters: one per engine and parameter set, shared by the queue pairs that run it.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,14 @@ impl Law {
     pub fn traces(&self) -> Class {
         match self {
             Self::None => Class::NONE,
+        }
+    }
+
+    /// What the credit that it answers applies to. [`Scope::Port`]: the engine keeps one context for all queue pairs of
+    /// the port that run this law, hands it in whichever of them an event concerns, and paces them together.
+    pub fn limiter(&self) -> Scope {
+        match self {
+            Self::None => Scope::Qp,
         }
     }
 

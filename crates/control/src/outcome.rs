@@ -1,6 +1,6 @@
 //! What a law answers: credit, timers, and what is to be sent.
 
-use crate::event::Class;
+use crate::event::{Class, Part};
 use roci_units::Instant;
 
 /// How fast and how far a queue pair may send.
@@ -28,8 +28,12 @@ pub enum Verdict {
     /// The event is dealt with; a packet about to be sent goes.
     #[default]
     Proceed,
-    /// The packet about to be sent comes back to the law later (SwCC's LoopBack).
+    /// The packet about to be sent comes back to the law later (SwCC's LoopBack): with the queue pair's next event
+    /// from outside, or at [`Outcome::wake`], whichever is first.
     LoopBack,
+    /// The law can no longer be trusted with this queue pair: a program trapped. Nothing else in the outcome counts,
+    /// and the queue pair goes to the error state.
+    Fault,
 }
 
 /// Up to 64 octets of header words that a law puts on a packet.
@@ -46,8 +50,31 @@ pub struct Words {
 pub struct Emit {
     /// `CNP`, `ACK`, `GRANT`, `PULL`, `RESEND` or `BUSY`.
     pub class: Class,
+    /// The message and octets that a `GRANT`, `RESEND` or `BUSY` is about; all zero otherwise.
+    pub part: Part,
     /// The law's header words on it.
     pub words: Words,
+}
+
+impl Emit {
+    /// A packet of `class` without words.
+    pub const fn plain(class: Class) -> Self {
+        Self {
+            class,
+            part: Part { message: 0, message_length: 0, offset: 0, end: 0, priority: 0 },
+            words: Words { len: 0, words: [0; 16] },
+        }
+    }
+}
+
+/// What one limiter or one notification gap is shared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Each queue pair has its own.
+    #[default]
+    Qp,
+    /// All queue pairs of a port that run the law share one.
+    Port,
 }
 
 /// A law's answer to one event.
@@ -68,6 +95,9 @@ pub struct Outcome {
     pub priority: Option<u8>,
     /// Header words for the packet about to be sent.
     pub words: Option<Words>,
+    /// Clock cycles that the event took on the core that the law is a program for; zero for a native law. A modelled
+    /// NIC spends them, the engine ignores them.
+    pub cycles: u32,
 }
 
 impl Outcome {
@@ -81,6 +111,7 @@ impl Outcome {
             emit: None,
             priority: None,
             words: None,
+            cycles: 0,
         }
     }
 }
