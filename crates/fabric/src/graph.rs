@@ -1,0 +1,34 @@
+//! A network as a graph: what every topology becomes before a fabric is built from it.
+
+use roci_units::{BitsPerSec, Span};
+use std::string::String;
+use std::vec::Vec;
+
+/// A node: hosts first, then switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A full-duplex link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// One end.
+    pub a: NodeId,
+    /// The other end.
+    pub b: NodeId,
+    /// Its rate, the same both ways.
+    pub rate: BitsPerSec,
+    /// Its propagation delay, the same both ways.
+    pub delay: Span,
+}
+
+/// Hosts, switches and the links between them. Each host has exactly one link, and it leads to a switch or to
+/// another host.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Names of the hosts; host `i` is node `i`.
+    pub hosts: Vec<String>,
+    /// Names of the switches; switch `i` is node `hosts.len() + i`.
+    pub switches: Vec<String>,
+    /// The links. A switch numbers its ports in the order of this list.
+    pub links: Vec<Link>,
+}

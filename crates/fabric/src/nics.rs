@@ -1,0 +1,23 @@
+//! What stands at the edge of the fabric.
+
+use crate::net::Net;
+use crate::packet::{HostId, Packet, PacketId};
+
+/// The NICs of all hosts, as the fabric drives them.
+///
+/// One value stands for all hosts, so that an event finds its host by index without a virtual call.
+pub trait Nics {
+    /// `packet` has arrived at `host` whole. The NIC owns it from now on: it frees it, or turns it into a reply and
+    /// sends that.
+    fn receive(&mut self, net: &mut Net, host: HostId, packet: PacketId);
+
+    /// The host's port is free: hand over the packet to send now, of a priority that is in `open` (bit p: priority p
+    /// is not paused), or nothing. Asked again after each packet sent, after [`Net::kick`], and when a pause ends.
+    fn transmit(&mut self, net: &mut Net, host: HostId, open: u8) -> Option<PacketId>;
+
+    /// A wake-up that the NIC asked for by [`Net::wake_at`] is due.
+    fn wake(&mut self, net: &mut Net, host: HostId);
+
+    /// `packet` will arrive at `host` in a few events' time: prefetch what [`Nics::receive`] will touch first.
+    fn prefetch(&self, host: HostId, packet: &Packet);
+}

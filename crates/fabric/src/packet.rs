@@ -1,0 +1,72 @@
+//! A packet in flight: one cache line, moved by index.
+
+use roci_wire::Header;
+
+/// A host, by its place in the topology's list of hosts. At most 65 535 of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub u16);
+
+/// A packet in the [`Packets`](crate::packets::Packets) slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketId(pub u32);
+
+impl PacketId {
+    /// No packet: the end of a list.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+/// The ECN field of the IP header (RFC 3168 §5), and what a fault did to the packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(pub u8);
+
+impl Marks {
+    /// ECN-capable transport: ECT(0).
+    pub const ECT: Self = Self(1);
+    /// Congestion experienced.
+    pub const CE: Self = Self(2);
+    /// A fault flipped bits: the receiver's ICRC check fails.
+    pub const CORRUPT: Self = Self(4);
+
+    /// Whether all of `other`'s bits are set.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These and `other`'s.
+    #[must_use]
+    #[inline]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A packet: its place in the fabric, and the header that it carries.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Packet {
+    /// The next packet of the queue that it stands in.
+    pub(crate) next: u32,
+    /// The port that it left last: the link it crosses, and later the queue it is charged to.
+    pub(crate) port: u32,
+    /// The host that it comes from.
+    pub source: HostId,
+    /// The host that it goes to.
+    pub destination: HostId,
+    /// What equal-cost paths are chosen by: a hash of addresses and UDP ports. The low 14 bits are the UDP source
+    /// port less 0xC000.
+    pub flow: u32,
+    /// Where its optional header words and its telemetry are, plus one; zero for a packet without. See
+    /// [`Side`](crate::packets::Side).
+    pub side: u32,
+    /// Octets of the frame, FCS included; preamble and gap are added on the link.
+    pub frame: u16,
+    /// The priority that it travels on, 0 to 7.
+    pub priority: u8,
+    /// ECN and damage.
+    pub marks: Marks,
+    /// The transport headers.
+    pub header: Header,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64);

@@ -1,0 +1,97 @@
+//! How an engine and its queue pairs are set up.
+
+use crate::arrival::Deferred;
+use roci_units::{BitsPerSec, Psn, Qpn, Span};
+
+/// An engine's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// The rate of the port, what "unpaced" means to a law.
+    pub link: BitsPerSec,
+    /// Seed for keys and other numbers that must not be guessed in the real world.
+    pub seed: u64,
+    /// Octets on the wire besides payload, for the pacer: frame overhead of the most common data packet, preamble
+    /// and gap.
+    pub wire_overhead: u16,
+}
+
+/// The service of a queue pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// Reliable connection.
+    #[default]
+    Rc,
+    /// Unreliable datagram.
+    Ud,
+}
+
+/// The recovery programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// Go-back-N on a NAK or a timeout (IBTA Vol 1 §9.7.5).
+    #[default]
+    GoBackN,
+    /// IRN's selective repeat (Mittal et al., SIGCOMM 2018, §3).
+    Irn,
+}
+
+/// A memory protection domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pd(pub u32);
+
+/// A shared receive queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Srq(pub u32);
+
+/// A queue pair's attributes (IBTA Vol 1 §11.2.5). `Default` gives a usable RC queue pair but for its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpConfig {
+    /// The number that it is to have; `None` lets the engine choose.
+    pub qpn: Option<Qpn>,
+    /// The service.
+    pub service: Service,
+    /// The protection domain.
+    pub pd: Pd,
+    /// The peer's queue pair.
+    pub peer: Qpn,
+    /// Where the peer is: opaque to the engine, given back with each segment and compared with each arrival.
+    pub path: u64,
+    /// The PSN of the first packet that we send.
+    pub send_psn: Psn,
+    /// The PSN of the first packet that we expect.
+    pub receive_psn: Psn,
+    /// Payload octets of a full packet, 1 to 4096.
+    pub mtu: u16,
+    /// Which optional headers the packets carry.
+    pub layout: roci_wire::Layout,
+    /// The law, by its place among those added to the engine.
+    pub law: u16,
+    /// The recovery program.
+    pub recovery: Recovery,
+    /// Segments generated ahead of sending, 1 to 15 (Tonic's N; 1 for SwCC).
+    pub ring: u8,
+    /// The local ACK timeout; zero: never.
+    pub timeout: Span,
+    /// Retransmissions without progress before the queue pair fails, 0 to 7.
+    pub retry: u8,
+    /// Retries after RNR NAKs, 0 to 6; 7: for ever.
+    pub rnr_retry: u8,
+    /// The wait that our RNR NAKs ask for.
+    pub min_rnr_timer: Span,
+    /// Acknowledge at least every so many packets; the last packet of a message always asks for one.
+    pub ack_every: u16,
+    /// READs and atomics that may be outstanding at once, as requester.
+    pub max_rd_atomic: u8,
+    /// READs and atomics that the responder keeps for replay.
+    pub max_dest_rd_atomic: u8,
+    /// Packets that may be unacknowledged whatever the law says (IRN's BDP-FC); zero: 2²³.
+    pub max_in_flight: u32,
+    /// The priority of data, 0 to 7.
+    pub priority: u8,
+    /// The shared receive queue, if it uses one.
+    pub srq: Option<Srq>,
+    /// The queue key, for datagrams.
+    pub q_key: u32,
+    /// What is deferred.
+    pub deferred: Deferred,
+}

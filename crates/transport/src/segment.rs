@@ -1,0 +1,93 @@
+//! What the engine hands out to be sent.
+
+use roci_control::{Event, Outcome, Words};
+use roci_units::{Instant, Qpn};
+use roci_wire::Header;
+
+/// Where the payload of a segment lies. The engine never touches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// The first octet, in the terms of the work request or of the registered region.
+    pub address: u64,
+    /// The key of the region it lies in; zero for inline data and worlds without memory.
+    pub lkey: u32,
+}
+
+/// The head of some queue pair's segment ring, offered for sending: take it with `commit` or refuse with `decline`.
+///
+/// Until then the queue pair is owned by the offer and offers nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The queue pair.
+    pub qpn: Qpn,
+    /// Octets of payload in all packets of the run.
+    pub length: u32,
+    /// Packets in the run.
+    pub packets: u16,
+    /// The priority that it will travel on.
+    pub priority: u8,
+    /// Whether it has been sent before.
+    pub retransmission: bool,
+    /// Whether the caller has to run the law's `TRANSMIT` event and pass its outcome to `commit`.
+    pub wants_law: bool,
+}
+
+/// Until when a declined queue pair parks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Until its next receive event.
+    Received,
+    /// Until its law's timer.
+    Timer,
+    /// Until an instant.
+    At(Instant),
+    /// It goes to the end of the ready list at once (SwCC's recirculation).
+    Recirculated,
+}
+
+/// What a caller brings to `commit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// The engine runs the law itself, if it is to be run.
+    Engine,
+    /// The caller ran the law.
+    Law(Outcome),
+}
+
+/// A run of consecutive packets of one message, ready to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The header of the first packet; see [`Segment::packet`] for the others.
+    pub header: Header,
+    /// Where to: as given when the queue pair was made.
+    pub path: u64,
+    /// Where the payload lies.
+    pub source: Source,
+    /// Octets of payload in all packets.
+    pub length: u32,
+    /// Packets, at least one.
+    pub packets: u16,
+    /// Payload octets of each packet but the last.
+    pub mtu: u16,
+    /// The priority to travel on.
+    pub priority: u8,
+    /// Whether the packets are ECN-capable (data are, acknowledgements are not).
+    pub ecn_capable: bool,
+    /// Whether it has been sent before.
+    pub retransmission: bool,
+    /// Optional header words on each packet; `None` on the standard layout.
+    pub words: Option<Words>,
+}
+
+/// A law's event that the engine has asked the NIC to run.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnedEvent {
+    /// The event; its `words` and `hops` are empty here.
+    pub event: Event<'static>,
+    /// The packet's header words.
+    pub words: Words,
+    /// The packet's telemetry.
+    pub hops: [roci_control::Hop; 8],
+    /// How many of the hops count.
+    pub hop_count: u8,
+}

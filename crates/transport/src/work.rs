@@ -1,0 +1,173 @@
+//! Work that an application posts, and what it hears of it (IBTA Vol 1 §10.7, §11.4).
+
+use roci_units::Qpn;
+
+/// What a send work request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// SEND, with what its last packet carries.
+    Send(Tail),
+    /// RDMA WRITE to `va` under `rkey`; `Tail::Invalidate` is refused.
+    Write {
+        /// Remote virtual address.
+        va: u64,
+        /// Remote key.
+        rkey: u32,
+        /// What its last packet carries.
+        tail: Tail,
+    },
+    /// RDMA READ from `va` under `rkey`.
+    Read {
+        /// Remote virtual address.
+        va: u64,
+        /// Remote key.
+        rkey: u32,
+    },
+    /// Atomic fetch-and-add on eight octets.
+    FetchAdd {
+        /// Remote virtual address, a multiple of 8.
+        va: u64,
+        /// Remote key.
+        rkey: u32,
+        /// What to add.
+        add: u64,
+    },
+    /// Atomic compare-and-swap on eight octets.
+    CompareSwap {
+        /// Remote virtual address, a multiple of 8.
+        va: u64,
+        /// Remote key.
+        rkey: u32,
+        /// What to compare with.
+        compare: u64,
+        /// What to swap in when they are equal.
+        swap: u64,
+    },
+    /// A datagram to a queue pair of another host; only on a UD queue pair.
+    Datagram {
+        /// Where to: opaque to the engine, as [`QpConfig::path`](crate::QpConfig::path).
+        path: u64,
+        /// The queue pair there.
+        qpn: Qpn,
+        /// Its queue key.
+        q_key: u32,
+        /// Immediate data.
+        tail: Tail,
+    },
+}
+
+/// What the last packet of a message carries besides payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tail {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// Immediate data.
+    Immediate(u32),
+    /// The responder's key to invalidate.
+    Invalidate(u32),
+}
+
+/// A send work request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendRequest {
+    /// The application's name for it, given back in its completion.
+    pub id: u64,
+    /// What to do.
+    pub operation: Operation,
+    /// Octets of the message, up to 2³¹; 8 for atomics.
+    pub length: u32,
+    /// Where the octets lie, or where a READ's go: an address that the world understands (a virtual address in a
+    /// registered region, or an offset in an inline buffer).
+    pub address: u64,
+    /// The local key of that region; zero for inline data and for worlds without memory.
+    pub lkey: u32,
+    /// Whether the responder's completion is to be a solicited event.
+    pub solicited: bool,
+    /// Whether it completes visibly when it succeeds. Errors always do.
+    pub signaled: bool,
+    /// Whether it waits until earlier READs and atomics have completed.
+    pub fence: bool,
+}
+
+/// A receive work request: a buffer for one incoming SEND, or the notice of a WRITE with immediate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecvRequest {
+    /// The application's name for it.
+    pub id: u64,
+    /// Where the octets go.
+    pub address: u64,
+    /// How many fit.
+    pub length: u32,
+    /// The local key of that region; zero for worlds without memory.
+    pub lkey: u32,
+}
+
+/// How a work request ended (IBTA Vol 1 §11.6.2, completion return status).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Done.
+    Success,
+    /// A buffer was too short, or a message was longer than the QP allows.
+    LocalLengthError,
+    /// The QP was in no state for it.
+    LocalQpOperationError,
+    /// A local key did not fit.
+    LocalProtectionError,
+    /// Flushed: the QP went to the error state before it was done.
+    WorkRequestFlushed,
+    /// The responder found the request malformed.
+    RemoteInvalidRequestError,
+    /// The responder's memory keys, bounds or rights forbid it.
+    RemoteAccessError,
+    /// The responder could not do it.
+    RemoteOperationError,
+    /// Retries ran out: no acknowledgement came.
+    TransportRetryCounterExceeded,
+    /// The receiver was never ready.
+    RnrRetryCounterExceeded,
+    /// A response arrived that fits no request.
+    BadResponseError,
+}
+
+/// What a completion is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CompletionKind {
+    /// A SEND or datagram that was posted.
+    Send,
+    /// A WRITE that was posted.
+    Write,
+    /// A READ that was posted.
+    Read,
+    /// A FETCH-ADD that was posted.
+    FetchAdd,
+    /// A COMPARE-SWAP that was posted.
+    CompareSwap,
+    /// A receive request that a SEND filled.
+    Recv,
+    /// A receive request that a WRITE with immediate consumed.
+    RecvWrite,
+}
+
+/// The end of one work request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request's name.
+    pub id: u64,
+    /// The queue pair that it was posted to.
+    pub qpn: Qpn,
+    /// What it is of.
+    pub kind: CompletionKind,
+    /// How it ended.
+    pub status: Status,
+    /// Octets moved.
+    pub length: u32,
+    /// What the message's last packet carried, for receives.
+    pub tail: Tail,
+    /// Whether it is a solicited event.
+    pub solicited: bool,
+    /// The original value, for atomics.
+    pub original: u64,
+    /// Who sent it, for datagrams: path and queue pair.
+    pub source: Option<(u64, Qpn)>,
+}
