@@ -1,0 +1,299 @@
+//! What a run found out: the same value becomes `summary.json`, `flows.csv`, `series.parquet` and `report.html`.
+//!
+//! Two runs of one scenario with one seed give equal [`Results`], except for [`Results::run`].
+
+pub mod series;
+
+pub use series::{FlowSample, QueueSample, Series};
+
+use roci_transport::Status;
+use roci_units::{Instant, Span};
+use std::fmt;
+
+/// The results of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// The scenario's name.
+    pub name: String,
+    /// The seed that it ran with.
+    pub seed: u64,
+    /// The scenario as it was run, overrides included, in TOML; shown in the report. Empty where there is none.
+    pub scenario: String,
+    /// The simulated time that passed.
+    pub simulated: Instant,
+    /// Events that the kernel handled.
+    pub events: u64,
+    /// Packets sent into the network, data and control.
+    pub packets: u64,
+    /// Link crossings: each packet counts once per link that it crosses; PAUSE frames do not count.
+    pub packet_hops: u64,
+    /// One record per message flow, in the order of the scenario.
+    pub flows: Vec<FlowResult>,
+    /// One record per switch.
+    pub switches: Vec<SwitchResult>,
+    /// One record per host; [`FlowResult::src`] and [`FlowResult::dst`] are places in this list.
+    pub hosts: Vec<HostResult>,
+    /// Rates, credit and queues over time.
+    pub series: Series,
+    /// What the run cost: all that may differ between two runs with one seed.
+    pub run: HostFigures,
+}
+
+/// What a run cost on the machine that it ran on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostFigures {
+    /// Seconds of wall-clock time in the event loop.
+    pub wall_s: f64,
+    /// Seconds of CPU time in the event loop, by the thread's clock.
+    pub cpu_s: f64,
+    /// The process's largest resident set so far, in octets.
+    pub peak_rss_bytes: u64,
+    /// Seconds spent before the event loop: reading, building, connecting.
+    pub setup_s: f64,
+    /// Seconds spent on writing the results, `summary.json` itself apart.
+    pub output_s: f64,
+}
+
+impl Results {
+    /// Link crossings per CPU second of the event loop; zero where the clock saw no time pass.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn packet_hops_per_s(&self) -> f64 {
+        if self.run.cpu_s > 0.0 { self.packet_hops as f64 / self.run.cpu_s } else { 0.0 }
+    }
+
+    /// A host's name.
+    pub fn host(&self, place: u16) -> &str {
+        &self.hosts[usize::from(place)].name
+    }
+}
+
+/// What became of one flow. Half a million of them are kept during a run, so it is small.
+#[derive(Clone, Debug)]
+pub struct FlowResult {
+    /// Its name.
+    pub name: FlowName,
+    /// The requester's place in [`Results::hosts`].
+    pub src: u16,
+    /// The responder's place in [`Results::hosts`].
+    pub dst: u16,
+    /// What it does.
+    pub op: Op,
+    /// Whether it is done, and how.
+    pub status: FlowStatus,
+    /// Octets of its messages, payload only.
+    pub bytes: u64,
+    /// Octets of payload that are known to have arrived: all of them when it is done.
+    pub delivered: u64,
+    /// When it was posted.
+    pub start: Instant,
+    /// When its completion arrived; [`Instant::NEVER`] while it runs.
+    pub end: Instant,
+    /// How long it takes alone on an idle path, by formula.
+    pub ideal: Span,
+    /// Data packets that its sender sent, retransmissions included.
+    pub packets: u64,
+    /// Of those, retransmissions.
+    pub retransmitted: u32,
+    /// Times that its local ACK timer expired.
+    pub timeouts: u32,
+    /// NAKs that it was answered with.
+    pub naks: u32,
+    /// CNPs that its sender received.
+    pub cnps: u32,
+    /// Its packets that arrived with CE.
+    pub ecn_marked: u32,
+}
+
+const _: () = assert!(size_of::<FlowResult>() <= 104, "a flow's record is part of its 700 octets");
+
+impl FlowResult {
+    /// Flow completion time: from the post to the sender's completion. `None` while it runs or when it failed.
+    pub fn fct(&self) -> Option<Span> {
+        (self.status == FlowStatus::OK).then(|| self.end.since(self.start))
+    }
+
+    /// Completion time over ideal completion time, at least 1; `None` without a completion.
+    pub fn slowdown(&self) -> Option<f64> {
+        self.fct().map(|fct| fct.as_secs_f64() / self.ideal.as_secs_f64())
+    }
+
+    /// Delivered payload in bits per second, from the start to the end, or to `now` while it runs; rounded down.
+    pub fn goodput_bps(&self, now: Instant) -> u64 {
+        let until = if self.end == Instant::NEVER { now } else { self.end };
+        let span = u128::from(until.since(self.start).as_ps());
+        if span == 0 {
+            return 0;
+        }
+        u64::try_from(u128::from(self.delivered) * 8_000_000_000_000 / span).unwrap_or(u64::MAX)
+    }
+}
+
+/// A flow's name: given in the scenario, or its place there. Numbered names take no allocation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FlowName {
+    /// `<traffic index>.<n>`.
+    Numbered {
+        /// Place of the `[[traffic]]` table in the scenario.
+        traffic: u16,
+        /// Count within that table.
+        n: u32,
+    },
+    /// A name from the scenario.
+    Given(Box<str>),
+}
+
+impl fmt::Display for FlowName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Numbered { traffic, n } => write!(f, "{traffic}.{n}"),
+            Self::Given(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What a flow does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Op {
+    /// SEND.
+    Send,
+    /// RDMA WRITE.
+    #[default]
+    Write,
+    /// RDMA READ: payload travels from `dst` to `src`.
+    Read,
+    /// FETCH-ADD.
+    FetchAdd,
+    /// COMPARE-SWAP.
+    CompareSwap,
+}
+
+impl Op {
+    /// Every operation, in the order of the documentation.
+    pub const ALL: [Self; 5] = [Self::Send, Self::Write, Self::Read, Self::FetchAdd, Self::CompareSwap];
+
+    /// Its name in scenarios and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::FetchAdd => "fetch-add",
+            Self::CompareSwap => "compare-swap",
+        }
+    }
+}
+
+/// Whether a flow is done, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowStatus {
+    /// It was not done when the run ended.
+    Running,
+    /// It completed, with or without success.
+    Completed(Status),
+}
+
+impl FlowStatus {
+    /// It completed with success.
+    pub const OK: Self = Self::Completed(Status::Success);
+
+    /// `ok`, `running`, or the completion error's name in IBTA Vol 1 §11.6.2.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed(status) => match status {
+                Status::Success => "ok",
+                Status::LocalLengthError => "Local Length Error",
+                Status::LocalQpOperationError => "Local QP Operation Error",
+                Status::LocalProtectionError => "Local Protection Error",
+                Status::WorkRequestFlushed => "Work Request Flushed Error",
+                Status::RemoteInvalidRequestError => "Remote Invalid Request Error",
+                Status::RemoteAccessError => "Remote Access Error",
+                Status::RemoteOperationError => "Remote Operation Error",
+                Status::TransportRetryCounterExceeded => "Transport Retry Counter Exceeded",
+                Status::RnrRetryCounterExceeded => "RNR Retry Counter Exceeded",
+                Status::BadResponseError => "Bad Response Error",
+            },
+        }
+    }
+}
+
+/// What a switch did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchResult {
+    /// Its name.
+    pub name: String,
+    /// Packets that it had no room for.
+    pub drops: u64,
+    /// Packets that it marked CE.
+    pub ecn_marks: u64,
+    /// PAUSE frames that it sent (those that stop, not those that resume).
+    pub pause_sent: u64,
+    /// PAUSE frames that it received (those that stop).
+    pub pause_received: u64,
+    /// How long its ports stood paused, summed over ports and priorities.
+    pub paused: Span,
+    /// The most octets that its buffer held.
+    pub max_buffer_bytes: u64,
+}
+
+/// What passed a host's port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostResult {
+    /// Its name.
+    pub name: String,
+    /// Octets of frames sent.
+    pub tx_bytes: u64,
+    /// Octets of frames received.
+    pub rx_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> FlowResult {
+        FlowResult {
+            name: FlowName::Numbered { traffic: 0, n: 7 },
+            src: 0,
+            dst: 1,
+            op: Op::Write,
+            status: FlowStatus::OK,
+            bytes: 1_000,
+            delivered: 1_000,
+            start: Instant::from_ps(1_000_000),
+            end: Instant::from_ps(3_000_000),
+            ideal: Span::from_micros(1),
+            packets: 1,
+            retransmitted: 0,
+            timeouts: 0,
+            naks: 0,
+            cnps: 0,
+            ecn_marked: 0,
+        }
+    }
+
+    #[test]
+    fn goodput_counts_payload_from_the_post_to_the_completion() {
+        assert_eq!(flow().goodput_bps(Instant::from_ps(9_000_000)), 4_000_000_000);
+        assert_eq!(flow().slowdown(), Some(2.0));
+    }
+
+    #[test]
+    fn a_running_flow_has_goodput_until_now_but_no_completion_time() {
+        let running =
+            FlowResult { status: FlowStatus::Running, end: Instant::NEVER, delivered: 500, ..flow() };
+        assert_eq!(running.goodput_bps(Instant::from_ps(2_000_000)), 4_000_000_000);
+        assert_eq!((running.fct(), running.slowdown()), (None, None));
+    }
+
+    #[test]
+    fn a_failed_flow_has_an_end_but_no_completion_time() {
+        let failed = FlowResult {
+            status: FlowStatus::Completed(Status::TransportRetryCounterExceeded),
+            delivered: 0,
+            ..flow()
+        };
+        assert_eq!(failed.fct(), None);
+        assert_eq!(failed.goodput_bps(Instant::from_ps(9_000_000)), 0);
+    }
+}

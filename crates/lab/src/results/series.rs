@@ -1,0 +1,390 @@
+//! Time series: what flows and queues did, sampled at a fixed interval.
+//!
+//! While a run collects, a row holds all readings of one flow or one queue, as integers, and counters as they stand
+//! since the start. That makes the memory bounded: once there are too many rows, every second sample is dropped, the
+//! interval doubles, and no count is lost. [`Series::rows`] turns them into the long form of `series.parquet`.
+
+use roci_units::{Instant, Span};
+
+/// Rows that are kept before the interval doubles: about 60 MB.
+const ROWS_MAX: usize = 1 << 20;
+
+/// Readings of flows and queues over time.
+#[derive(Clone, Debug)]
+pub struct Series {
+    interval: Span,
+    rows_max: usize,
+    queue_names: Vec<String>,
+    times: Vec<Instant>,
+    flows: Vec<Row<FlowSample>>,
+    queues: Vec<Row<QueueSample>>,
+    /// The latest reading of each queue, so that one which stands still takes no row.
+    latest: Vec<QueueSample>,
+}
+
+/// What one flow has done so far and may do now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FlowSample {
+    /// Octets that its sender put on the wire since the start, preamble and gap included.
+    pub wire: u64,
+    /// Octets of payload that have been delivered since the start.
+    pub payload: u64,
+    /// The rate that it may send at (R_C), in kb/s; `None` without a rate.
+    pub rate_kbps: Option<u32>,
+    /// The rate that its law aims for (R_T), in kb/s; `None` where the law has none.
+    pub target_kbps: Option<u32>,
+    /// The law's estimate of congestion, 0 to 1; `None` where the law has none.
+    pub alpha: Option<f32>,
+    /// The window in octets; `None` without one.
+    pub window: Option<u32>,
+}
+
+/// What one queue holds, and what has befallen it so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    /// Octets that it holds now.
+    pub bytes: u64,
+    /// Packets marked CE here since the start.
+    pub marks: u64,
+    /// PAUSE frames received for it since the start (those that stop).
+    pub pauses: u64,
+    /// How long it has stood paused since the start.
+    pub paused: Span,
+}
+
+/// A reading and where it belongs.
+#[derive(Clone, Copy, Debug)]
+struct Row<S> {
+    /// Place in `times`.
+    sample: u32,
+    /// The flow's place in the results, or the queue's in `queue_names`.
+    source: u32,
+    reading: S,
+}
+
+impl Default for Series {
+    /// A series that collects nothing.
+    fn default() -> Self {
+        Self::new(Span::ZERO, Vec::new())
+    }
+}
+
+impl Series {
+    /// An empty series at `interval`; zero: nothing is to be sampled. A queue is named `<node>><neighbour>:<priority>`.
+    pub fn new(interval: Span, queue_names: Vec<String>) -> Self {
+        Self {
+            interval,
+            rows_max: ROWS_MAX,
+            latest: vec![QueueSample::default(); queue_names.len()],
+            queue_names,
+            times: Vec::new(),
+            flows: Vec::new(),
+            queues: Vec::new(),
+        }
+    }
+
+    /// The time from one sample to the next, or `None` where nothing is sampled. It doubles when a series grows long,
+    /// so ask again after each sample.
+    pub fn interval(&self) -> Option<Span> {
+        (!self.interval.is_zero()).then_some(self.interval)
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty() && self.queues.is_empty()
+    }
+
+    /// The names of the queues, in the order of their numbers.
+    pub fn queue_names(&self) -> &[String] {
+        &self.queue_names
+    }
+
+    /// Opens the sample of `now`; the readings that follow belong to it.
+    ///
+    /// # Panics
+    /// When `now` is not after the sample before.
+    pub fn begin(&mut self, now: Instant) {
+        assert!(self.times.last().is_none_or(|last| *last < now), "samples go forward in time");
+        if self.flows.len() + self.queues.len() >= self.rows_max && self.times.len() > 1 {
+            self.halve();
+        }
+        self.times.push(now);
+    }
+
+    /// Records a flow that is alive, or that ended since the sample before: `flow` is its place in the results.
+    ///
+    /// # Panics
+    /// Before the first [`Series::begin`].
+    pub fn flow(&mut self, flow: u32, reading: FlowSample) {
+        let sample = self.current();
+        self.flows.push(Row { sample, source: flow, reading });
+    }
+
+    /// Records a queue, unless nothing about it changed since its last row.
+    ///
+    /// # Panics
+    /// Before the first [`Series::begin`], or for a queue without a name.
+    pub fn queue(&mut self, queue: u32, reading: QueueSample) {
+        let sample = self.current();
+        let latest = &mut self.latest[queue as usize];
+        if *latest != reading {
+            *latest = reading;
+            self.queues.push(Row { sample, source: queue, reading });
+        }
+    }
+
+    fn current(&self) -> u32 {
+        let last = self.times.len().checked_sub(1).expect("a sample is open");
+        u32::try_from(last).expect("fewer samples than rows")
+    }
+
+    /// Keeps every second sample and doubles the interval.
+    fn halve(&mut self) {
+        // The last of each pair stays: counters then hold what both samples counted. A last one without a partner
+        // stays too.
+        self.times = self.times.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
+        thin(&mut self.flows);
+        thin(&mut self.queues);
+        self.interval = self.interval * 2;
+    }
+}
+
+/// Merges the rows of samples 2k and 2k + 1: of a source with both, the later row stays. Sources with one keep it, so
+/// the last word of a flow that ended is not lost.
+fn thin<S>(rows: &mut Vec<Row<S>>) {
+    rows.iter_mut().for_each(|row| row.sample /= 2);
+    // Stable, so the later of two equal keys stays behind the earlier.
+    rows.sort_by_key(|row| (row.sample, row.source));
+    rows.reverse();
+    rows.dedup_by_key(|row| (row.sample, row.source));
+    rows.reverse();
+}
+
+/// A reading in the long form of `series.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// When it was taken.
+    pub at: Instant,
+    /// Whose it is.
+    pub source: Source,
+    /// What was read.
+    pub metric: Metric,
+    /// The value, in the metric's unit.
+    pub value: f64,
+}
+
+/// Whose a reading is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A flow, by its place in the results.
+    Flow(u32),
+    /// A queue, by its place in [`Series::queue_names`].
+    Queue(u32),
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    /// Wire octets sent since the row before, in bits per second.
+    Throughput,
+    /// Payload delivered since the row before, in bits per second.
+    Goodput,
+    /// The rate that it may send at (R_C), in bits per second.
+    Rate,
+    /// The rate aimed for (R_T), in bits per second.
+    Target,
+    /// The law's estimate of congestion, 0 to 1.
+    Alpha,
+    /// The window in octets.
+    Window,
+    /// Octets in the queue.
+    Bytes,
+    /// CE marks since the start.
+    Marks,
+    /// PAUSE frames received since the start.
+    Pauses,
+    /// Seconds paused since the start.
+    Paused,
+}
+
+impl Metric {
+    /// Every metric: those of flows first.
+    pub const ALL: [Self; 10] = [
+        Self::Throughput,
+        Self::Goodput,
+        Self::Rate,
+        Self::Target,
+        Self::Alpha,
+        Self::Window,
+        Self::Bytes,
+        Self::Marks,
+        Self::Pauses,
+        Self::Paused,
+    ];
+
+    /// Its name in `series.parquet`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Goodput => "goodput",
+            Self::Rate => "rate",
+            Self::Target => "target",
+            Self::Alpha => "alpha",
+            Self::Window => "window",
+            Self::Bytes => "bytes",
+            Self::Marks => "marks",
+            Self::Pauses => "pauses",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+impl Series {
+    /// Calls `each` with every reading: flows first, then queues, each in the order of time.
+    pub fn rows(&self, mut each: impl FnMut(Reading)) {
+        self.flow_rows(&mut each);
+        self.queue_rows(&mut each);
+    }
+
+    fn flow_rows(&self, each: &mut impl FnMut(Reading)) {
+        let sources = self.flows.iter().map(|row| row.source as usize + 1).max().unwrap_or(0);
+        // What each flow had sent and delivered at its row before.
+        let mut before = vec![(0u64, 0u64); sources];
+        for row in &self.flows {
+            let sample = row.sample as usize;
+            let at = self.times[sample];
+            // A row covers the time since the sample before: a live flow has a row in each.
+            let since = sample.checked_sub(1).map_or(Instant::ZERO, |previous| self.times[previous]);
+            let seconds = at.since(since).as_secs_f64();
+            let source = Source::Flow(row.source);
+            let reading = row.reading;
+            let (wire, payload) = &mut before[row.source as usize];
+            let mut emit = |metric, value| each(Reading { at, source, metric, value });
+            if seconds > 0.0 {
+                emit(Metric::Throughput, bits(reading.wire - *wire) / seconds);
+                emit(Metric::Goodput, bits(reading.payload - *payload) / seconds);
+            }
+            (*wire, *payload) = (reading.wire, reading.payload);
+            if let Some(kbps) = reading.rate_kbps {
+                emit(Metric::Rate, f64::from(kbps) * 1e3);
+            }
+            if let Some(kbps) = reading.target_kbps {
+                emit(Metric::Target, f64::from(kbps) * 1e3);
+            }
+            if let Some(alpha) = reading.alpha {
+                emit(Metric::Alpha, f64::from(alpha));
+            }
+            if let Some(window) = reading.window {
+                emit(Metric::Window, f64::from(window));
+            }
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    fn queue_rows(&self, each: &mut impl FnMut(Reading)) {
+        let mut before = vec![QueueSample::default(); self.queue_names.len()];
+        for row in &self.queues {
+            let at = self.times[row.sample as usize];
+            let source = Source::Queue(row.source);
+            let mut emit = |metric, value| each(Reading { at, source, metric, value });
+            let reading = row.reading;
+            let before = &mut before[row.source as usize];
+            emit(Metric::Bytes, reading.bytes as f64);
+            if reading.marks != before.marks {
+                emit(Metric::Marks, reading.marks as f64);
+            }
+            if reading.pauses != before.pauses {
+                emit(Metric::Pauses, reading.pauses as f64);
+            }
+            if reading.paused != before.paused {
+                emit(Metric::Paused, reading.paused.as_secs_f64());
+            }
+            *before = reading;
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+fn bits(octets: u64) -> f64 {
+    octets as f64 * 8.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Span = Span::from_micros(100);
+
+    fn at(step: u64) -> Instant {
+        Instant::ZERO + STEP * step
+    }
+
+    fn readings(series: &Series) -> Vec<Reading> {
+        let mut readings = Vec::new();
+        series.rows(|reading| readings.push(reading));
+        readings
+    }
+
+    fn only(series: &Series, metric: Metric) -> Vec<(u64, f64)> {
+        let matching = readings(series).into_iter().filter(|reading| reading.metric == metric);
+        matching.map(|reading| (reading.at.as_ps() / STEP.as_ps(), reading.value)).collect()
+    }
+
+    #[test]
+    fn throughput_is_what_was_sent_since_the_sample_before() {
+        let mut series = Series::new(STEP, Vec::new());
+        for (step, wire) in [(1, 12_500), (2, 37_500)] {
+            series.begin(at(step));
+            series.flow(0, FlowSample { wire, ..FlowSample::default() });
+        }
+        assert_eq!(only(&series, Metric::Throughput), [(1, 1e9), (2, 2e9)]);
+        assert!(only(&series, Metric::Alpha).is_empty(), "the law has none");
+    }
+
+    #[test]
+    fn a_queue_that_stands_still_takes_no_row() {
+        let mut series = Series::new(STEP, vec!["a>b:3".into()]);
+        for (step, bytes) in [(1, 0), (2, 700), (3, 700), (4, 0), (5, 0)] {
+            series.begin(at(step));
+            series.queue(0, QueueSample { bytes, ..QueueSample::default() });
+        }
+        assert_eq!(only(&series, Metric::Bytes), [(2, 700.0), (4, 0.0)]);
+    }
+
+    #[test]
+    fn a_long_series_doubles_its_interval_and_loses_no_octet() {
+        let mut series = Series::new(STEP, vec!["a>b:3".into()]);
+        series.rows_max = 64;
+        let mut now = Instant::ZERO;
+        let mut sent = 0u32;
+        for round in 0..200u64 {
+            now += series.interval().unwrap();
+            series.begin(now);
+            sent += 1_000;
+            series.flow(0, FlowSample { wire: sent.into(), ..FlowSample::default() });
+            if round == 20 {
+                // It ends at an odd sample, and its last word must survive every halving.
+                series.flow(1, FlowSample { wire: 5_000, ..FlowSample::default() });
+            }
+            series.queue(0, QueueSample { marks: round, ..QueueSample::default() });
+        }
+        assert!(series.interval().unwrap() > STEP);
+        assert!(series.flows.len() + series.queues.len() <= 66);
+        let mut before = Instant::ZERO;
+        let (mut long, mut short) = (0.0, 0.0);
+        for time in &series.times {
+            let seconds = time.since(before).as_secs_f64();
+            before = *time;
+            for reading in
+                readings(&series).iter().filter(|r| r.at == *time && r.metric == Metric::Throughput)
+            {
+                match reading.source {
+                    Source::Flow(0) => long += reading.value * seconds / 8.0,
+                    _ => short += reading.value * seconds / 8.0,
+                }
+            }
+        }
+        assert!((long - f64::from(sent)).abs() < 1.0, "{long} of {sent}");
+        assert!((short - 5_000.0).abs() < 1.0, "{short}");
+    }
+}
