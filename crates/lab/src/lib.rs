@@ -2,7 +2,13 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
+//! | [`ideal`] | how long a flow takes alone on an idle path |
 //! | [`results`] | what a run found out |
+//! | [`sizes`] | how long flows are |
+//! | [`traffic`] | what flows there are, as a stream in the order of time |
 #![forbid(unsafe_code)]
 
+pub mod ideal;
 pub mod results;
+pub mod sizes;
+pub mod traffic;

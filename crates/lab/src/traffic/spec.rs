@@ -1,0 +1,238 @@
+//! What traffic a scenario asks for, as values that have been read and have their units.
+//!
+//! Each variant of [`Traffic`] is one `[[traffic]]` table of a scenario, with its keys. Whether the values make
+//! sense together (a flow to itself, a source without an end) is judged by [`Jobs::new`](super::Jobs::new).
+
+use crate::sizes::Sizes;
+use roci_fabric::packet::HostId;
+use roci_units::{Bytes, Instant, Ratio, Span};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// What a message does (`op`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// SEND into a posted receive buffer.
+    Send,
+    /// RDMA WRITE.
+    #[default]
+    Write,
+    /// RDMA READ: the octets travel from `dst` to `src`.
+    Read,
+    /// Atomic fetch-and-add on eight octets.
+    FetchAdd,
+    /// Atomic compare-and-swap on eight octets.
+    CompareSwap,
+}
+
+impl Op {
+    /// All of them, in the order in which they are listed to users.
+    pub const ALL: [Self; 5] = [Self::Send, Self::Write, Self::Read, Self::FetchAdd, Self::CompareSwap];
+
+    /// How scenarios and results write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::FetchAdd => "fetch-add",
+            Self::CompareSwap => "compare-swap",
+        }
+    }
+
+    /// Whether it is one of the atomics, whose messages have eight octets.
+    pub const fn is_atomic(self) -> bool {
+        matches!(self, Self::FetchAdd | Self::CompareSwap)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is not an operation's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown op {0:?}; use one of send, write, read, fetch-add, compare-swap")]
+pub struct UnknownOp(pub String);
+
+impl FromStr for Op {
+    type Err = UnknownOp;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOp> {
+        Self::ALL.into_iter().find(|op| op.name() == name).ok_or_else(|| UnknownOp(name.to_owned()))
+    }
+}
+
+/// Which of the scenario's control settings a flow uses instead of the common one. Traffic only passes it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ControlIndex(pub u32);
+
+/// What all flows of one table share (`op`, `priority`, `control`). A `flows` table has it per flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Common {
+    /// What the messages do.
+    pub op: Op,
+    /// The priority that data travel on, 0 to 7; `None`: the scenario's class for data.
+    pub priority: Option<u8>,
+    /// The control setting; `None`: `transport.control`.
+    pub control: Option<ControlIndex>,
+}
+
+/// One `[[traffic]]` table.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// `kind = "flows"`: listed one by one.
+    Flows(Vec<Flow>),
+    /// `kind = "closed-loop"`: queue pairs that keep a number of messages outstanding.
+    ClosedLoop(ClosedLoop),
+    /// `kind = "incast"`: many send to one.
+    Incast(Incast),
+    /// `kind = "permutation"`: each host sends to one other, and each receives from one other.
+    Permutation(Exchange),
+    /// `kind = "all-to-all"`: each host sends to each other.
+    AllToAll(Exchange),
+    /// `kind = "poisson"`: flows of random size at random times between random hosts.
+    Poisson(Poisson),
+    /// `kind = "trigger"`: bursts that all listed hosts send at once, at random times.
+    Trigger(Trigger),
+    /// `kind = "hpcc"`: the flows of an HPCC flow file.
+    Hpcc(HpccFlows),
+}
+
+/// One flow: one message on a queue pair of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its name in results; `None`: `<traffic index>.<n>`.
+    pub name: Option<Arc<str>>,
+    /// Who posts it.
+    pub src: HostId,
+    /// The other end.
+    pub dst: HostId,
+    /// Octets of the message.
+    pub size: Bytes,
+    /// When it is posted.
+    pub start: Instant,
+    /// Its `op`, `priority` and `control`.
+    pub common: Common,
+}
+
+/// Queue pairs that each keep `depth` messages outstanding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedLoop {
+    /// Who posts to whom (`pairs`, or the one pair of `src` and `dst`).
+    pub pairs: Vec<(HostId, HostId)>,
+    /// Queue pairs for each pair of hosts, at least 1.
+    pub qps: u32,
+    /// Octets of a message.
+    pub message: Bytes,
+    /// Messages outstanding on each queue pair, at least 1.
+    pub depth: u32,
+    /// Messages for each queue pair; `None`: until the run stops.
+    pub count: Option<u64>,
+    /// When the first are posted.
+    pub start: Instant,
+    /// What all share.
+    pub common: Common,
+}
+
+/// Many send to one, once or again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incast {
+    /// How many send: drawn anew for each incast from all hosts but the receiver.
+    pub senders: u32,
+    /// Octets that each sends.
+    pub size: Bytes,
+    /// Who receives; `None`: drawn anew for each incast where [`Repeat::Load`] says how often, else the first host.
+    pub receiver: Option<HostId>,
+    /// When the first begins, or the random ones may begin.
+    pub start: Instant,
+    /// How often.
+    pub repeat: Repeat,
+    /// No incast begins at or after this; `None`: until the run stops. Without meaning for [`Repeat::Once`].
+    pub until: Option<Instant>,
+    /// What all share.
+    pub common: Common,
+}
+
+/// How often an incast comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// Once, at `start`.
+    Once,
+    /// At `start` and then at this period (`every`).
+    Every(Span),
+    /// At random times, so often that the octets sent are this share of the sum of the host link rates (`load`).
+    Load(Ratio),
+}
+
+/// A permutation or an all-to-all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Octets from each sender to each of its receivers.
+    pub size: Bytes,
+    /// When all begin.
+    pub start: Instant,
+    /// What all share.
+    pub common: Common,
+}
+
+/// Flows that begin at random times, by an open-loop Poisson process.
+#[derive(Clone, Debug)]
+pub struct Poisson {
+    /// How long the flows are.
+    pub sizes: Arc<Sizes>,
+    /// Payload octets over the sum of the host link rates.
+    pub load: Ratio,
+    /// No flow begins before this.
+    pub start: Instant,
+    /// No flow begins at or after this; `None`: until the run stops.
+    pub until: Option<Instant>,
+    /// What all share.
+    pub common: Common,
+}
+
+/// Bursts at random times, such as the read-out of a detector after a trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// Who sends at each trigger.
+    pub hosts: Vec<HostId>,
+    /// Who receives.
+    pub receiver: HostId,
+    /// Octets that each host sends at each trigger.
+    pub size: Bytes,
+    /// Triggers per second, on average.
+    pub rate: Ratio,
+    /// No trigger comes before this.
+    pub start: Instant,
+    /// No trigger comes at or after this; `None`: until the run stops.
+    pub until: Option<Instant>,
+    /// What all share.
+    pub common: Common,
+}
+
+/// The flows of an HPCC flow file, ordered by start; [`HpccFlows::read`] makes one.
+#[derive(Clone, Debug, Default)]
+pub struct HpccFlows {
+    /// The flows, those of one start in the order of the file.
+    pub flows: Vec<HpccFlow>,
+    /// What all share, except that the file tells the priority.
+    pub common: Common,
+}
+
+/// One line of an HPCC flow file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HpccFlow {
+    /// When it is posted.
+    pub start: Instant,
+    /// Octets of its message.
+    pub size: Bytes,
+    /// Who posts it.
+    pub src: HostId,
+    /// The other end.
+    pub dst: HostId,
+    /// The priority group (`pg`), 0 to 7.
+    pub priority: u8,
+}
