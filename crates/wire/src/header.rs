@@ -26,6 +26,9 @@ pub struct Header {
     extension: [u32; 7],
 }
 
+const _: () =
+    assert!(size_of::<Header>() == 40, "a simulated packet with its place in the fabric fits one line");
+
 /// The one-bit fields of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
@@ -41,8 +44,12 @@ impl Flags {
     pub const BECN: Self = Self(4);
     /// BTH F (FECN), set in a CNP's BTH by convention of some devices; ignored on receipt.
     pub const FECN: Self = Self(8);
-    /// A switch cut the payload off (NDP).
+    /// A switch cut the payload off; on the wire in layout `ndp` alone.
     pub const TRIMMED: Self = Self(16);
+    /// Belongs to the first window, which nothing paces; on the wire in layout `ndp` alone.
+    pub const FIRST_WINDOW: Self = Self(32);
+    /// The sender has nothing more to send, so nothing more need be pulled; on the wire in layout `ndp` alone.
+    pub const DRAINED: Self = Self(64);
 
     /// Whether all of `other`'s bits are set.
     #[inline]
@@ -199,6 +206,19 @@ impl Header {
     #[inline]
     pub const fn set_immediate(&mut self, value: u32) {
         self.extension[4] = value;
+    }
+
+    /// The words that layouts `irn`, `srnic` and `ndp` keep in the header, in the order of emission.
+    ///
+    /// They share their places with the DETH and with the RETH's length, which no packet has that has them.
+    pub(crate) const fn layout_words(&self) -> [u32; 3] {
+        [self.extension[5], self.extension[6], self.extension[3]]
+    }
+
+    /// Sets word `index` (below 3) of those.
+    #[inline]
+    pub(crate) const fn set_layout_word(&mut self, index: usize, word: u32) {
+        self.extension[[5, 6, 3][index]] = word;
     }
 
     /// The DETH of a datagram.

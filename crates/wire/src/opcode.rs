@@ -4,7 +4,9 @@ use core::fmt;
 
 /// A BTH opcode: transport service in the upper three bits, operation in the lower five.
 ///
-/// Any octet is a value; [`Opcode::is_known`] tells whether RoCEv2 defines it for RC or UD, or it is a CNP.
+/// Any octet is a value; [`Opcode::is_known`] tells whether RoCEv2 defines it for RC or UD, it is a CNP, or one of
+/// our own: those lie in the range 0xc0 to 0xff, which IBTA leaves to manufacturers, and each belongs to a header
+/// layout ([`crate::layout::Layout::permits`]).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Opcode(pub u8);
 
@@ -41,6 +43,10 @@ impl Shape {
     pub const SEND: Self = Self(4096);
     /// Belongs to a WRITE.
     pub const WRITE: Self = Self(8192);
+    /// Carries a CNP's 16 reserved octets.
+    pub const NOTIFICATION: Self = Self(16384);
+    /// Is neither the requester's nor the responder's, but the port agent's or the law's.
+    pub const AGENT: Self = Self(32768);
 
     const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -72,6 +78,9 @@ impl Shape {
         }
         if self.has(Self::IMMEDIATE) || self.has(Self::INVALIDATE) {
             len += 4;
+        }
+        if self.has(Self::NOTIFICATION) {
+            len += 16;
         }
         len
     }
@@ -106,6 +115,20 @@ impl Opcode {
     pub const UD_SEND_ONLY_IMMEDIATE: Self = Self(0x65);
     /// The RoCEv2 congestion notification packet (IBTA Annex A17.9.3).
     pub const CNP: Self = Self(0x81);
+    /// Acknowledges READ responses, which have a PSN space of their own; from requester to responder.
+    pub const READ_ACKNOWLEDGE: Self = Self(0xc0);
+    /// NDP: the receiver lets the sender send more.
+    pub const PULL: Self = Self(0xc1);
+    pub const HOMA_GRANT: Self = Self(0xd1);
+    pub const HOMA_RESEND: Self = Self(0xd2);
+    pub const HOMA_RPC_UNKNOWN: Self = Self(0xd3);
+    pub const HOMA_BUSY: Self = Self(0xd4);
+    pub const HOMA_CUTOFFS: Self = Self(0xd5);
+    pub const HOMA_FREEZE: Self = Self(0xd6);
+    pub const HOMA_NEED_ACK: Self = Self(0xd7);
+    pub const HOMA_ACK: Self = Self(0xd8);
+    /// The first of the eight types, up to 0xff, that a congestion-control law may define for itself.
+    pub const LAW_FIRST: Self = Self(0xf8);
 
     /// What a packet with this opcode carries.
     #[inline]
@@ -113,7 +136,7 @@ impl Opcode {
         SHAPES[self.0 as usize]
     }
 
-    /// Whether RoCEv2 defines it for RC or UD, or it is a CNP.
+    /// Whether RoCEv2 defines it for RC or UD, it is a CNP, or it is one of our own.
     pub const fn is_known(self) -> bool {
         self.shape().has(Shape::KNOWN)
     }
@@ -154,6 +177,17 @@ impl fmt::Display for Opcode {
             0x64 => "UD_SEND_ONLY",
             0x65 => "UD_SEND_ONLY_IMMEDIATE",
             0x81 => "CNP",
+            0xc0 => "READ_ACKNOWLEDGE",
+            0xc1 => "PULL",
+            0xd1 => "HOMA_GRANT",
+            0xd2 => "HOMA_RESEND",
+            0xd3 => "HOMA_RPC_UNKNOWN",
+            0xd4 => "HOMA_BUSY",
+            0xd5 => "HOMA_CUTOFFS",
+            0xd6 => "HOMA_FREEZE",
+            0xd7 => "HOMA_NEED_ACK",
+            0xd8 => "HOMA_ACK",
+            law @ 0xf8..=0xff => return write!(f, "LAW_{}", law - 0xf8),
             other => return write!(f, "opcode {other:#04x}"),
         };
         f.write_str(name)
@@ -201,12 +235,25 @@ const SHAPES: [Shape; 256] = {
             Opcode::UD_SEND_ONLY_IMMEDIATE,
             S::SEND.with(S::FIRST).with(S::LAST).with(S::PAYLOAD).with(S::DATAGRAM).with(S::IMMEDIATE),
         ),
-        (Opcode::CNP, S::RESPONSE),
+        (Opcode::CNP, S::RESPONSE.with(S::NOTIFICATION)),
+        (Opcode::READ_ACKNOWLEDGE, S::AETH),
+        (Opcode::PULL, S::AGENT),
     ];
     let mut i = 0;
     while i < entries.len() {
         table[entries[i].0.0 as usize] = entries[i].1.with(S::KNOWN);
         i += 1;
+    }
+    // The packets of Homa and of laws carry nothing but their layout's words.
+    let mut agent = Opcode::HOMA_GRANT.0;
+    while agent <= Opcode::HOMA_ACK.0 {
+        table[agent as usize] = S::AGENT.with(S::KNOWN);
+        agent += 1;
+    }
+    let mut law = Opcode::LAW_FIRST.0 as usize;
+    while law < table.len() {
+        table[law] = S::AGENT.with(S::KNOWN);
+        law += 1;
     }
     table
 };

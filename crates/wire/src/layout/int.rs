@@ -1,0 +1,210 @@
+//! In-band network telemetry as HPCC packs it: up to five hops of 64 bits and a 16-bit count, 42 octets.
+//!
+//! A header is made of words, so the block takes 11 of them; the last two octets are reserved.
+
+use roci_units::{BitsPerSec, Bytes, Instant};
+
+/// The rate of the link that a switch sent a packet on, in three bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum LineRate {
+    /// 25 Gb/s.
+    G25 = 0,
+    /// 50 Gb/s.
+    G50 = 1,
+    /// 100 Gb/s.
+    G100 = 2,
+    /// 200 Gb/s.
+    G200 = 3,
+    /// 400 Gb/s.
+    G400 = 4,
+    /// Any other rate. A receiver must know the rate by other means; the simulator carries it beside the packet.
+    #[default]
+    Other = 7,
+}
+
+impl LineRate {
+    /// The code of `rate`.
+    pub const fn of(rate: BitsPerSec) -> Self {
+        const G: u64 = 1_000_000_000;
+        match rate.0 {
+            r if r == 25 * G => Self::G25,
+            r if r == 50 * G => Self::G50,
+            r if r == 100 * G => Self::G100,
+            r if r == 200 * G => Self::G200,
+            r if r == 400 * G => Self::G400,
+            _ => Self::Other,
+        }
+    }
+
+    /// The rate, or `None` where the code does not tell.
+    pub const fn rate(self) -> Option<BitsPerSec> {
+        let gbps = match self {
+            Self::G25 => 25,
+            Self::G50 => 50,
+            Self::G100 => 100,
+            Self::G200 => 200,
+            Self::G400 => 400,
+            Self::Other => return None,
+        };
+        Some(BitsPerSec::from_gbps(gbps))
+    }
+
+    /// The meaning of the three lower bits of `code`; the reserved 5 and 6 read as [`LineRate::Other`].
+    const fn from_code(code: u64) -> Self {
+        match code & 7 {
+            0 => Self::G25,
+            1 => Self::G50,
+            2 => Self::G100,
+            3 => Self::G200,
+            4 => Self::G400,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What one switch wrote when it sent the packet on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntHop {
+    /// The rate of the egress link.
+    pub rate: LineRate,
+    /// The switch's clock in nanoseconds, modulo 2²⁴ (16.8 ms).
+    pub time_ns: u32,
+    /// Octets that the port has sent, in units of 128, modulo 2²⁰ (134 MB).
+    pub bytes_128: u32,
+    /// Octets queued at the port, in units of 80, at most 2¹⁷ − 1 (10.5 MB).
+    pub queue_80: u32,
+}
+
+impl IntHop {
+    /// The record of a port of `rate` that has sent `sent` octets and has `queued` ones waiting, at `now`. Counts are
+    /// rounded down to their units.
+    #[expect(clippy::cast_possible_truncation, reason = "each is masked or bounded to fewer than 32 bits")]
+    pub const fn new(rate: BitsPerSec, now: Instant, sent: Bytes, queued: Bytes) -> Self {
+        let queue = queued.0 / 80;
+        Self {
+            rate: LineRate::of(rate),
+            time_ns: ((now.as_ps() / 1_000) & 0x00ff_ffff) as u32,
+            bytes_128: ((sent.0 / 128) & 0x000f_ffff) as u32,
+            queue_80: if queue > 0x0001_ffff { 0x0001_ffff } else { queue as u32 },
+        }
+    }
+
+    /// Rate code, time, octets and queue from the most significant bit down; higher bits of a field are lost.
+    pub const fn pack(self) -> u64 {
+        (self.rate as u64) << 61
+            | (self.time_ns as u64 & 0x00ff_ffff) << 37
+            | (self.bytes_128 as u64 & 0x000f_ffff) << 17
+            | self.queue_80 as u64 & 0x0001_ffff
+    }
+
+    /// The record in 64 bits.
+    pub const fn unpack(bits: u64) -> Self {
+        Self {
+            rate: LineRate::from_code(bits >> 61),
+            time_ns: (bits >> 37 & 0x00ff_ffff) as u32,
+            bytes_128: (bits >> 17 & 0x000f_ffff) as u32,
+            queue_80: (bits & 0x0001_ffff) as u32,
+        }
+    }
+}
+
+/// The records of a packet's hops, first hop first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntStack {
+    hops: [IntHop; Self::HOPS],
+    /// Switches that the packet crossed, also those beyond the fifth.
+    count: u16,
+}
+
+impl IntStack {
+    /// Hops that there is room for.
+    pub const HOPS: usize = 5;
+    /// Words that it takes.
+    pub const WORDS: usize = 2 * Self::HOPS + 1;
+
+    /// The records that were written.
+    pub fn hops(&self) -> &[IntHop] {
+        &self.hops[..Self::HOPS.min(usize::from(self.count))]
+    }
+
+    /// How many switches the packet crossed; more than [`IntStack::HOPS`] left no record.
+    pub const fn crossed(&self) -> u16 {
+        self.count
+    }
+
+    /// Adds a switch's record; where five are there already, only the count grows.
+    pub fn push(&mut self, hop: IntHop) {
+        if let Some(place) = self.hops.get_mut(usize::from(self.count)) {
+            *place = hop;
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// The words on the wire: the hops, then the count in the upper half of the last.
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of a hop")]
+    pub fn encode(&self) -> [u32; Self::WORDS] {
+        let mut words = [0; Self::WORDS];
+        for (pair, hop) in words.chunks_exact_mut(2).zip(self.hops()) {
+            let bits = hop.pack();
+            pair.copy_from_slice(&[(bits >> 32) as u32, bits as u32]);
+        }
+        words[2 * Self::HOPS] = u32::from(self.count) << 16;
+        words
+    }
+
+    /// The stack in `words`; hops beyond the count are not read.
+    pub fn decode(words: &[u32; Self::WORDS]) -> Self {
+        let count = (words[2 * Self::HOPS] >> 16) as u16;
+        let mut stack = Self { hops: [IntHop::default(); Self::HOPS], count };
+        let filled = Self::HOPS.min(usize::from(count));
+        for (hop, pair) in stack.hops[..filled].iter_mut().zip(words.chunks_exact(2)) {
+            *hop = IntHop::unpack(u64::from(pair[0]) << 32 | u64::from(pair[1]));
+        }
+        stack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_five_rates_of_hpcc_have_a_code() {
+        for gbps in [25, 50, 100, 200, 400] {
+            let rate = BitsPerSec::from_gbps(gbps);
+            assert_eq!(LineRate::of(rate).rate(), Some(rate));
+        }
+        for gbps in [10, 40, 800] {
+            assert_eq!(LineRate::of(BitsPerSec::from_gbps(gbps)), LineRate::Other);
+        }
+        assert_eq!(LineRate::Other.rate(), None);
+    }
+
+    #[test]
+    fn a_long_queue_saturates_and_time_and_octets_wrap() {
+        let now = Instant::from_ps(((1 << 24) + 5) * 1_000);
+        let hop = IntHop::new(BitsPerSec::from_gbps(100), now, Bytes((1 << 27) + 256), Bytes(1 << 40));
+        assert_eq!(hop, IntHop { rate: LineRate::G100, time_ns: 5, bytes_128: 2, queue_80: 0x1_ffff });
+    }
+
+    #[test]
+    fn the_sixth_hop_is_counted_but_not_kept() {
+        let mut stack = IntStack::default();
+        for queue in 0..6 {
+            stack.push(IntHop { queue_80: queue, ..IntHop::default() });
+        }
+        assert_eq!(stack.crossed(), 6);
+        assert_eq!(stack.hops().last().map(|hop| hop.queue_80), Some(4));
+        assert_eq!(IntStack::decode(&stack.encode()), stack);
+    }
+
+    proptest! {
+        #[test]
+        fn a_hop_is_unpacked_as_packed(code in 0u64..5, time_ns in 0u32..1 << 24, bytes_128 in 0u32..1 << 20, queue_80 in 0u32..1 << 17) {
+            let hop = IntHop { rate: LineRate::from_code(code), time_ns, bytes_128, queue_80 };
+            prop_assert_eq!(IntHop::unpack(hop.pack()), hop);
+        }
+    }
+}
