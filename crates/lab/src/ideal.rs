@@ -1,0 +1,264 @@
+//! How long a flow takes alone on an idle path: the yardstick of slowdown.
+//!
+//! Every node on the path stores a frame whole before it forwards it, so the packets of a message move like a convoy
+//! over hops of different speed. Packet i leaves hop h once it has arrived there and packet i − 1 has left it. Unrolled,
+//! that is the costliest walk through the grid of packets and hops from the first packet at the first hop to the last
+//! packet at the last hop, each step going one packet or one hop on. All packets between the first and the last are
+//! alike, so such a walk is given by three numbers, and trying them all takes no longer for a gigabyte than for a
+//! kilobyte.
+
+use crate::results::Op;
+use roci_units::{BitsPerSec, Span};
+use roci_wire::Opcode;
+
+/// A link on a path, in the direction of travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Its rate, above zero.
+    pub rate: BitsPerSec,
+    /// Its propagation delay.
+    pub delay: Span,
+}
+
+impl Hop {
+    /// The time of `octets` sent without a gap, rounded down.
+    ///
+    /// Down, because a link that carries remainders from frame to frame never needs less: the formula stays a lower
+    /// bound at odd rates too.
+    fn time(self, octets: u64) -> u64 {
+        const PS: u64 = 8_000_000_000_000;
+        if PS.is_multiple_of(self.rate.0) {
+            return octets * (PS / self.rate.0);
+        }
+        let ps = u128::from(octets) * u128::from(PS) / u128::from(self.rate.0);
+        u64::try_from(ps).unwrap_or(u64::MAX)
+    }
+}
+
+/// The frames of one message, in octets on the wire, preamble and gap included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// What the requester sends ahead of the data: a READ's or an atomic's request; none for the others.
+    request: Option<u64>,
+    /// Number of data packets.
+    packets: u64,
+    /// The first data packet.
+    first: u64,
+    /// Each one between the first and the last.
+    middle: u64,
+    /// The last data packet; the first too where there is one only.
+    last: u64,
+    /// What the responder sends when all has arrived: an acknowledgement; none where the data are the answer.
+    answer: Option<u64>,
+}
+
+impl Frames {
+    /// The frames of a message of `bytes` octets in packets of up to `mtu` octets of payload, where `wire_octets` gives
+    /// the length of a packet from its opcode and payload.
+    ///
+    /// # Panics
+    /// When `mtu` is zero.
+    pub fn new(op: Op, bytes: u64, mtu: u32, wire_octets: impl Fn(Opcode, u32) -> u32) -> Self {
+        let octets = |opcode, payload| u64::from(wire_octets(opcode, payload));
+        let (only, first, middle, last) = match op {
+            Op::Send => (Opcode::SEND_ONLY, Opcode::SEND_FIRST, Opcode::SEND_MIDDLE, Opcode::SEND_LAST),
+            Op::Write => (Opcode::WRITE_ONLY, Opcode::WRITE_FIRST, Opcode::WRITE_MIDDLE, Opcode::WRITE_LAST),
+            Op::Read => (
+                Opcode::READ_RESPONSE_ONLY,
+                Opcode::READ_RESPONSE_FIRST,
+                Opcode::READ_RESPONSE_MIDDLE,
+                Opcode::READ_RESPONSE_LAST,
+            ),
+            Op::FetchAdd | Op::CompareSwap => {
+                let opcode = if op == Op::FetchAdd { Opcode::FETCH_ADD } else { Opcode::COMPARE_SWAP };
+                let request = octets(opcode, 0);
+                let answer = octets(Opcode::ATOMIC_ACKNOWLEDGE, 0);
+                return Self {
+                    request: None,
+                    packets: 1,
+                    first: request,
+                    middle: 0,
+                    last: request,
+                    answer: Some(answer),
+                };
+            }
+        };
+        let packets = bytes.div_ceil(u64::from(mtu)).max(1);
+        let rest = u32::try_from(bytes - (packets - 1) * u64::from(mtu)).expect("at most one MTU");
+        let (first, last) = if packets == 1 {
+            (octets(only, rest), octets(only, rest))
+        } else {
+            (octets(first, mtu), octets(last, rest))
+        };
+        let (request, answer) = match op {
+            Op::Read => (Some(octets(Opcode::READ_REQUEST, 0)), None),
+            _ => (None, Some(octets(Opcode::ACKNOWLEDGE, 0))),
+        };
+        Self { request, packets, first, middle: octets(middle, mtu), last, answer }
+    }
+}
+
+/// The time from the post of a message to its sender's completion, alone on the idle `path` from requester to
+/// responder; the way back has the same links.
+///
+/// Neither node takes any time of its own, and nothing limits the sender but its link.
+///
+/// # Panics
+/// When the path has no hop.
+pub fn completion_time(path: &[Hop], frames: &Frames) -> Span {
+    assert!(!path.is_empty(), "a path has a hop");
+    let back: Vec<Hop> = path.iter().rev().copied().collect();
+    let data = if frames.request.is_some() { &back } else { path };
+    let single = |octets: u64| path.iter().map(|hop| hop.time(octets) + hop.delay.as_ps()).sum::<u64>();
+    let ps = frames.request.map_or(0, single) + convoy(data, frames) + frames.answer.map_or(0, single);
+    Span::from_ps(ps)
+}
+
+/// The time from the first data packet's start to the last one's arrival, in picoseconds.
+fn convoy(path: &[Hop], frames: &Frames) -> u64 {
+    let delays = path.iter().map(|hop| hop.delay.as_ps()).sum::<u64>();
+    let walk = match frames.packets {
+        1 => path.iter().map(|hop| hop.time(frames.first)).sum(),
+        2 => (0..path.len()).map(|turn| cost(path, frames, turn, turn, None)).max().unwrap_or(0),
+        packets => {
+            let mut costliest = 0;
+            for enter in 0..path.len() {
+                let mut slowest = enter;
+                for leave in enter..path.len() {
+                    if path[leave].rate < path[slowest].rate {
+                        slowest = leave;
+                    }
+                    let stay = Stay { hop: slowest, packets: packets - 2 };
+                    costliest = costliest.max(cost(path, frames, enter, leave, Some(stay)));
+                }
+            }
+            costliest
+        }
+    };
+    delays + walk
+}
+
+/// Where on a walk the middle packets follow one another.
+#[derive(Clone, Copy)]
+struct Stay {
+    hop: usize,
+    packets: u64,
+}
+
+/// The cost of the walk that follows the first packet up to hop `enter`, a middle packet from there to hop `leave`, with
+/// all other middle packets at hop `stay`, and the last packet from `leave` on.
+fn cost(path: &[Hop], frames: &Frames, enter: usize, leave: usize, stay: Option<Stay>) -> u64 {
+    let octets = |hop: usize| {
+        let first = if hop <= enter { frames.first } else { 0 };
+        let last = if hop >= leave { frames.last } else { 0 };
+        let middle = match stay {
+            Some(stay) if hop == stay.hop => frames.middle * stay.packets,
+            Some(_) if (enter..=leave).contains(&hop) => frames.middle,
+            _ => 0,
+        };
+        first + middle + last
+    };
+    path.iter().enumerate().map(|(place, hop)| hop.time(octets(place))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 1000 octets of payload, 100 of everything else.
+    fn frame(_: Opcode, payload: u32) -> u32 {
+        payload + 100
+    }
+
+    fn hop(gbps: u64, delay_us: u64) -> Hop {
+        Hop { rate: BitsPerSec::from_gbps(gbps), delay: Span::from_micros(delay_us) }
+    }
+
+    #[test]
+    fn one_packet_is_sent_once_per_hop_and_acknowledged() {
+        // 1100 octets at 10 Gb/s: 880 ns a hop; an ACK of 100: 80 ns.
+        let frames = Frames::new(Op::Write, 1_000, 1_000, frame);
+        let path = [hop(10, 1), hop(10, 1)];
+        assert_eq!(completion_time(&path, &frames), Span::from_nanos(2 * 880 + 2_000 + 2 * 80 + 2_000));
+    }
+
+    #[test]
+    fn packets_overlap_on_equal_hops() {
+        // Ten frames at the first hop, then the last one alone at the second.
+        let frames = Frames::new(Op::Send, 10_000, 1_000, frame);
+        let path = [hop(10, 1), hop(10, 1)];
+        assert_eq!(completion_time(&path, &frames), Span::from_nanos(11 * 880 + 2_000 + 160 + 2_000));
+    }
+
+    #[test]
+    fn the_slowest_hop_sets_the_pace() {
+        // One frame at 100 Gb/s (88 ns), ten at 10 Gb/s (880 ns each), the last one at 40 Gb/s (220 ns).
+        let frames = Frames::new(Op::Write, 10_000, 1_000, frame);
+        let path = [hop(100, 0), hop(10, 0), hop(40, 0)];
+        let acknowledgement = 8 + 80 + 20;
+        assert_eq!(completion_time(&path, &frames), Span::from_nanos(88 + 8_800 + 220 + acknowledgement));
+    }
+
+    #[test]
+    fn a_short_last_packet_catches_up_with_the_one_before() {
+        // 1000 + 1 octets. The last is short and waits at the second hop behind the first: 880 + 880 + 80.8 ns.
+        let frames = Frames::new(Op::Write, 1_001, 1_000, frame);
+        let path = [hop(10, 0), hop(10, 0)];
+        assert_eq!(completion_time(&path, &frames), Span::from_ps(880_000 * 2 + 80_800 + 2 * 80_000));
+    }
+
+    #[test]
+    fn a_read_asks_first_and_needs_no_acknowledgement() {
+        let frames = Frames::new(Op::Read, 2_000, 1_000, frame);
+        // The responder's link is slow: both frames follow one another there, and the last one travels on.
+        let path = [hop(100, 1), hop(10, 1)];
+        let request = 8 + 80 + 2_000;
+        assert_eq!(completion_time(&path, &frames), Span::from_nanos(request + 2 * 880 + 88 + 2_000));
+    }
+
+    #[test]
+    fn an_atomic_is_a_packet_there_and_a_packet_back() {
+        let frames = Frames::new(Op::FetchAdd, 8, 1_000, frame);
+        assert_eq!(completion_time(&[hop(10, 1)], &frames), Span::from_nanos(2 * (80 + 1_000)));
+    }
+
+    #[test]
+    fn an_empty_message_is_one_packet() {
+        let frames = Frames::new(Op::Write, 0, 1_000, frame);
+        assert_eq!(completion_time(&[hop(10, 1)], &frames), Span::from_nanos(2 * (80 + 1_000)));
+    }
+
+    /// The recurrence itself, packet by packet and hop by hop.
+    fn packet_by_packet(path: &[Hop], frames: &Frames) -> u64 {
+        let mut free = vec![0; path.len()];
+        let mut arrival = 0;
+        for packet in 0..frames.packets {
+            let octets = match packet {
+                0 => frames.first,
+                packet if packet + 1 == frames.packets => frames.last,
+                _ => frames.middle,
+            };
+            arrival = 0;
+            for (hop, free) in path.iter().zip(&mut free) {
+                *free = arrival.max(*free) + hop.time(octets);
+                arrival = *free + hop.delay.as_ps();
+            }
+        }
+        arrival
+    }
+
+    proptest! {
+        #[test]
+        fn the_formula_equals_the_recurrence(
+            rates in prop::collection::vec(prop::sample::select(vec![1u64, 10, 25, 40, 50, 100, 200, 400]), 1..7),
+            bytes in 0u64..40_000,
+            delay_us in 0u64..5,
+        ) {
+            let path: Vec<Hop> = rates.into_iter().map(|gbps| hop(gbps, delay_us)).collect();
+            let extra = |opcode: Opcode, payload: u32| payload + if opcode == Opcode::WRITE_FIRST { 116 } else { 100 };
+            let frames = Frames::new(Op::Write, bytes, 1_000, extra);
+            prop_assert_eq!(convoy(&path, &frames), packet_by_packet(&path, &frames));
+        }
+    }
+}
