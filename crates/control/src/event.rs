@@ -43,7 +43,7 @@ impl Class {
     /// A data packet arrived that carries Congestion Experienced. A law that traces the packet's own class sees
     /// that class with [`Event::ecn`] set instead.
     pub const CE: Self = Self(1 << 17);
-    /// A data packet is about to be sent: the event to answer with [`Verdict`].
+    /// A data packet is about to be sent: the event to answer with a [`Verdict`](crate::Verdict).
     pub const TRANSMIT: Self = Self(1 << 18);
     /// A timer of the law ran out.
     pub const TIMER: Self = Self(1 << 19);

@@ -9,15 +9,30 @@
 //! | --- | --- |
 //! | [`event`] | what a law hears |
 //! | [`outcome`] | what a law answers |
+//! | [`register`] | what can be read and written while a law runs |
+//! | [`timer`] | timers that cost nothing while nothing happens |
+//! | [`dcqcn`] | DCQCN, a family of laws with seven presets |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod dcqcn;
 pub mod event;
 pub mod outcome;
+pub mod register;
+pub mod timer;
 
+pub use dcqcn::{Dcqcn, Sample};
 pub use event::{Class, Event, Hop, Part};
 pub use outcome::{Credit, Emit, Outcome, Scope, Verdict, Words};
+pub use register::{Place, Register, SettingError, Value, ValueError};
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use roci_units::{BitsPerSec, Instant};
+
+/// The names of the laws that exist.
+pub const LAWS: [&str; 2] = ["none", "dcqcn"];
 
 /// A law with its parameters: one per engine and parameter set, shared by the queue pairs that run it.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +40,8 @@ pub enum Law {
     /// No congestion control: the link's rate, no window.
     #[default]
     None,
+    /// DCQCN, whichever member of the family.
+    Dcqcn(Dcqcn),
 }
 
 /// What a law remembers of one queue pair.
@@ -33,35 +50,188 @@ pub enum Context {
     /// Nothing.
     #[default]
     None,
+    /// DCQCN's rates, alpha and timers.
+    Dcqcn(dcqcn::State),
 }
 
+// A context lies beside the queue pair's state and is fetched with it; a law with more words boxes them.
+const _: () = assert!(size_of::<Context>() <= 72);
+
 impl Law {
+    /// The law `name` with `settings`, pairs of a key and a text as in a scenario, on links of `link`.
+    ///
+    /// `preset` chooses where the other keys start, wherever it stands; the last of equal keys wins.
+    ///
+    /// # Errors
+    /// [`SettingError`], which names what would have been valid.
+    pub fn from_settings(
+        name: &str,
+        settings: &[(&str, &str)],
+        link: BitsPerSec,
+    ) -> Result<Self, SettingError> {
+        let mut law = match name {
+            "none" => Self::None,
+            "dcqcn" => {
+                let preset = settings.iter().rfind(|(key, _)| *key == "preset");
+                let preset = preset.map_or(dcqcn::PRESETS[0], |(_, preset)| preset.trim());
+                let params = dcqcn::Params::preset(preset, link).ok_or_else(|| SettingError::Preset {
+                    name: preset.to_string(),
+                    valid: dcqcn::PRESETS.to_vec(),
+                })?;
+                Self::Dcqcn(Dcqcn::new(params))
+            }
+            _ => return Err(SettingError::Law { name: name.to_string(), valid: LAWS.to_vec() }),
+        };
+        for (key, text) in settings {
+            if *key != "preset" || law.presets().is_empty() {
+                law.set_before(key, text)?;
+            }
+        }
+        Ok(law)
+    }
+
+    /// Its name, one of [`LAWS`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Dcqcn(_) => "dcqcn",
+        }
+    }
+
+    /// The names of its presets.
+    pub fn presets(&self) -> &'static [&'static str] {
+        match self {
+            Self::None => &[],
+            Self::Dcqcn(_) => &dcqcn::PRESETS,
+        }
+    }
+
+    /// Its registers: parameters and what its contexts hold.
+    pub fn registers(&self) -> &'static [Register] {
+        match self {
+            Self::None => &[],
+            Self::Dcqcn(_) => &dcqcn::REGISTERS,
+        }
+    }
+
+    /// The register `name` as it stands at `now`; a parameter needs no particular `context`.
+    pub fn get(&self, context: &mut Context, name: &str, now: Instant) -> Option<Value> {
+        match (self, context) {
+            (Self::Dcqcn(law), Context::Dcqcn(state)) => law.get(state, name, now),
+            (Self::Dcqcn(law), Context::None) => law.parameter(name),
+            (Self::None, _) => None,
+        }
+    }
+
+    /// Writes the parameter `name` while traffic runs.
+    ///
+    /// # Errors
+    /// [`SettingError`]; nothing has changed then.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        match self.set_any(name, text, true) {
+            Some(done) => done,
+            None => Err(self.unknown(name, true)),
+        }
+    }
+
+    /// Writes the register `name` of `context` at `now`; a parameter is written as [`Law::set`] does. What changes
+    /// for the queue pair stands in `outcome`, to be applied like an event's.
+    ///
+    /// # Errors
+    /// [`SettingError`]; nothing has changed then but what `now` brought about anyway.
+    pub fn write(
+        &mut self,
+        context: &mut Context,
+        name: &str,
+        text: &str,
+        now: Instant,
+        outcome: &mut Outcome,
+    ) -> Result<(), SettingError> {
+        if let Some(done) = self.set_any(name, text, true) {
+            return done;
+        }
+        let register = self.registers().iter().find(|register| register.name == name);
+        match (&*self, context, register) {
+            (Self::Dcqcn(law), Context::Dcqcn(state), Some(register)) => {
+                law.write(state, register, text, now, outcome)
+            }
+            _ => Err(self.unknown(name, true)),
+        }
+    }
+
+    /// What a time series records of a queue pair at `now`; `None` from a law that has nothing to show.
+    pub fn sample(&self, context: &mut Context, now: Instant) -> Option<Sample> {
+        match (self, context) {
+            (Self::Dcqcn(law), Context::Dcqcn(state)) => Some(law.sample(state, now)),
+            _ => None,
+        }
+    }
+
+    fn set_any(&mut self, name: &str, text: &str, running: bool) -> Option<Result<(), SettingError>> {
+        match self {
+            Self::None => None,
+            Self::Dcqcn(law) => law.set(name, text, running),
+        }
+    }
+
+    fn set_before(&mut self, key: &str, text: &str) -> Result<(), SettingError> {
+        match self.set_any(key, text, false) {
+            Some(done) => done,
+            None => Err(self.unknown(key, false)),
+        }
+    }
+
+    /// The error of a name that is none: of a register during a run, of a key before it.
+    fn unknown(&self, name: &str, running: bool) -> SettingError {
+        let mut valid: Vec<_> = self
+            .registers()
+            .iter()
+            .filter(|register| if running { register.writable } else { register.place == Place::Law })
+            .map(|register| register.name)
+            .collect();
+        if !running && !self.presets().is_empty() {
+            valid.insert(0, "preset");
+        }
+        SettingError::Key { name: name.to_string(), valid }
+    }
+
     /// The classes of events that it wants to hear.
     pub fn traces(&self) -> Class {
         match self {
             Self::None => Class::NONE,
+            Self::Dcqcn(_) => Dcqcn::TRACES,
         }
     }
 
-    /// What the credit that it answers applies to. [`Scope::Port`]: the engine keeps one context for all queue pairs of
-    /// the port that run this law, hands it in whichever of them an event concerns, and paces them together.
+    /// What the credit that it answers applies to. [`Scope::Port`]: the engine keeps one context for all queue pairs
+    /// of the port that run this law, hands it in whichever of them an event concerns, and paces them together.
     pub fn limiter(&self) -> Scope {
         match self {
             Self::None => Scope::Qp,
+            Self::Dcqcn(law) => law.params().limiter,
         }
     }
 
     /// The context of a new queue pair on a link of `link_kbps`, and the credit and wake-up that it begins with.
-    pub fn connect(&self, link_kbps: u32) -> (Context, Credit, roci_units::Instant) {
-        let _ = link_kbps;
+    pub fn connect(&self, link_kbps: u32) -> (Context, Credit, Instant) {
         match self {
-            Self::None => (Context::None, Credit::FREE, roci_units::Instant::NEVER),
+            Self::None => (Context::None, Credit::FREE, Instant::NEVER),
+            Self::Dcqcn(law) => (Context::Dcqcn(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
         }
     }
 
     /// Reacts to `event`. `outcome` comes in as [`Outcome::unchanged`].
+    ///
+    /// A context of another law is the engine's mistake: asserted in debug builds, without effect in others.
     #[inline]
     pub fn on_event(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
-        let _ = (context, event, outcome);
+        match (self, context) {
+            (Self::Dcqcn(law), Context::Dcqcn(state)) => law.on_event(state, event, outcome),
+            (Self::None, Context::None) => {}
+            _ => debug_assert!(false, "the context belongs to another law"),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

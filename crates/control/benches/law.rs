@@ -1,0 +1,95 @@
+//! What a law costs per event: `cargo bench -p roci-control`.
+
+use divan::{Bencher, black_box};
+use roci_control::{Class, Context, Credit, Event, Law, Outcome, dcqcn::PRESETS};
+use roci_units::{BitsPerSec, Instant, Span};
+
+fn main() {
+    divan::main();
+}
+
+const LINK_KBPS: u32 = 100_000_000;
+
+fn law(preset: &str) -> Law {
+    Law::from_settings("dcqcn", &[("preset", preset)], BitsPerSec::from_kbps(u64::from(LINK_KBPS)))
+        .expect("a preset")
+}
+
+/// Calls the law once for `class`, `gap` after the last time, and gives its answer to the optimiser's keeping.
+struct Driver {
+    law: Law,
+    context: Context,
+    credit: Credit,
+    wake: Instant,
+    now: Instant,
+}
+
+impl Driver {
+    fn new(preset: &str) -> Self {
+        let law = law(preset);
+        let (context, credit, wake) = law.connect(LINK_KBPS);
+        Self { law, context, credit, wake, now: Instant::ZERO }
+    }
+
+    #[inline]
+    fn happen(&mut self, class: Class) {
+        let mut outcome = Outcome::unchanged(self.credit, self.wake);
+        let event = Event { class, now: self.now, length: 4096, ..Event::default() };
+        self.law.on_event(black_box(&mut self.context), black_box(&event), &mut outcome);
+        self.credit = outcome.credit;
+        self.wake = outcome.wake;
+        black_box(&outcome);
+    }
+}
+
+/// A CNP every 50 µs, with the increases and cuts that fall due between.
+#[divan::bench(args = PRESETS)]
+fn cnp(bencher: Bencher<'_, '_>, preset: &str) {
+    let mut driver = Driver::new(preset);
+    bencher.bench_local(|| {
+        driver.now += Span::from_micros(50);
+        driver.happen(Class::CNP);
+    });
+}
+
+/// A timer event at the instant that the law asked for, in recovery after a CNP; a CNP where it sleeps.
+#[divan::bench(args = PRESETS)]
+fn timer(bencher: Bencher<'_, '_>, preset: &str) {
+    let mut driver = Driver::new(preset);
+    bencher.bench_local(|| {
+        if driver.wake == Instant::NEVER {
+            driver.happen(Class::CNP);
+        }
+        driver.now = driver.wake;
+        driver.happen(Class::TIMER);
+    });
+}
+
+/// A marked packet at the receiver, one in 350 ns: most fall into the gap.
+#[divan::bench(args = PRESETS)]
+fn marked(bencher: Bencher<'_, '_>, preset: &str) {
+    let mut driver = Driver::new(preset);
+    bencher.bench_local(|| {
+        driver.now += Span::from_nanos(350);
+        driver.happen(Class::CE);
+    });
+}
+
+/// A CNP and a sample 100 µs after it, which brings alpha up to date: 100 periods with a timer of 1 µs, one
+/// to two with the others.
+#[divan::bench(args = PRESETS)]
+fn cnp_and_sample(bencher: Bencher<'_, '_>, preset: &str) {
+    let mut driver = Driver::new(preset);
+    bencher.bench_local(|| {
+        driver.happen(Class::CNP);
+        driver.now += Span::from_micros(100);
+        driver.law.sample(black_box(&mut driver.context), driver.now)
+    });
+}
+
+/// What an ACK costs: the engine asks whether the law traces it, and it does not.
+#[divan::bench]
+fn untraced_ack(bencher: Bencher<'_, '_>) {
+    let law = law("hpcc");
+    bencher.bench_local(|| black_box(&law).traces().meets(black_box(Class::ACK)));
+}
