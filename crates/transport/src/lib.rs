@@ -9,13 +9,19 @@
 //! | [`work`] | what an application posts, and its completions |
 //! | [`segment`] | what is offered and sent |
 //! | [`arrival`] | what arrives, what follows from it, what is deferred |
+//! | [`schedule`] | which queue pair sends next |
+//! | [`credit`] | what a queue pair may send now: rate, window, tokens |
+//! | [`timer`] | exact timers, one per queue pair and kind |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 pub mod arrival;
 pub mod config;
+pub mod credit;
+pub mod schedule;
 pub mod segment;
+pub mod timer;
 pub mod work;
 
 pub use arrival::{

@@ -1,0 +1,431 @@
+//! Which queue pair sends next: the set of those that have both work and credit.
+//!
+//! Priorities are strict and within one the queue pairs take turns (Tonic §3.1's ready list, SRNIC's schedule
+//! queue); a queue pair may be given a larger share of the octets, and then turns are by deficit. Each priority has
+//! a ring of queue pair numbers, which the processor reads ahead of time better than links, and which lets a caller
+//! look ahead and prefetch. Leaving the set is lazy: the ring's entry stays and is passed over when its turn comes,
+//! so adding, removing and taking are O(1), amortised.
+
+use alloc::{boxed::Box, vec::Vec};
+
+/// Priorities, as a PAUSE frame has them (IEEE 802.1Qbb): 7 is the most urgent.
+pub const PRIORITIES: u8 = 8;
+
+/// What stands for "in no ring".
+const NONE: u8 = u8::MAX;
+
+/// The queue pairs that are ready, by priority.
+///
+/// The caller adds a queue pair when it has work and credit, removes it when it loses either, and adds it again
+/// after its turn if it still has both. Queue pairs are dense indices; memory grows with the largest one.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    rings: [Ring; PRIORITIES as usize],
+    /// Members of each ring, passed-over entries not counted.
+    members: [u32; PRIORITIES as usize],
+    /// Bit p: ring p has a member.
+    ready: u8,
+    places: Vec<Place>,
+    shares: Option<Box<Shares>>,
+}
+
+/// Where one queue pair stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The priority at which it is a member, or [`NONE`].
+    member: u8,
+    /// Bit p: ring p holds an entry of it, maybe one left behind. There is never a second, so nobody has two turns
+    /// in one round and a ring never outgrows the number of queue pairs.
+    listed: u8,
+}
+
+impl Place {
+    const NOWHERE: Self = Self { member: NONE, listed: 0 };
+}
+
+impl Schedule {
+    /// An empty set that serves queue pairs in turn.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes room for queue pairs below `count` at `priority`, so that adding them allocates nothing.
+    ///
+    /// # Panics
+    /// When `priority` is above 7.
+    pub fn prepare(&mut self, count: u32, priority: u8) {
+        if self.places.len() < count as usize {
+            self.places.resize(count as usize, Place::NOWHERE);
+        }
+        self.rings[usize::from(priority)].grow_to(count);
+    }
+
+    /// Gives a queue pair `quantum` octets in each round of its priority instead of one turn; once any queue pair
+    /// has a quantum, all others have that of [`Shares::DEFAULT_QUANTUM`].
+    ///
+    /// Shares are exact in the long run for any quantum; a turn costs O(1) where the quantum is at least the longest
+    /// run of octets taken at once.
+    pub fn set_quantum(&mut self, qp: u32, quantum: u32) {
+        self.shares.get_or_insert_default().of(qp).quantum = quantum.max(1);
+    }
+
+    /// Adds a queue pair at the end of its priority's round; nothing happens where it is a member already. A member
+    /// of another priority moves.
+    ///
+    /// # Panics
+    /// When `priority` is above 7.
+    #[inline]
+    pub fn add(&mut self, qp: u32, priority: u8) {
+        assert!(priority < PRIORITIES, "there are eight priorities");
+        if qp as usize >= self.places.len() {
+            self.places.resize(qp as usize + 1, Place::NOWHERE);
+        }
+        let place = &mut self.places[qp as usize];
+        if place.member == priority {
+            return;
+        }
+        if place.member != NONE {
+            leave(&mut self.members, &mut self.ready, place.member);
+        }
+        place.member = priority;
+        self.members[usize::from(priority)] += 1;
+        self.ready |= 1 << priority;
+        if place.listed & 1 << priority == 0 {
+            place.listed |= 1 << priority;
+            let ring = &mut self.rings[usize::from(priority)];
+            if self.shares.as_mut().is_some_and(|shares| shares.continues(qp, priority)) {
+                ring.push_front(qp);
+            } else {
+                ring.push_back(qp);
+            }
+        }
+    }
+
+    /// Takes a queue pair out, if it is a member.
+    #[inline]
+    pub fn remove(&mut self, qp: u32) {
+        if let Some(place) = self.places.get_mut(qp as usize)
+            && place.member != NONE
+        {
+            leave(&mut self.members, &mut self.ready, place.member);
+            place.member = NONE;
+        }
+    }
+
+    /// Whether a queue pair is a member.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, qp: u32) -> bool {
+        self.places.get(qp as usize).is_some_and(|place| place.member != NONE)
+    }
+
+    /// Whether [`take`](Self::take) with the same `open` would find anybody.
+    #[inline]
+    #[must_use]
+    pub fn any(&self, open: u8) -> bool {
+        self.ready & open != 0
+    }
+
+    /// Takes out the queue pair whose turn it is: of the most urgent priority among `open` (bit p: priority p is not
+    /// paused) that has a member, the first in its round.
+    #[inline]
+    pub fn take(&mut self, open: u8) -> Option<u32> {
+        let ready = self.ready & open;
+        if ready == 0 {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a bit number of eight")]
+        let priority = ready.ilog2() as u8;
+        // The count says that there is a member, so the search ends; each entry passed over is gone for good.
+        loop {
+            let qp = self.rings[usize::from(priority)].pop()?;
+            let place = &mut self.places[qp as usize];
+            place.listed &= !(1 << priority);
+            if place.member != priority {
+                continue;
+            }
+            if let Some(shares) = &mut self.shares
+                && !shares.begins(qp, priority)
+            {
+                place.listed |= 1 << priority;
+                self.rings[usize::from(priority)].push_back(qp);
+                continue;
+            }
+            place.member = NONE;
+            leave(&mut self.members, &mut self.ready, priority);
+            return Some(qp);
+        }
+    }
+
+    /// Charges the octets that a queue pair sent in its turn; call it before adding the queue pair again. Without
+    /// quanta it does nothing.
+    #[inline]
+    pub fn charge(&mut self, qp: u32, octets: u32) {
+        if let Some(shares) = &mut self.shares {
+            shares.of(qp).balance -= i64::from(octets);
+        }
+    }
+
+    /// Who is likely to be taken `distance` turns after the next: a hint for prefetching, which may name a queue
+    /// pair that has left.
+    #[inline]
+    #[must_use]
+    pub fn ahead(&self, open: u8, distance: u32) -> Option<u32> {
+        let priority = (self.ready & open).checked_ilog2()?;
+        self.rings[priority as usize].get(distance)
+    }
+}
+
+#[inline]
+fn leave(members: &mut [u32; PRIORITIES as usize], ready: &mut u8, priority: u8) {
+    let count = &mut members[usize::from(priority)];
+    *count -= 1;
+    if *count == 0 {
+        *ready &= !(1 << priority);
+    }
+}
+
+/// A growing ring of queue pair numbers: a power of two of them, or no memory at all.
+#[derive(Clone, Debug, Default)]
+struct Ring {
+    entries: Box<[u32]>,
+    head: u32,
+    len: u32,
+}
+
+impl Ring {
+    #[inline]
+    fn push_back(&mut self, qp: u32) {
+        if self.len as usize == self.entries.len() {
+            self.grow_to(self.len + 1);
+        }
+        let at = self.index(self.len);
+        self.entries[at] = qp;
+        self.len += 1;
+    }
+
+    fn push_front(&mut self, qp: u32) {
+        if self.len as usize == self.entries.len() {
+            self.grow_to(self.len + 1);
+        }
+        self.head = self.head.wrapping_sub(1);
+        let at = self.index(0);
+        self.entries[at] = qp;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let qp = self.get(0)?;
+        self.head = self.head.wrapping_add(1);
+        self.len -= 1;
+        Some(qp)
+    }
+
+    #[inline]
+    fn get(&self, distance: u32) -> Option<u32> {
+        if distance < self.len { self.entries.get(self.index(distance)).copied() } else { None }
+    }
+
+    /// The place of the entry `distance` after the head. The head runs on freely: the length is a power of two.
+    #[inline]
+    fn index(&self, distance: u32) -> usize {
+        self.head.wrapping_add(distance) as usize & self.entries.len().wrapping_sub(1)
+    }
+
+    #[cold]
+    fn grow_to(&mut self, count: u32) {
+        let size = (count.next_power_of_two() as usize).max(2);
+        if size <= self.entries.len() {
+            return;
+        }
+        let mut entries = Vec::with_capacity(size);
+        entries.extend((0..self.len).filter_map(|n| self.get(n)));
+        entries.resize(size, 0);
+        self.entries = entries.into_boxed_slice();
+        self.head = 0;
+    }
+}
+
+/// Turns by octets: deficit round robin (Shreedhar and Varghese 1995), in the form that charges a run after it was
+/// sent and so need not know its length before.
+#[derive(Clone, Debug, Default)]
+struct Shares {
+    accounts: Vec<Account>,
+    /// Whose turn it is at each priority.
+    turn: [Option<u32>; PRIORITIES as usize],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    /// Octets per round.
+    quantum: u32,
+    /// Octets left of its turn; what it overdrew is paid from later rounds.
+    balance: i64,
+}
+
+impl Shares {
+    /// The octets per round of a queue pair without a quantum of its own: the longest run that is taken at once.
+    const DEFAULT_QUANTUM: u32 = 64 << 10;
+
+    fn of(&mut self, qp: u32) -> &mut Account {
+        if qp as usize >= self.accounts.len() {
+            let fresh = Account { quantum: Self::DEFAULT_QUANTUM, balance: 0 };
+            self.accounts.resize(qp as usize + 1, fresh);
+        }
+        &mut self.accounts[qp as usize]
+    }
+
+    /// Whether a queue pair that comes back is in the middle of its turn.
+    fn continues(&mut self, qp: u32, priority: u8) -> bool {
+        self.turn[usize::from(priority)] == Some(qp) && self.of(qp).balance > 0
+    }
+
+    /// Begins or continues a turn. False where all that the round brings goes to pay what was overdrawn.
+    fn begins(&mut self, qp: u32, priority: u8) -> bool {
+        let turn = &mut self.turn[usize::from(priority)];
+        let previous = turn.replace(qp);
+        if previous == Some(qp) && self.of(qp).balance > 0 {
+            return true;
+        }
+        if let Some(previous) = previous {
+            // Who leaves before the turn is over keeps no claim, as an idle queue pair saves nothing up.
+            let account = self.of(previous);
+            account.balance = account.balance.min(0);
+        }
+        let account = self.of(qp);
+        account.balance = account.balance.min(0) + i64::from(account.quantum);
+        account.balance > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    const ALL: u8 = u8::MAX;
+
+    #[test]
+    fn members_of_one_priority_take_turns() {
+        let mut schedule = Schedule::new();
+        for qp in [4, 0, 9] {
+            schedule.add(qp, 3);
+        }
+        let mut served = Vec::new();
+        for _ in 0..7 {
+            let qp = schedule.take(ALL).unwrap();
+            served.push(qp);
+            schedule.add(qp, 3);
+        }
+        assert_eq!(served, [4, 0, 9, 4, 0, 9, 4]);
+    }
+
+    #[test]
+    fn the_most_urgent_open_priority_goes_first() {
+        let mut schedule = Schedule::new();
+        schedule.add(1, 3);
+        schedule.add(2, 6);
+        assert_eq!(schedule.take(!(1 << 6)), Some(1), "6 is paused");
+        schedule.add(1, 3);
+        assert_eq!(schedule.take(ALL), Some(2));
+        assert!(!schedule.any(1 << 6));
+        assert_eq!(schedule.take(1 << 6), None);
+        assert_eq!(schedule.take(ALL), Some(1));
+        assert_eq!(schedule.take(ALL), None);
+    }
+
+    #[test]
+    fn who_left_is_passed_over_and_who_returns_has_one_turn() {
+        let mut schedule = Schedule::new();
+        for qp in 0..3 {
+            schedule.add(qp, 0);
+        }
+        schedule.remove(0);
+        schedule.remove(1);
+        schedule.add(1, 0);
+        schedule.add(1, 0);
+        assert_eq!(schedule.take(ALL), Some(1));
+        assert_eq!(schedule.take(ALL), Some(2));
+        assert_eq!(schedule.take(ALL), None);
+    }
+
+    #[test]
+    fn a_quantum_sets_the_share_of_octets() {
+        let mut schedule = Schedule::new();
+        schedule.set_quantum(0, 3 * 4096);
+        schedule.set_quantum(1, 4096);
+        schedule.set_quantum(2, 1000);
+        let length = [4096, 1500, 4096];
+        let mut sent = [0u64; 3];
+        for qp in 0..3 {
+            schedule.add(qp, 3);
+        }
+        for _ in 0..100_000 {
+            let qp = schedule.take(ALL).unwrap();
+            sent[qp as usize] += u64::from(length[qp as usize]);
+            schedule.charge(qp, length[qp as usize]);
+            schedule.add(qp, 3);
+        }
+        let total: u64 = sent.iter().sum();
+        for (octets, quantum) in sent.into_iter().zip([12_288, 4_096, 1_000]) {
+            let (got, due) = (octets * 17_384, total * quantum);
+            assert!(got.abs_diff(due) * 1_000 < due, "{octets} of {total} for a quantum of {quantum}");
+        }
+    }
+
+    #[test]
+    fn a_host_with_two_queue_pairs_spends_little() {
+        let mut schedule = Schedule::new();
+        schedule.prepare(2, 3);
+        let heap = schedule.rings.iter().map(|ring| ring.entries.len() * 4).sum::<usize>()
+            + schedule.places.capacity() * size_of::<Place>();
+        assert!(heap <= 16 && size_of::<Schedule>() <= 280, "{heap} and {}", size_of::<Schedule>());
+    }
+
+    proptest! {
+        /// The plain set: a queue per priority in which a queue pair that left keeps its place as a ghost.
+        #[test]
+        fn it_serves_as_plain_queues_would(
+            steps in prop::collection::vec((0u8..3, 0u32..20, 0u8..8, any::<u8>()), 1..500),
+        ) {
+            let mut schedule = Schedule::new();
+            let mut queues: Vec<VecDeque<u32>> = vec![VecDeque::new(); 8];
+            let mut member = [NONE; 20];
+            for (kind, qp, priority, open) in steps {
+                match kind {
+                    0 => {
+                        schedule.add(qp, priority);
+                        member[qp as usize] = priority;
+                        let queue = &mut queues[usize::from(priority)];
+                        if !queue.contains(&qp) {
+                            queue.push_back(qp);
+                        }
+                    }
+                    1 => {
+                        schedule.remove(qp);
+                        member[qp as usize] = NONE;
+                    }
+                    _ => {
+                        let best = member.iter().copied().filter(|&p| p != NONE && open & 1 << p != 0).max();
+                        let due = best.map(|p| loop {
+                            let qp = queues[usize::from(p)].pop_front().unwrap();
+                            if member[qp as usize] == p {
+                                member[qp as usize] = NONE;
+                                break qp;
+                            }
+                        });
+                        prop_assert_eq!(schedule.any(open), due.is_some());
+                        prop_assert_eq!(schedule.take(open), due);
+                    }
+                }
+                for qp in 0..20 {
+                    prop_assert_eq!(schedule.contains(qp), member[qp as usize] != NONE);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,595 @@
+//! The engine's timers: exact, at most one outstanding per queue pair and kind, O(1) amortised.
+//!
+//! Near timers stand in a small heap, which gives the exact order; far ones hang in a hierarchical wheel (Varghese
+//! and Lauck 1987) and come down as time comes near them. An engine with a few timers has only the heap.
+//!
+//! Ticks are 2²⁰ ps, about a microsecond. The cursor is the latest tick that is in the heap; it may run ahead of the
+//! clock when nothing is due for long. Timers armed before it then crowd the heap, and when there are enough of them
+//! to pay for the move, it is drawn back.
+
+use alloc::{boxed::Box, vec::Vec};
+use roci_units::Instant;
+
+/// Whose timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TimerId {
+    /// The queue pair's dense index.
+    pub qp: u32,
+    /// Which of its timers, below the number of kinds.
+    pub kind: u8,
+}
+
+/// The timers of one engine.
+///
+/// Those due come out in the order of their instants, and at one instant in the order in which they were armed.
+#[derive(Clone, Debug)]
+pub struct Timers {
+    /// The kinds that each queue pair has.
+    kinds: u8,
+    /// The node of each (queue pair, kind), or [`NIL`].
+    nodes_by_id: Vec<u32>,
+    nodes: Vec<Node>,
+    /// Unused nodes, linked by `next`.
+    free: u32,
+    /// A 4-ary heap of nodes; empty only when there are no timers at all.
+    near: Vec<u32>,
+    /// All timers beyond the cursor; `None` while everything is near.
+    wheel: Option<Box<Wheel>>,
+    serial: u64,
+}
+
+/// One outstanding timer.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at: u64,
+    /// Counts arms, to order those of one instant.
+    serial: u64,
+    id: u32,
+    /// The neighbours in a wheel's list; in the heap `previous` is the position.
+    previous: u32,
+    next: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Wheel {
+    /// The latest tick whose timers are in the heap.
+    cursor: u64,
+    levels: Vec<Level>,
+    /// Timers moved since the cursor was last drawn back, and timers armed behind it since then.
+    moved: u32,
+    crowded: u32,
+}
+
+/// 64 lists, by the six bits of the tick that belong to this level.
+#[derive(Clone, Debug)]
+struct Level {
+    occupied: u64,
+    heads: [u32; 64],
+}
+
+const NIL: u32 = u32::MAX;
+const TICK_BITS: u32 = 20;
+const LEVEL_BITS: u32 = 6;
+/// The heap may hold so many before a wheel is built, and so many must crowd it before the cursor is drawn back.
+const FEW: usize = 64;
+
+const fn tick(at: u64) -> u64 {
+    at >> TICK_BITS
+}
+
+impl Timers {
+    /// No timers, for queue pairs with `kinds` timers each.
+    ///
+    /// # Panics
+    /// When `kinds` is zero.
+    #[must_use]
+    pub fn new(kinds: u8) -> Self {
+        assert!(kinds > 0, "a queue pair without timers needs none");
+        Self {
+            kinds,
+            nodes_by_id: Vec::new(),
+            nodes: Vec::new(),
+            free: NIL,
+            near: Vec::new(),
+            wheel: None,
+            serial: 0,
+        }
+    }
+
+    /// Makes room for queue pairs below `count`.
+    pub fn prepare(&mut self, count: u32) {
+        let ids = count as usize * usize::from(self.kinds);
+        if self.nodes_by_id.len() < ids {
+            self.nodes_by_id.resize(ids, NIL);
+        }
+    }
+
+    /// The instant of the earliest timer, to the picosecond.
+    #[inline]
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.near.first().map(|&node| Instant::from_ps(self.nodes[node as usize].at))
+    }
+
+    /// The instant for which a timer is armed.
+    #[inline]
+    #[must_use]
+    pub fn armed(&self, id: TimerId) -> Option<Instant> {
+        match self.nodes_by_id.get(self.flat(id) as usize) {
+            None | Some(&NIL) => None,
+            Some(&node) => Some(Instant::from_ps(self.nodes[node as usize].at)),
+        }
+    }
+
+    /// Arms a timer for `at`, which replaces an earlier arming; [`Instant::NEVER`] cancels it. An instant in the past
+    /// is due at once.
+    ///
+    /// # Panics
+    /// When the kind is not below the number of kinds.
+    #[inline]
+    pub fn arm(&mut self, id: TimerId, at: Instant) {
+        if at == Instant::NEVER {
+            return self.cancel(id);
+        }
+        let flat = self.flat(id);
+        if flat as usize >= self.nodes_by_id.len() {
+            self.prepare(id.qp + 1);
+        }
+        self.serial += 1;
+        let (at, serial) = (at.as_ps(), self.serial);
+        let node = self.nodes_by_id[flat as usize];
+        if node == NIL {
+            let node = self.allocate(Node { at, serial, id: flat, previous: NIL, next: NIL });
+            self.nodes_by_id[flat as usize] = node;
+            self.file(node);
+            return;
+        }
+        let old = self.nodes[node as usize].at;
+        match (self.far_place(old), self.far_place(at)) {
+            (None, None) => {
+                self.restamp(node, at, serial);
+                self.sift(node);
+            }
+            (from, to) if from == to => self.restamp(node, at, serial),
+            _ => {
+                self.unfile(node);
+                self.restamp(node, at, serial);
+                self.file(node);
+                self.settle();
+            }
+        }
+    }
+
+    /// Cancels a timer, if it is armed.
+    #[inline]
+    pub fn cancel(&mut self, id: TimerId) {
+        let flat = self.flat(id);
+        if let Some(&node) = self.nodes_by_id.get(flat as usize)
+            && node != NIL
+        {
+            self.unfile(node);
+            self.release(node);
+            self.settle();
+        }
+    }
+
+    /// Takes out the first timer that is due by `now`, if any is. Call it until it gives nothing.
+    #[inline]
+    pub fn expire(&mut self, now: Instant) -> Option<TimerId> {
+        let node = *self.near.first()?;
+        let Node { at, id, .. } = self.nodes[node as usize];
+        if at > now.as_ps() {
+            return None;
+        }
+        self.unfile(node);
+        self.release(node);
+        self.settle();
+        let kinds = u32::from(self.kinds);
+        #[expect(clippy::cast_possible_truncation, reason = "below the number of kinds")]
+        Some(TimerId { qp: id / kinds, kind: (id % kinds) as u8 })
+    }
+
+    #[inline]
+    fn flat(&self, id: TimerId) -> u32 {
+        assert!(id.kind < self.kinds, "a kind of timer beyond those announced");
+        id.qp * u32::from(self.kinds) + u32::from(id.kind)
+    }
+
+    fn allocate(&mut self, node: Node) -> u32 {
+        if self.free != NIL {
+            let index = self.free;
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            return index;
+        }
+        if self.nodes.is_empty() {
+            self.nodes.reserve_exact(2); // most simulated hosts have one or two queue pairs
+        }
+        let index = u32::try_from(self.nodes.len()).expect("fewer timers than queue pairs times kinds");
+        self.nodes.push(node);
+        index
+    }
+
+    fn release(&mut self, node: u32) {
+        let id = self.nodes[node as usize].id;
+        self.nodes_by_id[id as usize] = NIL;
+        self.nodes[node as usize].next = self.free;
+        self.free = node;
+    }
+
+    #[inline]
+    fn restamp(&mut self, node: u32, at: u64, serial: u64) {
+        let node = &mut self.nodes[node as usize];
+        (node.at, node.serial) = (at, serial);
+    }
+
+    /// The level and list of the wheel where a timer for `at` belongs; `None`: in the heap.
+    #[inline]
+    fn far_place(&self, at: u64) -> Option<(usize, usize)> {
+        self.wheel.as_ref().and_then(|wheel| wheel.place(at))
+    }
+
+    /// Puts a node where its instant belongs. The caller settles afterwards if the heap may be empty.
+    fn file(&mut self, node: u32) {
+        let at = self.nodes[node as usize].at;
+        if self.wheel.is_none() && self.near.len() >= FEW {
+            self.wheel = Some(Box::new(Wheel { cursor: u64::MAX, ..Wheel::default() }));
+            self.draw_back();
+        }
+        if let Some(wheel) = &mut self.wheel {
+            if let Some(place) = wheel.place(at) {
+                wheel.link(&mut self.nodes, place, node);
+                if self.near.is_empty() {
+                    self.settle();
+                }
+                return;
+            }
+            if tick(at) < wheel.cursor {
+                wheel.crowded += 1;
+            }
+            if wheel.crowded as usize >= FEW.max(wheel.moved as usize) && self.near.len() >= FEW {
+                self.push(node);
+                return self.draw_back();
+            }
+        }
+        self.push(node);
+    }
+
+    fn unfile(&mut self, node: u32) {
+        match self.far_place(self.nodes[node as usize].at) {
+            None => self.pull(node),
+            Some(place) => {
+                if let Some(wheel) = &mut self.wheel {
+                    wheel.unlink(&mut self.nodes, place, node);
+                }
+            }
+        }
+    }
+
+    /// Brings the next timers down when the heap is empty.
+    #[inline]
+    fn settle(&mut self) {
+        if self.near.is_empty() && self.wheel.is_some() {
+            self.descend();
+        }
+    }
+
+    fn descend(&mut self) {
+        while self.near.is_empty() {
+            let Some(wheel) = &mut self.wheel else { return };
+            let Some(mut node) = wheel.advance() else { return };
+            while node != NIL {
+                let Node { at, next, .. } = self.nodes[node as usize];
+                wheel.moved += 1;
+                match wheel.place(at) {
+                    None => push(&mut self.near, &mut self.nodes, node),
+                    Some(place) => wheel.link(&mut self.nodes, place, node),
+                }
+                node = next;
+            }
+        }
+    }
+
+    /// Draws the cursor back to the earliest timer's tick and hangs what is later than it into the wheel.
+    fn draw_back(&mut self) {
+        let Some(wheel) = &mut self.wheel else { return };
+        let Some(&first) = self.near.first() else { return };
+        let earliest = self.nodes[first as usize].at;
+        wheel.draw_back(&mut self.nodes, tick(earliest));
+        let mut crowd = core::mem::take(&mut self.near);
+        // The heap is built again in the same memory: what stays is pushed over what has been read.
+        let mut kept = 0;
+        for read in 0..crowd.len() {
+            let node = crowd[read];
+            match wheel.place(self.nodes[node as usize].at) {
+                Some(place) => wheel.link(&mut self.nodes, place, node),
+                None => {
+                    crowd[kept] = node;
+                    kept += 1;
+                }
+            }
+        }
+        crowd.truncate(kept);
+        for position in 0..kept {
+            rise(&mut crowd, &mut self.nodes, position);
+        }
+        self.near = crowd;
+    }
+
+    fn push(&mut self, node: u32) {
+        push(&mut self.near, &mut self.nodes, node);
+    }
+
+    /// Takes a node out of the heap.
+    fn pull(&mut self, node: u32) {
+        let position = self.nodes[node as usize].previous as usize;
+        self.near.swap_remove(position);
+        if let Some(&moved) = self.near.get(position) {
+            self.nodes[moved as usize].previous = self.nodes[node as usize].previous;
+            self.sift(moved);
+        }
+    }
+
+    /// Moves a node of the heap whose instant changed to where it belongs.
+    fn sift(&mut self, node: u32) {
+        let position = self.nodes[node as usize].previous as usize;
+        if rise(&mut self.near, &mut self.nodes, position) == position {
+            sink(&mut self.near, &mut self.nodes, position);
+        }
+    }
+}
+
+impl Wheel {
+    /// Where a timer for `at` belongs: the level of the highest bits in which its tick differs from the cursor, so
+    /// that the wheel's lowest level always holds the earliest.
+    #[inline]
+    fn place(&self, at: u64) -> Option<(usize, usize)> {
+        let tick = tick(at);
+        if tick <= self.cursor {
+            return None;
+        }
+        let level = (tick ^ self.cursor).ilog2() / LEVEL_BITS;
+        Some((level as usize, (tick >> (level * LEVEL_BITS) & 63) as usize))
+    }
+
+    fn link(&mut self, nodes: &mut [Node], (level, list): (usize, usize), node: u32) {
+        if level >= self.levels.len() {
+            self.levels.resize(level + 1, Level { occupied: 0, heads: [NIL; 64] });
+        }
+        let level = &mut self.levels[level];
+        let head = level.heads[list];
+        if head != NIL {
+            nodes[head as usize].previous = node;
+        }
+        nodes[node as usize].previous = NIL;
+        nodes[node as usize].next = head;
+        level.heads[list] = node;
+        level.occupied |= 1 << list;
+    }
+
+    fn unlink(&mut self, nodes: &mut [Node], (level, list): (usize, usize), node: u32) {
+        let Node { previous, next, .. } = nodes[node as usize];
+        if next != NIL {
+            nodes[next as usize].previous = previous;
+        }
+        if previous != NIL {
+            nodes[previous as usize].next = next;
+            return;
+        }
+        let level = &mut self.levels[level];
+        level.heads[list] = next;
+        if next == NIL {
+            level.occupied &= !(1 << list);
+        }
+    }
+
+    /// Moves the cursor to the beginning of the next list that is not empty, and gives that list's first node.
+    fn advance(&mut self) -> Option<u32> {
+        let (depth, level) = self.levels.iter_mut().enumerate().find(|(_, level)| level.occupied != 0)?;
+        let list = level.occupied.trailing_zeros();
+        level.occupied &= level.occupied - 1;
+        let shift = u32::try_from(depth).ok()? * LEVEL_BITS;
+        let above = shift + LEVEL_BITS;
+        self.cursor = self.cursor >> above << above | u64::from(list) << shift;
+        Some(core::mem::replace(&mut level.heads[list as usize], NIL))
+    }
+
+    /// Moves the cursor to an earlier tick. Above the level where the two differ nothing changes its place; what
+    /// hangs below it goes to the list that the old cursor names there.
+    fn draw_back(&mut self, nodes: &mut [Node], to: u64) {
+        (self.moved, self.crowded) = (0, 0);
+        let from = core::mem::replace(&mut self.cursor, to);
+        let Some(top) = (from ^ to).checked_ilog2().map(|bit| (bit / LEVEL_BITS) as usize) else { return };
+        for level in 0..top.min(self.levels.len()) {
+            while self.levels[level].occupied != 0 {
+                let list = self.levels[level].occupied.trailing_zeros() as usize;
+                let node = self.levels[level].heads[list];
+                self.unlink(nodes, (level, list), node);
+                if let Some(place) = self.place(nodes[node as usize].at) {
+                    self.link(nodes, place, node);
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn before(nodes: &[Node], a: u32, b: u32) -> bool {
+    let (a, b) = (&nodes[a as usize], &nodes[b as usize]);
+    (a.at, a.serial) < (b.at, b.serial)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "positions are below the number of nodes, a u32")]
+fn put(heap: &mut [u32], nodes: &mut [Node], position: usize, node: u32) {
+    heap[position] = node;
+    nodes[node as usize].previous = position as u32;
+}
+
+fn push(heap: &mut Vec<u32>, nodes: &mut [Node], node: u32) {
+    let position = heap.len();
+    heap.push(node);
+    rise(heap, nodes, position);
+}
+
+/// Moves the node at `position` towards the root as far as it belongs; gives where it came to stand.
+fn rise(heap: &mut [u32], nodes: &mut [Node], mut position: usize) -> usize {
+    let node = heap[position];
+    while position > 0 {
+        let parent = (position - 1) / 4;
+        if !before(nodes, node, heap[parent]) {
+            break;
+        }
+        put(heap, nodes, position, heap[parent]);
+        position = parent;
+    }
+    put(heap, nodes, position, node);
+    position
+}
+
+/// Moves the node at `position` away from the root as far as it belongs.
+fn sink(heap: &mut [u32], nodes: &mut [Node], mut position: usize) {
+    let node = heap[position];
+    loop {
+        let children = position * 4 + 1..heap.len().min(position * 4 + 5);
+        let Some(least) = children.reduce(|a, b| if before(nodes, heap[b], heap[a]) { b } else { a }) else {
+            break;
+        };
+        if !before(nodes, heap[least], node) {
+            break;
+        }
+        put(heap, nodes, position, heap[least]);
+        position = least;
+    }
+    put(heap, nodes, position, node);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::{BTreeMap, BTreeSet};
+    use proptest::prelude::*;
+    use roci_units::Span;
+
+    fn id(qp: u32) -> TimerId {
+        TimerId { qp, kind: 1 }
+    }
+
+    #[test]
+    fn timers_of_one_instant_fire_in_the_order_armed() {
+        let mut timers = Timers::new(2);
+        let at = Instant::from_ps(1_000_001);
+        for qp in [3, 1, 2] {
+            timers.arm(id(qp), at);
+        }
+        timers.arm(id(3), at); // armed again: now it is the last
+        assert_eq!(timers.next(), Some(at));
+        assert_eq!(timers.expire(Instant::from_ps(1_000_000)), None);
+        let fired: Vec<u32> = core::iter::from_fn(|| timers.expire(at)).map(|id| id.qp).collect();
+        assert_eq!(fired, [1, 2, 3]);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn two_timers_cost_less_than_300_octets() {
+        let mut timers = Timers::new(4);
+        timers.arm(id(0), Instant::from_ps(1));
+        timers.arm(id(1), Instant::from_ps(2));
+        let heap = timers.nodes.capacity() * size_of::<Node>()
+            + timers.near.capacity() * 4
+            + timers.nodes_by_id.capacity() * 4;
+        assert!(heap + size_of::<Timers>() < 300, "{heap} + {}", size_of::<Timers>());
+    }
+
+    #[test]
+    fn the_last_instant_before_never_is_held() {
+        let mut timers = Timers::new(2);
+        let last = Instant::from_ps(u64::MAX - 1);
+        for qp in 0..200 {
+            timers.arm(id(qp), last);
+        }
+        timers.arm(id(0), Instant::NEVER);
+        assert_eq!(timers.next(), Some(last));
+        assert_eq!(core::iter::from_fn(|| timers.expire(last)).count(), 199);
+    }
+
+    /// Thousands of idle retransmission timers and a few quick ones that fire and are armed again: the case in which
+    /// the cursor runs ahead and has to come back.
+    #[test]
+    fn quick_timers_among_many_slow_ones_stay_in_order_and_cheap() {
+        let mut timers = Timers::new(2);
+        for qp in 0..5_000 {
+            timers.arm(TimerId { qp, kind: 0 }, Instant::from_ps(500_000_000 + u64::from(qp) * 12_345));
+        }
+        let mut now = Instant::ZERO;
+        for qp in 0..300 {
+            timers.arm(id(qp), now + Span::from_ps(100_000 * u64::from(qp + 1)));
+        }
+        let mut crowd = 0;
+        for _ in 0..100_000 {
+            now = timers.next().unwrap();
+            let fired = timers.expire(now).unwrap();
+            crowd += timers.near.len();
+            timers.arm(fired, now + Span::from_nanos(if fired.kind == 0 { 500_000 } else { 30_000 }));
+        }
+        assert!(crowd / 100_000 < 2 * FEW, "the heap holds {} on average", crowd / 100_000);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Arm(u32, u64),
+        Cancel(u32),
+        Pass(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let ahead = || (0u32..45).prop_flat_map(|bits| 0u64..1 << bits);
+        prop_oneof![
+            6 => (0u32..300, ahead()).prop_map(|(qp, ahead)| Step::Arm(qp, ahead)),
+            1 => (0u32..300).prop_map(Step::Cancel),
+            2 => ahead().prop_map(|ahead| Step::Pass(ahead / 16)),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn they_behave_as_a_sorted_map(steps in prop::collection::vec(step(), 1..1_500)) {
+            let mut timers = Timers::new(3);
+            let mut due = BTreeSet::new();
+            let mut key_of = BTreeMap::new();
+            let (mut now, mut serial) = (Instant::ZERO, 0u64);
+            for step in steps {
+                match step {
+                    Step::Arm(qp, ahead) => {
+                        serial += 1;
+                        let at = now + Span::from_ps(ahead);
+                        timers.arm(id(qp), at);
+                        if let Some(key) = key_of.insert(qp, (at, serial, qp)) {
+                            due.remove(&key);
+                        }
+                        due.insert((at, serial, qp));
+                    }
+                    Step::Cancel(qp) => {
+                        timers.cancel(id(qp));
+                        if let Some(key) = key_of.remove(&qp) {
+                            due.remove(&key);
+                        }
+                    }
+                    Step::Pass(ahead) => {
+                        now += Span::from_ps(ahead);
+                        while let Some(fired) = timers.expire(now) {
+                            let key = due.pop_first().unwrap();
+                            prop_assert!(key.0 <= now && key.2 == fired.qp && fired.kind == 1);
+                            key_of.remove(&fired.qp);
+                        }
+                        prop_assert!(due.first().is_none_or(|key| key.0 > now));
+                    }
+                }
+                prop_assert_eq!(timers.next(), due.first().map(|key| key.0));
+                for qp in [0, 7, 299] {
+                    prop_assert_eq!(timers.armed(id(qp)), key_of.get(&qp).map(|key| key.0));
+                }
+            }
+        }
+    }
+}
