@@ -183,6 +183,24 @@ fn a_cnp_at_the_end_of_a_period_belongs_to_the_next() {
 }
 
 #[test]
+fn at_one_instant_alpha_goes_first_then_the_cut_then_the_increase() {
+    let settings = [
+        ("alpha_timer", "10us"),
+        ("decrease_interval", "10us"),
+        ("increase_timer", "5us"),
+        ("clamp", "false"),
+        ("clamp_off", "plain"),
+    ];
+    let mut bench = Bench::new("lst-table2", &settings);
+    bench.write("rc", "4Gb/s").expect("writable");
+    bench.cnp(us(0)).until(us(9));
+    assert_eq!(bench.rates(), (7_000_000, LINK), "one increase at 5 µs");
+    bench.until(us(10));
+    // α = 1020/1024 already; 7 Gb/s lose 510/1024 of themselves; then half-way to 10 Gb/s.
+    assert_eq!(bench.rates(), ((7_000_000 - 3_486_328 + LINK) / 2, LINK));
+}
+
+#[test]
 fn a_cooldown_swallows_cuts_but_not_the_estimate() {
     let mut bench = Bench::new("sigcomm15", &[("decrease_interval", "50us"), ("first_alpha", "1/2")]);
     bench.cnp(us(0));
