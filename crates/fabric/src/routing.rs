@@ -1,0 +1,285 @@
+//! Routes: shortest paths over all equal-cost ports, found with two small loads and no search.
+//!
+//! What is looked up per packet is small, so that thousands of hosts fit the caches: a host is replaced by its
+//! *leaf*, the switch that it is attached to, and for each switch and leaf there is a `u16` that names a *group* of
+//! ports. Few distinct groups exist (in a fat tree, "all ports up" and each single port), so they stay in the first
+//! cache. At the leaf itself the host's own port is taken.
+
+use crate::graph::{Graph, NodeId};
+use crate::packet::HostId;
+use crate::topology::{Port, Ports, node_index};
+use roci_prefetch::prefetch_at;
+use std::collections::BTreeMap;
+
+/// The answer where no path leads: no node has this many ports.
+pub const NO_PORT: u16 = u16::MAX;
+
+/// The shortest paths of a graph, as each switch takes them.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    /// Where each host is attached.
+    attached: Vec<Attached>,
+    /// For each switch, and in it for each leaf: the group of ports on shortest paths there.
+    group_of: Vec<u16>,
+    leaves: usize,
+    groups: Vec<Group>,
+    /// The ports of those groups that are not a run of consecutive ones.
+    scattered: Vec<u16>,
+}
+
+/// A host's leaf and the leaf's port to it.
+#[derive(Clone, Copy, Debug)]
+struct Attached {
+    leaf: u16,
+    port: u16,
+}
+
+/// Equal ports to choose from.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    /// The first port, where they are consecutive.
+    first: u16,
+    count: u16,
+    /// Where they are listed, or [`CONSECUTIVE`].
+    list: u32,
+}
+
+const CONSECUTIVE: u32 = u32::MAX;
+
+/// The group that stands for "this is the leaf: the host's own port".
+const HERE: u16 = 0;
+/// The group of a leaf that no path leads to.
+const NOWHERE: u16 = 1;
+
+/// Why routes cannot be laid through a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoutingError {
+    /// A switch has more ports than can be numbered.
+    #[error("switch {switch} has {ports} links; at most 65534 can be routed over")]
+    TooManyPorts {
+        /// The switch, by its place in the list of switches.
+        switch: usize,
+        /// Its links.
+        ports: usize,
+    },
+    /// The equal-cost paths differ from switch to switch in too many ways.
+    #[error("more than 65534 different sets of equal-cost ports; make the topology more regular")]
+    TooManyGroups,
+}
+
+impl Routes {
+    /// The shortest paths, counted in links, through `graph`, which has passed [`check`](crate::topology::check()).
+    ///
+    /// # Errors
+    /// When a switch has more than 65 534 ports, or there are as many different sets of equal ports.
+    pub fn new(graph: &Graph) -> Result<Self, RoutingError> {
+        let ports = Ports::of(graph);
+        let hosts = graph.hosts.len();
+        let switch_ports = |switch: usize| ports.of_node(NodeId(node_index(hosts + switch)));
+        for switch in 0..graph.switches.len() {
+            let count = switch_ports(switch).len();
+            if count >= usize::from(NO_PORT) {
+                return Err(RoutingError::TooManyPorts { switch, ports: count });
+            }
+        }
+        let (attached, leaves) = attach(graph, &ports);
+        let mut routes = Self {
+            attached,
+            group_of: vec![NOWHERE; graph.switches.len() * leaves.len()],
+            leaves: leaves.len(),
+            groups: vec![Group { first: NO_PORT, count: 0, list: CONSECUTIVE }; 2],
+            scattered: Vec::new(),
+        };
+        let mut known = BTreeMap::new();
+        let mut equal = Vec::new();
+        for (leaf, &leaf_switch) in leaves.iter().enumerate() {
+            let distances = distances_to(leaf_switch, graph.switches.len(), hosts, switch_ports);
+            for (switch, &distance) in distances.iter().enumerate() {
+                let group = match distance {
+                    0 => HERE,
+                    UNSEEN => NOWHERE,
+                    _ => {
+                        let nearer = |port: &Port| {
+                            (port.peer.0 as usize)
+                                .checked_sub(hosts)
+                                .is_some_and(|peer| distances[peer] == distance - 1)
+                        };
+                        equal.clear();
+                        let all = switch_ports(switch).iter().enumerate();
+                        equal.extend(all.filter(|(_, port)| nearer(port)).map(|(index, _)| narrow(index)));
+                        routes.group(&equal, &mut known)?
+                    }
+                };
+                routes.group_of[switch * leaves.len() + leaf] = group;
+            }
+        }
+        routes.groups.shrink_to_fit();
+        routes.scattered.shrink_to_fit();
+        Ok(routes)
+    }
+
+    /// The number of the group with these ports, a new one where there is none yet.
+    fn group(&mut self, ports: &[u16], known: &mut BTreeMap<Vec<u16>, u16>) -> Result<u16, RoutingError> {
+        if let Some(&group) = known.get(ports) {
+            return Ok(group);
+        }
+        let number = u16::try_from(self.groups.len()).map_err(|_| RoutingError::TooManyGroups)?;
+        let consecutive = ports.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let list = if consecutive { CONSECUTIVE } else { node_index(self.scattered.len()) };
+        if !consecutive {
+            self.scattered.extend_from_slice(ports);
+        }
+        self.groups.push(Group { first: ports[0], count: narrow(ports.len()), list });
+        known.insert(ports.to_vec(), number);
+        Ok(number)
+    }
+
+    /// The port by which `switch` (its place in the list of switches) forwards a packet to `destination`: among equal
+    /// ones the one that `hash` chooses, each switch differently. The same hash always takes the same path.
+    ///
+    /// [`NO_PORT`] when no path leads there.
+    #[inline]
+    pub fn next_port(&self, switch: u32, destination: HostId, hash: u32) -> u16 {
+        self.choose(switch, destination, |count| scale(mix(hash, switch), count))
+    }
+
+    /// As [`Routes::next_port`], but takes equal ports in turn: `turn` is the switch's count of packets, begun
+    /// anywhere.
+    #[inline]
+    pub fn port_in_turn(&self, switch: u32, destination: HostId, turn: u32) -> u16 {
+        self.choose(switch, destination, |count| narrow((turn % u32::from(count)) as usize))
+    }
+
+    #[inline(always)]
+    fn choose(&self, switch: u32, destination: HostId, pick: impl FnOnce(u16) -> u16) -> u16 {
+        let attached = self.attached[destination.0 as usize];
+        let group = self.group_of[switch as usize * self.leaves + attached.leaf as usize];
+        if group == HERE {
+            return attached.port;
+        }
+        let group = self.groups[group as usize];
+        if group.count <= 1 {
+            return group.first;
+        }
+        let choice = pick(group.count);
+        if group.list == CONSECUTIVE {
+            group.first + choice
+        } else {
+            self.scattered[group.list as usize + choice as usize]
+        }
+    }
+
+    /// Asks for what [`Routes::next_port`] will read, a few events ahead.
+    #[inline]
+    pub fn prefetch(&self, switch: u32, destination: HostId) {
+        if let Some(attached) = self.attached.get(destination.0 as usize) {
+            prefetch_at(&self.group_of, switch as usize * self.leaves + attached.leaf as usize);
+        }
+    }
+
+    /// The switches that have hosts.
+    pub const fn leaves(&self) -> usize {
+        self.leaves
+    }
+
+    /// Octets that the tables take.
+    pub const fn octets(&self) -> usize {
+        self.attached.capacity() * size_of::<Attached>()
+            + (self.group_of.capacity() + self.scattered.capacity()) * size_of::<u16>()
+            + self.groups.capacity() * size_of::<Group>()
+    }
+}
+
+/// What equal-cost paths are chosen by: 18 bits of a hash of both addresses and the port, over the 14 low bits of
+/// `source_port`, in which the ports of RoCEv2 differ (0xC000 to 0xFFFF; IBTA Annex A17.9.2).
+pub const fn flow_hash(source: HostId, destination: HostId, source_port: u16) -> u32 {
+    let addresses = (source.0 as u32) << 16 | destination.0 as u32;
+    let port = (source_port & 0x3fff) as u32;
+    mix(addresses, port) & !0x3fff | port
+}
+
+/// Mixes `hash` with what tells one switch from another, lest all tiers choose alike. The constants are those of
+/// Wellons' 2018 search for mixing functions with little bias.
+#[inline]
+const fn mix(hash: u32, salt: u32) -> u32 {
+    let mut x = hash ^ salt.wrapping_add(1).wrapping_mul(0x9e37_79b9);
+    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
+    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+    x ^ (x >> 16)
+}
+
+/// A number below `count`, in proportion to where `mixed` lies among all `u32`: no division.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "below count, which has 16 bits")]
+const fn scale(mixed: u32, count: u16) -> u16 {
+    ((mixed as u64 * count as u64) >> 32) as u16
+}
+
+/// A port number.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "no switch has more than 65 534 ports")]
+const fn narrow(port: usize) -> u16 {
+    port as u16
+}
+
+/// Where each host is attached, and the switches that have hosts in the order of their first host.
+///
+/// A host whose link leads to another host has no leaf; no switch is then between them, so none is asked for it.
+fn attach(graph: &Graph, ports: &Ports) -> (Vec<Attached>, Vec<usize>) {
+    let hosts = graph.hosts.len();
+    let mut leaves = Vec::new();
+    let mut leaf_of = vec![None; graph.switches.len()];
+    let mut attached = vec![Attached { leaf: 0, port: NO_PORT }; hosts];
+    for (host, place) in attached.iter_mut().enumerate() {
+        let host = NodeId(node_index(host));
+        let Some(switch) = ports.of_node(host).first().and_then(|p| (p.peer.0 as usize).checked_sub(hosts))
+        else {
+            continue;
+        };
+        let leaf = *leaf_of[switch].get_or_insert_with(|| {
+            leaves.push(switch);
+            narrow(leaves.len() - 1)
+        });
+        *place = Attached { leaf, port: NO_PORT };
+    }
+    // One pass over each leaf's ports; to look for each host's port would take the square of a large star.
+    for &switch in &leaves {
+        for (index, port) in ports.of_node(NodeId(node_index(hosts + switch))).iter().enumerate() {
+            if let Some(place) = attached.get_mut(port.peer.0 as usize) {
+                place.port = narrow(index);
+            }
+        }
+    }
+    (attached, leaves)
+}
+
+const UNSEEN: u32 = u32::MAX;
+
+/// How many links each switch is away from `leaf`, over switches alone.
+fn distances_to<'a>(
+    leaf: usize,
+    switches: usize,
+    hosts: usize,
+    ports: impl Fn(usize) -> &'a [Port],
+) -> Vec<u32> {
+    let mut distances = vec![UNSEEN; switches];
+    let mut open = Vec::with_capacity(switches);
+    distances[leaf] = 0;
+    open.push(leaf);
+    let mut head = 0;
+    while let Some(&switch) = open.get(head) {
+        head += 1;
+        for port in ports(switch) {
+            if let Some(peer) = (port.peer.0 as usize).checked_sub(hosts)
+                && distances[peer] == UNSEEN
+            {
+                distances[peer] = distances[switch] + 1;
+                open.push(peer);
+            }
+        }
+    }
+    distances
+}
+
+#[cfg(test)]
+mod tests;

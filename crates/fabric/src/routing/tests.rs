@@ -1,0 +1,244 @@
+use super::*;
+use crate::graph::Link;
+use crate::topology::{Explicit, FatTree, Form, NamedLink, Star};
+use proptest::prelude::*;
+use roci_units::{BitsPerSec, Span};
+
+const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
+const DELAY: Span = Span::from_micros(1);
+
+fn fat_tree(form: Form) -> Graph {
+    FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY }.build().unwrap().graph
+}
+
+/// The nodes that a packet visits, `from` and `to` included.
+fn path(
+    graph: &Graph,
+    ports: &Ports,
+    from: u32,
+    to: u32,
+    mut next: impl FnMut(u32, HostId) -> u16,
+) -> Vec<u32> {
+    let hosts = u32::try_from(graph.hosts.len()).unwrap();
+    let mut visited = vec![from, ports.of_node(NodeId(from))[0].peer.0];
+    while *visited.last().unwrap() != to {
+        let at = *visited.last().unwrap();
+        assert!(visited.len() <= graph.switches.len() + 2, "a loop: {visited:?}");
+        let port = next(at - hosts, HostId(u16::try_from(to).unwrap()));
+        visited.push(ports.of_node(NodeId(at))[usize::from(port)].peer.0);
+    }
+    visited
+}
+
+/// Hop counts between all nodes, by relaxing until nothing changes: slow, and plainly right.
+fn distances(graph: &Graph) -> Vec<Vec<usize>> {
+    let nodes = graph.hosts.len() + graph.switches.len();
+    let mut table = vec![vec![usize::MAX / 2; nodes]; nodes];
+    for (node, row) in table.iter_mut().enumerate() {
+        row[node] = 0;
+    }
+    for link in &graph.links {
+        let (a, b) = (link.a.0 as usize, link.b.0 as usize);
+        table[a][b] = 1;
+        table[b][a] = 1;
+    }
+    for via in 0..nodes {
+        for a in 0..nodes {
+            for b in 0..nodes {
+                table[a][b] = table[a][b].min(table[a][via] + table[via][b]);
+            }
+        }
+    }
+    table
+}
+
+/// A connected graph: a random tree of switches, some more links (parallel ones among them), hosts at random switches.
+fn any_graph() -> impl Strategy<Value = Graph> {
+    let parents = prop::collection::vec(any::<prop::sample::Index>(), 0..10);
+    let extra = prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 0..15);
+    let places = prop::collection::vec(any::<prop::sample::Index>(), 2..15);
+    (parents, extra, places).prop_map(|(parents, extra, places)| {
+        let (hosts, switches) = (places.len(), parents.len() + 1);
+        let node = |index: usize| NodeId(node_index(index));
+        let link = |a, b| Link { a, b, rate: RATE, delay: DELAY };
+        let mut links = Vec::new();
+        for (child, parent) in parents.iter().enumerate() {
+            links.push(link(node(hosts + child + 1), node(hosts + parent.index(child + 1))));
+        }
+        for (host, place) in places.iter().enumerate() {
+            links.push(link(node(hosts + place.index(switches)), node(host)));
+        }
+        for (a, b) in extra {
+            let (a, b) = (a.index(switches), b.index(switches));
+            if a != b {
+                links.push(link(node(hosts + a), node(hosts + b)));
+            }
+        }
+        Graph {
+            hosts: (0..hosts).map(|i| format!("h{i}")).collect(),
+            switches: (0..switches).map(|i| format!("s{i}")).collect(),
+            links,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_pair_is_joined_by_a_shortest_path(graph in any_graph(), hash in any::<u32>()) {
+        crate::topology::check(&graph).unwrap();
+        let ports = Ports::of(&graph);
+        let routes = Routes::new(&graph).unwrap();
+        let distances = distances(&graph);
+        let hosts = node_index(graph.hosts.len());
+        for from in 0..hosts {
+            for to in (0..hosts).filter(|&to| to != from) {
+                let by_hash = path(&graph, &ports, from, to, |s, d| routes.next_port(s, d, hash));
+                prop_assert_eq!(by_hash.len() - 1, distances[from as usize][to as usize]);
+                let mut turn = hash;
+                let in_turn = path(&graph, &ports, from, to, |s, d| {
+                    turn = turn.wrapping_add(1);
+                    routes.port_in_turn(s, d, turn)
+                });
+                prop_assert_eq!(in_turn.len(), by_hash.len());
+            }
+        }
+    }
+
+    #[test]
+    fn every_port_on_a_shortest_path_is_used_and_no_other(graph in any_graph()) {
+        let ports = Ports::of(&graph);
+        let routes = Routes::new(&graph).unwrap();
+        let distances = distances(&graph);
+        let hosts = graph.hosts.len();
+        for switch in 0..graph.switches.len() {
+            for to in 0..hosts {
+                let here = distances[hosts + switch][to];
+                let all = ports.of_node(NodeId(node_index(hosts + switch))).iter().enumerate();
+                let shortest: Vec<u16> = all
+                    .filter(|(_, port)| distances[port.peer.0 as usize][to] + 1 == here)
+                    .map(|(index, _)| narrow(index))
+                    .collect();
+                let count = node_index(shortest.len());
+                let destination = HostId(u16::try_from(to).unwrap());
+                let taken: Vec<u16> = (0..count)
+                    .map(|turn| routes.port_in_turn(node_index(switch), destination, turn))
+                    .collect();
+                prop_assert_eq!(taken, shortest);
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_spread_evenly_over_a_fat_tree() {
+    let graph = fat_tree(Form::Hosts(1024)); // 16 pods of 8 ToRs with 8 hosts
+    let ports = Ports::of(&graph);
+    let routes = Routes::new(&graph).unwrap();
+    let mut uses = std::collections::BTreeMap::new();
+    let (pod, flows) = (64u16, 6_000u16);
+    for from in 0..pod {
+        for n in 0..flows {
+            let other = (u32::from(from) + u32::from(n) * 61) % (1024 - u32::from(pod));
+            let to = HostId(pod + u16::try_from(other).unwrap()); // always in another pod
+            let hash = flow_hash(HostId(from), to, 0xc000 + n);
+            let visited =
+                path(&graph, &ports, u32::from(from), u32::from(to.0), |s, d| routes.next_port(s, d, hash));
+            assert_eq!(visited.len(), 7, "host, ToR, agg, core, agg, ToR, host");
+            *uses.entry((visited[1], visited[2])).or_insert(0u32) += 1;
+            *uses.entry((visited[2], visited[3])).or_insert(0) += 1;
+        }
+    }
+    // 8 ToRs × 8 uplinks and 8 aggregation switches × 8 uplinks, each used by 6000 flows on average.
+    assert_eq!(uses.len(), 128);
+    for (link, count) in uses {
+        assert!(count.abs_diff(6000) <= 600, "{link:?} carries {count} flows");
+    }
+}
+
+#[test]
+fn one_flow_keeps_its_path_and_a_changing_hash_uses_all() {
+    let graph = fat_tree(Form::Radix(4));
+    let ports = Ports::of(&graph);
+    let routes = Routes::new(&graph).unwrap();
+    let by = |hash| path(&graph, &ports, 0, 15, |s, d| routes.next_port(s, d, hash));
+    assert_eq!(by(7), by(7));
+    let cores: std::collections::BTreeSet<u32> = (0..64).map(|hash| by(hash)[3]).collect();
+    assert_eq!(cores.len(), 4);
+}
+
+#[test]
+fn packets_in_turn_differ_by_at_most_one_per_port() {
+    let graph = fat_tree(Form::Radix(8));
+    let routes = Routes::new(&graph).unwrap();
+    let mut uses = [0u32; 8];
+    for turn in 0..1001u32 {
+        uses[usize::from(routes.port_in_turn(0, HostId(127), turn.wrapping_sub(500)))] += 1;
+    }
+    assert_eq!(uses[..4], [0; 4], "the lower ports lead to hosts");
+    // Where the count of turns wraps, 2³² is a multiple of four, so the order holds.
+    assert!(uses[4..].iter().all(|&n| n == 250 || n == 251), "{uses:?}");
+}
+
+#[test]
+fn parallel_links_share_the_load() {
+    let link = |a: &str, b: &str| NamedLink { a: a.into(), b: b.into(), rate: RATE, delay: DELAY };
+    let graph = Explicit {
+        hosts: vec!["a".into(), "b".into()],
+        switches: vec!["s".into(), "t".into()],
+        // The host's link between the two parallel ones makes their ports not consecutive.
+        links: vec![link("s", "t"), link("a", "s"), link("s", "t"), link("b", "t")],
+    };
+    let routes = Routes::new(&graph.build().unwrap().graph).unwrap();
+    let ports: std::collections::BTreeSet<u16> = (0..32).map(|h| routes.next_port(0, HostId(1), h)).collect();
+    assert_eq!(ports, [0, 2].into());
+    assert_eq!(routes.next_port(0, HostId(0), 9), 1);
+}
+
+#[test]
+fn two_hosts_need_no_switch() {
+    let graph = Explicit {
+        hosts: vec!["a".into(), "b".into()],
+        switches: vec![],
+        links: vec![NamedLink { a: "a".into(), b: "b".into(), rate: RATE, delay: DELAY }],
+    };
+    let routes = Routes::new(&graph.build().unwrap().graph).unwrap();
+    assert_eq!(routes.leaves(), 0);
+}
+
+#[test]
+fn an_island_is_nowhere() {
+    let mut graph = Star { hosts: 2, rate: RATE, delay: DELAY }.build().unwrap().graph;
+    graph.switches.push("island".into());
+    let routes = Routes::new(&graph).unwrap();
+    assert_eq!(routes.next_port(1, HostId(0), 0), NO_PORT);
+}
+
+#[test]
+fn the_widest_star_is_routed() {
+    let graph = Star { hosts: 65_534, rate: RATE, delay: DELAY }.build().unwrap().graph;
+    let routes = Routes::new(&graph).unwrap();
+    assert_eq!(routes.next_port(0, HostId(65_533), 1), 65_533);
+}
+
+#[test]
+fn more_ports_than_can_be_numbered_are_refused() {
+    let graph = Star { hosts: 65_535, rate: RATE, delay: DELAY }.build().unwrap().graph;
+    let refused = RoutingError::TooManyPorts { switch: 0, ports: 65_535 };
+    assert_eq!(Routes::new(&graph).unwrap_err(), refused);
+}
+
+#[test]
+fn a_flows_hash_carries_its_port() {
+    let hash = flow_hash(HostId(1), HostId(2), 0xc123);
+    assert_eq!(hash & 0x3fff, 0x0123);
+    assert_ne!(hash >> 14, flow_hash(HostId(2), HostId(1), 0xc123) >> 14);
+}
+
+/// The tables stay small: from 1024 to 4096 hosts each further host costs less than 128 octets, all switches
+/// included.
+#[test]
+fn a_host_costs_few_octets() {
+    let octets = |hosts| Routes::new(&fat_tree(Form::Hosts(hosts))).unwrap().octets();
+    let slope = (octets(4096) - octets(1024)) / 3072;
+    assert!(slope <= 128, "{slope} octets a host");
+}

@@ -1,0 +1,235 @@
+//! The topology files of the HPCC simulator.
+//!
+//! The first line counts nodes, switches and links; the second lists the numbers of the nodes that are switches; then
+//! each line is a link: `node node rate delay loss`. Numbers run from 0. Nodes keep their numbers in their names:
+//! node 7 is `h7` as a host and `s7` as a switch. Any rate is read, such as `40Gbps`. Empty lines and what follows a
+//! `#` are skipped, and the switches may stand on several lines.
+
+use super::{HOSTS_MAX, SWITCHES_MAX, Topology, TopologyError, check, node_index};
+use crate::graph::{Graph, Link, NodeId};
+use roci_units::{BitsPerSec, ParseError, Ratio, Span};
+use std::iter::Peekable;
+use std::str::FromStr;
+
+/// Why a text is not a topology file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HpccError {
+    /// The text ends early.
+    #[error("line {line}: the file ends, but {missing} should follow")]
+    Ends {
+        /// The last line's number, from 1.
+        line: usize,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// A line has another form.
+    #[error("line {line}: {text:?} is not {expected}")]
+    Form {
+        /// Its number, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A rate, delay or loss cannot be read.
+    #[error("line {line}: {text:?}: {reason}")]
+    Quantity {
+        /// Its number, from 1.
+        line: usize,
+        /// The quantity.
+        text: String,
+        /// What is wrong with it.
+        reason: ParseError,
+    },
+    /// More packets lost than sent.
+    #[error("line {line}: a loss of {loss}; it must be at most 1")]
+    Loss {
+        /// Its number, from 1.
+        line: usize,
+        /// The loss.
+        loss: Ratio,
+    },
+    /// A node number beyond those that the first line counts.
+    #[error("line {line}: node {node}, but the first line counts {nodes} nodes, from 0")]
+    UnknownNode {
+        /// Its number, from 1.
+        line: usize,
+        /// The node.
+        node: u32,
+        /// How many there are.
+        nodes: u32,
+    },
+    /// A switch is listed twice.
+    #[error("line {line}: switch {node} is listed twice")]
+    SwitchTwice {
+        /// Its number, from 1.
+        line: usize,
+        /// The node.
+        node: u32,
+    },
+    /// More lines than links.
+    #[error("line {line}: the first line counts {links} links, but here is another; correct the count")]
+    Extra {
+        /// Its number, from 1.
+        line: usize,
+        /// How many were announced.
+        links: u32,
+    },
+    /// The network does not hold together.
+    #[error("{}{reason}", line.map(|l| format!("line {l}: ")).unwrap_or_default())]
+    Topology {
+        /// The number of the line that is to blame, if one is.
+        line: Option<usize>,
+        /// What is wrong.
+        reason: TopologyError,
+    },
+}
+
+/// Reads a topology file.
+///
+/// # Errors
+/// When a line has another form, a number is out of range, or the network does not hold together; with the line.
+pub fn read(text: &str) -> Result<Topology, HpccError> {
+    let mut lines = Lines::new(text);
+    let (line, [nodes, switches, links]) = lines.header()?;
+    let refused = |reason| HpccError::Topology { line: Some(line), reason };
+    // Bounded before anything is allocated by these numbers.
+    check::switch_count(u64::from(switches)).map_err(refused)?;
+    check::host_count(u64::from(nodes.saturating_sub(switches))).map_err(refused)?;
+    check::link_count(u64::from(links)).map_err(refused)?;
+    debug_assert!(nodes <= HOSTS_MAX + SWITCHES_MAX, "the sum of the two bounds");
+
+    let is_switch = lines.switches(nodes, switches)?;
+    let (graph, places) = name_nodes(&is_switch);
+    let mut topology = Topology { graph, ..Topology::default() };
+    let mut link_lines = Vec::new();
+    for index in 0..links {
+        let (line, ends, quantities) = lines.link(nodes)?;
+        let [a, b] = ends.map(|node| places[node as usize]);
+        topology.graph.links.push(Link { a, b, rate: quantities.rate, delay: quantities.delay });
+        if quantities.loss != Ratio::ZERO {
+            topology.loss.push((index as usize, quantities.loss));
+        }
+        link_lines.push(line);
+    }
+    if let Some((line, _)) = lines.content.next() {
+        return Err(HpccError::Extra { line, links });
+    }
+    check(&topology.graph).map_err(|reason| {
+        let line = reason.link().and_then(|link| link_lines.get(link)).copied();
+        HpccError::Topology { line, reason }
+    })?;
+    Ok(topology)
+}
+
+/// The graph's nodes, and where each node of the file is among them.
+fn name_nodes(is_switch: &[bool]) -> (Graph, Vec<NodeId>) {
+    let hosts = is_switch.iter().filter(|&&switch| !switch).count();
+    let mut graph = Graph::default();
+    let mut places = Vec::with_capacity(is_switch.len());
+    for (node, &switch) in is_switch.iter().enumerate() {
+        if switch {
+            places.push(NodeId(node_index(hosts + graph.switches.len())));
+            graph.switches.push(format!("s{node}"));
+        } else {
+            places.push(NodeId(node_index(graph.hosts.len())));
+            graph.hosts.push(format!("h{node}"));
+        }
+    }
+    (graph, places)
+}
+
+/// What a link's line says besides its ends.
+struct Quantities {
+    rate: BitsPerSec,
+    delay: Span,
+    loss: Ratio,
+}
+
+/// The lines of the file that say something, with their numbers.
+struct Lines<'a> {
+    content: Peekable<Box<dyn Iterator<Item = (usize, &'a str)> + 'a>>,
+    last: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        let numbered = text.lines().enumerate().map(|(index, line)| {
+            let content = line.split('#').next().unwrap_or_default().trim();
+            (index + 1, content)
+        });
+        let content: Box<dyn Iterator<Item = (usize, &'a str)> + 'a> =
+            Box::new(numbered.filter(|(_, content)| !content.is_empty()));
+        Self { content: content.peekable(), last: text.lines().count() }
+    }
+
+    fn next(&mut self, missing: &'static str) -> Result<(usize, &'a str), HpccError> {
+        self.content.next().ok_or(HpccError::Ends { line: self.last, missing })
+    }
+
+    fn header(&mut self) -> Result<(usize, [u32; 3]), HpccError> {
+        const EXPECTED: &str = "\"nodes switches links\", three numbers";
+        let (line, text) = self.next(EXPECTED)?;
+        let form = || HpccError::Form { line, text: text.to_owned(), expected: EXPECTED };
+        let mut fields = text.split_whitespace();
+        let mut number = || fields.next().and_then(|f| f.parse().ok()).ok_or_else(form);
+        let counts = [number()?, number()?, number()?];
+        if fields.next().is_some() { Err(form()) } else { Ok((line, counts)) }
+    }
+
+    fn switches(&mut self, nodes: u32, switches: u32) -> Result<Vec<bool>, HpccError> {
+        const EXPECTED: &str = "a list of the switches' numbers";
+        let mut is_switch = vec![false; nodes as usize];
+        let mut left = switches;
+        while left > 0 {
+            let (line, text) = self.next(EXPECTED)?;
+            for field in text.split_whitespace() {
+                let form = || HpccError::Form { line, text: field.to_owned(), expected: EXPECTED };
+                let node: u32 = field.parse().map_err(|_| form())?;
+                left = left.checked_sub(1).ok_or_else(form)?;
+                match is_switch.get_mut(node as usize) {
+                    None => return Err(HpccError::UnknownNode { line, node, nodes }),
+                    Some(true) => return Err(HpccError::SwitchTwice { line, node }),
+                    Some(switch) => *switch = true,
+                }
+            }
+        }
+        Ok(is_switch)
+    }
+
+    fn link(&mut self, nodes: u32) -> Result<(usize, [u32; 2], Quantities), HpccError> {
+        const EXPECTED: &str = "a link: \"node node rate delay loss\", such as \"0 320 100Gbps 1us 0\"";
+        let (line, text) = self.next(EXPECTED)?;
+        let form = || HpccError::Form { line, text: text.to_owned(), expected: EXPECTED };
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        // The loss may be left out; it is zero in nearly every file.
+        let (&[a, b, rate, delay], rest) = fields.split_first_chunk().ok_or_else(form)?;
+        let loss = match rest {
+            [] => "0",
+            [loss] => loss,
+            _ => return Err(form()),
+        };
+        let mut ends = [0; 2];
+        for (end, field) in ends.iter_mut().zip([a, b]) {
+            *end = field.parse().map_err(|_| form())?;
+            if *end >= nodes {
+                return Err(HpccError::UnknownNode { line, node: *end, nodes });
+            }
+        }
+        let quantities = Quantities {
+            rate: quantity(line, rate)?,
+            delay: quantity(line, delay)?,
+            loss: quantity(line, loss)?,
+        };
+        if quantities.loss.is_proper() {
+            Ok((line, ends, quantities))
+        } else {
+            Err(HpccError::Loss { line, loss: quantities.loss })
+        }
+    }
+}
+
+fn quantity<T: FromStr<Err = ParseError>>(line: usize, text: &str) -> Result<T, HpccError> {
+    text.parse().map_err(|reason| HpccError::Quantity { line, text: text.to_owned(), reason })
+}

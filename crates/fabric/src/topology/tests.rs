@@ -1,0 +1,281 @@
+use super::*;
+use proptest::prelude::*;
+
+const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
+const FABRIC: BitsPerSec = BitsPerSec::from_gbps(400);
+const DELAY: Span = Span::from_micros(1);
+
+fn fat_tree(form: Form) -> Result<Topology, TopologyError> {
+    FatTree { form, rate: RATE, fabric_rate: Some(FABRIC), delay: DELAY }.build()
+}
+
+/// How many switches have a name with this prefix.
+fn count(topology: &Topology, prefix: &str) -> usize {
+    topology.graph.switches.iter().filter(|name| name.starts_with(prefix)).count()
+}
+
+/// The links as text, `a-b` and the rate.
+fn links(topology: &Topology) -> Vec<String> {
+    let graph = &topology.graph;
+    let names: Vec<&String> = graph.hosts.iter().chain(&graph.switches).collect();
+    let line = |l: &Link| format!("{}-{} {}", names[l.a.0 as usize], names[l.b.0 as usize], l.rate);
+    graph.links.iter().map(line).collect()
+}
+
+#[test]
+fn a_star_has_one_switch() {
+    let star = Star { hosts: 3, rate: RATE, delay: DELAY }.build().unwrap();
+    assert_eq!(links(&star), ["h0-s0 100Gb/s", "h1-s0 100Gb/s", "h2-s0 100Gb/s"]);
+}
+
+#[test]
+fn a_dumbbell_has_its_bottleneck_last() {
+    let shape = Dumbbell { left: 1, right: 2, rate: RATE, bottleneck: FABRIC, delay: DELAY };
+    let expected = ["h0-s0 100Gb/s", "h1-s1 100Gb/s", "h2-s1 100Gb/s", "s0-s1 400Gb/s"];
+    assert_eq!(links(&shape.build().unwrap()), expected);
+}
+
+#[test]
+fn a_tree_has_its_receiver_at_the_root() {
+    let tree = Tree { leaves: vec![2, 1], rate: RATE, uplink: FABRIC, delay: DELAY }.build().unwrap();
+    let expected = [
+        "h0-root 100Gb/s",
+        "leaf0-root 400Gb/s",
+        "h1-leaf0 100Gb/s",
+        "h2-leaf0 100Gb/s",
+        "leaf1-root 400Gb/s",
+        "h3-leaf1 100Gb/s",
+    ];
+    assert_eq!(links(&tree), expected);
+}
+
+#[test]
+fn a_leaf_spine_joins_every_leaf_with_every_spine() {
+    let shape =
+        LeafSpine { leaves: 2, spines: 3, hosts_per_leaf: 4, rate: RATE, fabric_rate: None, delay: DELAY };
+    let topology = shape.build().unwrap();
+    assert_eq!((topology.graph.hosts.len(), count(&topology, "leaf"), count(&topology, "spine")), (8, 2, 3));
+    let links = links(&topology);
+    assert_eq!(links.len(), 8 + 6);
+    for leaf in 0..2 {
+        for spine in 0..3 {
+            assert!(links.contains(&format!("leaf{leaf}-spine{spine} 100Gb/s")));
+        }
+    }
+}
+
+#[test]
+fn fat_trees_by_hosts_are_exact_where_they_can_be() {
+    for (hosts, tors, aggs, cores) in
+        [(16, 8, 8, 4), (128, 32, 32, 16), (1000, 100, 100, 100), (1024, 128, 128, 64), (4096, 256, 256, 256)]
+    {
+        let topology = fat_tree(Form::Hosts(hosts)).unwrap();
+        let found = (count(&topology, "tor"), count(&topology, "agg"), count(&topology, "core"));
+        assert_eq!(topology.graph.hosts.len(), hosts as usize);
+        assert_eq!(found, (tors, aggs, cores), "{hosts}");
+        assert_eq!(topology.note, None);
+    }
+}
+
+#[test]
+fn other_sizes_are_rounded_up_and_said_so() {
+    let topology = fat_tree(Form::Hosts(20)).unwrap();
+    assert_eq!(topology.graph.hosts.len(), 27);
+    let note = "fat-tree: 20 hosts rounded up to 27 (3 pods of 3 ToRs with 3 hosts each)";
+    assert_eq!(topology.note.as_deref(), Some(note));
+}
+
+#[test]
+fn a_radix_gives_the_textbook_tree() {
+    let topology = fat_tree(Form::Radix(4)).unwrap();
+    assert_eq!(topology.graph.hosts.len(), 16);
+    assert_eq!(count(&topology, "core"), 4);
+    assert_eq!(topology.graph.links.len(), 3 * 16, "full bisection: as many links on each tier");
+    // Each switch has k ports.
+    let ports = Ports::of(&topology.graph);
+    for switch in 16..16 + 20 {
+        assert_eq!(ports.of_node(NodeId(switch)).len(), 4);
+    }
+}
+
+#[test]
+fn trees_by_their_parts_span_the_published_scales() {
+    // (ToR, aggregation, core) of the SRNIC scale study: (1,0,0) (4,4,0) (8,8,0) (64,64,16) (128,128,64).
+    for (pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor, hosts, links) in [
+        (1, 1, 0, 0, 16, 16, 16),
+        (1, 4, 4, 0, 16, 64, 64 + 16),
+        (1, 8, 8, 0, 32, 256, 256 + 64),
+        (16, 4, 4, 16, 16, 1024, 1024 + 256 + 256),
+        (16, 8, 8, 64, 32, 4096, 4096 + 1024 + 1024),
+    ] {
+        let form = Form::Pods { pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor };
+        let topology = fat_tree(form).unwrap();
+        assert_eq!((topology.graph.hosts.len(), topology.graph.links.len()), (hosts, links));
+        assert_eq!(count(&topology, "core"), cores as usize);
+        let host_links = topology.graph.links.iter().filter(|l| l.rate == RATE).count();
+        assert_eq!(host_links, hosts, "the fabric has its own rate");
+    }
+}
+
+#[test]
+fn fewer_cores_than_aggregation_switches_are_shared() {
+    let form = Form::Pods { pods: 2, tors_per_pod: 1, aggs_per_pod: 4, cores: 2, hosts_per_tor: 1 };
+    let up: Vec<String> =
+        links(&fat_tree(form).unwrap()).into_iter().filter(|l| l.contains("core")).collect();
+    let expected = [
+        "agg0-core0",
+        "agg1-core1",
+        "agg2-core0",
+        "agg3-core1",
+        "agg4-core0",
+        "agg5-core1",
+        "agg6-core0",
+        "agg7-core1",
+    ];
+    assert_eq!(up, expected.map(|l| format!("{l} 400Gb/s")));
+}
+
+#[test]
+fn impossible_trees_are_refused_with_the_remedy() {
+    let pods = |pods, tors_per_pod, aggs_per_pod, cores| {
+        fat_tree(Form::Pods { pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor: 2 })
+    };
+    for (built, message) in [
+        (pods(1, 2, 0, 0), "2 ToRs are not joined; give aggs_per_pod at least 1"),
+        (pods(2, 1, 1, 0), "2 pods are not joined; give cores at least 1"),
+        (pods(2, 1, 3, 4), "4 cores cannot be shared evenly by 3 aggregation switches"),
+        (pods(1, 1, 0, 1), "1 cores cannot be shared evenly by 0"),
+        (pods(0, 1, 1, 1), "pods is 0, but must be at least 1"),
+        (pods(u32::MAX, u32::MAX, u32::MAX, u32::MAX), "hosts; at most 65535"),
+        (pods(1, 1, u32::MAX, 0), "switches; at most 16384"),
+        (pods(1, 8_000, 8_000, 0), "64016000 links; at most 4194304"),
+        (fat_tree(Form::Radix(3)), "k is 3, but must be even"),
+        (fat_tree(Form::Radix(0)), "k is 0, but must be at least 2"),
+        (fat_tree(Form::Hosts(0)), "hosts is 0, but must be at least 1"),
+        (fat_tree(Form::Hosts(70_000)), "70000 hosts; at most 65535"),
+    ] {
+        let error = built.unwrap_err().to_string();
+        assert!(error.contains(message), "{error:?} should contain {message:?}");
+    }
+}
+
+#[test]
+fn small_shapes_refuse_nothing_and_too_much() {
+    let star = |hosts, rate| Star { hosts, rate, delay: DELAY }.build().map(|_| ());
+    assert_eq!(star(0, RATE), Err(TopologyError::TooFew { key: "hosts", value: 0, least: 1 }));
+    assert_eq!(star(65_536, RATE), Err(TopologyError::TooManyHosts(65_536)));
+    assert_eq!(star(65_535, RATE), Ok(()));
+    assert!(matches!(star(1, BitsPerSec(0)), Err(TopologyError::ZeroRate { link: 0, .. })));
+    let tree = |leaves| Tree { leaves, rate: RATE, uplink: RATE, delay: DELAY }.build().map(|_| ());
+    assert_eq!(tree(vec![]), Err(TopologyError::TooFew { key: "leaves", value: 0, least: 1 }));
+    assert_eq!(tree(vec![u32::MAX, u32::MAX]), Err(TopologyError::TooManyHosts(2 * u64::from(u32::MAX) + 1)));
+    let bell = Dumbbell { left: u32::MAX, right: u32::MAX, rate: RATE, bottleneck: RATE, delay: DELAY };
+    assert!(matches!(bell.build(), Err(TopologyError::TooManyHosts(_))));
+}
+
+fn explicit(hosts: &[&str], switches: &[&str], pairs: &[(&str, &str)]) -> Result<Topology, TopologyError> {
+    let own = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
+    let link = |&(a, b): &(&str, &str)| NamedLink { a: a.into(), b: b.into(), rate: RATE, delay: DELAY };
+    Explicit { hosts: own(hosts), switches: own(switches), links: pairs.iter().map(link).collect() }.build()
+}
+
+#[test]
+fn graphs_that_cannot_work_are_refused_with_the_remedy() {
+    for (built, message) in [
+        (explicit(&["a", "b"], &["s"], &[("a", "s"), ("b", "t")]), "link 1 leads to \"t\", which is neither"),
+        (explicit(&["a", "b"], &["s"], &[("a", "s"), ("s", "s")]), "link 1 leads from \"s\" to itself"),
+        (explicit(&["a", "b"], &["s"], &[("a", "s")]), "host \"b\" has no link"),
+        (explicit(&["a"], &["s"], &[("a", "s"), ("a", "s")]), "host \"a\" has 2 links"),
+        (explicit(&["a", "s"], &["s"], &[]), "the name \"s\" is given twice"),
+        (explicit(&["a", ""], &["s"], &[]), "an empty name"),
+        (explicit(&[], &["s"], &[]), "hosts is 0"),
+        (
+            explicit(&["a", "b"], &["s", "t"], &[("a", "s"), ("b", "t")]),
+            "no path from \"a\" to \"b\"; add a link",
+        ),
+    ] {
+        let error = built.unwrap_err().to_string();
+        assert!(error.contains(message), "{error:?} should contain {message:?}");
+    }
+}
+
+#[test]
+fn two_hosts_may_be_joined_directly_and_switches_twice() {
+    assert!(explicit(&["a", "b"], &[], &[("a", "b")]).is_ok());
+    let twice = explicit(&["a", "b"], &["s", "t"], &[("a", "s"), ("s", "t"), ("s", "t"), ("t", "b")]);
+    assert_eq!(twice.unwrap().graph.links.len(), 4);
+}
+
+#[test]
+fn ports_are_numbered_in_the_order_of_the_links() {
+    let topology = explicit(&["a", "b"], &["s"], &[("b", "s"), ("a", "s")]).unwrap();
+    let ports = Ports::of(&topology.graph);
+    let expected = [Port { peer: NodeId(1), link: 0 }, Port { peer: NodeId(0), link: 1 }];
+    assert_eq!(ports.of_node(NodeId(2)), expected);
+}
+
+#[test]
+fn an_hpcc_file_is_read_as_it_is() {
+    let text = "\
+# a comment
+6 2 5   # nodes switches links
+4 1
+0 1 10Gbps 1us 0.000000
+
+2 1 40Gbps 1000ns 0.001
+3 4 2.5Gbps 0.002ms 0
+5 4 25Gbps 1us
+1 4 100Gbps 1us 0
+";
+    let topology = hpcc::read(text).unwrap();
+    assert_eq!(topology.graph.hosts, ["h0", "h2", "h3", "h5"]);
+    assert_eq!(topology.graph.switches, ["s1", "s4"]);
+    let expected = ["h0-s1 10Gb/s", "h2-s1 40Gb/s", "h3-s4 2500Mb/s", "h5-s4 25Gb/s", "s1-s4 100Gb/s"];
+    assert_eq!(links(&topology), expected);
+    assert_eq!(topology.graph.links[2].delay, Span::from_micros(2));
+    assert_eq!(topology.loss, [(1, Ratio::new(1, 1000))]);
+}
+
+#[test]
+fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
+    for (text, message) in [
+        ("", "line 0: the file ends, but \"nodes switches links\""),
+        ("3 1\n", "line 1: \"3 1\" is not \"nodes switches links\""),
+        ("3 x 2\n", "line 1:"),
+        ("3 1 2\n", "line 1: the file ends, but a list of the switches"),
+        ("3 1 2\n7\n", "line 2: node 7, but the first line counts 3"),
+        ("3 1 2\n2 1\n", "line 2: \"1\" is not a list"),
+        ("4 2 2\n2 2\n", "line 2: switch 2 is listed twice"),
+        ("3 1 2\n2\n0 2 10Gbps 1us 0\n", "line 3: the file ends, but a link"),
+        ("3 1 1\n2\n\n0 2 10Gbps\n", "line 4: \"0 2 10Gbps\" is not a link"),
+        ("3 1 1\n2\n0 9 10Gbps 1us 0\n", "line 3: node 9, but"),
+        ("3 1 1\n2\n0 2 10G 1us 0\n", "line 3: \"10G\": wrong or missing unit"),
+        ("3 1 1\n2\n0 2 10Gbps 1 0\n", "line 3: \"1\": wrong or missing unit"),
+        ("3 1 1\n2\n0 2 10Gbps 1us 1.5\n", "line 3: a loss of 3/2"),
+        ("3 1 1\n2\n0 2 0Gbps 1us 0\n", "line 3: link 0 (h0 to s2) has a rate of zero"),
+        ("3 1 1\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n", "line 4: the first line counts 1 links"),
+        ("3 1 1\n2\n0 2 1Gbps 1us 0\n", "host \"h1\" has no link"),
+        ("1 2 1\n", "line 1: hosts is 0"),
+        ("4294967295 0 1\n", "line 1: 4294967295 hosts"),
+    ] {
+        let error = hpcc::read(text).unwrap_err().to_string();
+        assert!(error.contains(message), "{text:?} gave {error:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "[0-9 ]{0,8}\n[0-9 \n]{0,8}\n([0-9]{1,2} [0-9]{1,2} [0-9]{1,2}(Gbps|us|) [0-9](us|s|) [0-9.]{0,3}\n){0,4}") {
+        let _ = hpcc::read(&text);
+    }
+
+    #[test]
+    fn every_fat_tree_by_hosts_holds_them_with_full_bisection(hosts in 1u32..5_000) {
+        let topology = fat_tree(Form::Hosts(hosts)).unwrap();
+        let built = topology.graph.hosts.len();
+        prop_assert!(built >= hosts as usize);
+        prop_assert_eq!(topology.note.is_some(), built != hosts as usize);
+        prop_assert_eq!(topology.graph.links.len(), 3 * built);
+        prop_assert_eq!(topology.loss.len(), 0);
+    }
+}
