@@ -3,4 +3,5 @@
 mod drawn;
 mod hostile;
 mod identity;
+mod page;
 mod vectors;
