@@ -3,13 +3,35 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`graph`] | hosts, switches, links: what a topology becomes |
+//! | [`topology`] | star, dumbbell, tree, leaf-spine, fat tree, graphs link by link, HPCC's files |
+//! | [`routing`] | shortest paths, chosen by a hash or in turn |
 //! | [`packet`] | a packet in flight |
+//! | [`packets`] | the slab that packets live in, and what few of them carry |
 //! | [`nics`] | what stands at the edge |
-//! | [`topology`] | from a few numbers, or a file, to a checked graph |
-//! | [`routing`] | equal-cost shortest paths |
+//! | [`queue`] | what happens next: the event queue |
+//! | [`net`] | everything but the NICs, and what a NIC may ask of it |
+//! | [`fabric`] | the network with its NICs, and the loop that runs it |
+//! | [`fault`] | loss, damage, delay, pause storms, forged CNPs |
+//! | [`tap`] | what a capture records |
 #![forbid(unsafe_code)]
 
+pub mod fabric;
+pub mod fault;
 pub mod graph;
+mod hop;
+mod link;
+pub mod net;
+pub mod nics;
 pub mod packet;
+pub mod packets;
+pub mod queue;
 pub mod routing;
+pub mod tap;
 pub mod topology;
+mod wheel;
+
+pub use fabric::{Fabric, Stopped};
+pub use fault::{Fault, FaultSpec};
+pub use net::{BuildError, FabricConfig, Net};
+pub use nics::Nics;
+pub use packet::{HostId, Marks, Packet, PacketId};

@@ -15,9 +15,21 @@ pub trait Nics {
     /// is not paused), or nothing. Asked again after each packet sent, after [`Net::kick`], and when a pause ends.
     fn transmit(&mut self, net: &mut Net, host: HostId, open: u8) -> Option<PacketId>;
 
+    /// Whether the NIC may have something to send once the packet that it has just handed over has left. Where it
+    /// knows better than "perhaps" it saves an event; it must then call [`Net::kick`] when that changes.
+    fn has_more(&self, _host: HostId) -> bool {
+        true
+    }
+
     /// A wake-up that the NIC asked for by [`Net::wake_at`] is due.
     fn wake(&mut self, net: &mut Net, host: HostId);
 
     /// `packet` will arrive at `host` in a few events' time: prefetch what [`Nics::receive`] will touch first.
     fn prefetch(&self, host: HostId, packet: &Packet);
+
+    /// A forger on the path calls for a congestion notification to the source of `packet`: the CNP that its
+    /// destination would send, if the NIC can tell the queue pair that it is for.
+    fn forge_cnp(&self, _packet: &Packet) -> Option<Packet> {
+        None
+    }
 }

@@ -1,6 +1,8 @@
 //! A packet in flight: one cache line, moved by index.
 
+use roci_switch::Frames;
 use roci_wire::Header;
+use roci_wire::header::Flags;
 
 /// A host, by its place in the topology's list of hosts. At most 65 535 of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +28,8 @@ impl Marks {
     pub const CE: Self = Self(2);
     /// A fault flipped bits: the receiver's ICRC check fails.
     pub const CORRUPT: Self = Self(4);
+    /// A tap records its next arrival.
+    pub(crate) const TAPPED: Self = Self(128);
 
     /// Whether all of `other`'s bits are set.
     #[inline]
@@ -39,15 +43,22 @@ impl Marks {
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
+
+    /// These without `other`'s.
+    #[must_use]
+    #[inline]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
 }
 
 /// A packet: its place in the fabric, and the header that it carries.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Packet {
-    /// The next packet of the queue that it stands in.
+    /// The next packet of the queue that it stands in; while it crosses a link, the node at the other end.
     pub(crate) next: u32,
-    /// The port that it left last: the link it crosses, and later the queue it is charged to.
+    /// The port that it arrives by, from the moment it is sent; later the port whose account it is charged to.
     pub(crate) port: u32,
     /// The host that it comes from.
     pub source: HostId,
@@ -70,3 +81,70 @@ pub struct Packet {
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
+
+/// The smallest Ethernet frame.
+const MIN_FRAME: u16 = 64;
+
+/// The switch sees packets by the handle of their place.
+impl Frames for crate::packets::Packets {
+    #[inline]
+    fn next(&self, handle: u32) -> u32 {
+        self[PacketId(handle)].next
+    }
+
+    #[inline]
+    fn set_next(&mut self, handle: u32, next: u32) {
+        self[PacketId(handle)].next = next;
+    }
+
+    #[inline]
+    fn ingress(&self, handle: u32) -> u32 {
+        self[PacketId(handle)].port
+    }
+
+    #[inline]
+    fn octets(&self, handle: u32) -> u32 {
+        u32::from(self[PacketId(handle)].frame)
+    }
+
+    #[inline]
+    fn priority(&self, handle: u32) -> u8 {
+        self[PacketId(handle)].priority & 7
+    }
+
+    #[inline]
+    fn flow(&self, handle: u32) -> u32 {
+        self[PacketId(handle)].flow
+    }
+
+    #[inline]
+    fn is_ect(&self, handle: u32) -> bool {
+        self[PacketId(handle)].marks.0 & (Marks::ECT.0 | Marks::CE.0) != 0
+    }
+
+    #[inline]
+    fn mark(&mut self, handle: u32) {
+        let packet = &mut self[PacketId(handle)];
+        packet.marks = packet.marks.with(Marks::CE);
+    }
+
+    fn trim(&mut self, handle: u32, priority: u8) -> bool {
+        let packet = &mut self[PacketId(handle)];
+        let header = &mut packet.header;
+        if header.payload == 0 {
+            return false;
+        }
+        // The pad that fills the payload to a multiple of four goes with it.
+        packet.frame = packet.frame.saturating_sub(header.payload.next_multiple_of(4)).max(MIN_FRAME);
+        packet.priority = priority;
+        header.payload = 0;
+        header.flags = header.flags.with(Flags::TRIMMED);
+        true
+    }
+
+    fn swap(&mut self, a: u32, b: u32) {
+        let (mut first, mut second) = (self[PacketId(a)], self[PacketId(b)]);
+        std::mem::swap(&mut first.next, &mut second.next);
+        (self[PacketId(a)], self[PacketId(b)]) = (second, first);
+    }
+}

@@ -1,1 +1,31 @@
-//! roci-switch
+//! A shared-buffer Ethernet switch as a machine without I/O and without a clock.
+//!
+//! The caller moves packets and keeps them; the switch decides which may stay, in which queue each waits, whom to
+//! pause, which to mark, and who leaves next. A packet is a handle, and the links of the queues live in the caller's
+//! packets ([`Frames`]), so a queue costs nothing and nothing is allocated per packet.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`config`] | what can be chosen, with the defaults |
+//! | [`port`] | a port: its eight queues, what its peer sent into the buffer; with room for the caller's link |
+//! | [`switch`] | admission, PFC, departure: the shared buffer's accounts |
+//! | [`red`] | ECN marking by queue length |
+//! | [`telemetry`] | what a switch tells about a queue (INT), in full and in 64 bits |
+//! | [`flows`] | a queue per flow, an ablation |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod config;
+pub mod flows;
+pub mod port;
+pub mod red;
+pub mod switch;
+pub mod telemetry;
+
+pub use config::{Buffering, ConfigError, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
+pub use port::{Frames, NONE, PRIORITIES, Port};
+pub use red::Red;
+pub use switch::{Admission, Counters, Departure, Outcome, Switch};
+pub use telemetry::Hop;

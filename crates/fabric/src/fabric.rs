@@ -1,0 +1,230 @@
+//! The fabric with its NICs, and the loop that runs it.
+
+use crate::graph::Graph;
+use crate::link::PENDING;
+use crate::net::{ARRIVE, BuildError, FREE, FabricConfig, Net, PAUSE, STORM, WAKE};
+use crate::nics::Nics;
+use crate::packet::{HostId, Marks, PacketId};
+use crate::queue::HORIZON_PS;
+use roci_units::Instant;
+
+/// Why a run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The instant asked for has come; what lies at it has happened.
+    At,
+    /// Nothing will happen any more.
+    Idle,
+}
+
+/// A simulated network with a NIC at each edge.
+#[derive(Debug)]
+pub struct Fabric<N> {
+    /// Everything but the NICs.
+    pub net: Net,
+    /// The NICs.
+    pub nics: N,
+}
+
+/// How many events ahead a packet's destination is prefetched, and twice that for the packet itself.
+const AHEAD: usize = 3;
+
+impl<N: Nics> Fabric<N> {
+    /// Builds the network of `graph` with these NICs.
+    ///
+    /// # Errors
+    /// When graph or configuration make no sense.
+    pub fn new(graph: &Graph, config: &FabricConfig, nics: N) -> Result<Self, BuildError> {
+        Ok(Self { net: Net::new(graph, config)?, nics })
+    }
+
+    /// Lets everything happen up to and including `until`, and moves the present there. Where nothing more will
+    /// happen, the present stays at the last event.
+    ///
+    /// # Panics
+    /// When `until` lies at the end of time (2⁵² ps, 75 minutes) or beyond.
+    pub fn run_until(&mut self, until: Instant) -> Stopped {
+        assert!(until.as_ps() < HORIZON_PS, "a run lasts at most 75 minutes");
+        self.serve_kicked();
+        while let Some(key) = self.net.queue.pop(until.as_ps()) {
+            self.look_ahead();
+            self.net.totals.events += 1;
+            let handle = key.handle();
+            match key.kind() {
+                ARRIVE => self.arrive(PacketId(handle)),
+                FREE => self.port_free(handle),
+                WAKE => self.wake(handle),
+                PAUSE => self.pause(handle),
+                kind => {
+                    debug_assert_eq!(kind, STORM);
+                    self.net.storm(handle);
+                }
+            }
+            if !self.net.forged.is_empty() {
+                self.forge();
+            }
+            self.serve_kicked();
+        }
+        if self.net.queue.next_time().is_none() {
+            return Stopped::Idle;
+        }
+        self.net.queue.advance_to(until.as_ps());
+        Stopped::At
+    }
+
+    /// Prefetches what the events after this one will touch: first the packets, and when these should have come,
+    /// the accounts and routes that they need.
+    #[inline(always)]
+    fn look_ahead(&self) {
+        let net = &self.net;
+        if let Some(key) = net.queue.ahead(2 * AHEAD) {
+            match key.kind() {
+                ARRIVE => net.packets.prefetch(key.handle()),
+                FREE => roci_prefetch::prefetch_at(&net.ports, key.handle() as usize),
+                _ => {}
+            }
+        }
+        let Some(key) = net.queue.ahead(AHEAD) else { return };
+        match key.kind() {
+            ARRIVE => {
+                let packet = &net.packets[PacketId(key.handle())];
+                roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
+                match self.switch_at(packet.next) {
+                    Some(switch) => net.routes.prefetch(switch, packet.destination),
+                    None => self.nics.prefetch(packet.destination, packet),
+                }
+            }
+            FREE => {
+                if let Some(port) = net.ports.get(key.handle() as usize) {
+                    net.packets.prefetch(port.first(3));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The switch that is node `node`; `None` for a host.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn switch_at(&self, node: u32) -> Option<u32> {
+        node.checked_sub(self.net.hosts.len() as u32)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn arrive(&mut self, id: PacketId) {
+        let packet = &self.net.packets[id];
+        let node = packet.next;
+        if packet.marks.has(Marks::TAPPED) {
+            self.arrive_tapped(id);
+        }
+        if let Some(switch) = self.switch_at(node) {
+            return self.net.arrive(switch, id);
+        }
+        self.net.totals.delivered += 1;
+        self.net.hosts[node as usize].rx_octets += u64::from(self.net.packets[id].frame);
+        self.nics.receive(&mut self.net, HostId(node as u16), id);
+    }
+
+    #[cold]
+    fn arrive_tapped(&mut self, id: PacketId) {
+        let packet = &mut self.net.packets[id];
+        packet.marks = packet.marks.without(Marks::TAPPED);
+        let port = packet.port;
+        self.net.record(port, false, id);
+    }
+
+    /// The transmission that a port was waiting for has ended.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn port_free(&mut self, port: u32) {
+        let end = &mut self.net.ports[port as usize].link;
+        if end.free_at > self.net.queue.now() {
+            // A PAUSE frame went ahead.
+            return self.net.queue.push_at(end.free_at, FREE, port);
+        }
+        end.flags &= !PENDING;
+        match self.switch_at(self.net.owner(port)) {
+            Some(switch) => self.net.serve(switch, port),
+            None => self.serve_host(HostId(port as u16)),
+        }
+    }
+
+    /// Asks a host's NIC for the next packet; its port is free.
+    #[inline]
+    fn serve_host(&mut self, host: HostId) {
+        let port = u32::from(host.0);
+        let open = !self.net.ports[port as usize].link.paused;
+        let Some(id) = self.nics.transmit(&mut self.net, host, open) else { return };
+        let more = self.nics.has_more(host);
+        self.net.transmit(port, id);
+        let end = &mut self.net.ports[port as usize].link;
+        // A kick from within has asked for this port already, before it was taken.
+        if more && end.flags & PENDING == 0 {
+            end.flags |= PENDING;
+            self.net.queue.push_after(end.free_at - self.net.queue.now(), FREE, port);
+        }
+    }
+
+    /// Serves the hosts that were kicked while their port was free.
+    #[inline]
+    fn serve_kicked(&mut self) {
+        let mut next = 0;
+        while let Some(&host) = self.net.kicked.get(next) {
+            next += 1;
+            let end = &mut self.net.ports[usize::from(host.0)].link;
+            end.flags &= !PENDING;
+            if end.free_at > self.net.queue.now() {
+                self.net.kick(host);
+            } else {
+                self.serve_host(host);
+            }
+        }
+        self.net.kicked.clear();
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn wake(&mut self, host: u32) {
+        let now = self.net.queue.now();
+        let state = &mut self.net.hosts[host as usize];
+        if state.armed != now {
+            return; // an earlier wake-up was asked for after this one had been armed, and has been given
+        }
+        state.armed = u64::MAX;
+        if state.wanted > now {
+            if state.wanted != u64::MAX {
+                state.armed = state.wanted;
+                self.net.queue.push_at(state.wanted, WAKE, host);
+            }
+            return;
+        }
+        state.wanted = u64::MAX;
+        self.nics.wake(&mut self.net, HostId(host as u16));
+    }
+
+    fn pause(&mut self, handle: u32) {
+        let (port, priority, on) = (handle & 0xfff_ffff, (handle >> 28 & 7) as u8, handle >> 31 != 0);
+        if self.net.pause_arrived(port, priority, on) {
+            self.serve_resumed(port);
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn serve_resumed(&mut self, port: u32) {
+        match self.switch_at(self.net.owner(port)) {
+            Some(switch) => self.net.serve_soon(switch, port),
+            None => self.net.kick(HostId(port as u16)),
+        }
+    }
+
+    /// Injects the CNPs that forgers call for at the node that sent the packet, a link's delay from now.
+    #[cold]
+    fn forge(&mut self) {
+        for (port, packet) in std::mem::take(&mut self.net.forged) {
+            if let Some(cnp) = self.nics.forge_cnp(&packet) {
+                self.net.inject(port, cnp);
+            }
+        }
+    }
+}

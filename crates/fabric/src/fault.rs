@@ -1,0 +1,403 @@
+//! Faults: nodes that stand on one direction of a link and look at each packet that crosses it.
+//!
+//! Several may stand in line; a packet passes them in the order in which they were given. Each draws from a stream
+//! of chance of its own, so one more disturbs no other. PAUSE frames are exempt.
+
+use crate::graph::NodeId;
+use crate::net::STORM;
+use crate::packet::Packet;
+use crate::queue::EventQueue;
+use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
+use roci_wire::ethernet::WIRE_OVERHEAD;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+/// A fault on one direction of a link, for some time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultSpec {
+    /// The node that sends into the link.
+    pub from: NodeId,
+    /// The node that it leads to.
+    pub to: NodeId,
+    /// When it begins.
+    pub start: Instant,
+    /// When it ends; [`Instant::NEVER`] if it does not.
+    pub until: Instant,
+    /// What it does.
+    pub fault: Fault,
+}
+
+/// What a fault does to packets that cross it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// Loses each packet with this probability.
+    Loss(Ratio),
+    /// Loses packets in bursts (Gilbert 1960, Elliott 1963): a chain of two states, which steps at each packet.
+    GilbertElliott {
+        /// The probability of going from good to bad.
+        to_bad: Ratio,
+        /// The probability of going from bad to good.
+        to_good: Ratio,
+        /// The loss while good.
+        loss_good: Ratio,
+        /// The loss while bad.
+        loss_bad: Ratio,
+    },
+    /// Damages each packet with this probability; the receiver's ICRC finds out.
+    Corrupt(Ratio),
+    /// Sends a second copy at the same time with this probability.
+    Duplicate(Ratio),
+    /// Holds packets back with this probability, so that later ones overtake them.
+    Reorder {
+        /// The probability.
+        chance: Ratio,
+        /// For how long.
+        delay: Span,
+    },
+    /// Holds every packet back by `delay` and an equally distributed part of `jitter`, without changing their order.
+    Delay {
+        /// At least so long.
+        delay: Span,
+        /// And up to this much more.
+        jitter: Span,
+    },
+    /// The link goes up and down in turn, up first. A packet is lost if the link is down as it begins or ends to be sent.
+    Flap {
+        /// How long it is up.
+        up: Span,
+        /// How long it is down.
+        down: Span,
+    },
+    /// The far end keeps `priority` paused.
+    PauseStorm {
+        /// The priority.
+        priority: u8,
+    },
+    /// Calls for a CNP to the source of the data packet that lifts the link's load above a threshold.
+    ForgedCnp {
+        /// The load, preamble and gap included.
+        threshold: BitsPerSec,
+        /// The time over which it is taken, up to the present.
+        window: Span,
+        /// The least time between two CNPs.
+        cooldown: Span,
+    },
+}
+
+/// Why a fault makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultError {
+    /// No link joins the two nodes.
+    NoSuchLink,
+    /// A probability above one.
+    Probability,
+    /// Priorities are 0 to 7.
+    Priority,
+    /// A flapping link needs times, and a window must have a length.
+    Times,
+}
+
+impl fmt::Display for FaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSuchLink => "a fault on a link that does not exist",
+            Self::Probability => "a probability above 1",
+            Self::Priority => "a priority above 7",
+            Self::Times => "a time of zero where a length is needed",
+        })
+    }
+}
+
+impl Fault {
+    fn check(&self) -> Result<(), FaultError> {
+        let proper = |ratios: &[Ratio]| ratios.iter().all(|ratio| ratio.is_proper());
+        let (probabilities, times) = match *self {
+            Self::Loss(p) | Self::Corrupt(p) | Self::Duplicate(p) => (proper(&[p]), true),
+            Self::Reorder { chance, .. } => (proper(&[chance]), true),
+            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                (proper(&[to_bad, to_good, loss_good, loss_bad]), true)
+            }
+            Self::Delay { .. } => (true, true),
+            Self::Flap { up, down } => (true, !(up + down).is_zero()),
+            Self::ForgedCnp { window, .. } => (true, !window.is_zero()),
+            Self::PauseStorm { priority } if priority > 7 => return Err(FaultError::Priority),
+            Self::PauseStorm { .. } => (true, true),
+        };
+        match (probabilities, times) {
+            (false, _) => Err(FaultError::Probability),
+            (_, false) => Err(FaultError::Times),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the faults on one direction of a link have done.
+///
+/// Octets in and duplicated are octets out, dropped and corrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounters {
+    /// What was sent into the link.
+    pub entered: Count,
+    /// Copies that were added.
+    pub duplicated: Count,
+    /// What came out undamaged.
+    pub left: Count,
+    /// What was lost.
+    pub dropped: Count,
+    /// What came out damaged.
+    pub corrupted: Count,
+    /// Packets that were held back and may have been overtaken; part of what came out.
+    pub reordered: u64,
+    /// CNPs called for.
+    pub forged: u64,
+}
+
+/// Packets and the octets of their frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Octets of their frames.
+    pub octets: u64,
+}
+
+impl Count {
+    fn add(&mut self, octets: u64) {
+        self.packets += 1;
+        self.octets += octets;
+    }
+}
+
+/// A packet that comes out of the faults of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    pub(crate) arrival: u64,
+    pub(crate) corrupt: bool,
+}
+
+/// A fault where it stands.
+#[derive(Debug)]
+struct Node {
+    fault: Fault,
+    start: u64,
+    until: u64,
+    random: Random,
+    /// Gilbert-Elliott: whether the chain is in its bad state.
+    bad: bool,
+    /// Delay: when the last packet came out.
+    last: u64,
+    /// Forger: when packets were sent and their octets, those within the window; their sum; when it may call again.
+    window: VecDeque<(u64, u32)>,
+    octets: u64,
+    ready_at: u64,
+}
+
+/// The faults of one direction of a link.
+#[derive(Debug)]
+struct Line {
+    nodes: Vec<Node>,
+    counters: FaultCounters,
+}
+
+/// A pause storm: its port is the one that sends the PAUSE frames.
+#[derive(Clone, Copy, Debug)]
+struct Storm {
+    /// The port that is paused.
+    victim: u32,
+    priority: u8,
+    raging: bool,
+}
+
+/// All faults.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    lines: Vec<Line>,
+    /// The place among the lines, by port.
+    of_port: BTreeMap<u32, usize>,
+    storms: Vec<Storm>,
+    /// The storming ports, by bits of priorities.
+    storming: BTreeMap<u32, u8>,
+    /// Room for what comes out of a link.
+    pub(crate) copies: Vec<Copy>,
+}
+
+/// What one node does to one copy.
+enum Fate {
+    Pass,
+    Lost,
+    Corrupt,
+    Twice,
+    Until(u64),
+    Overtaken(u64),
+}
+
+impl Faults {
+    /// Puts a fault on the link that `port` sends into, behind those that stand there.
+    #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^31 faults")]
+    pub(crate) fn add(
+        &mut self,
+        port: u32,
+        spec: &FaultSpec,
+        random: Random,
+        queue: &mut EventQueue,
+    ) -> Result<(), FaultError> {
+        spec.fault.check()?;
+        if let Fault::PauseStorm { priority } = spec.fault {
+            // Two events for each storm: an even handle begins it, the odd one behind it ends it.
+            let handle = self.storms.len() as u32 * 2;
+            self.storms.push(Storm { victim: port, priority, raging: false });
+            queue.push_at(spec.start.as_ps(), STORM, handle);
+            queue.push_at(spec.until.as_ps().max(spec.start.as_ps()), STORM, handle + 1);
+        }
+        let place = *self.of_port.entry(port).or_insert_with(|| {
+            self.lines.push(Line { nodes: Vec::new(), counters: FaultCounters::default() });
+            self.lines.len() - 1
+        });
+        self.lines[place].nodes.push(Node {
+            fault: spec.fault,
+            start: spec.start.as_ps(),
+            until: spec.until.as_ps(),
+            random,
+            bad: false,
+            last: 0,
+            window: VecDeque::new(),
+            octets: 0,
+            ready_at: 0,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn counters(&self, port: u32) -> Option<&FaultCounters> {
+        self.of_port.get(&port).map(|&place| &self.lines[place].counters)
+    }
+
+    /// Bit p: `port` storms with PAUSE frames of priority p.
+    pub(crate) fn storms(&self, port: u32) -> u8 {
+        self.storming.get(&port).copied().unwrap_or(0)
+    }
+
+    /// The port that the storm of an event pauses, and the priority.
+    pub(crate) fn storm_at(&self, handle: u32) -> (u32, u8) {
+        let storm = &self.storms[handle as usize / 2];
+        (storm.victim, storm.priority)
+    }
+
+    /// The storm of an event, from the port `from`, begins or ends. Storms may overlap: a priority is let go when the
+    /// last of its storms ends.
+    pub(crate) fn turn_storm(&mut self, handle: u32, from: u32) {
+        let storm = &mut self.storms[handle as usize / 2];
+        storm.raging = handle.is_multiple_of(2);
+        let victim = storm.victim;
+        let raging = self.storms.iter().filter(|storm| storm.victim == victim && storm.raging);
+        let bits = raging.fold(0, |bits, storm| bits | 1 << storm.priority);
+        self.storming.insert(from, bits);
+    }
+
+    /// A packet is sent into `port`'s link now and would arrive at `arrival`. Adds what comes out to `copies`;
+    /// whether a forger calls for a CNP.
+    pub(crate) fn cross(
+        &mut self,
+        port: u32,
+        now: u64,
+        arrival: u64,
+        packet: &Packet,
+        copies: &mut Vec<Copy>,
+    ) -> bool {
+        let Some(&place) = self.of_port.get(&port) else {
+            copies.push(Copy { arrival, corrupt: false });
+            return false;
+        };
+        let line = &mut self.lines[place];
+        let octets = u64::from(packet.frame);
+        line.counters.entered.add(octets);
+        copies.push(Copy { arrival, corrupt: false });
+        let mut forge = false;
+        for node in line.nodes.iter_mut().filter(|node| node.start <= now && now < node.until) {
+            forge |= node.calls_for_cnp(now, packet);
+            let entered = copies.len();
+            let mut kept = 0;
+            for at in 0..entered {
+                let mut copy = copies[at];
+                match node.meet(now, copy.arrival) {
+                    Fate::Pass => {}
+                    Fate::Lost => {
+                        line.counters.dropped.add(octets);
+                        continue;
+                    }
+                    Fate::Corrupt => copy.corrupt = true,
+                    Fate::Twice => {
+                        line.counters.duplicated.add(octets);
+                        copies.push(copy);
+                    }
+                    Fate::Until(time) => copy.arrival = time,
+                    Fate::Overtaken(time) => {
+                        line.counters.reordered += 1;
+                        copy.arrival = time;
+                    }
+                }
+                copies[kept] = copy;
+                kept += 1;
+            }
+            copies.drain(kept..entered);
+        }
+        for copy in copies.iter() {
+            let counters = &mut line.counters;
+            if copy.corrupt { &mut counters.corrupted } else { &mut counters.left }.add(octets);
+        }
+        line.counters.forged += u64::from(forge);
+        forge
+    }
+}
+
+impl Node {
+    fn meet(&mut self, now: u64, arrival: u64) -> Fate {
+        let random = &mut self.random;
+        match self.fault {
+            Fault::Loss(p) if random.chance(p) => Fate::Lost,
+            Fault::Corrupt(p) if random.chance(p) => Fate::Corrupt,
+            Fault::Duplicate(p) if random.chance(p) => Fate::Twice,
+            Fault::Reorder { chance, delay } if random.chance(chance) => {
+                Fate::Overtaken(arrival.saturating_add(delay.as_ps()))
+            }
+            Fault::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                self.bad ^= random.chance(if self.bad { to_good } else { to_bad });
+                let lost = random.chance(if self.bad { loss_bad } else { loss_good });
+                if lost { Fate::Lost } else { Fate::Pass }
+            }
+            Fault::Delay { delay, jitter } => {
+                let extra = random.below(jitter.as_ps().saturating_add(1).max(1));
+                let held = arrival.saturating_add(delay.as_ps()).saturating_add(extra);
+                self.last = self.last.max(held);
+                Fate::Until(self.last)
+            }
+            Fault::Flap { up, down } => {
+                let period = (up + down).as_ps();
+                let is_down = |time: u64| time.saturating_sub(self.start) % period >= up.as_ps();
+                if is_down(now) { Fate::Lost } else { Fate::Pass }
+            }
+            _ => Fate::Pass,
+        }
+    }
+
+    /// A forger counts the packet; whether the load over the window now exceeds the threshold, the packet carries
+    /// data, and the last call is long enough ago.
+    fn calls_for_cnp(&mut self, now: u64, packet: &Packet) -> bool {
+        let Fault::ForgedCnp { threshold, window, cooldown } = self.fault else { return false };
+        let octets = u32::from(packet.frame) + WIRE_OVERHEAD;
+        self.window.push_back((now, octets));
+        self.octets += u64::from(octets);
+        while let Some(&(sent, octets)) = self.window.front() {
+            if sent + window.as_ps() > now {
+                break;
+            }
+            self.window.pop_front();
+            self.octets -= u64::from(octets);
+        }
+        let over = self.octets > threshold.octets_in(window);
+        let call = over && packet.header.payload > 0 && now >= self.ready_at;
+        if call {
+            self.ready_at = now.saturating_add(cooldown.as_ps());
+        }
+        call
+    }
+}

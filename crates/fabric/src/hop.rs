@@ -1,0 +1,261 @@
+//! A hop: arrival at a switch, the wait, the transmission. This is the simulator's inner loop.
+//!
+//! A hop is one event, the arrival, which is scheduled when the transmission begins. The end of a transmission is an
+//! event only where something waits for it.
+
+use crate::fault::Copy;
+use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
+use crate::net::{ARRIVE, FREE, Net, PAUSE};
+use crate::packet::{Marks, Packet, PacketId};
+use crate::routing::NO_PORT;
+use crate::tap::{Tapped, TappedFrame};
+use roci_switch::config::PAUSE_FRAME;
+use roci_switch::{Hop, Outcome};
+
+impl Net {
+    /// A packet has arrived at switch `switch`.
+    #[inline]
+    pub(crate) fn arrive(&mut self, switch: u32, id: PacketId) {
+        let packet = &self.packets[id];
+        let bit = 1 << packet.priority;
+        let local = match self.turns.get_mut(switch as usize) {
+            None => self.routes.next_port(switch, packet.destination, packet.flow),
+            Some(turn) => {
+                *turn = turn.wrapping_add(1);
+                self.routes.port_in_turn(switch, packet.destination, *turn)
+            }
+        };
+        if local == NO_PORT {
+            return self.lose(id);
+        }
+        let egress = self.first_ports[switch as usize] + u32::from(local);
+        let port = &self.ports[egress as usize];
+        let end = &port.link;
+        let waits = port.backlog() & !end.paused;
+        if end.free_at <= self.queue.now() && end.flags & PENDING == 0 && waits == 0 && end.paused & bit == 0
+        {
+            if packet.side != 0 {
+                self.stamp(egress, id, 0);
+            }
+            return self.transmit(egress, id);
+        }
+        self.wait(switch, egress, id);
+    }
+
+    /// The packet cannot leave at once.
+    #[inline]
+    fn wait(&mut self, switch: u32, egress: u32, id: PacketId) {
+        let buffer = &mut self.switches[switch as usize];
+        let admission = buffer.admit(&mut self.ports, &mut self.packets, egress, id.0);
+        if admission.outcome == Outcome::Dropped {
+            return self.lose(id);
+        }
+        if admission.pause {
+            let packet = &self.packets[id];
+            let (ingress, priority) = (packet.port, packet.priority);
+            self.send_pause(ingress, priority, true);
+        }
+        self.serve_soon(switch, egress);
+    }
+
+    #[cold]
+    fn lose(&mut self, id: PacketId) {
+        self.totals.dropped += 1;
+        self.packets.free(id);
+    }
+
+    /// Serves a switch's port now if it is free, else when it will be; if something may leave.
+    #[inline]
+    pub(crate) fn serve_soon(&mut self, switch: u32, egress: u32) {
+        let port = &mut self.ports[egress as usize];
+        if port.link.flags & PENDING != 0 || port.backlog() & !port.link.paused == 0 {
+            return;
+        }
+        let free_at = port.link.free_at;
+        if free_at > self.queue.now() {
+            port.link.flags |= PENDING;
+            self.queue.push_after(free_at - self.queue.now(), FREE, egress);
+        } else {
+            self.serve(switch, egress);
+        }
+    }
+
+    /// A free port of a switch sends the next packet, if one may leave.
+    #[inline]
+    pub(crate) fn serve(&mut self, switch: u32, egress: u32) {
+        let open = !self.ports[egress as usize].link.paused;
+        let buffer = &mut self.switches[switch as usize];
+        let Some(departure) = buffer.dequeue(&mut self.ports, &mut self.packets, egress, open) else {
+            return;
+        };
+        let id = PacketId(departure.handle);
+        if self.packets[id].side != 0 {
+            self.stamp(egress, id, departure.behind);
+        }
+        self.transmit(egress, id);
+        let port = &mut self.ports[egress as usize];
+        if port.backlog() & open != 0 {
+            port.link.flags |= PENDING;
+            self.queue.push_after(port.link.free_at - self.queue.now(), FREE, egress);
+        }
+        if let Some(ingress) = departure.resume {
+            self.send_pause(ingress, departure.priority, false);
+        }
+    }
+
+    /// Begins to send a packet; the port is free.
+    #[inline]
+    pub(crate) fn transmit(&mut self, port: u32, id: PacketId) {
+        let end = &mut self.ports[port as usize].link;
+        let packet = &mut self.packets[id];
+        let class = &self.classes[usize::from(end.class)];
+        debug_assert!(end.free_at <= self.queue.now(), "one frame at a time");
+        packet.port = end.peer;
+        packet.next = end.node;
+        end.tx_octets += u64::from(packet.frame);
+        self.totals.packet_hops += 1;
+        if end.flags & SPECIAL != 0 {
+            return self.transmit_special(port, id);
+        }
+        let time = class.time(u32::from(packet.frame), None).as_ps();
+        end.free_at = self.queue.now() + time;
+        self.queue.push_after(time + class.delay_ps, ARRIVE, id.0);
+    }
+
+    /// Sends a packet into a link that has faults, is tapped, or has an uneven rate.
+    #[cold]
+    fn transmit_special(&mut self, port: u32, id: PacketId) {
+        let now = self.queue.now();
+        let end = &mut self.ports[port as usize].link;
+        let class = &self.classes[usize::from(end.class)];
+        let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
+        let time = class.time(u32::from(self.packets[id].frame), pace).as_ps();
+        end.free_at = now + time;
+        let arrival = end.free_at + class.delay_ps;
+        let flags = end.flags;
+        if flags & TAPPED != 0 {
+            self.record(port, true, id);
+        }
+        if flags & TAPPED_AFAR != 0 {
+            let marks = self.packets[id].marks;
+            self.packets[id].marks = marks.with(Marks::TAPPED);
+        }
+        if flags & FAULTY == 0 {
+            return self.queue.push_after(arrival - now, ARRIVE, id.0);
+        }
+        let packet = self.packets[id];
+        let mut copies = std::mem::take(&mut self.faults.copies);
+        if self.faults.cross(port, now, arrival, &packet, &mut copies) {
+            self.forged.push((port, packet));
+        }
+        if copies.is_empty() {
+            self.lose(id);
+        }
+        for (place, copy) in copies.drain(..).enumerate() {
+            let Copy { arrival, corrupt } = copy;
+            // The first copy to come out is the packet itself; the others are made from it while it is on its way.
+            let sent = if place == 0 { id } else { self.packets.clone_packet(id) };
+            let marks = if corrupt { packet.marks.with(Marks::CORRUPT) } else { packet.marks };
+            self.packets[sent].marks = marks;
+            self.queue.push_at(arrival, ARRIVE, sent.0);
+        }
+        self.faults.copies = copies;
+    }
+
+    /// Adds this switch's hop to a packet that asks for it; the frame grows.
+    #[cold]
+    fn stamp(&mut self, egress: u32, id: PacketId, behind: u32) {
+        let end = &self.ports[egress as usize].link;
+        let hop = Hop {
+            at: self.now(),
+            tx_bytes: end.tx_octets,
+            queue_bytes: behind,
+            rate_kbps: self.classes[usize::from(end.class)].rate_kbps,
+        };
+        if self.packets.extra_mut(id).add_hop(hop) {
+            let packet = &mut self.packets[id];
+            packet.frame = packet.frame.saturating_add(self.hop_octets);
+        }
+    }
+
+    /// Sends a PAUSE frame, ahead of all queues but after the frame that is being sent.
+    ///
+    /// A pause stands until it is revoked. A real switch repeats the frame before its 65 535 quanta of 512 bit times
+    /// run out (IEEE 802.1Qbb); the repetitions, one minimum frame in 4 MB of line rate, are left out.
+    pub(crate) fn send_pause(&mut self, port: u32, priority: u8, on: bool) {
+        if self.faults.storms(port) & (1 << priority) != 0 {
+            return; // the storm has paused the peer already, and has the last word
+        }
+        self.emit_pause(port, priority, on);
+    }
+
+    fn emit_pause(&mut self, port: u32, priority: u8, on: bool) {
+        let end = &mut self.ports[port as usize].link;
+        let class = &self.classes[usize::from(end.class)];
+        let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
+        end.free_at = end.free_at.max(self.queue.now()) + class.time(PAUSE_FRAME, pace).as_ps();
+        let handle = end.peer | u32::from(priority) << 28 | u32::from(on) << 31;
+        self.queue.push_at(end.free_at + class.delay_ps, PAUSE, handle);
+        let tapped = end.flags & TAPPED != 0;
+        self.pauses[port as usize].sent += u64::from(on);
+        if tapped {
+            self.record_pause(port, true, priority, on);
+        }
+    }
+
+    /// A pause storm begins or ends.
+    #[cold]
+    pub(crate) fn storm(&mut self, handle: u32) {
+        let (victim, priority) = self.faults.storm_at(handle);
+        let port = self.peer(victim);
+        // What the port itself pauses stays paused through the storm and after it.
+        let own = match self.hosts.get(port as usize) {
+            Some(host) => host.pausing,
+            None => self.ports[port as usize].pausing(),
+        };
+        let before = own | self.faults.storms(port);
+        self.faults.turn_storm(handle, port);
+        let after = own | self.faults.storms(port);
+        if (before ^ after) & (1 << priority) != 0 {
+            self.emit_pause(port, priority, after & (1 << priority) != 0);
+        }
+    }
+
+    /// Puts a packet on its way to the node that sends into `port`'s link, as if from that link.
+    pub(crate) fn inject(&mut self, port: u32, packet: Packet) {
+        let (owner, delay) = (self.owner(port), self.class(port).delay_ps);
+        let id = self.packets.alloc(Packet { port, next: owner, ..packet });
+        self.queue.push_after(delay, ARRIVE, id.0);
+    }
+
+    /// A PAUSE frame has arrived at `port`; whether the port may now send what it could not.
+    pub(crate) fn pause_arrived(&mut self, port: u32, priority: u8, on: bool) -> bool {
+        let now = self.now();
+        let end = &mut self.ports[port as usize].link;
+        let before = end.paused;
+        let bit = 1 << priority;
+        end.paused = if on { before | bit } else { before & !bit };
+        let (paused, tapped) = (end.paused, end.flags & TAPPED != 0);
+        self.pauses[port as usize].received += u64::from(on);
+        if before == 0 && paused != 0 {
+            self.pause_began(port, now);
+        } else if before != 0 && paused == 0 {
+            self.pause_ended(port, now);
+        }
+        if tapped {
+            self.record_pause(port, false, priority, on);
+        }
+        !on
+    }
+
+    /// Records a packet at a tapped port.
+    pub(crate) fn record(&mut self, port: u32, sent: bool, id: PacketId) {
+        let extra = self.packets.extra(id).map(|extra| Box::new(*extra));
+        let frame = TappedFrame::Packet(self.packets[id], extra);
+        self.taps.push(Tapped { at: self.now(), port, sent, frame });
+    }
+
+    fn record_pause(&mut self, port: u32, sent: bool, priority: u8, on: bool) {
+        self.taps.push(Tapped { at: self.now(), port, sent, frame: TappedFrame::Pause { priority, on } });
+    }
+}

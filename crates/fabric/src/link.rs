@@ -1,0 +1,70 @@
+//! One direction of a link, as the port that sends into it knows it.
+
+use roci_switch::LinkSpec;
+use roci_units::{Pace, Span};
+use roci_wire::ethernet::WIRE_OVERHEAD;
+
+/// What a port knows of its link. With the switch's masks and one queue it makes one cache line.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkEnd {
+    /// When the transmission that is going on, or was the last, ends.
+    pub(crate) free_at: u64,
+    /// Octets of frames sent, PAUSE frames aside.
+    pub(crate) tx_octets: u64,
+    /// The port at the other end.
+    pub(crate) peer: u32,
+    /// The node at the other end: a host's number, or the number of hosts plus a switch's.
+    pub(crate) node: u32,
+    /// Its place among the [`LinkClass`]es.
+    pub(crate) class: u16,
+    /// Bit p: the peer has paused priority p.
+    pub(crate) paused: u8,
+    pub(crate) flags: u8,
+}
+
+/// The port will be looked at when it is free: an event or a kick is outstanding.
+pub(crate) const PENDING: u8 = 1;
+/// Something stands on this direction of the link that looks at each packet.
+pub(crate) const FAULTY: u8 = 2;
+/// Packets sent are recorded.
+pub(crate) const TAPPED: u8 = 4;
+/// Packets that the far end receives are recorded there.
+pub(crate) const TAPPED_AFAR: u8 = 8;
+/// The rate has no whole number of picoseconds per octet.
+pub(crate) const UNEVEN: u8 = 16;
+/// What makes a transmission leave the short way.
+pub(crate) const SPECIAL: u8 = FAULTY | TAPPED | TAPPED_AFAR | UNEVEN;
+
+const _: () = assert!(size_of::<LinkEnd>() == 32);
+
+/// Links of one rate and delay; a network has few.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkClass {
+    pub(crate) spec: LinkSpec,
+    /// Picoseconds an octet takes, zero where that is no whole number.
+    pub(crate) octet_ps: u64,
+    pub(crate) delay_ps: u64,
+    pub(crate) rate_kbps: u32,
+}
+
+impl LinkClass {
+    pub(crate) fn new(spec: LinkSpec) -> Self {
+        const PS: u64 = 8_000_000_000_000;
+        Self {
+            spec,
+            octet_ps: if PS.is_multiple_of(spec.rate.0) { PS / spec.rate.0 } else { 0 },
+            delay_ps: spec.delay.as_ps(),
+            rate_kbps: spec.rate.as_kbps(),
+        }
+    }
+
+    /// How long a frame of `octets` keeps the link, preamble and gap included; `pace` carries the remainder of a
+    /// rate that does not divide.
+    #[inline]
+    pub(crate) fn time(&self, octets: u32, pace: Option<&mut Pace>) -> Span {
+        match pace {
+            Some(pace) => pace.advance(octets + WIRE_OVERHEAD),
+            None => Span::from_ps(self.octet_ps * u64::from(octets + WIRE_OVERHEAD)),
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! The network between the NICs, and what a NIC may ask of it.
+
+use crate::fault::{FaultCounters, FaultError, FaultSpec, Faults};
+use crate::graph::{Graph, NodeId};
+use crate::link::{FAULTY, LinkClass, LinkEnd, PENDING, TAPPED, TAPPED_AFAR, UNEVEN};
+use crate::packet::{HostId, Packet, PacketId};
+use crate::packets::Packets;
+use crate::queue::{EventQueue, HORIZON_PS};
+use crate::routing::{Routes, RoutingError};
+use crate::tap::Tapped;
+use roci_switch::{ConfigError, Counters, LinkSpec, Port, Red, Switch, SwitchConfig};
+use roci_units::{BitsPerSec, Instant, Pace, Random, Span};
+use std::fmt;
+
+/// What can be chosen about a fabric, besides its graph.
+#[derive(Clone, Debug, Default)]
+pub struct FabricConfig {
+    /// The seed of the run, from which every node draws its stream.
+    pub seed: u64,
+    /// The switches.
+    pub switch: SwitchConfig,
+    /// Switches that differ, by their place in the graph's list.
+    pub switch_on: Vec<(u32, SwitchConfig)>,
+    /// Switch ports of some rate that mark differently; they rule over the above.
+    pub marking_on: Vec<(BitsPerSec, Option<Red>)>,
+    /// Octets that each hop of telemetry adds to a frame: 8 for HPCC's.
+    pub hop_octets: u16,
+    /// Whether switches take equal-cost ports in turn, packet by packet, and not by a hash of the flow.
+    pub spray: bool,
+    /// Faults on links.
+    pub faults: Vec<FaultSpec>,
+}
+
+/// Why a fabric cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// More than 65 535 hosts.
+    Hosts(usize),
+    /// More than 2²⁸ ports, or 65 535 at one switch.
+    Ports(usize),
+    /// A host has no link, or more than one.
+    HostLinks {
+        /// The host.
+        host: u32,
+        /// Its links.
+        links: usize,
+    },
+    /// A link names a node that the graph has not.
+    NoSuchNode(NodeId),
+    /// A link has no rate.
+    ZeroRate {
+        /// The link's place in the list.
+        link: usize,
+    },
+    /// More than 65 536 kinds of links.
+    LinkKinds,
+    /// A switch's configuration makes no sense for its ports.
+    Switch {
+        /// The switch's place in the list.
+        switch: u32,
+        /// Why.
+        cause: ConfigError,
+    },
+    /// No routes can be laid.
+    Routing(RoutingError),
+    /// A fault makes no sense.
+    Fault(FaultError),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hosts(count) => write!(f, "{count} hosts; at most 65535"),
+            Self::Ports(count) => write!(f, "{count} ports; at most 2^28 in all and 65535 at one switch"),
+            Self::HostLinks { host, links } => write!(f, "host {host} has {links} links; it needs one"),
+            Self::NoSuchNode(node) => write!(f, "a link leads to node {}, which does not exist", node.0),
+            Self::ZeroRate { link } => write!(f, "link {link} has rate zero"),
+            Self::LinkKinds => f.write_str("more than 65536 different rates and delays of links"),
+            Self::Switch { switch, cause } => write!(f, "switch {switch}: {cause}"),
+            Self::Routing(error) => error.fmt(f),
+            Self::Fault(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// What a port has counted of pauses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pauses {
+    /// PAUSE frames sent to make the peer stop; those that let it go on are not counted.
+    pub sent: u64,
+    /// PAUSE frames received that made this port stop.
+    pub received: u64,
+    /// For how long the port has had some priority paused, up to the last resumption.
+    paused: Span,
+    /// When the pause that is going on began.
+    since: Option<Instant>,
+}
+
+impl Pauses {
+    /// For how long the port has had some priority paused, up to `now`.
+    pub fn paused(&self, now: Instant) -> Span {
+        self.since.map_or(self.paused, |since| self.paused + now.since(since))
+    }
+}
+
+/// Totals of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Events handled.
+    pub events: u64,
+    /// Packets sent into a link, once per link; PAUSE frames aside.
+    pub packet_hops: u64,
+    /// Packets that hosts received, corrupt ones included.
+    pub delivered: u64,
+    /// Packets that faults dropped, or that switches had no room or no route for.
+    pub dropped: u64,
+}
+
+/// Kinds of events.
+pub(crate) const ARRIVE: u8 = 0;
+pub(crate) const FREE: u8 = 1;
+pub(crate) const WAKE: u8 = 2;
+pub(crate) const PAUSE: u8 = 3;
+pub(crate) const STORM: u8 = 4;
+
+/// What the fabric keeps of a host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host {
+    /// When the NIC wants to be woken, in ps; `u64::MAX` for never.
+    pub(crate) wanted: u64,
+    /// When the one wake event that counts is due; `u64::MAX` for none.
+    pub(crate) armed: u64,
+    pub(crate) rx_octets: u64,
+    /// Bit p: the NIC has paused its switch's priority p.
+    pub(crate) pausing: u8,
+}
+
+/// Everything but the NICs: time, events, packets, ports, links, switches, faults.
+///
+/// Ports are numbered through: port `i` below the number of hosts is host `i`'s, then come those of switch 0 in the
+/// order of the graph's links, and so on.
+#[derive(Debug)]
+pub struct Net {
+    pub(crate) queue: EventQueue,
+    pub(crate) packets: Packets,
+    pub(crate) ports: Vec<Port<LinkEnd>>,
+    pub(crate) classes: Vec<LinkClass>,
+    /// By port, where some link has a rate that does not divide; else empty.
+    pub(crate) paces: Vec<Pace>,
+    pub(crate) switches: Vec<Switch>,
+    /// The first port of each switch, and the number of ports.
+    pub(crate) first_ports: Vec<u32>,
+    pub(crate) routes: Routes,
+    /// When spraying, how many packets each switch has routed; else empty.
+    pub(crate) turns: Vec<u32>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) pauses: Vec<Pauses>,
+    pub(crate) faults: Faults,
+    pub(crate) taps: Vec<Tapped>,
+    /// Hosts whose idle port is to be served before the next event.
+    pub(crate) kicked: Vec<HostId>,
+    /// CNPs that forgers call for: the port that sent the packet, and the packet.
+    pub(crate) forged: Vec<(u32, Packet)>,
+    pub(crate) totals: Totals,
+    pub(crate) hop_octets: u16,
+}
+
+impl Net {
+    /// Builds the network of `graph`.
+    ///
+    /// # Errors
+    /// When graph or configuration make no sense.
+    pub(crate) fn new(graph: &Graph, config: &FabricConfig) -> Result<Self, BuildError> {
+        let hosts = graph.hosts.len();
+        if hosts > usize::from(u16::MAX) {
+            return Err(BuildError::Hosts(hosts));
+        }
+        let first_ports = number_ports(graph)?;
+        let (ports, classes) = connect(graph, &first_ports)?;
+        let uneven = classes.iter().any(|class| class.octet_ps == 0);
+        let pace = |port: &Port<LinkEnd>| Pace::new(classes[usize::from(port.link.class)].spec.rate);
+        let paces = if uneven { ports.iter().map(pace).collect() } else { Vec::new() };
+        let mut net = Self {
+            queue: EventQueue::new(),
+            packets: Packets::default(),
+            pauses: vec![Pauses::default(); ports.len()],
+            paces,
+            ports,
+            classes,
+            switches: Vec::with_capacity(graph.switches.len()),
+            first_ports,
+            routes: Routes::new(graph).map_err(BuildError::Routing)?,
+            turns: if config.spray { vec![0; graph.switches.len()] } else { Vec::new() },
+            hosts: vec![Host { wanted: u64::MAX, armed: u64::MAX, rx_octets: 0, pausing: 0 }; hosts],
+            faults: Faults::default(),
+            taps: Vec::new(),
+            kicked: Vec::new(),
+            forged: Vec::new(),
+            totals: Totals::default(),
+            hop_octets: config.hop_octets,
+        };
+        net.build_switches(config)?;
+        net.place_faults(config)?;
+        Ok(net)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^28 ports, hence switches")]
+    fn build_switches(&mut self, config: &FabricConfig) -> Result<(), BuildError> {
+        for switch in 0..self.first_ports.len() - 1 {
+            let number = switch as u32;
+            let special = config.switch_on.iter().rev().find(|(place, _)| *place == number);
+            let chosen = special.map_or(&config.switch, |(_, special)| special);
+            let wrong = |cause| BuildError::Switch { switch: number, cause };
+            let (first, end) = (self.first_ports[switch], self.first_ports[switch + 1]);
+            let specs: Vec<LinkSpec> = (first..end).map(|port| self.class(port).spec).collect();
+            let random = Random::new(config.seed, SWITCH_STREAMS + u64::from(number));
+            let mut built = Switch::new(chosen, &mut self.ports, first, &specs, random).map_err(wrong)?;
+            for (port, spec) in (first..end).zip(&specs) {
+                if let Some((_, red)) = config.marking_on.iter().rev().find(|(rate, _)| *rate == spec.rate) {
+                    built.set_marking(&mut self.ports[port as usize], *red).map_err(wrong)?;
+                }
+            }
+            self.switches.push(built);
+        }
+        Ok(())
+    }
+
+    fn place_faults(&mut self, config: &FabricConfig) -> Result<(), BuildError> {
+        for (place, spec) in config.faults.iter().enumerate() {
+            let port =
+                self.port_between(spec.from, spec.to).ok_or(BuildError::Fault(FaultError::NoSuchLink))?;
+            let random = Random::new(config.seed, FAULT_STREAMS + place as u64);
+            self.faults.add(port, spec, random, &mut self.queue).map_err(BuildError::Fault)?;
+            self.ports[port as usize].link.flags |= FAULTY;
+        }
+        Ok(())
+    }
+
+    /// The present.
+    #[inline(always)]
+    pub const fn now(&self) -> Instant {
+        Instant::from_ps(self.queue.now())
+    }
+
+    /// The packets.
+    #[inline(always)]
+    pub const fn packets(&self) -> &Packets {
+        &self.packets
+    }
+
+    /// The packets, to make and to change them. A packet that is in a queue or on a link belongs to the fabric.
+    #[inline(always)]
+    pub const fn packets_mut(&mut self) -> &mut Packets {
+        &mut self.packets
+    }
+
+    /// Ends a packet that the NIC owns.
+    #[inline]
+    pub fn free(&mut self, packet: PacketId) {
+        self.packets.free(packet);
+    }
+
+    /// The NIC of `host` has something to send: [`Nics::transmit`](crate::nics::Nics::transmit) is asked as soon as
+    /// its port is free, at this instant if it is. Calling it again before costs nothing.
+    #[inline]
+    pub fn kick(&mut self, host: HostId) {
+        let end = &mut self.ports[usize::from(host.0)].link;
+        if end.flags & PENDING != 0 {
+            return;
+        }
+        end.flags |= PENDING;
+        if end.free_at > self.queue.now() {
+            self.queue.push_at(end.free_at, FREE, u32::from(host.0));
+        } else {
+            self.kicked.push(host);
+        }
+    }
+
+    /// Wakes the NIC of `host` at `at`, or at the earlier instant that it asked for before: one wake-up per host is
+    /// outstanding, and none after it unless asked for again. An instant that has passed means now;
+    /// [`Instant::NEVER`], or one past the end of time, asks for nothing.
+    #[inline]
+    pub fn wake_at(&mut self, host: HostId, at: Instant) {
+        let at = at.as_ps().max(self.queue.now());
+        let state = &mut self.hosts[usize::from(host.0)];
+        if at >= state.wanted || at >= HORIZON_PS {
+            return;
+        }
+        state.wanted = at;
+        if at < state.armed {
+            state.armed = at;
+            self.queue.push_at(at, WAKE, u32::from(host.0));
+        }
+    }
+
+    /// The rate of the host's link.
+    pub fn rate_of(&self, host: HostId) -> BitsPerSec {
+        self.class(u32::from(host.0)).spec.rate
+    }
+
+    /// The propagation delay of the host's link.
+    pub fn delay_of(&self, host: HostId) -> Span {
+        self.class(u32::from(host.0)).spec.delay
+    }
+
+    /// When the host's port has sent what it is sending.
+    #[inline]
+    pub fn free_at(&self, host: HostId) -> Instant {
+        Instant::from_ps(self.ports[usize::from(host.0)].link.free_at)
+    }
+
+    /// The NIC of `host` is full, or no longer: pauses its switch's `priority`, or lets it go on.
+    pub fn host_pause(&mut self, host: HostId, priority: u8, on: bool) {
+        let state = &mut self.hosts[usize::from(host.0)];
+        let bit = 1 << priority;
+        if (state.pausing & bit != 0) != on {
+            state.pausing ^= bit;
+            self.send_pause(u32::from(host.0), priority, on);
+        }
+    }
+
+    /// Ports in all.
+    pub fn port_count(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Switches.
+    pub fn switch_count(&self) -> usize {
+        self.switches.len()
+    }
+
+    /// A switch: its buffer's use and peak.
+    pub fn switch(&self, switch: u32) -> &Switch {
+        &self.switches[switch as usize]
+    }
+
+    /// The ports of a switch, in the order of the graph's links.
+    pub fn switch_ports(&self, switch: u32) -> std::ops::Range<u32> {
+        self.first_ports[switch as usize]..self.first_ports[switch as usize + 1]
+    }
+
+    /// What the switch has counted for its port `port`; `None` for a host's port.
+    pub fn counters(&self, port: u32) -> Option<&Counters> {
+        self.switch_of(port).map(|switch| self.switches[switch as usize].counters(port))
+    }
+
+    /// What `port` has counted of pauses.
+    pub fn pauses(&self, port: u32) -> &Pauses {
+        &self.pauses[port as usize]
+    }
+
+    /// Octets of frames that `port` has sent, PAUSE frames aside; a transmission counts from its start.
+    pub fn tx_octets(&self, port: u32) -> u64 {
+        self.ports[port as usize].link.tx_octets
+    }
+
+    /// Octets of frames that a host has received.
+    pub fn rx_octets(&self, host: HostId) -> u64 {
+        self.hosts[usize::from(host.0)].rx_octets
+    }
+
+    /// Octets of `priority` that wait for `port`.
+    pub fn queued(&self, port: u32, priority: u8) -> u32 {
+        self.ports[port as usize].queued(priority)
+    }
+
+    /// Bit p: the peer of `port` has paused its priority p.
+    pub fn paused(&self, port: u32) -> u8 {
+        self.ports[port as usize].link.paused
+    }
+
+    /// The port at the other end of `port`'s link.
+    pub fn peer(&self, port: u32) -> u32 {
+        self.ports[port as usize].link.peer
+    }
+
+    /// What the faults on `port`'s outgoing direction have done; `None` where there are none.
+    pub fn fault_counters(&self, port: u32) -> Option<&FaultCounters> {
+        self.faults.counters(port)
+    }
+
+    /// Totals of the run so far.
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The port of node `from` on its first link to node `to`.
+    pub fn port_between(&self, from: NodeId, to: NodeId) -> Option<u32> {
+        let hosts = u32::try_from(self.hosts.len()).ok()?;
+        let range = if from.0 < hosts {
+            from.0..from.0 + 1
+        } else if ((from.0 - hosts) as usize) < self.switches.len() {
+            self.switch_ports(from.0 - hosts)
+        } else {
+            return None;
+        };
+        range.into_iter().find(|&port| self.ports[port as usize].link.node == to.0)
+    }
+
+    /// Records what `port` sends and receives from now on, or no longer.
+    pub fn tap(&mut self, port: u32, on: bool) {
+        let peer = self.ports[port as usize].link.peer;
+        for (port, flag) in [(port, TAPPED), (peer, TAPPED_AFAR)] {
+            let flags = &mut self.ports[port as usize].link.flags;
+            *flags = if on { *flags | flag } else { *flags & !flag };
+        }
+    }
+
+    /// Takes what the taps have recorded, in the order of time.
+    pub fn drain_taps(&mut self) -> Vec<Tapped> {
+        std::mem::take(&mut self.taps)
+    }
+
+    /// The switch that `port` belongs to; `None` for a host's port.
+    pub fn switch_of(&self, port: u32) -> Option<u32> {
+        let owner = self.owner(port);
+        let hosts = u32::try_from(self.hosts.len()).ok()?;
+        owner.checked_sub(hosts)
+    }
+
+    /// The node that `port` belongs to.
+    #[inline]
+    pub(crate) fn owner(&self, port: u32) -> u32 {
+        let peer = self.ports[port as usize].link.peer;
+        self.ports[peer as usize].link.node
+    }
+
+    pub(crate) fn class(&self, port: u32) -> &LinkClass {
+        &self.classes[usize::from(self.ports[port as usize].link.class)]
+    }
+
+    pub(crate) fn pause_began(&mut self, port: u32, now: Instant) {
+        self.pauses[port as usize].since = Some(now);
+    }
+
+    pub(crate) fn pause_ended(&mut self, port: u32, now: Instant) {
+        let pauses = &mut self.pauses[port as usize];
+        pauses.paused = pauses.paused(now);
+        pauses.since = None;
+    }
+}
+
+/// Streams of chance of switches and faults, apart from those that hosts and traffic number from zero.
+const SWITCH_STREAMS: u64 = 1 << 40;
+const FAULT_STREAMS: u64 = 1 << 41;
+
+/// The first port of each switch and, last, the number of ports.
+#[expect(clippy::cast_possible_truncation, reason = "compared with the bounds")]
+fn number_ports(graph: &Graph) -> Result<Vec<u32>, BuildError> {
+    let hosts = graph.hosts.len();
+    let mut degree = vec![0usize; hosts + graph.switches.len()];
+    for (place, link) in graph.links.iter().enumerate() {
+        for node in [link.a, link.b] {
+            *degree.get_mut(node.0 as usize).ok_or(BuildError::NoSuchNode(node))? += 1;
+        }
+        if link.rate.0 == 0 {
+            return Err(BuildError::ZeroRate { link: place });
+        }
+    }
+    if let Some(host) = degree[..hosts].iter().position(|&links| links != 1) {
+        return Err(BuildError::HostLinks { host: host as u32, links: degree[host] });
+    }
+    let mut first_ports = vec![hosts as u32];
+    let mut ports = hosts;
+    for &links in &degree[hosts..] {
+        ports += links;
+        if ports >= 1 << 28 || links > usize::from(u16::MAX) {
+            return Err(BuildError::Ports(ports));
+        }
+        first_ports.push(ports as u32);
+    }
+    Ok(first_ports)
+}
+
+/// Makes the ports and joins each link's two.
+fn connect(graph: &Graph, first_ports: &[u32]) -> Result<(Vec<Port<LinkEnd>>, Vec<LinkClass>), BuildError> {
+    let hosts = graph.hosts.len();
+    let mut next: Vec<u32> = (0u32..).take(hosts).chain(first_ports.iter().copied()).collect();
+    let count = first_ports.last().map_or(0, |&count| count as usize);
+    let mut ends: Vec<Option<LinkEnd>> = vec![None; count];
+    let mut classes: Vec<LinkClass> = Vec::new();
+    for link in &graph.links {
+        let spec = LinkSpec { rate: link.rate, delay: link.delay };
+        let class = classes.iter().position(|known| known.spec == spec).unwrap_or_else(|| {
+            classes.push(LinkClass::new(spec));
+            classes.len() - 1
+        });
+        let flags = if classes[class].octet_ps == 0 { UNEVEN } else { 0 };
+        let class = u16::try_from(class).map_err(|_| BuildError::LinkKinds)?;
+        let (a, b) = (next[link.a.0 as usize], next[link.b.0 as usize]);
+        next[link.a.0 as usize] += 1;
+        next[link.b.0 as usize] += 1;
+        for (port, peer, node) in [(a, b, link.b), (b, a, link.a)] {
+            let end = LinkEnd { free_at: 0, tx_octets: 0, peer, node: node.0, class, paused: 0, flags };
+            ends[port as usize] = Some(end);
+        }
+    }
+    // Every port was counted from a link, so every one has been given an end.
+    Ok((ends.into_iter().flatten().map(Port::new).collect(), classes))
+}

@@ -1,0 +1,139 @@
+//! A timing wheel: the part of the event queue that takes any event.
+
+use crate::queue::Key;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A slot spans 2¹⁴ ps, 16 ns: about the distance of two events at some hundred hosts.
+const SLOT_BITS: u32 = 14;
+/// The wheel reaches 16.8 µs ahead, beyond which lie only timers and far links.
+const SLOTS: usize = 1024;
+const WORDS: usize = SLOTS / 64;
+
+/// Keys in order: unsorted slots ahead, the current slot sorted, and a heap for what lies beyond the wheel.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    slots: Vec<Vec<Key>>,
+    /// Which slots hold something.
+    occupied: [u64; WORDS],
+    /// Keys in `slots`.
+    waiting: usize,
+    /// The current slot's keys in order; those before `taken` are gone.
+    current: Vec<Key>,
+    taken: usize,
+    /// The number of the current slot, counted from the start of the run.
+    slot: u64,
+    beyond: BinaryHeap<Reverse<Key>>,
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "reduced modulo the number of slots first")]
+const fn place(slot: u64) -> usize {
+    (slot % SLOTS as u64) as usize
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: vec![Vec::new(); SLOTS],
+            occupied: [0; WORDS],
+            waiting: 0,
+            current: Vec::new(),
+            taken: 0,
+            slot: 0,
+            beyond: BinaryHeap::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, key: Key) {
+        let slot = key.time() >> SLOT_BITS;
+        if slot <= self.slot {
+            self.insert(key);
+        } else if slot - self.slot < SLOTS as u64 {
+            self.put(slot, key);
+        } else {
+            self.beyond.push(Reverse(key));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Key> {
+        if self.taken >= self.current.len() && !self.advance() {
+            return None;
+        }
+        let key = self.current[self.taken];
+        self.taken += 1;
+        Some(key)
+    }
+
+    /// The key that `n` pops after the last one would yield, where that is known without work.
+    #[inline]
+    pub(crate) fn ahead(&self, n: usize) -> Option<Key> {
+        self.current.get(self.taken + n).copied()
+    }
+
+    /// Puts `key` among the sorted remainder of the current slot; also a key that is older than the slot, which
+    /// happens because the queue takes the wheel's least key out before its time.
+    fn insert(&mut self, key: Key) {
+        let mut place = self.current.len();
+        self.current.push(key);
+        while place > self.taken && self.current[place - 1] > key {
+            self.current[place] = self.current[place - 1];
+            place -= 1;
+        }
+        self.current[place] = key;
+    }
+
+    #[inline]
+    fn put(&mut self, slot: u64, key: Key) {
+        let at = place(slot);
+        self.slots[at].push(key);
+        self.occupied[at / 64] |= 1 << (at % 64);
+        self.waiting += 1;
+    }
+
+    /// Moves on to the next slot that holds something; whether there is one.
+    fn advance(&mut self) -> bool {
+        self.current.clear();
+        self.taken = 0;
+        let beyond = self.beyond.peek().map(|Reverse(key)| key.time() >> SLOT_BITS);
+        let Some(next) = [self.next_occupied(), beyond].into_iter().flatten().min() else {
+            return false;
+        };
+        self.slot = next;
+        let at = place(next);
+        std::mem::swap(&mut self.current, &mut self.slots[at]);
+        self.occupied[at / 64] &= !(1 << (at % 64));
+        self.waiting -= self.current.len();
+        while let Some(&Reverse(key)) = self.beyond.peek() {
+            let slot = key.time() >> SLOT_BITS;
+            if slot >= next + SLOTS as u64 {
+                break;
+            }
+            self.beyond.pop();
+            if slot == next {
+                self.current.push(key);
+            } else {
+                self.put(slot, key);
+            }
+        }
+        self.current.sort_unstable();
+        true
+    }
+
+    /// The next slot on the wheel that holds something.
+    fn next_occupied(&self) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let start = place(self.slot + 1);
+        let mut word = start / 64;
+        let mut bits = self.occupied[word] & (u64::MAX << (start % 64));
+        while bits == 0 {
+            word = (word + 1) % WORDS;
+            bits = self.occupied[word];
+        }
+        let at = word * 64 + bits.trailing_zeros() as usize;
+        Some(self.slot + 1 + (at.wrapping_sub(start) % SLOTS) as u64)
+    }
+}

@@ -1,0 +1,174 @@
+//! What can be chosen about a switch.
+
+use crate::red::Red;
+use core::fmt;
+use roci_units::{BitsPerSec, Bytes, Ratio, Span};
+
+/// Octets of a PAUSE frame: the smallest Ethernet frame.
+pub const PAUSE_FRAME: u32 = 64;
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchConfig {
+    /// The buffer that all ports share. Default 12 MB.
+    pub buffer: Bytes,
+    /// Priority flow control; `None` lets every priority drop. Default on.
+    pub pfc: Option<Pfc>,
+    /// A queue of a priority that may drop takes at most this times the free shared buffer. Default 1, in steps of 2⁻¹⁶.
+    pub alpha: Ratio,
+    /// ECN marking; `None` is off. Default 5 KB, 200 KB, 1 % (the DCQCN paper's).
+    pub ecn: Option<Red>,
+    /// Where it looks at the queue's length. Default as a packet leaves.
+    pub marking: Marking,
+    /// Cutting off payloads instead of dropping packets; `None` is off, the default.
+    pub trim: Option<Trim>,
+    /// How packets of one priority share a port. Default one queue.
+    pub queues: Buffering,
+    /// The largest frame, FCS included, for the headroom. Default 4178: 4096 octets of payload in a WRITE with
+    /// immediate over IPv4.
+    pub max_frame: u32,
+}
+
+impl Default for SwitchConfig {
+    fn default() -> Self {
+        Self {
+            buffer: Bytes(12_000_000),
+            pfc: Some(Pfc::default()),
+            alpha: Ratio::ONE,
+            ecn: Some(Red::default()),
+            marking: Marking::Departure,
+            trim: None,
+            queues: Buffering::PerPriority,
+            max_frame: 4_178,
+        }
+    }
+}
+
+/// Priority flow control (IEEE 802.1Qbb).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pfc {
+    /// The lossless priorities, bit p for priority p. Default priority 3.
+    pub classes: u8,
+    /// An ingress port and priority may take this times the free shared buffer before its peer is paused. Default
+    /// 1/8, in steps of 2⁻¹⁶.
+    pub alpha: Ratio,
+    /// What is kept for packets that arrive after the decision to pause. Default [`Headroom::Usual`].
+    pub headroom: Headroom,
+    /// What each ingress port and lossless priority may take before it takes of the shared buffer. Default none.
+    pub reserve: Bytes,
+    /// How far below the threshold to pause the use must fall before the peer may send again. Default 3 KB.
+    pub resume: Bytes,
+}
+
+impl Default for Pfc {
+    fn default() -> Self {
+        Self {
+            classes: 1 << 3,
+            alpha: Ratio::new(1, 8),
+            headroom: Headroom::Usual,
+            reserve: Bytes::ZERO,
+            resume: Bytes(3_000),
+        }
+    }
+}
+
+/// Buffer of an ingress port and lossless priority for what arrives after the decision to pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headroom {
+    /// 3 · rate · delay, two maximum frames and the PAUSE frame: the custom of the field, with the frames that the
+    /// custom forgets.
+    Usual,
+    /// 2 · rate · delay, two maximum frames and the PAUSE frame: no octet more is ever needed. One frame may have
+    /// begun just before the PAUSE frame could, one at the peer just before the PAUSE took effect.
+    Exact,
+    /// So much.
+    Octets(Bytes),
+}
+
+impl Headroom {
+    /// Octets for a port on `link`, with frames of up to `max_frame` octets.
+    pub fn octets(self, link: LinkSpec, max_frame: u32) -> u64 {
+        let flights = match self {
+            Self::Octets(octets) => return octets.0,
+            Self::Usual => 3,
+            Self::Exact => 2,
+        };
+        link.rate.octets_in(link.delay * flights) + 2 * u64::from(max_frame) + u64::from(PAUSE_FRAME)
+    }
+}
+
+/// Where a queue's length is looked at for marking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// As the packet leaves: what stands behind it.
+    Departure,
+    /// As the packet arrives: what stands before it.
+    Arrival,
+}
+
+/// Packet trimming (NDP): a data packet that finds its queue full goes on as its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// Octets of a queue beyond which packets are trimmed. NDP's is eight full packets.
+    pub threshold: Bytes,
+    /// The priority that headers travel on from here.
+    pub header_priority: u8,
+    /// Whether, half of the time, the queue's last packet is trimmed in place of the arriving one, lest a sender in
+    /// phase lose every packet (NDP §3.1).
+    pub random_tail: bool,
+}
+
+/// How packets of one priority share a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffering {
+    /// First come, first served.
+    PerPriority,
+    /// A queue for each flow, served in turn, a packet each.
+    PerFlow,
+}
+
+/// The link of a port, as far as it decides the headroom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Its rate.
+    pub rate: BitsPerSec,
+    /// Its propagation delay.
+    pub delay: Span,
+}
+
+/// Why a switch cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// Headroom and reserve of all ports leave no shared buffer.
+    Buffer {
+        /// Octets that they take.
+        needed: u64,
+        /// Octets of the buffer.
+        buffer: u64,
+    },
+    /// A buffer of 4 GiB or more.
+    TooLarge {
+        /// Octets of the buffer.
+        buffer: u64,
+    },
+    /// Priorities are 0 to 7.
+    Priority(u8),
+    /// The marking probability is above one, or kmin above kmax.
+    Marking,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Buffer { needed, buffer } => write!(
+                f,
+                "headroom and reserve take {needed} octets of a buffer of {buffer}; enlarge the buffer or set the headroom"
+            ),
+            Self::TooLarge { buffer } => write!(f, "a buffer of {buffer} octets; at most 4294967295"),
+            Self::Priority(priority) => write!(f, "priority {priority}; they are 0 to 7"),
+            Self::Marking => f.write_str("marking needs kmin <= kmax and pmax <= 1"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}

@@ -1,0 +1,447 @@
+//! The shared buffer's accounts: who may stay, whom to pause, who leaves next.
+//!
+//! A packet occupies the buffer from its admission to the start of its transmission. One that arrives for an idle
+//! port with nothing before it goes straight on, and is never charged.
+
+use crate::config::{Buffering, ConfigError, LinkSpec, Marking, SwitchConfig, Trim};
+use crate::flows::FlowQueues;
+use crate::port::{Frames, NONE, Port};
+use crate::red::Red;
+use alloc::vec::Vec;
+use roci_units::{Random, Ratio};
+
+/// What became of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It waits.
+    Queued,
+    /// A payload was cut off, this packet's or, with a random tail, another's; the handle waits as the header.
+    Trimmed,
+    /// There is no room: the caller ends the packet of this handle.
+    Dropped,
+}
+
+/// The answer to an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The peer at the ingress port is to be paused, at the packet's priority.
+    pub pause: bool,
+}
+
+impl Admission {
+    const DROPPED: Self = Self { outcome: Outcome::Dropped, pause: false };
+}
+
+/// A packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The packet.
+    pub handle: u32,
+    /// The priority of the queue that it leaves.
+    pub priority: u8,
+    /// The peer at this port may send again, at the packet's priority.
+    pub resume: Option<u32>,
+    /// Octets left behind it in its queue.
+    pub behind: u32,
+}
+
+/// What a port has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets dropped on their way to this port, for want of shared buffer.
+    pub dropped: u64,
+    /// Their octets.
+    pub dropped_octets: u64,
+    /// Lossless packets dropped that came in by this port, because its headroom was exhausted. Octets are counted
+    /// in `dropped_octets`.
+    pub headroom_dropped: u64,
+    /// Packets marked with Congestion Experienced on their way to this port.
+    pub marked: u64,
+    /// Packets trimmed to their header on their way to this port.
+    pub trimmed: u64,
+}
+
+/// A threshold's share in 2⁻¹⁶.
+const SHARE_BITS: u32 = 16;
+
+/// A shared-buffer switch.
+///
+/// Its ports live with the caller in one slice, which may hold the ports of other switches too; ports are named by
+/// their place in it.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    /// Octets of the shared buffer that are free.
+    free: u32,
+    /// Octets in the buffer, reserve and headroom included.
+    used: u32,
+    peak: u32,
+    /// Bit p: priority p is lossless.
+    lossless: u8,
+    mark_arrivals: bool,
+    /// α of lossless ingress, and of egress that may drop.
+    pfc_share: u64,
+    share: u64,
+    resume: u32,
+    reserve: u32,
+    first_port: u32,
+    random: Random,
+    reds: Vec<Red>,
+    counters: Vec<Counters>,
+    trim: Option<Trim>,
+    flows: Option<FlowQueues>,
+}
+
+/// `share` of `octets`; an α above one may exceed 32 bits, hence 64.
+#[inline(always)]
+const fn part(octets: u32, share: u64) -> u64 {
+    (octets as u64 * share) >> SHARE_BITS
+}
+
+fn share_of(alpha: Ratio) -> u64 {
+    alpha.fixed(16).min(u64::from(u32::MAX))
+}
+
+impl Switch {
+    /// A switch with the ports `first..first + links.len()` of `ports`, which it sets up.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense or the buffer is too small for the headroom.
+    pub fn new<L>(
+        config: &SwitchConfig,
+        ports: &mut [Port<L>],
+        first: u32,
+        links: &[LinkSpec],
+        random: Random,
+    ) -> Result<Self, ConfigError> {
+        let buffer =
+            u32::try_from(config.buffer.0).map_err(|_| ConfigError::TooLarge { buffer: config.buffer.0 })?;
+        if let Some(trim) = config.trim.filter(|trim| trim.header_priority > 7) {
+            return Err(ConfigError::Priority(trim.header_priority));
+        }
+        let own = &mut ports[first as usize..][..links.len()];
+        let mut set_aside = 0;
+        let (mut lossless, mut reserve, mut resume, mut pfc_share) = (0, 0, 0, 0);
+        if let Some(pfc) = &config.pfc {
+            lossless = pfc.classes;
+            pfc_share = share_of(pfc.alpha);
+            let too_small = |needed| ConfigError::Buffer { needed, buffer: config.buffer.0 };
+            reserve = u32::try_from(pfc.reserve.0).map_err(|_| too_small(pfc.reserve.0))?;
+            resume = u32::try_from(pfc.resume.0).unwrap_or(u32::MAX);
+            for (port, &link) in own.iter_mut().zip(links) {
+                let headroom = pfc.headroom.octets(link, config.max_frame);
+                set_aside += (headroom + u64::from(reserve)) * u64::from(lossless.count_ones());
+                port.headroom = u32::try_from(headroom).map_err(|_| too_small(headroom))?;
+            }
+        }
+        let free = u64::from(buffer).checked_sub(set_aside).filter(|&free| free > 0);
+        let free = free.ok_or(ConfigError::Buffer { needed: set_aside, buffer: config.buffer.0 })?;
+        let mut switch = Self {
+            free: u32::try_from(free).unwrap_or(buffer),
+            used: 0,
+            peak: 0,
+            lossless,
+            mark_arrivals: config.marking == Marking::Arrival,
+            pfc_share,
+            share: share_of(config.alpha),
+            resume,
+            reserve,
+            first_port: first,
+            random,
+            reds: Vec::new(),
+            counters: alloc::vec![Counters::default(); links.len()],
+            trim: config.trim,
+            flows: (config.queues == Buffering::PerFlow).then(FlowQueues::default),
+        };
+        for port in own {
+            switch.set_marking(port, config.ecn)?;
+        }
+        Ok(switch)
+    }
+
+    /// Sets the marking of one port; `None` turns it off.
+    ///
+    /// # Errors
+    /// When the line makes no sense, or there are already 255 different ones.
+    pub fn set_marking<L>(&mut self, port: &mut Port<L>, red: Option<Red>) -> Result<(), ConfigError> {
+        let Some(red) = red else {
+            port.red = 0;
+            return Ok(());
+        };
+        if !red.is_valid() {
+            return Err(ConfigError::Marking);
+        }
+        let place = self.reds.iter().position(|known| *known == red).unwrap_or_else(|| {
+            self.reds.push(red);
+            self.reds.len() - 1
+        });
+        port.red = u8::try_from(place + 1).map_err(|_| ConfigError::Marking)?;
+        Ok(())
+    }
+
+    /// Octets in the buffer.
+    pub const fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// The most octets that were ever in the buffer.
+    pub const fn peak(&self) -> u32 {
+        self.peak
+    }
+
+    /// Octets of the shared buffer that are free.
+    pub const fn free(&self) -> u32 {
+        self.free
+    }
+
+    /// Bit p: priority p is lossless.
+    #[inline]
+    pub const fn lossless(&self) -> u8 {
+        self.lossless
+    }
+
+    /// What `port` has counted.
+    pub fn counters(&self, port: u32) -> &Counters {
+        &self.counters[(port - self.first_port) as usize]
+    }
+
+    fn count(&mut self, port: u32) -> &mut Counters {
+        &mut self.counters[(port - self.first_port) as usize]
+    }
+
+    /// A packet has arrived, whole, and has to wait for `egress`.
+    #[inline]
+    pub fn admit<L, F: Frames>(
+        &mut self,
+        ports: &mut [Port<L>],
+        frames: &mut F,
+        egress: u32,
+        handle: u32,
+    ) -> Admission {
+        if let Some(trim) = self.trim {
+            let priority = frames.priority(handle);
+            let waits = u64::from(ports[egress as usize].queue(priority).octets);
+            let full = waits + u64::from(frames.octets(handle)) > trim.threshold.0;
+            if full && priority != trim.header_priority && self.lossless & (1 << priority) == 0 {
+                return self.admit_trimmed(ports, frames, egress, handle, trim);
+            }
+        }
+        self.admit_whole(ports, frames, egress, handle)
+    }
+
+    #[inline]
+    fn admit_whole<L, F: Frames>(
+        &mut self,
+        ports: &mut [Port<L>],
+        frames: &mut F,
+        egress: u32,
+        handle: u32,
+    ) -> Admission {
+        let priority = frames.priority(handle);
+        let octets = frames.octets(handle);
+        let mut pause = false;
+        if self.lossless & (1 << priority) != 0 {
+            let ingress = frames.ingress(handle);
+            match self.charge_lossless(&mut ports[ingress as usize], priority, octets) {
+                Some(now) => pause = now,
+                None => return self.drop_for_headroom(ingress, octets),
+            }
+        } else {
+            let waits = ports[egress as usize].queue(priority).octets;
+            if octets > self.free || u64::from(waits) + u64::from(octets) > part(self.free, self.share) {
+                return self.drop_for_buffer(egress, octets);
+            }
+            self.free -= octets;
+        }
+        self.used += octets;
+        self.peak = self.peak.max(self.used);
+
+        let port = &mut ports[egress as usize];
+        if self.mark_arrivals {
+            let before = port.queue(priority).octets;
+            self.mark(port.red, frames, egress, handle, before);
+        }
+        if let Some(flows) = &mut self.flows {
+            flows.enqueue(frames, egress, priority, handle);
+            port.charge(priority, octets);
+        } else {
+            port.enqueue(frames, handle, priority, octets);
+        }
+        Admission { outcome: Outcome::Queued, pause }
+    }
+
+    /// Charges a lossless packet to the account of its ingress port: to reserve and shared buffer while its peer may
+    /// send, and to the headroom once it has been told to pause. Whether to tell it now; `None` for no room.
+    #[inline]
+    fn charge_lossless<L>(&mut self, port: &mut Port<L>, priority: u8, octets: u32) -> Option<bool> {
+        let paused = port.xoff & (1 << priority) != 0;
+        let room = port.headroom;
+        let account = port.queue(priority);
+        let shared = account.held.saturating_sub(self.reserve);
+        let more = (account.held + octets).saturating_sub(self.reserve) - shared;
+        let over = paused && u64::from(shared) >= part(self.free, self.pfc_share);
+        if !over && more <= self.free {
+            account.held += octets;
+            self.free -= more;
+        } else if account.headroom + octets <= room {
+            account.headroom += octets;
+        } else {
+            return None;
+        }
+        if paused {
+            return Some(false);
+        }
+        let shared = account.held.saturating_sub(self.reserve);
+        let full = shared > 0 && u64::from(shared) >= part(self.free, self.pfc_share);
+        let pause = account.headroom > 0 || full;
+        port.xoff |= u8::from(pause) << priority;
+        Some(pause)
+    }
+
+    #[cold]
+    fn drop_for_buffer(&mut self, egress: u32, octets: u32) -> Admission {
+        let counters = self.count(egress);
+        counters.dropped += 1;
+        counters.dropped_octets += u64::from(octets);
+        Admission::DROPPED
+    }
+
+    #[cold]
+    fn drop_for_headroom(&mut self, ingress: u32, octets: u32) -> Admission {
+        let counters = self.count(ingress);
+        counters.headroom_dropped += 1;
+        counters.dropped_octets += u64::from(octets);
+        Admission::DROPPED
+    }
+
+    /// Admits the header of the arriving packet, or of the queue's last one, whose place the arriving one takes.
+    fn admit_trimmed<L, F: Frames>(
+        &mut self,
+        ports: &mut [Port<L>],
+        frames: &mut F,
+        egress: u32,
+        handle: u32,
+        trim: Trim,
+    ) -> Admission {
+        let priority = frames.priority(handle);
+        let queue = ports[egress as usize].queue(priority);
+        let one_queue = self.flows.is_none() && queue.head != NONE;
+        if trim.random_tail && one_queue && self.random.below(2) == 0 {
+            let (last, arriving) = (frames.octets(queue.tail), frames.octets(handle));
+            if arriving <= self.free + last {
+                frames.swap(handle, queue.tail);
+                queue.octets = queue.octets - last + arriving;
+                self.free = self.free + last - arriving;
+                self.used = self.used - last + arriving;
+            }
+        }
+        let octets = frames.octets(handle);
+        if !frames.trim(handle, trim.header_priority) {
+            return self.drop_for_buffer(egress, octets);
+        }
+        self.count(egress).trimmed += 1;
+        let admission = self.admit_whole(ports, frames, egress, handle);
+        match admission.outcome {
+            Outcome::Queued => Admission { outcome: Outcome::Trimmed, ..admission },
+            _ => admission,
+        }
+    }
+
+    /// The packet to send from `egress` now: the first of the highest priority that waits and is in `open` (bit p:
+    /// the peer has not paused priority p).
+    #[inline]
+    pub fn dequeue<L, F: Frames>(
+        &mut self,
+        ports: &mut [Port<L>],
+        frames: &mut F,
+        egress: u32,
+        open: u8,
+    ) -> Option<Departure> {
+        let port = &mut ports[egress as usize];
+        let ready = port.backlog & open;
+        if ready == 0 {
+            return None;
+        }
+        let priority = 7 - ready.leading_zeros().min(7) as u8;
+        let (handle, more) = match &mut self.flows {
+            Some(flows) => flows.take(frames, egress, priority)?,
+            None => {
+                let handle = port.take(frames, priority);
+                (handle, port.first(priority) != NONE)
+            }
+        };
+        port.backlog &= !(u8::from(!more) << priority);
+        let octets = frames.octets(handle);
+        let queue = port.queue(priority);
+        queue.octets -= octets;
+        let behind = queue.octets;
+        let red = port.red;
+        if !self.mark_arrivals {
+            self.mark(red, frames, egress, handle, behind);
+        }
+        self.used -= octets;
+        let resume = if self.lossless & (1 << priority) != 0 {
+            let ingress = frames.ingress(handle);
+            self.release_lossless(&mut ports[ingress as usize], priority, octets).then_some(ingress)
+        } else {
+            self.free += octets;
+            None
+        };
+        Some(Departure { handle, priority, resume, behind })
+    }
+
+    /// Takes a packet off the account of its ingress port, the headroom first; whether its peer may send again.
+    #[inline]
+    fn release_lossless<L>(&mut self, port: &mut Port<L>, priority: u8, octets: u32) -> bool {
+        let account = port.queue(priority);
+        let of_headroom = account.headroom.min(octets);
+        account.headroom -= of_headroom;
+        let before = account.held.saturating_sub(self.reserve);
+        account.held -= octets - of_headroom;
+        let shared = account.held.saturating_sub(self.reserve);
+        self.free += before - shared;
+        let headroom = account.headroom;
+        if port.xoff & (1 << priority) == 0 || headroom > 0 {
+            return false;
+        }
+        let below = u64::from(shared) + u64::from(self.resume) <= part(self.free, self.pfc_share);
+        let resume = shared == 0 || below;
+        port.xoff &= !(u8::from(resume) << priority);
+        resume
+    }
+
+    #[inline]
+    fn mark<F: Frames>(&mut self, red: u8, frames: &mut F, egress: u32, handle: u32, octets: u32) {
+        let Some(red) = self.reds.get(usize::from(red).wrapping_sub(1)) else { return };
+        if u64::from(octets) > red.kmin.0 && frames.is_ect(handle) && red.marks(octets, &mut self.random) {
+            frames.mark(handle);
+            self.count(egress).marked += 1;
+        }
+    }
+
+    /// Calls `visit` with each packet of `priority` that waits for `egress`; for diagnosis, not for each packet.
+    pub fn for_each_waiting<L, F: Frames>(
+        &self,
+        ports: &[Port<L>],
+        frames: &F,
+        egress: u32,
+        priority: u8,
+        mut visit: impl FnMut(u32),
+    ) {
+        let mut follow = |first: u32| {
+            let mut handle = first;
+            while handle != NONE {
+                visit(handle);
+                handle = frames.next(handle);
+            }
+        };
+        match &self.flows {
+            Some(flows) => flows.firsts(egress, priority).for_each(&mut follow),
+            None => follow(ports[egress as usize].first(priority)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
