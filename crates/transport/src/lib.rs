@@ -11,6 +11,7 @@
 //! | [`arrival`] | what arrives, what follows from it, what is deferred |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`credit`] | what a queue pair may send now: rate, window, tokens |
+//! | [`delivery`] | which packets have arrived, which are sent again |
 //! | [`memory`] | memory regions, their keys and rights |
 //! | [`timer`] | exact timers, one per queue pair and kind |
 #![no_std]
@@ -20,6 +21,7 @@ extern crate alloc;
 pub mod arrival;
 pub mod config;
 pub mod credit;
+pub mod delivery;
 pub mod memory;
 pub mod schedule;
 pub mod segment;

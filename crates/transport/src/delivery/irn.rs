@@ -1,0 +1,164 @@
+//! IRN's selective repeat (Mittal et al., *Revisiting Network Support for RDMA*, SIGCOMM 2018, §3.1 and §3.2).
+//!
+//! A NACK names the first missing packet and the packet whose arrival showed it, which the receiver keeps. The first
+//! NACK or a timeout begins *recovery*: the first missing packet is sent again, and then each packet below the highest
+//! one that is known to have arrived. A packet is sent again once; if that is lost as well, the timeout tells. New
+//! packets go when nothing lost is left. Recovery ends when the cumulative acknowledgement passes the last packet that
+//! had been sent when it began.
+//!
+//! IRN's BDP-FC, the bound on packets in flight, is a window's matter: `QpConfig::max_in_flight`.
+
+use super::program::{Decision, Event, Input, Recover};
+use roci_units::{Psn, Span};
+
+/// The program, with its place in recovery.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Irn {
+    recovering: bool,
+    /// Whether `marked_until` counts.
+    has_marked: bool,
+    /// The last packet sent when recovery began.
+    recovery: Psn,
+    /// The packet after the highest that is known to have arrived, or to be missing and was marked.
+    marked_until: Psn,
+}
+
+/// The timeout with at most [`FEW_IN_FLIGHT`] packets in flight, when too few packets follow a lost one to show the
+/// loss (§3.1).
+pub const RTO_LOW: Span = Span::from_micros(100);
+/// The timeout otherwise.
+pub const RTO_HIGH: Span = Span::from_micros(320);
+/// §3.1's N.
+pub const FEW_IN_FLIGHT: u32 = 3;
+
+impl Irn {
+    fn recover(&mut self, input: &Input<'_>) {
+        if !self.recovering {
+            self.recovering = true;
+            self.recovery = input.next.minus(1);
+        }
+    }
+
+    /// Marks from the first packet not yet dealt with to before `to`.
+    fn mark_to(&mut self, input: &Input<'_>, to: Psn) -> Option<(Psn, Psn)> {
+        let from = if self.has_marked { self.marked_until } else { input.start };
+        (to.since(from) > 0).then_some((from, to))
+    }
+
+    fn has_dealt_with(&mut self, until: Psn) {
+        if !self.has_marked || until.since(self.marked_until) > 0 {
+            (self.has_marked, self.marked_until) = (true, until);
+        }
+    }
+}
+
+impl Recover for Irn {
+    const SELECTIVE: bool = true;
+
+    fn react(&mut self, input: &Input<'_>) -> Decision {
+        if self.recovering && input.start.since(self.recovery) > 0 {
+            self.recovering = false;
+        }
+        if self.has_marked && input.start.since(self.marked_until) >= 0 {
+            self.has_marked = false;
+        }
+        let mut mark = None;
+        match input.event {
+            Event::Ack { .. } => {}
+            // An empty window has nothing to recover: what the event is about has arrived since.
+            _ if input.start == input.next => {}
+            Event::Nack { trigger: Some(trigger), .. } => {
+                if trigger.since(input.start) > 0 {
+                    self.recover(input);
+                    mark = self.mark_to(input, trigger);
+                    self.has_dealt_with(trigger.plus(1));
+                }
+            }
+            Event::Nack { trigger: None, .. } => {
+                self.recover(input);
+                mark = Some((input.start, input.next));
+                self.has_dealt_with(input.next);
+            }
+            Event::Lost { psn } => {
+                self.recover(input);
+                mark = Some((psn, psn.plus(1)));
+            }
+            Event::Timeout => {
+                self.recover(input);
+                self.has_dealt_with(input.start.plus(1));
+                mark = Some((input.start, self.marked_until));
+            }
+        }
+        let restart_timer = input.start != input.old_start || input.event == Event::Timeout;
+        Decision { mark, window: None, restart_timer }
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.recovering && !self.has_marked
+    }
+
+    /// The configured timeout is only a switch: zero, "never", stays zero.
+    fn timeout(&self, in_flight: u32, configured: Span) -> Span {
+        match in_flight {
+            _ if configured.is_zero() => configured,
+            0..=FEW_IN_FLIGHT => RTO_LOW,
+            _ => RTO_HIGH,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roci_units::Instant;
+
+    fn react(irn: &mut Irn, start: u32, event: Event) -> Option<(u32, u32)> {
+        let input = Input {
+            now: Instant::ZERO,
+            event,
+            old_start: Psn::new(start),
+            start: Psn::new(start),
+            next: Psn::new(20),
+            newly_acked: 0,
+            marks: None,
+        };
+        irn.react(&input).mark.map(|(from, to)| (from.get(), to.get()))
+    }
+
+    fn nack(cumulative: u32, trigger: u32) -> Event {
+        Event::Nack { cumulative: Psn::new(cumulative), trigger: Some(Psn::new(trigger)) }
+    }
+
+    #[test]
+    fn each_gap_is_marked_once_until_a_timeout() {
+        let mut irn = Irn::default();
+        assert_eq!(react(&mut irn, 5, nack(5, 7)), Some((5, 7)));
+        assert_eq!(react(&mut irn, 5, nack(5, 8)), None);
+        assert_eq!(react(&mut irn, 5, nack(5, 11)), Some((9, 11)));
+        assert_eq!(react(&mut irn, 5, Event::Timeout), Some((5, 12)));
+    }
+
+    #[test]
+    fn recovery_ends_when_the_recovery_packet_is_passed() {
+        let mut irn = Irn::default();
+        react(&mut irn, 5, nack(5, 7));
+        react(&mut irn, 19, Event::Ack { cumulative: Psn::new(19), selective: None });
+        assert!(!irn.is_idle(), "19 was in flight when it began");
+        react(&mut irn, 20, Event::Ack { cumulative: Psn::new(20), selective: None });
+        assert!(irn.is_idle());
+    }
+
+    #[test]
+    fn a_timeout_without_news_sends_the_first_packet_only() {
+        assert_eq!(react(&mut Irn::default(), 5, Event::Timeout), Some((5, 6)));
+    }
+
+    #[test]
+    fn few_packets_in_flight_time_out_sooner() {
+        let irn = Irn::default();
+        let configured = Span::from_millis(1);
+        assert_eq!(irn.timeout(3, configured), Span::from_micros(100));
+        assert_eq!(irn.timeout(4, configured), Span::from_micros(320));
+        assert_eq!(irn.timeout(4, Span::ZERO), Span::ZERO);
+    }
+}

@@ -1,0 +1,164 @@
+//! The bitmaps of queue pairs in loss. Most are in order most of the time and have none (SRNIC, *bitmap
+//! onloading*), so a few hundred serve thousands of queue pairs.
+
+use super::bitmap::{Bitmap, BitmapMut};
+use alloc::vec::Vec;
+use core::num::NonZeroU32;
+
+/// A pool of slots, each of the same number of planes (bitmaps) over a window of the same size.
+///
+/// Memory grows when a slot is needed that has never been, up to the limit; what was given back is used again.
+#[derive(Debug)]
+pub struct Pool {
+    words: Vec<u64>,
+    /// Slots given back. It has room for all, so that giving one back allocates nothing.
+    free: Vec<Slot>,
+    slots: u32,
+    limit: u32,
+    planes: u32,
+    words_per_plane: u32,
+}
+
+/// The right to one slot of a pool: taken once and given back once, hence neither `Copy` nor `Clone`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Slot(NonZeroU32);
+
+impl Slot {
+    fn index(&self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+impl Pool {
+    /// At most `limit` slots of `planes` bitmaps of `packets` bits each.
+    ///
+    /// # Panics
+    /// When `packets` is no power of two from 64 to 2²³, or `planes` is zero.
+    #[must_use]
+    pub fn new(packets: u32, planes: u32, limit: u32) -> Self {
+        assert!(
+            packets.is_power_of_two() && (64..=1 << 23).contains(&packets),
+            "a window of {packets} packets"
+        );
+        assert!(planes > 0, "a slot has bitmaps");
+        Self { words: Vec::new(), free: Vec::new(), slots: 0, limit, planes, words_per_plane: packets / 64 }
+    }
+
+    /// The packets in a window.
+    #[inline]
+    #[must_use]
+    pub const fn packets(&self) -> u32 {
+        self.words_per_plane * 64
+    }
+
+    /// Whether [`take`](Self::take) would give a slot.
+    #[inline]
+    #[must_use]
+    pub fn available(&self) -> bool {
+        !self.free.is_empty() || self.slots < self.limit
+    }
+
+    /// How many slots are taken.
+    #[must_use]
+    pub fn taken(&self) -> u32 {
+        self.slots - u32::try_from(self.free.len()).unwrap_or(self.slots)
+    }
+
+    /// A slot with all bits clear; `None` when all are taken.
+    pub fn take(&mut self) -> Option<Slot> {
+        let words = (self.planes * self.words_per_plane) as usize;
+        if let Some(slot) = self.free.pop() {
+            let first = slot.index() * words;
+            self.words[first..first + words].fill(0);
+            return Some(slot);
+        }
+        if self.slots >= self.limit {
+            return None;
+        }
+        self.slots += 1;
+        self.words.resize(self.slots as usize * words, 0);
+        self.free.reserve(self.slots as usize);
+        NonZeroU32::new(self.slots).map(Slot)
+    }
+
+    /// Takes a slot back.
+    pub fn give(&mut self, slot: Slot) {
+        self.free.push(slot);
+    }
+
+    /// One bitmap of a slot.
+    ///
+    /// # Panics
+    /// When `plane` is not below the number of planes.
+    #[inline]
+    #[must_use]
+    pub fn plane(&self, slot: &Slot, plane: u32) -> Bitmap<'_> {
+        Bitmap::new(&self.words[self.range(slot, plane)])
+    }
+
+    /// One bitmap of a slot, to change it.
+    ///
+    /// # Panics
+    /// When `plane` is not below the number of planes.
+    #[inline]
+    pub fn plane_mut(&mut self, slot: &Slot, plane: u32) -> BitmapMut<'_> {
+        let range = self.range(slot, plane);
+        BitmapMut::new(&mut self.words[range])
+    }
+
+    /// Sets `count` bits from `from` on in plane `plane`, but for those that are set in plane `except`, a lower one.
+    pub(super) fn set_except(
+        &mut self,
+        slot: &Slot,
+        plane: u32,
+        except: u32,
+        from: roci_units::Psn,
+        count: u32,
+    ) {
+        debug_assert!(except < plane, "the lower plane is the one that is read");
+        let (read, written) = (self.range(slot, except), self.range(slot, plane));
+        let (low, high) = self.words.split_at_mut(written.start);
+        let length = written.len();
+        BitmapMut::new(&mut high[..length]).set_except(from, count, Bitmap::new(&low[read]));
+    }
+
+    fn range(&self, slot: &Slot, plane: u32) -> core::ops::Range<usize> {
+        assert!(plane < self.planes, "no such plane");
+        let size = self.words_per_plane as usize;
+        let first = (slot.index() * self.planes as usize + plane as usize) * size;
+        first..first + size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roci_units::Psn;
+
+    #[test]
+    fn an_empty_pool_costs_nothing_and_grows_slot_by_slot_to_its_limit() {
+        let mut pool = Pool::new(256, 3, 2);
+        assert_eq!(pool.words.capacity(), 0);
+        let first = pool.take().unwrap();
+        assert_eq!(pool.words.len(), 12);
+        let second = pool.take().unwrap();
+        assert!(!pool.available());
+        assert_eq!(pool.take(), None, "exhaustion is a value");
+        assert_ne!(first, second);
+        pool.give(first);
+        assert_eq!(pool.taken(), 1);
+        assert!(pool.take().is_some());
+        assert_eq!(pool.words.len(), 24);
+    }
+
+    #[test]
+    fn a_slot_is_clear_when_it_is_taken_again_and_planes_do_not_touch() {
+        let mut pool = Pool::new(64, 2, 1);
+        let slot = pool.take().unwrap();
+        pool.plane_mut(&slot, 0).set_range(Psn::new(0), 64);
+        assert_eq!(pool.plane(&slot, 1).count(Psn::new(0), 64), 0);
+        pool.give(slot);
+        let slot = pool.take().unwrap();
+        assert_eq!(pool.plane(&slot, 0).count(Psn::new(0), 64), 0);
+    }
+}

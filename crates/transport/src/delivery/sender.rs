@@ -1,0 +1,415 @@
+//! The fixed stage of delivery: what every protocol's sender does with its window.
+
+use super::pool::{Pool, Slot};
+use super::program::{Decision, Event, Input, Marks, Program};
+use roci_units::{Instant, Psn, Span};
+
+/// The planes of a sender's slot.
+const ACKED: u32 = 0;
+const MARKED: u32 = 1;
+const RESENT: u32 = 2;
+
+/// One queue pair's window of packets sent and not acknowledged, and what of it is to be sent again.
+///
+/// An event goes through three steps: [`observe`](Self::observe) moves the window and sets the bits,
+/// [`decide`](Self::decide) asks the program, [`apply`](Self::apply) marks what it answered. A NIC whose recovery runs
+/// on a slow path does the last two later; what was acknowledged by then is not marked. What is marked goes before
+/// anything new, lowest first.
+///
+/// Without a bitmap the marked packets are one range. The pool is the one of [`Sender::pool`]; a queue pair that finds
+/// it empty works on without a bitmap and sends more again than it had to.
+#[derive(Debug)]
+pub struct Sender {
+    start: Psn,
+    next: Psn,
+    /// Without a bitmap: what is marked, from the first to before the second.
+    again: (Psn, Psn),
+    window: u32,
+    board: Option<Slot>,
+    program: Program,
+}
+
+/// What an event did to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The event as the program is to see it: a NAK that is older than the window's start has become an ACK.
+    pub event: Event,
+    /// The first packet not acknowledged, before the event.
+    pub old_start: Psn,
+    /// Packets that were acknowledged for the first time.
+    pub newly_acked: u32,
+    /// By how many packets the window's start moved; the timer restarts with each move.
+    pub advanced: u32,
+    /// Whether the program has to be asked.
+    pub wants_decision: bool,
+}
+
+/// A run of packets to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resend {
+    /// The first.
+    pub psn: Psn,
+    /// How many.
+    pub packets: u32,
+}
+
+impl Sender {
+    /// A window without packets, of which the first will be `first`.
+    #[must_use]
+    pub const fn new(first: Psn, program: Program) -> Self {
+        Self { start: first, next: first, again: (first, first), window: u32::MAX, board: None, program }
+    }
+
+    /// A pool for senders: windows of `packets`, at most `limit` of them in loss at once.
+    #[must_use]
+    pub fn pool(packets: u32, limit: u32) -> Pool {
+        Pool::new(packets, 3, limit)
+    }
+
+    /// The first packet not acknowledged.
+    #[inline]
+    #[must_use]
+    pub const fn start(&self) -> Psn {
+        self.start
+    }
+
+    /// The first packet never sent.
+    #[inline]
+    #[must_use]
+    pub const fn next(&self) -> Psn {
+        self.next
+    }
+
+    /// Packets sent and not acknowledged in order.
+    #[inline]
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        self.next.since(self.start).unsigned_abs()
+    }
+
+    /// How many new packets may be sent as far as delivery goes: the program's window, and the size of the bitmaps
+    /// where the program needs them.
+    #[inline]
+    #[must_use]
+    pub fn room(&self, pool: &Pool) -> u32 {
+        let most = if self.program.is_selective() { pool.packets() } else { 1 << 23 };
+        self.window.min(most).saturating_sub(self.in_flight())
+    }
+
+    /// The retransmission timeout as things stand.
+    #[inline]
+    #[must_use]
+    pub fn timeout(&self, configured: Span) -> Span {
+        self.program.timeout(self.in_flight(), configured)
+    }
+
+    /// Accounts for `packets` that were sent for the first time.
+    #[inline]
+    pub fn sent(&mut self, packets: u32) {
+        self.next = self.next.plus(packets);
+    }
+
+    /// Whether anything is marked.
+    #[inline]
+    #[must_use]
+    pub fn has_marked(&self, pool: &Pool) -> bool {
+        match &self.board {
+            None => self.again.0 != self.again.1,
+            Some(slot) => pool.plane(slot, MARKED).first_set(self.start, self.in_flight()).is_some(),
+        }
+    }
+
+    /// The first run of marked packets, at most `most` of them.
+    #[must_use]
+    pub fn resend(&self, pool: &Pool, most: u32) -> Option<Resend> {
+        let Some(slot) = &self.board else {
+            let (from, to) = self.again;
+            let packets = to.since(from).unsigned_abs().min(most);
+            return (packets > 0).then_some(Resend { psn: from, packets });
+        };
+        let marked = pool.plane(slot, MARKED);
+        let psn = marked.first_set(self.start, self.in_flight())?;
+        let most = self.next.since(psn).unsigned_abs().min(most);
+        let packets = marked.first_clear(psn, most).map_or(most, |end| end.since(psn).unsigned_abs());
+        (packets > 0).then_some(Resend { psn, packets })
+    }
+
+    /// Accounts for a run of marked packets that was sent again.
+    pub fn resent(&mut self, pool: &mut Pool, run: Resend) {
+        match &self.board {
+            None => self.again.0 = run.psn.plus(run.packets),
+            Some(slot) => {
+                pool.plane_mut(slot, MARKED).clear_range(run.psn, run.packets);
+                pool.plane_mut(slot, RESENT).set_range(run.psn, run.packets);
+            }
+        }
+        self.tidy(pool);
+    }
+
+    /// Moves the window and sets the bits. `None`, and nothing has changed, where the event speaks of packets that were
+    /// never sent: it is no answer to us.
+    pub fn observe(&mut self, pool: &mut Pool, event: Event) -> Option<Observed> {
+        let (old_start, in_flight) = (self.start, self.in_flight());
+        let (cumulative, other) = match event {
+            Event::Ack { cumulative, selective } => (Some(cumulative), selective),
+            Event::Nack { cumulative, trigger } => (Some(cumulative), trigger),
+            Event::Lost { psn } => (None, Some(psn)),
+            Event::Timeout => (None, None),
+        };
+        let reaches = |psn: Psn| psn.since(old_start).max(0).unsigned_abs();
+        if cumulative.is_some_and(|psn| reaches(psn) > in_flight) {
+            return None;
+        }
+        if other.is_some_and(|psn| psn.since(old_start) >= 0 && reaches(psn) >= in_flight) {
+            return None;
+        }
+        let mut newly_acked = cumulative.map_or(0, |psn| self.advance(pool, reaches(psn)));
+        if let Event::Ack { selective: Some(psn), .. } | Event::Nack { trigger: Some(psn), .. } = event {
+            newly_acked += self.acknowledge(pool, psn);
+        }
+        let event = self.refresh(event, old_start);
+        let is_news = !matches!(event, Event::Ack { .. });
+        Some(Observed {
+            event,
+            old_start,
+            newly_acked,
+            advanced: self.start.since(old_start).unsigned_abs(),
+            wants_decision: is_news || !self.program.is_idle() || self.board.is_some(),
+        })
+    }
+
+    /// Asks the program about what was observed.
+    pub fn decide(&mut self, pool: &Pool, now: Instant, observed: &Observed) -> Decision {
+        let marks = self.board.as_ref().map(|slot| Marks {
+            acked: pool.plane(slot, ACKED),
+            marked: pool.plane(slot, MARKED),
+            resent: pool.plane(slot, RESENT),
+        });
+        self.program.react(&Input {
+            now,
+            event: observed.event,
+            old_start: observed.old_start,
+            start: self.start,
+            next: self.next,
+            newly_acked: observed.newly_acked,
+            marks,
+        })
+    }
+
+    /// Does what the program answered.
+    pub fn apply(&mut self, pool: &mut Pool, decision: &Decision) {
+        if let Some(window) = decision.window {
+            self.window = window;
+        }
+        if let Some((from, to)) = decision.mark {
+            self.mark(pool, from, to);
+        }
+        self.tidy(pool);
+    }
+
+    /// Gives the bitmaps back and forgets what is marked: the queue pair is at an end, or begins anew at `first`.
+    pub fn reset(&mut self, pool: &mut Pool, first: Psn, program: Program) {
+        if let Some(slot) = self.board.take() {
+            pool.give(slot);
+        }
+        *self = Self::new(first, program);
+    }
+
+    /// Marks what of a range is in flight and not acknowledged.
+    fn mark(&mut self, pool: &mut Pool, from: Psn, to: Psn) {
+        let from = if from.since(self.start) < 0 { self.start } else { from };
+        let to = if to.since(self.next) > 0 { self.next } else { to };
+        if to.since(from) <= 0 {
+            return;
+        }
+        if let Some(slot) = &self.board {
+            return pool.set_except(slot, MARKED, ACKED, from, to.since(from).unsigned_abs());
+        }
+        let (old_from, old_to) = self.again;
+        self.again = match old_from == old_to {
+            true => (from, to),
+            false => (
+                if from.since(old_from) < 0 { from } else { old_from },
+                if to.since(old_to) > 0 { to } else { old_to },
+            ),
+        };
+    }
+
+    /// Moves the start by `count` packets; gives how many of them had not been acknowledged selectively.
+    fn advance(&mut self, pool: &mut Pool, count: u32) -> u32 {
+        if count == 0 {
+            return 0;
+        }
+        let old = self.start;
+        self.start = old.plus(count);
+        let Some(slot) = &self.board else {
+            let (from, to) = self.again;
+            if from != to && self.start.since(from) > 0 {
+                let to = if self.start.since(to) > 0 { self.start } else { to };
+                self.again = (self.start, to);
+            }
+            return count;
+        };
+        pool.plane_mut(slot, MARKED).clear_range(old, count);
+        pool.plane_mut(slot, RESENT).clear_range(old, count);
+        count - pool.plane_mut(slot, ACKED).clear_range(old, count)
+    }
+
+    /// Remembers that `psn` arrived out of order; gives whether that is new, as a number of packets.
+    fn acknowledge(&mut self, pool: &mut Pool, psn: Psn) -> u32 {
+        if psn.since(self.start) < 0 || !self.program.is_selective() || !self.takes_board(pool) {
+            return 0;
+        }
+        let Some(slot) = &self.board else { return 0 };
+        pool.plane_mut(slot, MARKED).clear(psn);
+        let is_new = pool.plane_mut(slot, ACKED).set(psn);
+        if psn == self.start {
+            // A receiver that acknowledges each packet by itself (NDP) may name the first one too.
+            let in_flight = self.in_flight();
+            let end = pool.plane(slot, ACKED).first_clear(self.start, in_flight);
+            self.advance(pool, end.map_or(in_flight, |end| end.since(self.start).unsigned_abs()));
+        }
+        u32::from(is_new)
+    }
+
+    /// Whether there is a bitmap, after trying to take one.
+    fn takes_board(&mut self, pool: &mut Pool) -> bool {
+        if self.board.is_none() && self.in_flight() <= pool.packets() {
+            self.board = pool.take();
+            if let Some(slot) = &self.board {
+                let (from, to) = self.again;
+                pool.plane_mut(slot, MARKED).set_range(from, to.since(from).unsigned_abs());
+                self.again = (self.start, self.start);
+            }
+        }
+        self.board.is_some()
+    }
+
+    /// An event that was overtaken: an older NAK must not send the window again.
+    fn refresh(&self, event: Event, old_start: Psn) -> Event {
+        let ack = Event::Ack { cumulative: self.start, selective: None };
+        match event {
+            Event::Nack { cumulative, trigger } if cumulative.since(old_start) < 0 => {
+                if self.program.is_selective() && trigger.is_some() { event } else { ack }
+            }
+            Event::Lost { psn } if psn.since(self.start) < 0 => ack,
+            _ => event,
+        }
+    }
+
+    /// Gives the bitmaps back once they say nothing and the program needs none.
+    fn tidy(&mut self, pool: &mut Pool) {
+        if let Some(slot) = &self.board
+            && self.program.is_idle()
+        {
+            let in_flight = self.in_flight();
+            let clear = |plane| pool.plane(slot, plane).first_set(self.start, in_flight).is_none();
+            if clear(ACKED) && clear(MARKED) {
+                self.again = (self.start, self.start);
+                if let Some(slot) = self.board.take() {
+                    pool.give(slot);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Recovery;
+
+    fn sender(recovery: Recovery, packets: u32) -> Sender {
+        let mut sender = Sender::new(Psn::new(0x00ff_fffe), Program::new(recovery));
+        sender.sent(packets);
+        sender
+    }
+
+    fn react(sender: &mut Sender, pool: &mut Pool, event: Event) -> Option<Observed> {
+        let observed = sender.observe(pool, event)?;
+        if observed.wants_decision {
+            let decision = sender.decide(pool, Instant::ZERO, &observed);
+            sender.apply(pool, &decision);
+        }
+        Some(observed)
+    }
+
+    fn ack(cumulative: u32) -> Event {
+        Event::Ack { cumulative: Psn::new(cumulative), selective: None }
+    }
+
+    fn nack(cumulative: u32, trigger: Option<u32>) -> Event {
+        Event::Nack { cumulative: Psn::new(cumulative), trigger: trigger.map(Psn::new) }
+    }
+
+    #[test]
+    fn in_order_it_takes_no_bitmap_and_asks_no_program() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::Irn, 10);
+        let observed = react(&mut sender, &mut pool, ack(3)).unwrap();
+        assert!(!observed.wants_decision && observed.advanced == 5 && observed.newly_acked == 5);
+        assert_eq!(pool.taken(), 0);
+        assert!(size_of::<Sender>() <= 48, "{}", size_of::<Sender>());
+    }
+
+    #[test]
+    fn what_was_never_sent_cannot_be_acknowledged() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::Irn, 4); // up to PSN 1
+        for event in [ack(3), nack(3, None), nack(0, Some(2)), Event::Lost { psn: Psn::new(2) }] {
+            assert_eq!(react(&mut sender, &mut pool, event), None);
+        }
+        assert_eq!(sender.start(), Psn::new(0x00ff_fffe));
+    }
+
+    #[test]
+    fn go_back_n_sends_the_window_again_from_the_nak_on_and_ignores_an_old_nak() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::GoBackN, 10);
+        react(&mut sender, &mut pool, nack(1, None));
+        assert_eq!(sender.resend(&pool, 4), Some(Resend { psn: Psn::new(1), packets: 4 }));
+        sender.resent(&mut pool, Resend { psn: Psn::new(1), packets: 4 });
+        react(&mut sender, &mut pool, nack(0, None));
+        assert_eq!(sender.resend(&pool, 99), Some(Resend { psn: Psn::new(5), packets: 3 }));
+        react(&mut sender, &mut pool, ack(8));
+        assert!(!sender.has_marked(&pool));
+    }
+
+    #[test]
+    fn selective_repeat_sends_the_gaps_and_gives_its_bitmaps_back() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::Irn, 10);
+        react(&mut sender, &mut pool, nack(0, Some(1)));
+        react(&mut sender, &mut pool, nack(0, Some(4)));
+        assert_eq!(pool.taken(), 1);
+        for (psn, packets) in [(0, 1), (2, 2)] {
+            let run = Resend { psn: Psn::new(psn), packets };
+            assert_eq!(sender.resend(&pool, 9), Some(run));
+            sender.resent(&mut pool, run);
+        }
+        assert_eq!(sender.resend(&pool, 9), None);
+        let observed = react(&mut sender, &mut pool, ack(5)).unwrap();
+        assert_eq!((observed.advanced, observed.newly_acked), (5, 3), "two were known");
+        assert_eq!(pool.taken(), 1, "recovery lasts until the packets sent before it are through");
+        react(&mut sender, &mut pool, ack(8));
+        assert_eq!(pool.taken(), 0);
+    }
+
+    #[test]
+    fn a_decision_that_comes_late_marks_only_what_is_still_missing() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::GoBackN, 10);
+        let observed = sender.observe(&mut pool, Event::Timeout).unwrap();
+        let decision = sender.decide(&pool, Instant::ZERO, &observed);
+        sender.observe(&mut pool, ack(6)).unwrap();
+        sender.apply(&mut pool, &decision);
+        assert_eq!(sender.resend(&pool, 99), Some(Resend { psn: Psn::new(6), packets: 2 }));
+    }
+
+    #[test]
+    fn the_window_is_held_to_the_size_of_the_bitmaps() {
+        let pool = Sender::pool(64, 1);
+        assert_eq!(sender(Recovery::Irn, 60).room(&pool), 4);
+        assert!(sender(Recovery::GoBackN, 60).room(&pool) > 1_000_000);
+    }
+}
