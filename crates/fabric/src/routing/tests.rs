@@ -111,8 +111,7 @@ proptest! {
         let distances = distances(&graph);
         let hosts = graph.hosts.len();
         for switch in 0..graph.switches.len() {
-            for to in 0..hosts {
-                let here = distances[hosts + switch][to];
+            for (to, &here) in distances[hosts + switch].iter().enumerate().take(hosts) {
                 let all = ports.of_node(NodeId(node_index(hosts + switch))).iter().enumerate();
                 let shortest: Vec<u16> = all
                     .filter(|(_, port)| distances[port.peer.0 as usize][to] + 1 == here)

@@ -6,7 +6,7 @@
 //! | [`fat_tree`] | pods of ToR and aggregation switches under a core |
 //! | [`explicit`] | a graph given node by node and link by link |
 //! | [`hpcc`] | the topology files of the HPCC simulator |
-//! | [`check`] | what every graph must fulfil before a fabric is built from it |
+//! | [`check`](mod@check) | what every graph must fulfil before a fabric is built from it |
 //! | [`ports`] | the ports of each node, in order |
 //!
 //! Hosts are named `h0`, `h1`, …; switches by their role: `tor0`, `agg0`, `core0`, `leaf0`, `spine0`, `s0`, `root`.

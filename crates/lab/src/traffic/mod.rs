@@ -3,5 +3,26 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`spec`] | what a scenario asks for |
+//! | [`fault`] | what is wrong with that, if anything |
+//! | [`jobs`] | the stream: all sources merged by time, coinciding starts set apart |
+//! | `source` | one source for each kind of traffic |
+//! | [`hpcc`] | the flow files of the HPCC simulator |
+//!
+//! Jobs are made one at a time as the run reaches them, so a million flows take no more memory than those that are
+//! alive.
 
+pub mod fault;
+pub mod hpcc;
+pub mod jobs;
+mod source;
 pub mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, MESSAGE_MAX, TrafficError};
+pub use hpcc::FlowFileError;
+pub use jobs::{Job, JobId, Jobs, Setting, job_name};
+pub use spec::{
+    ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlow, HpccFlows, Incast, Op, Poisson, Repeat,
+    Traffic, Trigger,
+};

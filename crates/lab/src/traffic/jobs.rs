@@ -1,0 +1,209 @@
+//! The stream of jobs: all sources merged by time, coinciding starts set apart.
+
+use super::fault::{TrafficError, check};
+use super::source::Source;
+use super::spec::{Common, Traffic};
+use roci_fabric::graph::Graph;
+use roci_fabric::packet::HostId;
+use roci_units::{BitsPerSec, Bytes, Instant, Random, Span};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Where a job comes from; it is also its name unless the scenario gives one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId {
+    /// The `[[traffic]]` table, from 0.
+    pub traffic: u32,
+    /// Its number in that table, from 0: the place in the list of `flows`, else the order of starts.
+    pub number: u32,
+}
+
+/// What one queue pair of its own has to carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Where it comes from.
+    pub id: JobId,
+    /// Who posts.
+    pub src: HostId,
+    /// The other end.
+    pub dst: HostId,
+    /// When the first message is posted.
+    pub start: Instant,
+    /// Octets of each message.
+    pub size: Bytes,
+    /// How many messages; `None`: until the run stops.
+    pub messages: Option<u64>,
+    /// How many of them are outstanding at most, at least 1.
+    pub depth: u32,
+    /// Operation, priority and control.
+    pub common: Common,
+}
+
+/// What a job is called: the name that the scenario gives it, else `<traffic index>.<n>`.
+pub fn job_name(traffic: &[Traffic], id: JobId) -> String {
+    if let Some(Traffic::Flows(flows)) = traffic.get(id.traffic as usize)
+        && let Some(name) = flows.get(id.number as usize).and_then(|flow| flow.name.as_ref())
+    {
+        return name.to_string();
+    }
+    format!("{}.{}", id.traffic, id.number)
+}
+
+/// The world that traffic is generated for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The network.
+    pub graph: &'a Graph,
+    /// The run's seed.
+    pub seed: u64,
+    /// When the run stops, if it has an end of its own.
+    pub stop: Option<Instant>,
+    /// Octets of a full packet on the wire; its time at the source's rate bounds the jitter of coinciding starts.
+    pub packet: u64,
+    /// The bound of that jitter instead (`start_jitter`); zero turns it off.
+    pub start_jitter: Option<Span>,
+}
+
+/// The jobs of a run in the order of their starts; of equal starts, in the order of their tables and numbers.
+///
+/// Each table draws from random streams of its own, so that a table added at the end changes no other's flows. Where
+/// starts coincide, each of them is put off by a random time of up to the jitter's bound.
+#[derive(Debug)]
+pub struct Jobs {
+    sources: Vec<Source>,
+    /// The start of each source's next job, and the source.
+    upcoming: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// Jobs whose start is settled and may lie before that of jobs still to come.
+    settled: BinaryHeap<Reverse<Settled>>,
+    /// The bound of each source host's jitter.
+    jitter_max: Vec<Span>,
+    /// For each source, what its jitter is drawn from.
+    jitter: Vec<Random>,
+    /// Jobs that start together; kept for its memory.
+    together: Vec<Job>,
+}
+
+/// A job in the order in which it is handed out.
+#[derive(Debug)]
+struct Settled(Job);
+
+impl Settled {
+    const fn key(&self) -> (Instant, JobId) {
+        (self.0.start, self.0.id)
+    }
+}
+
+impl PartialEq for Settled {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Settled {}
+
+impl PartialOrd for Settled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Settled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// The random streams of table `n` are these plus `n`. Other rooms draw from streams below 2³², one per node.
+const SOURCE_STREAMS: u64 = 1 << 40;
+const JITTER_STREAMS: u64 = 2 << 40;
+
+impl Jobs {
+    /// The jobs that `traffic` asks for in this setting.
+    ///
+    /// # Errors
+    /// When they cannot be generated: an unknown host, a flow to itself, a load of zero, a source without an end, ….
+    pub fn new(traffic: &Arc<[Traffic]>, setting: &Setting<'_>) -> Result<Self, TrafficError> {
+        check(traffic, &setting.graph.hosts, setting.stop)?;
+        let rates = host_rates(setting.graph);
+        let capacity = rates.iter().map(|rate| u128::from(rate.0)).sum();
+        let stream = |base: u64, index: usize| Random::new(setting.seed, base + index as u64);
+        let sources = (0..traffic.len()).map(|index| {
+            let random = stream(SOURCE_STREAMS, index);
+            Source::new(traffic, index, rates.len(), capacity, setting.stop, random)
+                .map_err(|fault| TrafficError { traffic: index, flow: None, fault })
+        });
+        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let upcoming = sources.iter().enumerate();
+        let upcoming = upcoming.filter_map(|(index, s)| Some(Reverse((s.next_start()?, index)))).collect();
+        let bound = |rate: &BitsPerSec| setting.start_jitter.unwrap_or_else(|| rate.time_for(setting.packet));
+        Ok(Self {
+            jitter: (0..sources.len()).map(|index| stream(JITTER_STREAMS, index)).collect(),
+            sources,
+            upcoming,
+            settled: BinaryHeap::new(),
+            jitter_max: rates.iter().map(bound).collect(),
+            together: Vec::new(),
+        })
+    }
+
+    /// How many jobs are held because their order is not settled yet, or another's start comes first.
+    pub fn waiting(&self) -> usize {
+        self.settled.len()
+    }
+
+    /// Takes the next job of the source that is due first.
+    fn take(&mut self) -> Option<Job> {
+        let Reverse((_, index)) = self.upcoming.pop()?;
+        let job = self.sources[index].take();
+        if let Some(start) = self.sources[index].next_start() {
+            self.upcoming.push(Reverse((start, index)));
+        }
+        job
+    }
+
+    /// Settles the starts of all jobs that begin together next.
+    fn settle(&mut self, start: Instant) {
+        while self.upcoming.peek().is_some_and(|Reverse((next, _))| *next == start) {
+            let Some(job) = self.take() else { break };
+            self.together.push(job);
+        }
+        let coincide = self.together.len() > 1;
+        for mut job in self.together.drain(..) {
+            let most = self.jitter_max[usize::from(job.src.0)];
+            if coincide && !most.is_zero() {
+                let random = &mut self.jitter[job.id.traffic as usize];
+                job.start += Span::from_ps(random.below(most.as_ps().saturating_add(1)));
+            }
+            self.settled.push(Reverse(Settled(job)));
+        }
+    }
+}
+
+impl Iterator for Jobs {
+    type Item = Job;
+
+    fn next(&mut self) -> Option<Job> {
+        // A start only ever moves back, so what is settled up to the next unsettled start is final.
+        while let Some(&Reverse((start, _))) = self.upcoming.peek() {
+            match self.settled.peek() {
+                Some(Reverse(Settled(first))) if first.start < start => break,
+                _ => self.settle(start),
+            }
+        }
+        self.settled.pop().map(|Reverse(Settled(job))| job)
+    }
+}
+
+/// The rate of each host's link.
+fn host_rates(graph: &Graph) -> Vec<BitsPerSec> {
+    let mut rates = vec![BitsPerSec(0); graph.hosts.len()];
+    for link in &graph.links {
+        for node in [link.a, link.b] {
+            if let Some(rate) = rates.get_mut(node.0 as usize) {
+                *rate = link.rate;
+            }
+        }
+    }
+    rates
+}
