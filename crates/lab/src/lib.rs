@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | [`ideal`] | how long a flow takes alone on an idle path |
 //! | [`results`] | what a run found out |
+//! | [`scenario`] | what a scenario says, read and checked |
 //! | [`sizes`] | how long flows are |
 //! | [`traffic`] | what flows there are, as a stream in the order of time |
 #![forbid(unsafe_code)]
 
 pub mod ideal;
 pub mod results;
+pub mod scenario;
 pub mod sizes;
 pub mod traffic;

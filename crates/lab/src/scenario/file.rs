@@ -1,0 +1,41 @@
+//! Files that a scenario names.
+
+use super::source::{Located, ScenarioError, Source};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The longest file that is read: 1 GiB. A million flows take 40 MB.
+const LONGEST: u64 = 1 << 30;
+
+/// Where the file `name` of a scenario lies: beside the scenario.
+pub(super) fn path(source: &Source, name: &str) -> PathBuf {
+    Path::new(source.file()).parent().unwrap_or(Path::new("")).join(name)
+}
+
+/// The text of the file `name`. Only regular files are read, so that a scenario cannot make us wait on a device.
+pub(super) fn read(source: &Source, name: &Located<String>) -> Result<String, ScenarioError> {
+    read_at(source, &path(source, &name.value), name)
+}
+
+/// The text of the file at `path`, which the scenario names by `name`.
+pub(super) fn read_at(source: &Source, path: &Path, name: &Located<String>) -> Result<String, ScenarioError> {
+    let refuse = |why: String| {
+        source.error(
+            name.origin,
+            format!("cannot read {}: {why}", path.display()),
+            "name a readable file; the path begins at the scenario's folder",
+        )
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(refuse("it is not a regular file".to_owned()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let mut text = String::new();
+    let length =
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    if length as u64 > LONGEST {
+        return Err(refuse("it is longer than 1 GiB".to_owned()));
+    }
+    Ok(text)
+}

@@ -1,0 +1,209 @@
+//! Scenarios: from a text to values that have been read, have their units, and make sense together.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`keys`] | every key: what it takes, its default, its meaning |
+//! | [`source`] | where a value was written, and errors that point there |
+//! | `tree` | the text as a tree with places, and overrides |
+//! | `read` | reading one table |
+//! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`] | the tables |
+//! | `end` | whether a scenario can come to an end |
+//! | [`overrides`] | `--set`, lists and ranges of values |
+//!
+//! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
+//! what, and what to do.
+
+mod end;
+pub mod faults;
+mod file;
+pub mod keys;
+pub mod measure;
+pub mod nic;
+pub mod overrides;
+mod read;
+pub mod source;
+pub mod switch;
+mod topology;
+mod traffic;
+pub mod transport;
+mod tree;
+
+pub use faults::Faults;
+pub use keys::{Key, Section};
+pub use measure::{Measure, RegisterWrite};
+pub use nic::{Nic, NicConfig, NicModel};
+pub use source::{Located, Origin, Place, ScenarioError, Source};
+pub use switch::{Classes, Routing, Switch};
+pub use transport::{Control, Setting, Transport};
+
+use crate::traffic::spec::{ControlIndex, Traffic};
+use read::Table;
+use roci_control::Law;
+use roci_fabric::topology::Topology;
+use roci_units::{BitsPerSec, Span};
+use std::path::Path;
+
+/// What is to be simulated: everything that a scenario says, with its defaults filled in.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name, which can name a folder.
+    pub name: String,
+    /// What all randomness is drawn from, unless a run is given another seed.
+    pub seed: u64,
+    /// When the run ends at the latest; `None`: when all traffic is done.
+    pub stop: Option<Span>,
+    /// How much later than at one instant flows may start; `None`: one packet time.
+    pub start_jitter: Option<Span>,
+    /// The network.
+    pub topology: Topology,
+    /// Its switches.
+    pub switch: Switch,
+    /// Its hosts' NICs.
+    pub nic: Nic,
+    /// Reliability, and the congestion control of all flows that have none of their own.
+    pub transport: Transport,
+    /// What the hosts send; never empty.
+    pub traffic: Vec<Traffic>,
+    /// The congestion controls that flows have of their own: what [`ControlIndex`] means.
+    pub controls: Vec<Control>,
+    /// What is recorded.
+    pub measure: Measure,
+    /// What the links do to packets.
+    pub faults: Faults,
+    /// Registers that are written during the run, in the order of time.
+    pub writes: Vec<RegisterWrite>,
+    /// The text that it came from.
+    pub source: Source,
+}
+
+impl Scenario {
+    /// Reads the scenario in the file at `path`, with `overrides`, pairs of a path and a value.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or [`Scenario::parse`] refuses it.
+    pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let name = path.display().to_string();
+        let source = Source::new(&name, "", overrides);
+        let located = Located { value: name.clone(), origin: Origin::Default };
+        let text = file::read_at(&source, path, &located).map_err(|error| ScenarioError {
+            remedy: "name a scenario file, such as scenarios/advcam-incast.toml".to_owned(),
+            ..error
+        })?;
+        Self::parse(&text, &name, overrides)
+    }
+
+    /// Reads the scenario `text`. `file` is what messages call it; the files that it names are read from that file's
+    /// folder.
+    ///
+    /// # Errors
+    /// When it is not TOML, has an unknown key or a value that does not fit, names what does not exist, or can never
+    /// come to an end. The error says where, and what to do.
+    pub fn parse(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let source = Source::new(file, text, overrides);
+        let root = tree::parse(&source, text)?;
+        let top = Table::open(&source, &keys::TOP, &root)?;
+        let topology = topology::read(&source, top.require("topology", top.get("topology"))?)?;
+        let names = topology::Names::of(&topology.graph);
+        let stop = top.period("stop")?;
+
+        let switch = Switch::read(top.table("switch", &keys::SWITCH)?)?;
+        for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
+            names.switch(&source, name)?;
+        }
+        let nic = Nic::read(top.table("nic", &keys::NIC)?)?;
+        for name in nic.rules.iter().flat_map(|rule| &rule.hosts) {
+            names.host(&source, name)?;
+        }
+        let transport = Transport::read(top.table("transport", &keys::TRANSPORT)?)?;
+        let mut reading = traffic::Reading::new(&names, stop.is_some());
+        reading.read_all(top)?;
+        let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
+        let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
+        let writes = RegisterWrite::read_all(top, &reading)?;
+        if stop.is_none() {
+            end::refuse_black_holes(&source, &topology, &faults, &reading)?;
+        }
+        let traffic::Reading { controls, traffic, .. } = reading;
+        let scenario = Self {
+            name: name(top)?,
+            seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),
+            stop,
+            start_jitter: top.span("start_jitter")?,
+            switch,
+            nic,
+            transport,
+            traffic,
+            controls,
+            measure,
+            faults,
+            writes,
+            topology,
+            source: source.clone(),
+        };
+        scenario.try_writes()?;
+        Ok(scenario)
+    }
+
+    /// The congestion control of a flow.
+    pub fn control(&self, index: Option<ControlIndex>) -> &Control {
+        let own = index.and_then(|index| self.controls.get(usize::try_from(index.0).ok()?));
+        own.unwrap_or(&self.transport.control)
+    }
+
+    /// Writes every register once into laws of the kind that the flows have: at least one of them must take it.
+    fn try_writes(&self) -> Result<(), ScenarioError> {
+        let link = BitsPerSec::from_gbps(100);
+        for write in &self.writes {
+            let mut refused = None;
+            let mut taken = false;
+            for control in self.controls.iter().chain([&self.transport.control]) {
+                let mut law = control.make(&self.source, link)?;
+                match write.try_on(&mut law, link) {
+                    Ok(()) => taken = true,
+                    Err(error) => refused = Some((control, error)),
+                }
+            }
+            if let Some((control, error)) = refused.filter(|_| !taken) {
+                return Err(control.refuse_write(&self.source, write, &error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RegisterWrite {
+    /// Tries this write on `law` and the context of a queue pair that has just been connected.
+    fn try_on(&self, law: &mut Law, link: BitsPerSec) -> Result<(), roci_control::SettingError> {
+        let (mut context, credit, wake) = law.connect(link.as_kbps());
+        let mut outcome = roci_control::Outcome::unchanged(credit, wake);
+        law.write(&mut context, &self.register.value, &self.text.value, self.time, &mut outcome)
+    }
+}
+
+/// TOML's largest number.
+const SEED_MAX: u64 = i64::MAX.cast_unsigned();
+
+/// The name, which must be able to name a folder: by default the file's, without its extension.
+fn name(top: Table<'_>) -> Result<String, ScenarioError> {
+    let Some(name) = top.text("name")? else {
+        let stem = Path::new(top.source.file()).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        return Ok(stem.filter(|stem| can_name_a_folder(stem)).unwrap_or_else(|| "scenario".to_owned()));
+    };
+    if can_name_a_folder(&name.value) {
+        return Ok(name.value);
+    }
+    Err(top.refuse(
+        "name",
+        format!("\"{}\" cannot name a folder", name.value.escape_debug()),
+        "use letters, digits, dashes, dots and underscores, at most 100, and begin with a letter or digit",
+    ))
+}
+
+fn can_name_a_folder(name: &str) -> bool {
+    name.len() <= 100
+        && name.starts_with(|c: char| c.is_alphanumeric())
+        && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What people write after `--set` and `--seeds`: `path=value`, lists of values, ranges.
+
+/// Why an argument cannot be read, and what would do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{argument}: {message}; {remedy}")]
+pub struct ArgumentError {
+    /// What was given.
+    pub argument: String,
+    /// What is wrong with it.
+    pub message: &'static str,
+    /// What would be right.
+    pub remedy: &'static str,
+}
+
+/// The most values of one list or range.
+const MOST: u64 = 100_000;
+
+/// The path and the value of `path=value`.
+///
+/// # Errors
+/// When there is no `=`, or nothing before it.
+pub fn assignment(argument: &str) -> Result<(String, String), ArgumentError> {
+    match argument.split_once('=') {
+        Some((path, value)) if !path.trim().is_empty() => {
+            Ok((path.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(ArgumentError {
+            argument: argument.to_owned(),
+            message: "this sets nothing",
+            remedy: "write key=value, such as switch.buffer=2MB",
+        }),
+    }
+}
+
+/// The values of a list `a,b,c` whose items may be ranges `1..8`, both ends included. Commas within quotes, brackets
+/// and braces belong to a value.
+///
+/// # Errors
+/// When a range runs backwards or has more than 100 000 values, or there is no value at all.
+pub fn values(list: &str) -> Result<Vec<String>, ArgumentError> {
+    let mut values = Vec::new();
+    for item in split(list) {
+        match range(item)? {
+            Some(numbers) => values.extend(numbers.map(|number| number.to_string())),
+            None if item.is_empty() => {
+                return Err(error(list, "it has an empty value", "write a,b,c or 1..8"));
+            }
+            None => values.push(item.to_owned()),
+        }
+    }
+    Ok(values)
+}
+
+/// The seeds of `1..8` or `1,2,5`.
+///
+/// # Errors
+/// When an item is no whole number below 2⁶³, or as for [`values`].
+pub fn seeds(list: &str) -> Result<Vec<u64>, ArgumentError> {
+    let number = |value: String| {
+        value.parse().ok().filter(|seed| *seed <= super::SEED_MAX).ok_or_else(|| {
+            error(
+                list,
+                "a seed is a whole number, 0 to 2^63-1",
+                "write a range such as 1..8, or a list such as 1,2,5",
+            )
+        })
+    };
+    values(list)?.into_iter().map(number).collect()
+}
+
+/// What separates items, where no quote or bracket is open.
+fn split(list: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut start) = (0u32, None, 0);
+    let mut items = Vec::new();
+    for (at, c) in list.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                items.push(list[start..at].trim());
+                start = at + 1;
+            }
+            (None, _) => {}
+        }
+    }
+    items.push(list[start..].trim());
+    items
+}
+
+fn range(item: &str) -> Result<Option<std::ops::RangeInclusive<u64>>, ArgumentError> {
+    let Some((from, to)) = item.split_once("..") else { return Ok(None) };
+    let to = to.strip_prefix('=').unwrap_or(to);
+    let (Ok(from), Ok(to)) = (from.trim().parse::<u64>(), to.trim().parse::<u64>()) else { return Ok(None) };
+    if from > to {
+        return Err(error(item, "this range runs backwards", "write the smaller number first: 1..8"));
+    }
+    if to - from >= MOST {
+        return Err(error(item, "this range has more than 100000 values", "write a shorter one"));
+    }
+    Ok(Some(from..=to))
+}
+
+fn error(argument: &str, message: &'static str, remedy: &'static str) -> ArgumentError {
+    ArgumentError { argument: argument.to_owned(), message, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lists_and_ranges_are_read_and_ranges_include_their_ends() {
+        assert_eq!(values("1..3,7").unwrap(), ["1", "2", "3", "7"]);
+        assert_eq!(values("5KB, 10KB").unwrap(), ["5KB", "10KB"]);
+        assert_eq!(seeds("1..8").unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_comma_within_a_value_does_not_end_it() {
+        assert_eq!(
+            values("false,{ kmin = \"5KB\", kmax = \"9KB\" },[1,2]").unwrap(),
+            ["false", "{ kmin = \"5KB\", kmax = \"9KB\" }", "[1,2]"]
+        );
+        assert_eq!(values("\"a,b\",c").unwrap(), ["\"a,b\"", "c"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_remedy() {
+        assert!(assignment("switch.buffer").is_err());
+        assert!(assignment("=2").is_err());
+        assert!(values("8..1").is_err());
+        assert!(values("1..100000000000").is_err());
+        assert!(values("1,,2").is_err());
+        assert!(seeds("1,x").is_err());
+        assert!(seeds("9223372036854775808").is_err());
+    }
+
+    #[test]
+    fn a_value_may_hold_an_equals_sign() {
+        let (path, value) = assignment("transport.control={ law = \"none\" }").unwrap();
+        assert_eq!((path.as_str(), value.as_str()), ("transport.control", "{ law = \"none\" }"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,30}") {
+            let _ = assignment(&text);
+            let _ = values(&text);
+            let _ = seeds(&text);
+        }
+    }
+}

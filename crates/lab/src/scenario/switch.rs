@@ -1,0 +1,219 @@
+//! `[switch]`: how switches buffer, mark, pause and route.
+
+use super::keys;
+use super::read::{Detail, Table};
+use super::source::{Located, ScenarioError};
+use roci_switch::config::{Buffering, Headroom, Marking, Pfc, SwitchConfig, Trim};
+use roci_switch::red::Red;
+use roci_units::{BitsPerSec, Bytes, Ratio};
+
+/// All that a scenario says of switches.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Switch {
+    /// What holds for every switch that no rule is about. Its largest frame is the world's to fill in.
+    pub config: SwitchConfig,
+    /// Which traffic travels on which priority.
+    pub classes: Classes,
+    /// Whether data packets gather telemetry.
+    pub int: bool,
+    /// How paths are chosen.
+    pub routing: Routing,
+    /// `[[switch.on]]`, in the order of the text: the last that is about a switch decides.
+    pub rules: Vec<SwitchRule>,
+}
+
+/// Other values for some switches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchRule {
+    /// The switches meant, by name; empty: any.
+    pub switches: Vec<Located<String>>,
+    /// The rate of the fastest link of the switches meant; `None`: any.
+    pub rate: Option<BitsPerSec>,
+    /// What holds for them.
+    pub config: SwitchConfig,
+}
+
+/// Priorities of the classes of traffic, each 0 to 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes {
+    /// Data. Default 3.
+    pub data: u8,
+    /// Acknowledgements. Default: as data.
+    pub ack: u8,
+    /// CNPs. Default 6.
+    pub cnp: u8,
+    /// The lossless priorities, bit p for priority p. Default: that of data.
+    pub pause: u8,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self { data: 3, ack: 3, cnp: 6, pause: 1 << 3 }
+    }
+}
+
+/// How a path is chosen among those of equal cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// By a hash of the flow.
+    #[default]
+    Ecmp,
+    /// Anew for each packet.
+    Spray,
+}
+
+impl Switch {
+    /// What holds for the switch `name` whose fastest link has `fastest`.
+    pub fn config_of(&self, name: &str, fastest: BitsPerSec) -> &SwitchConfig {
+        let meant = |rule: &&SwitchRule| {
+            (rule.switches.is_empty() || rule.switches.iter().any(|other| other.value == name))
+                && rule.rate.is_none_or(|rate| rate == fastest)
+        };
+        self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
+    }
+
+    /// Reads `[switch]`.
+    pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
+        let Some(table) = table else { return Ok(Self::default()) };
+        let classes = match table.table("classes", &keys::CLASSES)? {
+            Some(classes) => Classes::read(classes)?,
+            None => Classes::default(),
+        };
+        let mut base = SwitchConfig::default();
+        if let Some(pfc) = &mut base.pfc {
+            pfc.classes = classes.pause;
+        }
+        let config = config(table, &base)?;
+        let mut rules = Vec::new();
+        for rule in table.tables("on", &keys::SWITCH_ON)? {
+            let switches = rule.texts("switches")?.unwrap_or_default();
+            let rate = rule.rate("rate")?;
+            if switches.is_empty() && rate.is_none() {
+                return Err(rule.missing("switches"));
+            }
+            rules.push(SwitchRule { switches, rate, config: self::config(rule, &config)? });
+        }
+        Ok(Self {
+            config,
+            classes,
+            int: table.flag("int")?.unwrap_or(false),
+            routing: table
+                .word("routing", &[("ecmp", Routing::Ecmp), ("spray", Routing::Spray)])?
+                .unwrap_or_default(),
+            rules,
+        })
+    }
+}
+
+impl Classes {
+    fn read(table: Table<'_>) -> Result<Self, ScenarioError> {
+        let data = table.priority("data")?.unwrap_or(3);
+        let mut pause = 1 << data;
+        if let Some(list) = table.list("pause")? {
+            pause = 0;
+            for item in list {
+                pause |= 1 << table.number_of("pause", item, 0..=7)?;
+            }
+        }
+        Ok(Self {
+            data,
+            ack: table.priority("ack")?.unwrap_or(data),
+            cnp: table.priority("cnp")?.unwrap_or(6),
+            pause,
+        })
+    }
+}
+
+/// The configuration that `table` describes; what it leaves out is as in `base`.
+fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, ScenarioError> {
+    let mut config = base.clone();
+    if let Some(buffer) = table.bytes("buffer", 4_000..=4_000_000_000)? {
+        config.buffer = buffer;
+    }
+    if let Some(alpha) = table.factor("alpha")? {
+        config.alpha = alpha;
+    }
+    let queues = [("priority", Buffering::PerPriority), ("per-flow", Buffering::PerFlow)];
+    if let Some(queues) = table.word("queues", &queues)? {
+        config.queues = queues;
+    }
+    let classes = base.pfc.as_ref().map_or(Classes::default().pause, |pfc| pfc.classes);
+    let pfc_on = || Pfc { classes, ..Pfc::default() };
+    match table.switch("pfc", &keys::PFC)? {
+        None => {}
+        Some(Detail::Off) => config.pfc = None,
+        Some(Detail::On) => config.pfc = Some(base.pfc.clone().unwrap_or_else(pfc_on)),
+        Some(Detail::Table(pfc)) => {
+            config.pfc = Some(read_pfc(pfc, base.pfc.clone().unwrap_or_else(pfc_on))?);
+        }
+    }
+    match table.switch("ecn", &keys::ECN)? {
+        None => {}
+        Some(Detail::Off) => config.ecn = None,
+        Some(Detail::On) => config.ecn = Some(base.ecn.unwrap_or_default()),
+        Some(Detail::Table(ecn)) => {
+            config.ecn = Some(read_ecn(ecn, base.ecn.unwrap_or_default())?);
+            let at = [("dequeue", Marking::Departure), ("enqueue", Marking::Arrival)];
+            config.marking = ecn.word("at", &at)?.unwrap_or(base.marking);
+        }
+    }
+    let trim_on = Trim { threshold: Bytes(8 * 4_178), header_priority: 7, random_tail: true };
+    match table.switch("trimming", &keys::TRIMMING)? {
+        None => {}
+        Some(Detail::Off) => config.trim = None,
+        Some(Detail::On) => config.trim = Some(base.trim.unwrap_or(trim_on)),
+        Some(Detail::Table(trim)) => {
+            let base = base.trim.unwrap_or(trim_on);
+            config.trim = Some(Trim {
+                threshold: trim.bytes("threshold", 1_000..=4_000_000_000)?.unwrap_or(base.threshold),
+                header_priority: trim.priority("priority")?.unwrap_or(base.header_priority),
+                random_tail: trim.flag("random_tail")?.unwrap_or(base.random_tail),
+            });
+        }
+    }
+    Ok(config)
+}
+
+fn read_pfc(table: Table<'_>, base: Pfc) -> Result<Pfc, ScenarioError> {
+    let words = [("usual", Headroom::Usual), ("exact", Headroom::Exact)];
+    let word = table.get("headroom").and_then(super::tree::Node::scalar);
+    let headroom = match words.iter().find(|(name, _)| word.as_deref() == Some(name)) {
+        Some((_, headroom)) => *headroom,
+        None => table.bytes("headroom", 0..=1_000_000_000)?.map_or(base.headroom, Headroom::Octets),
+    };
+    Ok(Pfc {
+        alpha: table.factor("alpha")?.unwrap_or(base.alpha),
+        headroom,
+        reserve: table.bytes("reserve", 0..=1_000_000_000)?.unwrap_or(base.reserve),
+        resume: table.bytes("resume", 0..=1_000_000_000)?.unwrap_or(base.resume),
+        classes: base.classes,
+    })
+}
+
+fn read_ecn(table: Table<'_>, base: Red) -> Result<Red, ScenarioError> {
+    const MOST: u64 = 4_000_000_000;
+    if let Some(step) = table.bytes("step", 0..=MOST)? {
+        if let Some(line) = ["kmin", "kmax", "pmax"].into_iter().find(|key| table.get(key).is_some()) {
+            return Err(table.refuse(
+                line,
+                format!("`{line}` and `step` exclude each other"),
+                "leave out `step` to mark along a line, or the three others to mark by a step",
+            ));
+        }
+        return Ok(Red { kmin: step, kmax: step, pmax: Ratio::ONE });
+    }
+    let red = Red {
+        kmin: table.bytes("kmin", 0..=MOST)?.unwrap_or(base.kmin),
+        kmax: table.bytes("kmax", 0..=MOST)?.unwrap_or(base.kmax),
+        pmax: table.share("pmax")?.unwrap_or(base.pmax),
+    };
+    if red.kmin > red.kmax {
+        let key = if table.get("kmin").is_some() { "kmin" } else { "kmax" };
+        return Err(table.refuse(
+            key,
+            format!("kmin, {}, is more than kmax, {}", red.kmin, red.kmax),
+            "marking rises from kmin to kmax: make kmin the smaller one",
+        ));
+    }
+    Ok(red)
+}

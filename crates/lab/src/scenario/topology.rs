@@ -1,0 +1,309 @@
+//! `[topology]`: the network, built and checked.
+
+use super::file;
+use super::keys;
+use super::read::Table;
+use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
+use super::tree::{Kind, Node};
+use roci_fabric::graph::Graph;
+use roci_fabric::packet::HostId;
+use roci_fabric::topology::explicit::{Explicit, NamedLink};
+use roci_fabric::topology::fat_tree::{FatTree, Form};
+use roci_fabric::topology::shapes::{Dumbbell, LeafSpine, Star, Tree};
+use roci_fabric::topology::{Topology, TopologyError, hpcc};
+use std::collections::BTreeMap;
+
+const KINDS: [&str; 7] = ["graph", "star", "dumbbell", "tree", "leaf-spine", "fat-tree", "hpcc"];
+
+/// Reads `[topology]` and builds the network.
+pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioError> {
+    let any = Table::open_some(source, &keys::TOPOLOGY, node)?;
+    let kind = any.require("kind", any.text("kind")?)?;
+    let open = |section| Table::open(source, section, node);
+    match kind.value.as_str() {
+        "graph" => graph(open(&keys::GRAPH)?),
+        "hpcc" => file_of_hpcc(open(&keys::HPCC_TOPOLOGY)?),
+        "star" => {
+            let table = open(&keys::STAR)?;
+            built(
+                table,
+                Star { hosts: need(table, "hosts")?, rate: rate(table)?, delay: delay(table)? }.build(),
+            )
+        }
+        "dumbbell" => {
+            let table = open(&keys::DUMBBELL)?;
+            let rate = rate(table)?;
+            let dumbbell = Dumbbell {
+                left: need(table, "left")?,
+                right: need(table, "right")?,
+                rate,
+                bottleneck: table.rate("bottleneck")?.unwrap_or(rate),
+                delay: delay(table)?,
+            };
+            built(table, dumbbell.build())
+        }
+        "tree" => {
+            let table = open(&keys::TREE)?;
+            let rate = rate(table)?;
+            let list = table.require("leaves", table.list("leaves")?)?;
+            let leaf = |item| table.number_of("leaves", item, 1..=65_535);
+            let leaves = list.iter().map(leaf).collect::<Result<Vec<_>, _>>()?;
+            let tree = Tree {
+                leaves: leaves.into_iter().map(|n| u32::try_from(n).unwrap_or(u32::MAX)).collect(),
+                rate,
+                uplink: table.rate("uplink")?.unwrap_or(rate),
+                delay: delay(table)?,
+            };
+            built(table, tree.build())
+        }
+        "leaf-spine" => {
+            let table = open(&keys::LEAF_SPINE)?;
+            let shape = LeafSpine {
+                leaves: need(table, "leaves")?,
+                spines: need(table, "spines")?,
+                hosts_per_leaf: need(table, "hosts_per_leaf")?,
+                rate: rate(table)?,
+                fabric_rate: table.rate("fabric_rate")?,
+                delay: delay(table)?,
+            };
+            built(table, shape.build())
+        }
+        "fat-tree" => {
+            let table = open(&keys::FAT_TREE)?;
+            let tree = FatTree {
+                form: fat_tree_form(table)?,
+                rate: rate(table)?,
+                fabric_rate: table.rate("fabric_rate")?,
+                delay: delay(table)?,
+            };
+            built(table, tree.build())
+        }
+        _ => Err(any.unknown_word("kind", &kind, KINDS.into_iter())),
+    }
+}
+
+fn need(table: Table<'_>, key: &str) -> Result<u32, ScenarioError> {
+    table.require(key, table.count(key, 1..=65_535)?)
+}
+
+fn rate(table: Table<'_>) -> Result<roci_units::BitsPerSec, ScenarioError> {
+    table.require("rate", table.rate("rate")?)
+}
+
+fn delay(table: Table<'_>) -> Result<roci_units::Span, ScenarioError> {
+    table.require("delay", table.span("delay")?)
+}
+
+fn fat_tree_form(table: Table<'_>) -> Result<Form, ScenarioError> {
+    const PARTS: [&str; 5] = ["pods", "tors_per_pod", "aggs_per_pod", "cores", "hosts_per_tor"];
+    let given: Vec<&str> = ["hosts", "k"]
+        .into_iter()
+        .chain(PARTS.into_iter().filter(|key| table.get(key).is_some()).take(1))
+        .filter(|key| table.get(key).is_some())
+        .collect();
+    match given.as_slice() {
+        ["hosts"] => Ok(Form::Hosts(need(table, "hosts")?)),
+        ["k"] => Ok(Form::Radix(table.require("k", table.count("k", 2..=40)?)?)),
+        [_part] => Ok(Form::Pods {
+            pods: need(table, "pods")?,
+            tors_per_pod: need(table, "tors_per_pod")?,
+            // A single pod needs no cores, a single ToR no aggregation.
+            aggs_per_pod: table.count("aggs_per_pod", 0..=65_535)?.unwrap_or(0),
+            cores: table.count("cores", 0..=65_535)?.unwrap_or(0),
+            hosts_per_tor: need(table, "hosts_per_tor")?,
+        }),
+        [] => Err(table.missing("hosts")),
+        [first, second, ..] => Err(table.refuse(
+            second,
+            format!("`{first}` and `{second}` both give the size of the tree"),
+            format!("leave one of them out; a fat tree is given by `hosts`, by `k`, or by {}", listed(PARTS)),
+        )),
+    }
+}
+
+/// A graph given link by link. Errors that concern a name or a link point at it.
+fn graph(table: Table<'_>) -> Result<Topology, ScenarioError> {
+    let hosts = table.require("hosts", table.texts("hosts")?)?;
+    let switches = table.texts("switches")?.unwrap_or_default();
+    table.require("links", table.list("links")?)?;
+    let mut links = Vec::new();
+    let mut ends = Vec::new();
+    for link in table.tables("links", &keys::LINK)? {
+        let a = link.require("a", link.text("a")?)?;
+        let b = link.require("b", link.text("b")?)?;
+        let (rate, delay) = (rate(link)?, delay(link)?);
+        ends.push((link.origin, a.clone(), b.clone()));
+        links.push(NamedLink { a: a.value, b: b.value, rate, delay });
+    }
+    let names = |list: &[Located<String>]| list.iter().map(|name| name.value.clone()).collect();
+    let explicit = Explicit { hosts: names(&hosts), switches: names(&switches), links };
+    explicit.build().map_err(|error| {
+        let find = |name: &str| hosts.iter().chain(&switches).find(|other| other.value == name);
+        let of_host = |name: &str| find(name).map_or(table.origin, |name| name.origin);
+        let end = |link: usize, name: &str| match ends.get(link) {
+            Some((_, a, _)) if a.value == name => a.origin,
+            Some((_, _, b)) if b.value == name => b.origin,
+            Some((origin, ..)) => *origin,
+            None => table.origin,
+        };
+        let origin = match &error {
+            TopologyError::UnknownNode { link, name } | TopologyError::SelfLink { link, name } => {
+                end(*link, name)
+            }
+            TopologyError::DuplicateName(name) => {
+                let mut same = hosts.iter().chain(&switches).filter(|other| other.value == *name);
+                same.nth(1).map_or(table.origin, |second| second.origin)
+            }
+            TopologyError::HostWithoutLink(host) | TopologyError::HostWithSeveralLinks { host, .. } => {
+                of_host(host)
+            }
+            TopologyError::Unreachable { to, .. } => of_host(to),
+            _ => table.origin_of("links"),
+        };
+        let mut refusal = refusal(table.source, origin, &error);
+        if let TopologyError::UnknownNode { name, .. } = &error {
+            let known = hosts.iter().chain(&switches).map(|name| name.value.as_str());
+            if let Some(near) = nearest(name, known) {
+                refusal.remedy = format!("did you mean `{near}`? else add `{name}` to `hosts` or `switches`");
+            }
+        }
+        refusal
+    })
+}
+
+fn file_of_hpcc(table: Table<'_>) -> Result<Topology, ScenarioError> {
+    let name = table.require("file", table.text("file")?)?;
+    let text = file::read(table.source, &name)?;
+    hpcc::read(&text).map_err(|error| {
+        let (message, remedy) = split(&error.to_string());
+        table.source.error(name.origin, format!("{}: {message}", name.value), remedy)
+    })
+}
+
+fn built(table: Table<'_>, topology: Result<Topology, TopologyError>) -> Result<Topology, ScenarioError> {
+    topology.map_err(|error| {
+        let key = match &error {
+            TopologyError::TooFew { key, .. } | TopologyError::NotJoined { key, .. } => key,
+            TopologyError::OddRadix(_) => "k",
+            TopologyError::UnevenCores { .. } => "cores",
+            TopologyError::TooManyHosts(_) if table.section.key("hosts").is_some() => "hosts",
+            _ => "kind",
+        };
+        let origin = table.get(key).map_or(table.origin, |node| node.origin);
+        refusal(table.source, origin, &error)
+    })
+}
+
+fn refusal(source: &Source, origin: Origin, error: &TopologyError) -> ScenarioError {
+    let (message, remedy) = split(&error.to_string());
+    source.error(origin, message, remedy)
+}
+
+/// A message of the form "what is wrong; what to do" in its two parts.
+pub(super) fn split(text: &str) -> (String, String) {
+    match text.split_once("; ") {
+        Some((message, remedy)) => (message.to_owned(), remedy.to_owned()),
+        None => (text.to_owned(), "change it as it says".to_owned()),
+    }
+}
+
+/// The names of a network's hosts and switches.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    graph: &'a Graph,
+    hosts: BTreeMap<&'a str, u16>,
+    switches: BTreeMap<&'a str, u32>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(graph: &'a Graph) -> Self {
+        let hosts = (0u16..).zip(&graph.hosts).map(|(place, name)| (name.as_str(), place)).collect();
+        let switches = (0u32..).zip(&graph.switches).map(|(place, name)| (name.as_str(), place)).collect();
+        Self { graph, hosts, switches }
+    }
+
+    /// How many hosts there are.
+    pub(super) fn host_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The names of the hosts, in their order.
+    pub(super) fn hosts(&self) -> &'a [String] {
+        &self.graph.hosts
+    }
+
+    /// The host `name`.
+    pub(super) fn host(&self, source: &Source, name: &Located<String>) -> Result<HostId, ScenarioError> {
+        let unknown = || {
+            if self.switches.contains_key(name.value.as_str()) {
+                let message = format!("`{}` is a switch, not a host", name.value);
+                return source.error(name.origin, message, some(&self.graph.hosts, "hosts"));
+            }
+            self.unknown(source, name, "host", &self.graph.hosts)
+        };
+        self.hosts.get(name.value.as_str()).map(|place| HostId(*place)).ok_or_else(unknown)
+    }
+
+    /// Refuses `name` unless it is a switch.
+    pub(super) fn switch(&self, source: &Source, name: &Located<String>) -> Result<(), ScenarioError> {
+        if self.switches.contains_key(name.value.as_str()) {
+            return Ok(());
+        }
+        Err(self.unknown(source, name, "switch", &self.graph.switches))
+    }
+
+    /// Refuses `name` unless it is a host or a switch.
+    pub(super) fn node(&self, source: &Source, name: &Located<String>) -> Result<(), ScenarioError> {
+        if self.place(&name.value).is_some() {
+            return Ok(());
+        }
+        let all: Vec<String> = self.graph.hosts.iter().chain(&self.graph.switches).cloned().collect();
+        Err(self.unknown(source, name, "host or switch", &all))
+    }
+
+    /// The place of the node `name` among all nodes.
+    pub(super) fn place(&self, name: &str) -> Option<u32> {
+        let switch = || {
+            let hosts = u32::try_from(self.hosts.len()).ok()?;
+            self.switches.get(name).map(|place| place + hosts)
+        };
+        self.hosts.get(name).map(|place| u32::from(*place)).or_else(switch)
+    }
+
+    fn unknown(
+        &self,
+        source: &Source,
+        name: &Located<String>,
+        what: &str,
+        valid: &[String],
+    ) -> ScenarioError {
+        let remedy = match nearest(&name.value, valid.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`? {}", some(valid, &format!("{what}s"))),
+            None => some(valid, &format!("{what}s")),
+        };
+        source.error(name.origin, format!("there is no {what} `{}`", name.value), remedy)
+    }
+}
+
+/// Some of `names`, for a message that must stay short.
+fn some(names: &[String], what: &str) -> String {
+    let what = if what == "switchs" { "switches" } else { what };
+    match names {
+        [] => format!("there are no {what}"),
+        names if names.len() <= 8 => {
+            format!("the {what} are {}", listed(names.iter().map(String::as_str)))
+        }
+        [first, second, .., last] => {
+            format!("the {} {what} are `{first}`, `{second}`, … `{last}`", names.len())
+        }
+        _ => String::new(),
+    }
+}
+
+/// The list that `node` is, or nothing.
+pub(super) fn items(node: &Node) -> &[Node] {
+    match &node.kind {
+        Kind::Array(items) => items,
+        _ => &[],
+    }
+}

@@ -1,0 +1,432 @@
+//! `[[traffic]]`: what the hosts send.
+
+use super::file;
+use super::keys::{self, Section};
+use super::read::Table;
+use super::source::{Located, Origin, ScenarioError, listed, nearest};
+use super::topology::{Names, items, split};
+use super::transport::Control;
+use super::tree::Kind;
+use crate::sizes::Sizes;
+use crate::traffic::spec::{
+    ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlows, Incast, Op, Poisson, Repeat, Traffic,
+    Trigger,
+};
+use roci_fabric::packet::HostId;
+use roci_units::{Bytes, Instant, Ratio};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The longest message: 2³¹ octets (IBTA Vol 1 §9.7.2).
+const LONGEST: u64 = 1 << 31;
+
+const KINDS: [&str; 8] =
+    ["flows", "closed-loop", "incast", "permutation", "all-to-all", "poisson", "trigger", "hpcc"];
+
+const OPS: [(&str, Op); 5] = [
+    ("send", Op::Send),
+    ("write", Op::Write),
+    ("read", Op::Read),
+    ("fetch-add", Op::FetchAdd),
+    ("compare-swap", Op::CompareSwap),
+];
+
+/// The tables that have been read so far.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    names: &'a Names<'a>,
+    /// Whether the scenario has a `stop`.
+    stops: bool,
+    /// The controls that flows have of their own.
+    pub(super) controls: Vec<Control>,
+    /// The names of flows that have one.
+    pub(super) flow_names: BTreeSet<String>,
+    /// The tables.
+    pub(super) traffic: Vec<Traffic>,
+    /// Where each table was written.
+    pub(super) origins: Vec<Origin>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(names: &'a Names<'a>, stops: bool) -> Self {
+        Self {
+            names,
+            stops,
+            controls: Vec::new(),
+            flow_names: BTreeSet::new(),
+            traffic: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+
+    /// Reads every table of the list `traffic` of the top level.
+    pub(super) fn read_all(&mut self, top: Table<'_>) -> Result<(), ScenarioError> {
+        let list = top.require("traffic", top.list("traffic")?)?;
+        if list.is_empty() {
+            return Err(top.refuse("traffic", "there is no traffic", "add a [[traffic]] table"));
+        }
+        for node in list {
+            let any = Table::open_some(top.source, &keys::TRAFFIC, node)?;
+            let kind = any.require("kind", any.text("kind")?)?;
+            let open = |section: &'static Section| Table::open(top.source, section, node);
+            let traffic = match kind.value.as_str() {
+                "flows" => self.flows(open(&keys::FLOWS)?)?,
+                "closed-loop" => self.closed_loop(open(&keys::CLOSED_LOOP)?)?,
+                "incast" => self.incast(open(&keys::INCAST)?)?,
+                "permutation" => Traffic::Permutation(self.exchange(open(&keys::PERMUTATION)?)?),
+                "all-to-all" => Traffic::AllToAll(self.exchange(open(&keys::ALL_TO_ALL)?)?),
+                "poisson" => self.poisson(open(&keys::POISSON)?)?,
+                "trigger" => self.trigger(open(&keys::TRIGGER)?)?,
+                "hpcc" => self.hpcc(open(&keys::HPCC_TRAFFIC)?)?,
+                _ => return Err(any.unknown_word("kind", &kind, KINDS.into_iter())),
+            };
+            self.traffic.push(traffic);
+            self.origins.push(node.origin);
+        }
+        Ok(())
+    }
+
+    fn flows(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        table.require("flows", table.list("flows")?)?;
+        let mut flows = Vec::new();
+        for flow in table.tables("flows", &keys::FLOW)? {
+            let common = self.common(flow)?;
+            let (src, dst) = self.pair(flow)?;
+            let name = flow.text("name")?;
+            if let Some(name) = &name
+                && !self.flow_names.insert(name.value.clone())
+            {
+                return Err(flow.refuse(
+                    "name",
+                    format!("a second flow has the name `{}`", name.value),
+                    "give each flow a name of its own, or none",
+                ));
+            }
+            flows.push(Flow {
+                name: name.map(|name| Arc::from(name.value)),
+                src,
+                dst,
+                size: size(flow, "size", common.op)?,
+                start: start(flow)?,
+                common,
+            });
+        }
+        if flows.is_empty() {
+            return Err(table.refuse(
+                "flows",
+                "this list of flows is empty",
+                "add a flow, or leave the table out",
+            ));
+        }
+        Ok(Traffic::Flows(flows))
+    }
+
+    fn closed_loop(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let common = self.common(table)?;
+        let pairs = match table.list("pairs")? {
+            None if table.get("src").is_none() && table.get("dst").is_none() => {
+                return Err(table.missing("pairs"));
+            }
+            None => vec![self.pair(table)?],
+            Some(_) if table.get("src").is_some() || table.get("dst").is_some() => {
+                return Err(table.refuse(
+                    "pairs",
+                    "`pairs` and `src` or `dst` both say who sends",
+                    "leave out `pairs`, or `src` and `dst`",
+                ));
+            }
+            Some([]) => {
+                return Err(table.refuse("pairs", "this list of pairs is empty", "add a pair of hosts"));
+            }
+            Some(list) => list
+                .iter()
+                .map(|item| {
+                    let name = |at: usize| match items(item).get(at).map(|node| (&node.kind, node.origin)) {
+                        Some((Kind::Text(text), origin)) => Some(Located { value: text.clone(), origin }),
+                        _ => None,
+                    };
+                    match (name(0), name(1), items(item).len()) {
+                        (Some(src), Some(dst), 2) => self.two_hosts(table, &src, &dst),
+                        _ => Err(table.source.error(
+                            item.origin,
+                            format!("{} is no pair of hosts", item.shown()),
+                            "write [\"from\", \"to\"]",
+                        )),
+                    }
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let count = table.number("count", 1..=u64::MAX)?;
+        if count.is_none() {
+            self.must_stop(table, "count", "")?;
+        }
+        Ok(Traffic::ClosedLoop(ClosedLoop {
+            pairs,
+            qps: table.count("qps", 1..=1_000_000)?.unwrap_or(1),
+            message: size(table, "message", common.op)?,
+            depth: table.count("depth", 1..=32_768)?.unwrap_or(1),
+            count,
+            start: start(table)?,
+            common,
+        }))
+    }
+
+    fn incast(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let common = self.common(table)?;
+        let senders = table.require("senders", table.count("senders", 1..=65_535)?)?;
+        let others = self.names.host_count() - 1;
+        if senders as usize > others {
+            return Err(table.refuse(
+                "senders",
+                format!("{senders} senders, but besides the receiver there are only {others} hosts"),
+                format!("ask for at most {others}, or enlarge the topology"),
+            ));
+        }
+        let repeat = match (table.period("every")?, table.load("load")?) {
+            (None, None) => Repeat::Once,
+            (Some(every), None) => Repeat::Every(every),
+            (None, Some(load)) => Repeat::Load(load),
+            (Some(_), Some(_)) => {
+                return Err(table.refuse(
+                    "load",
+                    "`every` and `load` both say how often the incast comes",
+                    "leave one of them out",
+                ));
+            }
+        };
+        if repeat != Repeat::Once {
+            self.bounded(table)?;
+        }
+        Ok(Traffic::Incast(Incast {
+            senders,
+            size: size(table, "size", common.op)?,
+            receiver: self.host(table, "receiver")?,
+            start: start(table)?,
+            repeat,
+            until: until(table)?,
+            common,
+        }))
+    }
+
+    fn exchange(&mut self, table: Table<'_>) -> Result<Exchange, ScenarioError> {
+        let common = self.common(table)?;
+        self.several_hosts(table)?;
+        Ok(Exchange { size: size(table, "size", common.op)?, start: start(table)?, common })
+    }
+
+    fn poisson(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let common = self.common(table)?;
+        self.several_hosts(table)?;
+        let name = table.require("sizes", table.text("sizes")?)?;
+        let sizes = match Sizes::named(&name.value) {
+            Ok(sizes) => sizes,
+            // What has a dot or a slash is meant as a file.
+            Err(unknown) if !name.value.contains(['.', '/']) => {
+                let (message, remedy) = split(&unknown.to_string());
+                return Err(table.refuse(
+                    "sizes",
+                    message,
+                    format!("{remedy}; or name a file, with its extension"),
+                ));
+            }
+            Err(_) => {
+                let text = file::read(table.source, &name)?;
+                Sizes::read(&name.value, &text).map_err(|error| {
+                    table.refuse(
+                        "sizes",
+                        format!("{}: {error}", name.value),
+                        "write a line \"size percent\" for each corner of the distribution, up to 100",
+                    )
+                })?
+            }
+        };
+        self.bounded(table)?;
+        Ok(Traffic::Poisson(Poisson {
+            sizes: Arc::new(sizes),
+            load: table.require("load", table.load("load")?)?,
+            start: start(table)?,
+            until: until(table)?,
+            common,
+        }))
+    }
+
+    fn trigger(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let common = self.common(table)?;
+        let receiver = table.require("receiver", self.host(table, "receiver")?)?;
+        let mut hosts = Vec::new();
+        for name in table.require("hosts", table.texts("hosts")?)? {
+            let host = self.names.host(table.source, &name)?;
+            if host == receiver {
+                return Err(to_itself(table, &name));
+            }
+            hosts.push(host);
+        }
+        if hosts.is_empty() {
+            return Err(table.refuse("hosts", "this list of hosts is empty", "name at least one sender"));
+        }
+        let rate = table.require("rate", table.ratio("rate")?)?;
+        if rate == Ratio::ZERO {
+            return Err(table.refuse(
+                "rate",
+                "a rate of zero triggers never comes",
+                "give a rate above zero",
+            ));
+        }
+        self.bounded(table)?;
+        Ok(Traffic::Trigger(Trigger {
+            hosts,
+            receiver,
+            size: size(table, "size", common.op)?,
+            rate,
+            start: start(table)?,
+            until: until(table)?,
+            common,
+        }))
+    }
+
+    fn hpcc(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let op = table.word("op", &OPS)?.unwrap_or_default();
+        let common = Common { op, priority: None, control: self.control(table)? };
+        let name = table.require("file", table.text("file")?)?;
+        let text = file::read(table.source, &name)?;
+        let flows = HpccFlows::read(&text, self.names.hosts(), common);
+        flows.map(Traffic::Hpcc).map_err(|error| {
+            let (message, remedy) = split(&error.to_string());
+            table.refuse("file", format!("{}: {message}", name.value), remedy)
+        })
+    }
+
+    /// `op`, `priority` and `control`.
+    fn common(&mut self, table: Table<'_>) -> Result<Common, ScenarioError> {
+        Ok(Common {
+            op: table.word("op", &OPS)?.unwrap_or_default(),
+            priority: table.priority("priority")?,
+            control: self.control(table)?,
+        })
+    }
+
+    /// The index of the control that `table` has of its own. Equal ones share an index.
+    fn control(&mut self, table: Table<'_>) -> Result<Option<ControlIndex>, ScenarioError> {
+        let Some(control) = Control::read(table)? else { return Ok(None) };
+        let place = match self.controls.iter().position(|other| *other == control) {
+            Some(place) => place,
+            None => {
+                self.controls.push(control);
+                self.controls.len() - 1
+            }
+        };
+        Ok(u32::try_from(place).ok().map(ControlIndex))
+    }
+
+    fn host(&self, table: Table<'_>, key: &str) -> Result<Option<HostId>, ScenarioError> {
+        let name = table.text(key)?;
+        name.map(|name| self.names.host(table.source, &name)).transpose()
+    }
+
+    /// The hosts `src` and `dst`, which must differ.
+    fn pair(&self, table: Table<'_>) -> Result<(HostId, HostId), ScenarioError> {
+        let src = table.require("src", table.text("src")?)?;
+        let dst = table.require("dst", table.text("dst")?)?;
+        self.two_hosts(table, &src, &dst)
+    }
+
+    fn two_hosts(
+        &self,
+        table: Table<'_>,
+        src: &Located<String>,
+        dst: &Located<String>,
+    ) -> Result<(HostId, HostId), ScenarioError> {
+        let pair = (self.names.host(table.source, src)?, self.names.host(table.source, dst)?);
+        if pair.0 == pair.1 { Err(to_itself(table, dst)) } else { Ok(pair) }
+    }
+
+    fn several_hosts(&self, table: Table<'_>) -> Result<(), ScenarioError> {
+        if self.names.host_count() >= 2 {
+            return Ok(());
+        }
+        Err(table.refuse("kind", "this traffic needs at least two hosts", "enlarge the topology"))
+    }
+
+    /// Refuses a source that goes on until the run stops, when the run does not.
+    fn bounded(&self, table: Table<'_>) -> Result<(), ScenarioError> {
+        if table.get("until").is_some() {
+            return Ok(());
+        }
+        self.must_stop(table, "until", " = \"10ms\"")
+    }
+
+    fn must_stop(&self, table: Table<'_>, key: &str, example: &str) -> Result<(), ScenarioError> {
+        if self.stops {
+            return Ok(());
+        }
+        Err(table.source.error(
+            table.origin_of("kind"),
+            "this traffic never ends, and neither does the run: the scenario has no `stop`",
+            format!("add `stop = \"10ms\"` at the top, or `{key}{example}` here"),
+        ))
+    }
+}
+
+fn to_itself(table: Table<'_>, host: &Located<String>) -> ScenarioError {
+    let message = format!("`{}` would send to itself", host.value);
+    table.source.error(host.origin, message, "name two different hosts")
+}
+
+/// The length of a message of `op` under `key`.
+fn size(table: Table<'_>, key: &str, op: Op) -> Result<Bytes, ScenarioError> {
+    let size = table.bytes(key, 1..=LONGEST)?;
+    match size {
+        None if op.is_atomic() => Ok(Bytes(8)),
+        Some(size) if op.is_atomic() && size != Bytes(8) => Err(table.refuse(
+            key,
+            format!("a {op} has 8 octets, not {size}"),
+            format!("leave out `{key}`, or choose another op"),
+        )),
+        size => table.require(key, size),
+    }
+}
+
+fn start(table: Table<'_>) -> Result<Instant, ScenarioError> {
+    Ok(table.instant("start")?.unwrap_or_default())
+}
+
+/// The end of a source, which must lie after its start.
+fn until(table: Table<'_>) -> Result<Option<Instant>, ScenarioError> {
+    let until = table.period("until")?.map(|span| Instant::ZERO + span);
+    if let Some(until) = until
+        && until <= start(table)?
+    {
+        return Err(table.refuse(
+            "until",
+            "this source ends before it begins",
+            "make `until` later than `start`",
+        ));
+    }
+    Ok(until)
+}
+
+/// The names that flows without one of their own have are numbers; whether `name` is one of these.
+pub(super) fn is_numbered(name: &str, tables: usize) -> bool {
+    name.split_once('.').is_some_and(|(table, n)| {
+        table.parse::<usize>().is_ok_and(|table| table < tables) && n.parse::<u32>().is_ok()
+    })
+}
+
+/// The error of a flow that does not exist.
+pub(super) fn unknown_flow(
+    table: Table<'_>,
+    name: &Located<String>,
+    names: &BTreeSet<String>,
+) -> ScenarioError {
+    let known = || names.iter().map(String::as_str);
+    let exist = if names.is_empty() {
+        "flows without a name are called `<traffic index>.<n>`, such as `0.0`".to_owned()
+    } else {
+        format!("flows with a name are {}", listed(known().take(8)))
+    };
+    let remedy = match nearest(&name.value, known()) {
+        Some(near) => format!("did you mean `{near}`? {exist}"),
+        None => exist,
+    };
+    table.source.error(name.origin, format!("there is no flow `{}`", name.value), remedy)
+}

@@ -1,0 +1,257 @@
+//! `[transport]`: reliability and congestion control.
+
+use super::keys;
+use super::read::Table;
+use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
+use super::tree::{Entry, Kind, Node};
+use roci_control::{Law, SettingError};
+use roci_transport::Recovery;
+use roci_units::{BitsPerSec, Span};
+use roci_wire::Layout;
+use roci_wire::layout::Cc;
+
+/// What holds for every queue pair.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transport {
+    /// The recovery program.
+    pub recovery: Recovery,
+    /// The local ACK timeout; zero: never.
+    pub timeout: Span,
+    /// Retransmissions without progress before a queue pair fails, 0 to 7.
+    pub retry: u8,
+    /// Retries after RNR NAKs, 0 to 7; 7: for ever.
+    pub rnr_retry: u8,
+    /// The wait that RNR NAKs ask for.
+    pub min_rnr_timer: Span,
+    /// Packets for each acknowledgement, at least 1.
+    pub ack_every: u16,
+    /// Segments generated ahead of sending, 1 to 15.
+    pub ring: u8,
+    /// Which headers the packets carry.
+    pub layout: Layout,
+    /// READs and atomics outstanding on a queue pair, at least 1.
+    pub max_rd_atomic: u8,
+    /// Packets that may be unacknowledged whatever the law says; zero: no such bound.
+    pub max_in_flight: u32,
+    /// The congestion control.
+    pub control: Control,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            recovery: Recovery::GoBackN,
+            timeout: Span::from_micros(500),
+            retry: 7,
+            rnr_retry: 7,
+            min_rnr_timer: Span::from_micros(10),
+            ack_every: 1,
+            ring: 4,
+            layout: Layout::Standard,
+            max_rd_atomic: 16,
+            max_in_flight: 0,
+            control: Control::default(),
+        }
+    }
+}
+
+/// A law and its settings, as they were written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// The law.
+    pub law: Located<String>,
+    /// Its settings, `preset` among them, in the order of the text; a key within a key is written with a dot.
+    pub settings: Vec<Setting>,
+}
+
+/// One key of a law.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The key.
+    pub key: Located<String>,
+    /// Its value, without quotes.
+    pub text: Located<String>,
+}
+
+impl Default for Control {
+    /// DCQCN as its paper has it.
+    fn default() -> Self {
+        let located = |text: &str| Located { value: text.to_owned(), origin: Origin::Default };
+        let preset = Setting { key: located("preset"), text: located("sigcomm15") };
+        Self { law: located("dcqcn"), settings: vec![preset] }
+    }
+}
+
+impl Transport {
+    /// Reads `[transport]`.
+    pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
+        let default = Self::default();
+        let Some(table) = table else { return Ok(default) };
+        let recoveries = [("go-back-n", Recovery::GoBackN), ("irn", Recovery::Irn)];
+        let byte = |number: Option<u64>, default: u8| {
+            number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
+        };
+        Ok(Self {
+            recovery: table.word("recovery", &recoveries)?.unwrap_or(default.recovery),
+            timeout: table.span("timeout")?.unwrap_or(default.timeout),
+            retry: byte(table.number("retry", 0..=7)?, default.retry),
+            rnr_retry: byte(table.number("rnr_retry", 0..=7)?, default.rnr_retry),
+            min_rnr_timer: table.span("min_rnr_timer")?.unwrap_or(default.min_rnr_timer),
+            ack_every: table
+                .number("ack_every", 1..=65_535)?
+                .and_then(|number| u16::try_from(number).ok())
+                .unwrap_or(default.ack_every),
+            ring: byte(table.number("ring", 1..=15)?, default.ring),
+            layout: layout(table)?.unwrap_or(default.layout),
+            max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
+            max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
+            control: Control::read(table)?.unwrap_or(default.control),
+        })
+    }
+}
+
+/// The key `layout`: a word, or a table that says what the CC header holds.
+fn layout(table: Table<'_>) -> Result<Option<Layout>, ScenarioError> {
+    let layouts = [
+        ("standard", Layout::Standard),
+        ("irn", Layout::Irn),
+        ("srnic", Layout::Srnic),
+        ("ndp", Layout::Ndp),
+        ("homa", Layout::Homa),
+        ("cc", Cc::new(true, false, 0).map_or(Layout::Standard, Layout::Cc)),
+    ];
+    if !table.get("layout").is_some_and(|node| matches!(node.kind, Kind::Table(_))) {
+        return table.word("layout", &layouts);
+    }
+    let Some(cc) = table.table("layout", &keys::LAYOUT)? else { return Ok(None) };
+    let words = cc.number("words", 0..=16)?.and_then(|words| u8::try_from(words).ok()).unwrap_or(0);
+    match Cc::new(cc.flag("time")?.unwrap_or(true), cc.flag("int")?.unwrap_or(false), words) {
+        Some(cc) => Ok(Some(Layout::Cc(cc))),
+        None => Err(table.refuse(
+            "layout",
+            "this CC header takes more than 16 words",
+            "time takes 2 words and telemetry 11; leave one out, or lower `words`",
+        )),
+    }
+}
+
+impl Control {
+    /// Reads the key `control` of `table`: the name of a law, or a table. The law must exist and take its settings.
+    pub(super) fn read(table: Table<'_>) -> Result<Option<Self>, ScenarioError> {
+        let Some(node) = table.get("control") else { return Ok(None) };
+        let control = match &node.kind {
+            Kind::Text(law) => {
+                Self { law: Located { value: law.clone(), origin: node.origin }, settings: Vec::new() }
+            }
+            _ => {
+                let table = Table::open_some(table.source, &keys::CONTROL, node)?;
+                let law = table.text("law")?.unwrap_or_else(|| Self::default().law);
+                let mut settings = Vec::new();
+                for entry in table.entries().iter().filter(|entry| entry.key != "law") {
+                    flatten(table.source, "", entry, &mut settings)?;
+                }
+                Self { law, settings }
+            }
+        };
+        // Which link it runs on decides values, but not whether they are valid.
+        control.law(table.source, node.origin, BitsPerSec::from_gbps(100))?;
+        Ok(Some(control))
+    }
+
+    /// The law, on links of `link`.
+    ///
+    /// # Errors
+    /// When there is no such law, or it does not take these settings.
+    pub fn make(&self, source: &Source, link: BitsPerSec) -> Result<Law, ScenarioError> {
+        self.law(source, self.law.origin, link)
+    }
+
+    fn law(&self, source: &Source, table: Origin, link: BitsPerSec) -> Result<Law, ScenarioError> {
+        let settings: Vec<(&str, &str)> =
+            self.settings.iter().map(|s| (s.key.value.as_str(), s.text.value.as_str())).collect();
+        Law::from_settings(&self.law.value, &settings, link)
+            .map_err(|error| self.refusal(source, table, &error))
+    }
+
+    /// The refusal of writing a register during the run.
+    pub(super) fn refuse_write(
+        &self,
+        source: &Source,
+        write: &super::RegisterWrite,
+        error: &SettingError,
+    ) -> ScenarioError {
+        let setting = Setting { key: write.register.clone(), text: write.text.clone() };
+        Self { law: self.law.clone(), settings: vec![setting] }.refusal(source, write.register.origin, error)
+    }
+
+    /// `error` at the setting that it is about.
+    fn refusal(&self, source: &Source, table: Origin, error: &SettingError) -> ScenarioError {
+        let law = &self.law.value;
+        let setting = |name: &str| self.settings.iter().rfind(|setting| setting.key.value == name);
+        let (origin, name) = match error {
+            SettingError::Law { name, .. } => (self.law.origin, name.as_str()),
+            SettingError::Preset { name, .. } => {
+                (setting("preset").map_or(table, |setting| setting.text.origin), name.as_str())
+            }
+            SettingError::Key { name, .. } => {
+                (setting(name).map_or(table, |setting| setting.key.origin), name.as_str())
+            }
+            SettingError::Value { name, .. } | SettingError::ReadOnly { name } => {
+                (setting(name).map_or(table, |setting| setting.text.origin), *name)
+            }
+        };
+        let valid = error.valid();
+        let exist = match (error, valid) {
+            (SettingError::Law { .. }, _) => {
+                format!("the laws that exist are {}", listed(valid.iter().copied()))
+            }
+            (SettingError::Preset { .. }, _) => {
+                format!("the presets of `{law}` are {}", listed(valid.iter().copied()))
+            }
+            (SettingError::Key { .. }, []) => format!("`{law}` has no keys; leave it out"),
+            (SettingError::Key { .. }, _) => {
+                format!("the keys of `{law}` are {}", listed(valid.iter().copied()))
+            }
+            (SettingError::Value { range, .. }, _) => format!("`{name}` takes {range}"),
+            (SettingError::ReadOnly { .. }, _) => "choose a register that can be written".to_owned(),
+        };
+        let message = match error {
+            SettingError::Law { .. } => format!("there is no law `{name}`"),
+            SettingError::Preset { .. } => format!("`{law}` has no preset `{name}`"),
+            SettingError::Key { .. } => format!("`{law}` has no key `{name}`"),
+            SettingError::Value { text, why, .. } => match why {
+                roci_control::ValueError::Text(error) => format!("`{name} = {text}` is {error}"),
+                roci_control::ValueError::Range => format!("`{name} = {text}` is out of range"),
+            },
+            SettingError::ReadOnly { .. } => error.to_string(),
+        };
+        let remedy = match nearest(name, valid.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`? {exist}"),
+            None => exist,
+        };
+        source.error(origin, message, remedy)
+    }
+}
+
+/// Adds `entry` to `settings`, and where it is a table, its entries.
+fn flatten(
+    source: &Source,
+    prefix: &str,
+    entry: &Entry,
+    settings: &mut Vec<Setting>,
+) -> Result<(), ScenarioError> {
+    let key = format!("{prefix}{}", entry.key);
+    let Node { kind, origin } = &entry.value;
+    if let Kind::Table(entries) = kind {
+        let prefix = format!("{key}.");
+        return entries.iter().try_for_each(|entry| flatten(source, &prefix, entry, settings));
+    }
+    let Some(text) = entry.value.scalar() else {
+        return Err(source.error(*origin, format!("`{key}` is a list"), "a law's key takes one value"));
+    };
+    settings.push(Setting {
+        key: Located { value: key, origin: entry.key_origin },
+        text: Located { value: text, origin: *origin },
+    });
+    Ok(())
+}
