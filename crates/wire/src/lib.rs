@@ -17,6 +17,9 @@
 //! A *view* reads a header's fields as they are, in place, and judges nothing. A *representation* ([`Header`],
 //! [`Transport`], [`Packet`], …) holds only what makes sense, and what it emits it can parse. `docs/wire.md` draws all
 //! of it.
+//!
+//! The feature `std` lets the ICRC look for the processor's carry-less multiplication, which needs an operating system;
+//! without it the CRC goes by table.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -42,24 +42,29 @@ impl<'a> Writer<'a> {
     }
 
     /// The next `len` octets, to be written by the caller.
+    #[inline]
     pub(crate) fn reserve(&mut self, len: usize) -> &'a mut [u8] {
         let (front, rest) = core::mem::take(&mut self.rest).split_at_mut(len);
         self.rest = rest;
         front
     }
 
+    #[inline]
     pub(crate) fn put(&mut self, octets: &[u8]) {
         self.reserve(octets.len()).copy_from_slice(octets);
     }
 
+    #[inline]
     pub(crate) fn put16(&mut self, value: u16) {
         self.put(&value.to_be_bytes());
     }
 
+    #[inline]
     pub(crate) fn put32(&mut self, value: u32) {
         self.put(&value.to_be_bytes());
     }
 
+    #[inline]
     pub(crate) fn put64(&mut self, value: u64) {
         self.put(&value.to_be_bytes());
     }

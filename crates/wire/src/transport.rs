@@ -45,7 +45,7 @@ impl Transport {
 
     /// Parses `octets`, all that a UDP datagram carries, as a packet in `layout`; gives it and its payload.
     ///
-    /// The ICRC is not judged: that takes the IP header. [`crate::Packet::parse`] does it, or [`crate::icrc`].
+    /// The ICRC is not judged: that takes the IP header. [`crate::Packet::parse`] does it, or [`crate::icrc()`].
     ///
     /// # Errors
     /// [`PacketError`] says what was seen and what was expected. Pad octets and reserved bits are not judged.

@@ -10,7 +10,7 @@ use roci_units::Psn;
 /// Where the payload of a SEND goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendPosition {
-    /// SEND sequence number, modulo 2²⁴: counts the messages that consume a receive, WRITEs with immediate among them.
+    /// SEND sequence number, modulo 2²⁴: counts the messages that consume a receive (WRITEs with immediate do).
     pub ssn: u32,
     /// Octets of the message before this packet; a WRITE with immediate does not carry it.
     pub offset: u32,
