@@ -28,9 +28,9 @@ impl PauseView<'_> {
         be16(self.0, 2)
     }
 
-    /// For how long `priority` (below 8) is to pause, in quanta of 512 bit times.
-    pub const fn quanta(&self, priority: usize) -> u16 {
-        be16(self.0, 4 + 2 * priority)
+    /// For how long each priority is to pause, in quanta of 512 bit times.
+    pub fn quanta(&self) -> [u16; 8] {
+        core::array::from_fn(|priority| be16(self.0, 4 + 2 * priority))
     }
 }
 
@@ -71,11 +71,7 @@ impl Pause {
         if view.opcode() != PFC_OPCODE {
             return Err(PacketError::MacControl { got: view.opcode(), need: PFC_OPCODE });
         }
-        Ok(Self {
-            source: ethernet.source(),
-            classes: view.classes() as u8,
-            quanta: core::array::from_fn(|priority| view.quanta(priority)),
-        })
+        Ok(Self { source: ethernet.source(), classes: view.classes() as u8, quanta: view.quanta() })
     }
 
     /// The frame's octets, padded to the shortest frame, without frame check sequence.
