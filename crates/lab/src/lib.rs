@@ -3,6 +3,7 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`ideal`] | how long a flow takes alone on an idle path |
+//! | [`output`] | results as files |
 //! | [`results`] | what a run found out |
 //! | [`scenario`] | what a scenario says, read and checked |
 //! | [`sizes`] | how long flows are |
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ideal;
+pub mod output;
 pub mod results;
 pub mod scenario;
 pub mod sizes;

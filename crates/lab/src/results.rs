@@ -3,6 +3,7 @@
 //! Two runs of one scenario with one seed give equal [`Results`], except for [`Results::run`].
 
 pub mod series;
+pub mod statistics;
 
 pub use series::{FlowSample, QueueSample, Series};
 

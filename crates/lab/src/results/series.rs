@@ -6,8 +6,8 @@
 
 use roci_units::{Instant, Span};
 
-/// Rows that are kept before the interval doubles: about 60 MB.
-const ROWS_MAX: usize = 1 << 20;
+/// Rows that are kept before the interval doubles: about 30 MB.
+const ROWS_MAX: usize = 1 << 19;
 
 /// Readings of flows and queues over time.
 #[derive(Clone, Debug)]
@@ -240,6 +240,17 @@ impl Metric {
 }
 
 impl Series {
+    /// What was recorded of the flow at this place in the results, in the order of time.
+    pub fn flow_readings(&self, flow: u32) -> impl Iterator<Item = (Instant, FlowSample)> {
+        of_source(&self.times, &self.flows, flow)
+    }
+
+    /// What was recorded of the queue at this place in [`Series::queue_names`], in the order of time. A reading holds
+    /// until the next.
+    pub fn queue_readings(&self, queue: u32) -> impl Iterator<Item = (Instant, QueueSample)> {
+        of_source(&self.times, &self.queues, queue)
+    }
+
     /// Calls `each` with every reading: flows first, then queues, each in the order of time.
     pub fn rows(&self, mut each: impl FnMut(Reading)) {
         self.flow_rows(&mut each);
@@ -302,6 +313,12 @@ impl Series {
             *before = reading;
         }
     }
+}
+
+/// The rows of one source, with their times.
+fn of_source<S: Copy>(times: &[Instant], rows: &[Row<S>], source: u32) -> impl Iterator<Item = (Instant, S)> {
+    let of_it = rows.iter().filter(move |row| row.source == source);
+    of_it.map(|row| (times[row.sample as usize], row.reading))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]

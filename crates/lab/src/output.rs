@@ -1,0 +1,86 @@
+//! Results as files: for programs, for spreadsheets, for Wireshark and for people.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`folder`] | a folder of results that appears as a whole or not at all |
+//! | [`summary`] | `summary.json` |
+//! | [`flows`] | `flows.csv` |
+//! | [`series`] | `series.parquet` |
+//! | [`pcap`] | packet captures in pcapng |
+//! | [`report`] | `report.html`, of one run or of several side by side |
+
+pub mod flows;
+pub mod folder;
+pub mod pcap;
+pub mod report;
+pub mod series;
+pub mod summary;
+
+pub use folder::Folder;
+
+use crate::results::Results;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Why results could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// A file or folder could not be made.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something that is not ours stands where the results are to go.
+    #[error("{} is not a folder of results ({} is not one of ours); choose another with --out", path.display(), foreign.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// What in it did not come from here.
+        foreign: PathBuf,
+    },
+    /// The path cannot be that of a folder.
+    #[error("{} cannot be a folder of results: it has no name of its own; choose another with --out", path.display())]
+    Nameless {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// Writes `results` into `folder`: `flows.csv`, `series.parquet`, `report.html` and `summary.json`.
+///
+/// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
+/// written last.
+///
+/// # Errors
+/// [`OutputError::Write`] names the file; nothing appears in that case.
+pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) -> Result<(), OutputError> {
+    let began = clock();
+    write(&folder.join("flows.csv"), |file| flows::write(file, results))?;
+    write(&folder.join("series.parquet"), |file| series::write(file, results))?;
+    write(&folder.join("report.html"), |file| report::write(file, results))?;
+    results.run.output_s = clock() - began;
+    write(&folder.join("summary.json"), |file| summary::write(file, results))
+}
+
+/// Creates the file at `path` and has `fill` write it.
+///
+/// # Errors
+/// [`OutputError::Write`] names the file.
+pub fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), OutputError> {
+    let inner = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        fill(&mut file)?;
+        file.flush()
+    };
+    inner().map_err(|source| OutputError::Write { path: path.into(), source })
+}
+
+#[cfg(test)]
+mod test_results;

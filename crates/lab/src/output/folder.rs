@@ -1,0 +1,232 @@
+//! A folder of results that appears as a whole or not at all.
+
+use super::OutputError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The names of files that we write; captures besides, by their ending.
+const OURS: [&str; 5] = ["summary.json", "flows.csv", "series.parquet", "report.html", "comparison.csv"];
+
+/// A folder of results in the making, beside the place where it will appear.
+///
+/// Results are written into [`Folder::draft`]; [`Folder::publish`] moves it into place, and what is dropped without
+/// that leaves nothing behind. An earlier folder of results is replaced; anything else is left alone and refused.
+#[derive(Debug)]
+pub struct Folder {
+    target: PathBuf,
+    draft: PathBuf,
+}
+
+impl Folder {
+    /// Makes the draft of `target`, and the folders above it. Called before a run, it finds out in time that the
+    /// results could not be written.
+    ///
+    /// # Errors
+    /// [`OutputError`] where `target` is something else than a folder of results, or cannot be written.
+    pub fn prepare(target: &Path) -> Result<Self, OutputError> {
+        let nameless = || OutputError::Nameless { path: target.into() };
+        let name = target.file_name().ok_or_else(nameless)?.to_string_lossy();
+        judge(target)?;
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        make(parent, fs::create_dir_all(parent))?;
+        let draft = parent.join(format!(".{name}.{}.partial", std::process::id()));
+        make(&draft, fs::create_dir(&draft))?;
+        Ok(Self { target: target.into(), draft })
+    }
+
+    /// Where to write.
+    pub fn draft(&self) -> &Path {
+        &self.draft
+    }
+
+    /// Where the results will appear.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Makes the results appear, in place of earlier ones.
+    ///
+    /// # Errors
+    /// [`OutputError`] where something foreign has come in between, or the move fails; the earlier results then stay.
+    pub fn publish(self) -> Result<(), OutputError> {
+        judge(&self.target)?;
+        if !self.target.exists() {
+            return make(&self.target, fs::rename(&self.draft, &self.target));
+        }
+        // A folder cannot be replaced in one step; the earlier one waits aside until the new one is in place.
+        let aside = self.draft.with_extension("replaced");
+        make(&self.target, fs::rename(&self.target, &aside))?;
+        if let Err(error) = fs::rename(&self.draft, &self.target) {
+            make(&self.target, fs::rename(&aside, &self.target))?;
+            return make(&self.target, Err(error));
+        }
+        make(&aside, remove(&aside))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Gone already when it was published; and nobody is left to hear of a failure.
+        let _ = fs::remove_dir_all(&self.draft);
+    }
+}
+
+fn make(path: &Path, result: io::Result<()>) -> Result<(), OutputError> {
+    result.map_err(|source| OutputError::Write { path: path.into(), source })
+}
+
+/// Refuses what is there already, unless it is a folder of results.
+fn judge(target: &Path) -> Result<(), OutputError> {
+    match fs::symlink_metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(OutputError::Write { path: target.into(), source }),
+        Ok(_) => {}
+    }
+    match foreign(target) {
+        Ok(None) => Ok(()),
+        Ok(Some(foreign)) => Err(OutputError::Foreign { path: target.into(), foreign }),
+        Err(source) => Err(OutputError::Write { path: target.into(), source }),
+    }
+}
+
+/// What is at `path` that we did not write: a file with another name, a link, or a file where a folder should be.
+fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return Ok(Some(path.into()));
+    }
+    let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type()?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let found = if kind.is_dir() {
+            foreign(&entry.path())?
+        } else {
+            let ours = kind.is_file() && (OURS.contains(&&*name) || name.ends_with(".pcapng"));
+            (!ours).then(|| entry.path())
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Removes a folder of results: files by name, then the folder itself, so that nothing else can be lost.
+fn remove(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove(&entry.path())?;
+        } else if OURS.iter().any(|ours| entry.file_name() == *ours)
+            || entry.path().extension().is_some_and(|ending| ending == "pcapng")
+        {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An empty folder for one test, removed with its content when the test is over.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("roci-folder-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn results_appear_when_published_and_not_before() {
+        let scratch = Scratch::new("appear");
+        let target = scratch.0.join("run");
+        let folder = Folder::prepare(&target).unwrap();
+        fs::write(folder.draft().join("summary.json"), "{}").unwrap();
+        assert!(!target.exists());
+        folder.publish().unwrap();
+        assert_eq!(fs::read_to_string(target.join("summary.json")).unwrap(), "{}");
+        assert_eq!(scratch.names(), ["run"]);
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_nothing_behind() {
+        let scratch = Scratch::new("drop");
+        let folder = Folder::prepare(&scratch.0.join("run")).unwrap();
+        fs::write(folder.draft().join("summary.json"), "{}").unwrap();
+        drop(folder);
+        assert!(scratch.names().is_empty());
+    }
+
+    #[test]
+    fn earlier_results_are_replaced() {
+        let scratch = Scratch::new("replace");
+        let target = scratch.0.join("run");
+        fs::create_dir_all(target.join("a")).unwrap();
+        for old in ["summary.json", "root.pcapng", "a/report.html"] {
+            fs::write(target.join(old), "old").unwrap();
+        }
+        let folder = Folder::prepare(&target).unwrap();
+        fs::write(folder.draft().join("summary.json"), "new").unwrap();
+        folder.publish().unwrap();
+        assert_eq!(fs::read_to_string(target.join("summary.json")).unwrap(), "new");
+        assert!(!target.join("root.pcapng").exists() && !target.join("a").exists());
+        assert_eq!(scratch.names(), ["run"]);
+    }
+
+    #[test]
+    fn a_foreign_file_is_named_and_kept() {
+        let scratch = Scratch::new("foreign");
+        let target = scratch.0.join("thesis");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("chapter1.tex"), "years of work").unwrap();
+        let error = Folder::prepare(&target).unwrap_err();
+        assert!(error.to_string().contains("chapter1.tex"), "{error}");
+        assert_eq!(scratch.names(), ["thesis"]);
+        assert_eq!(fs::read_to_string(target.join("chapter1.tex")).unwrap(), "years of work");
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_folder_is_refused() {
+        let scratch = Scratch::new("file");
+        let target = scratch.0.join("run");
+        fs::write(&target, "").unwrap();
+        assert!(matches!(Folder::prepare(&target), Err(OutputError::Foreign { .. })));
+        assert!(matches!(Folder::prepare(&target.join("below")), Err(OutputError::Write { .. })));
+        assert!(matches!(Folder::prepare(Path::new("/")), Err(OutputError::Nameless { .. })));
+    }
+
+    #[test]
+    fn what_becomes_foreign_during_the_run_is_kept_too() {
+        let scratch = Scratch::new("meanwhile");
+        let target = scratch.0.join("run");
+        let folder = Folder::prepare(&target).unwrap();
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("notes.txt"), "mine").unwrap();
+        assert!(matches!(folder.publish(), Err(OutputError::Foreign { .. })));
+        assert_eq!(fs::read_to_string(target.join("notes.txt")).unwrap(), "mine");
+        assert_eq!(scratch.names(), ["run"]);
+    }
+}

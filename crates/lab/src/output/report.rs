@@ -1,0 +1,162 @@
+//! `report.html`: what a run found out, for people. One file that opens offline: style, script and data are in it, and
+//! its content policy forbids every request.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | `page` | tiles, plots and tables: what a page consists of |
+//! | `lines` | time series thinned to what a screen shows |
+//! | `run` | the page of one run |
+//! | `comparison` | the page of several runs side by side |
+
+mod comparison;
+mod lines;
+mod page;
+mod run;
+
+use crate::results::Results;
+use page::Page;
+use std::io::{self, Write};
+
+const STYLE: &str = include_str!("report/report.css");
+const SCRIPT: &str = include_str!("report/report.js");
+
+/// One of several runs in a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// What tells it from the others, such as `control.law=dcqcn`.
+    pub label: &'a str,
+    /// Its own folder beside the comparison's page, if it has one; its report is linked.
+    pub folder: Option<&'a str>,
+    /// What it found out.
+    pub results: &'a Results,
+}
+
+/// Writes the report of one run.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    render(out, &run::page(results))
+}
+
+/// Writes the report of several runs side by side, under `title`.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_comparison(out: &mut impl Write, title: &str, runs: &[Run<'_>]) -> io::Result<()> {
+    render(out, &comparison::page(title, runs))
+}
+
+/// Writes the table of a comparison as CSV, one line per run (RFC 4180).
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_comparison_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
+    comparison::write_csv(out, runs)
+}
+
+fn render(out: &mut impl Write, page: &Page) -> io::Result<()> {
+    // In a script element only "<" could end the data early, and JSON can say it otherwise.
+    let data = serde_json::to_string(page)?.replace('<', "\\u003c");
+    let title = page.title.replace('&', "&amp;").replace('<', "&lt;");
+    write!(
+        out,
+        r#"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="Rocinante {version}">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+{STYLE}</style>
+</head>
+<body>
+<main id="page"><noscript>This report draws itself: please allow its script.</noscript></main>
+<script id="data" type="application/json">{data}</script>
+<script>
+{SCRIPT}</script>
+</body>
+</html>
+"#,
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::test_results::sample;
+    use serde_json::Value;
+
+    fn html(results: &Results) -> String {
+        let mut out = Vec::new();
+        write(&mut out, results).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn data(html: &str) -> Value {
+        let (_, rest) = html.split_once("type=\"application/json\">").unwrap();
+        serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    fn plots(page: &Value) -> Vec<&Value> {
+        let sections = page["sections"].as_array().unwrap();
+        sections.iter().flat_map(|section| section["plots"].as_array().unwrap()).collect()
+    }
+
+    #[test]
+    fn every_plot_has_a_line_with_points() {
+        let page = data(&html(&sample()));
+        assert!(plots(&page).len() >= 7, "{}", plots(&page).len());
+        for plot in plots(&page) {
+            for line in plot["lines"].as_array().unwrap() {
+                assert!(line["x"].as_array().unwrap().len() >= 2, "{}", plot["title"]);
+                assert_eq!(line["x"].as_array().unwrap().len(), line["y"].as_array().unwrap().len());
+            }
+            assert!(!plot["lines"].as_array().unwrap().is_empty(), "{}", plot["title"]);
+        }
+    }
+
+    #[test]
+    fn a_run_without_samples_says_so_instead_of_showing_an_empty_plot() {
+        let page = data(&html(&Results::default()));
+        assert!(plots(&page).is_empty());
+        assert!(page.to_string().contains("measure.sample"));
+    }
+
+    #[test]
+    fn names_from_a_scenario_cannot_end_the_data_or_begin_a_script() {
+        let results = Results { name: "</script><script>alert(1)//&".into(), ..sample() };
+        let html = html(&results);
+        assert_eq!(html.matches("<script").count(), 2);
+        assert_eq!(html.matches("</script>").count(), 2);
+        assert_eq!(data(&html)["title"], results.name);
+    }
+
+    #[test]
+    fn nothing_in_the_page_points_outside() {
+        let html = html(&sample());
+        for scheme in ["http://", "https://", "src=", "@import", "url("] {
+            let found = html.matches(scheme).count();
+            // The one URL is the name of SVG's namespace, which nobody fetches.
+            assert_eq!(found, usize::from(scheme == "http://"), "{scheme}");
+        }
+    }
+
+    #[test]
+    fn a_comparison_has_one_row_per_run() {
+        let results = sample();
+        let runs = ["dcqcn", "none"].map(|label| Run { label, folder: Some(label), results: &results });
+        let mut out = Vec::new();
+        write_comparison(&mut out, "a against b", &runs).unwrap();
+        let page = data(std::str::from_utf8(&out).unwrap());
+        assert_eq!(page["sections"][0]["table"]["rows"].as_array().unwrap().len(), 2);
+        let mut csv = Vec::new();
+        write_comparison_csv(&mut csv, &runs).unwrap();
+        assert_eq!(String::from_utf8(csv).unwrap().lines().count(), 3);
+    }
+}

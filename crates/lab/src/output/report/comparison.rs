@@ -1,0 +1,162 @@
+//! The page of several runs side by side: one row and one colour each.
+
+use super::Run;
+use super::lines::{LINES_MAX, Readings, distribution};
+use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
+use crate::output::flows::quoted;
+use crate::results::Results;
+use crate::results::series::Metric;
+use crate::results::statistics::Sorted;
+use std::io::{self, Write};
+
+/// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
+type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
+
+const COLUMNS: [Column; 14] = [
+    ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
+    ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
+    ("goodput", "goodput_bps", Unit::Rate, |r| r.total_goodput_bps().into()),
+    ("fairness", "fairness", Unit::Number, |r| r.fairness().into()),
+    ("FCT p50", "fct_p50_s", Unit::Time, |r| r.completion_times().percentile(50).into()),
+    ("FCT p99", "fct_p99_s", Unit::Time, |r| r.completion_times().percentile(99).into()),
+    ("slowdown p50", "slowdown_p50", Unit::Factor, |r| r.slowdowns().percentile(50).into()),
+    ("p95", "slowdown_p95", Unit::Factor, |r| r.slowdowns().percentile(95).into()),
+    ("p99", "slowdown_p99", Unit::Factor, |r| r.slowdowns().percentile(99).into()),
+    ("max", "slowdown_max", Unit::Factor, |r| r.slowdowns().max().into()),
+    ("drops", "drops", Unit::Count, |r| r.switches.iter().map(|s| s.drops).sum::<u64>().into()),
+    ("CE marks", "ecn_marks", Unit::Count, |r| r.switches.iter().map(|s| s.ecn_marks).sum::<u64>().into()),
+    ("PAUSE", "pause_sent", Unit::Count, |r| r.switches.iter().map(|s| s.pause_sent).sum::<u64>().into()),
+    ("most buffered", "max_buffer_bytes", Unit::Bytes, |r| {
+        r.switches.iter().map(|s| s.max_buffer_bytes).max().map_or(Cell::None, Cell::from)
+    }),
+];
+
+pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
+    let completion = distributions(runs);
+    let time = over_time(runs);
+    let sections = [table(runs), completion, time];
+    Page {
+        title: title.into(),
+        subtitle: format!("{} runs side by side", runs.len()),
+        tiles: Vec::<Tile>::new(),
+        sections: sections.into_iter().filter(|s| s.table.is_some() || !s.plots.is_empty()).collect(),
+    }
+}
+
+/// One line per run, with the figures of the page's table.
+pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
+    write!(out, "run,seed")?;
+    for (_, name, ..) in COLUMNS {
+        write!(out, ",{name}")?;
+    }
+    writeln!(out)?;
+    for run in runs {
+        write!(out, "{},{}", quoted(run.label), run.results.seed)?;
+        for (.., value) in COLUMNS {
+            match value(run.results) {
+                Cell::Number(number) => write!(out, ",{number}")?,
+                _ => write!(out, ",")?,
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn table(runs: &[Run<'_>]) -> Section {
+    let row = |run: &Run<'_>| {
+        let name = match run.folder {
+            Some(folder) => {
+                Cell::Link { href: format!("{}/report.html", escaped(folder)), text: run.label.into() }
+            }
+            None => run.label.into(),
+        };
+        let values = COLUMNS.iter().map(|(.., value)| value(run.results));
+        [name, run.results.seed.into()].into_iter().chain(values).collect()
+    };
+    let mut columns = vec![("run", Unit::Text), ("seed", Unit::Count)];
+    columns.extend(COLUMNS.map(|(heading, _, unit, _)| (heading, unit)));
+    Section {
+        title: "Comparison",
+        table: Some(Table { columns, rows: runs.iter().map(row).collect() }),
+        ..Section::default()
+    }
+}
+
+/// A folder's name as part of a URL.
+fn escaped(folder: &str) -> String {
+    let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.~/=,".contains(&octet);
+    folder
+        .bytes()
+        .map(|octet| if plain(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") })
+        .collect()
+}
+
+fn distributions(runs: &[Run<'_>]) -> Section {
+    let plot = |title: &str, axis: Axis, of: fn(&Results) -> Sorted| {
+        let sorted: Vec<Sorted> = runs.iter().take(LINES_MAX).map(|run| of(run.results)).collect();
+        let all = Sorted::new(sorted.iter().flat_map(|sorted| sorted.values().to_vec()).collect());
+        let lines: Vec<Line> = (sorted.iter().zip(runs).enumerate())
+            .filter(|(_, (sorted, _))| sorted.values().len() > 1)
+            .map(|(colour, (sorted, run))| {
+                distribution(sorted.values()).line(run.label.into(), colour, false)
+            })
+            .collect();
+        let y = Axis::new("share of flows", Unit::Share).up_to(1.0);
+        (!lines.is_empty()).then(|| Plot {
+            title: title.into(),
+            x: axis.log_if_wide(all.values()),
+            y,
+            step: true,
+            lines,
+        })
+    };
+    let slowdown = plot("Slowdown", Axis::new("slowdown", Unit::Factor), Results::slowdowns);
+    let time = plot("Completion time", Axis::new("completion time", Unit::Time), Results::completion_times);
+    let note = if runs.len() > LINES_MAX {
+        format!("The first {LINES_MAX} of {} runs.", runs.len())
+    } else {
+        String::new()
+    };
+    Section {
+        title: "Flow completion",
+        note,
+        plots: slowdown.into_iter().chain(time).collect(),
+        ..Section::default()
+    }
+}
+
+/// The throughput of all sampled flows together, and the deepest queue, of each run.
+fn over_time(runs: &[Run<'_>]) -> Section {
+    let (mut throughput, mut depth) = (Vec::new(), Vec::new());
+    for (colour, run) in runs.iter().take(LINES_MAX).enumerate() {
+        let readings = Readings::of(run.results);
+        let sum = readings.sum(Metric::Throughput);
+        if sum.x.len() > 1 {
+            throughput.push(sum.line(run.label.into(), colour, false));
+        }
+        if let Some((place, points)) = readings.peak(Metric::Bytes).filter(|(_, points)| points.x.len() > 1) {
+            let name = format!("{} ({})", run.label, run.results.series.queue_names()[place]);
+            depth.push(points.line(name, colour, false));
+        }
+    }
+    let time = Axis::new("time", Unit::Time).above_zero();
+    let mut plots = vec![
+        Plot {
+            title: "Throughput of all sampled flows".into(),
+            x: time,
+            y: Axis::new("rate", Unit::Rate).above_zero(),
+            step: false,
+            lines: throughput,
+        },
+        Plot {
+            title: "Deepest queue".into(),
+            x: time,
+            y: Axis::new("octets held", Unit::Bytes).above_zero(),
+            step: true,
+            lines: depth,
+        },
+    ];
+    plots.retain(|plot| !plot.lines.is_empty());
+    Section { title: "Over time", plots, ..Section::default() }
+}

@@ -1,0 +1,207 @@
+//! From time series to lines of at most some hundred points, however long the run was.
+
+use super::page::Line;
+use crate::results::Results;
+use crate::results::series::{Metric, Source};
+
+/// Lines per plot; more are not told apart by anybody.
+pub(crate) const LINES_MAX: usize = 12;
+/// Buckets along the axis; a line has at most two points in each, its least and its greatest.
+const BUCKETS: usize = 400;
+/// Bars along the axis of what is counted per interval.
+const INTERVALS_MAX: usize = 150;
+
+/// A line's points.
+#[derive(Debug, Default)]
+pub(crate) struct Points {
+    pub(crate) x: Vec<f64>,
+    pub(crate) y: Vec<f64>,
+}
+
+impl Points {
+    pub(crate) fn push(&mut self, x: f64, y: f64) {
+        self.x.push(x);
+        self.y.push(y);
+    }
+
+    /// A line of these; rounded to five digits, which is more than a screen shows.
+    pub(crate) fn line(&self, name: String, colour: usize, dashed: bool) -> Line {
+        let thinned = self.thinned();
+        let round = |values: Vec<f64>| values.into_iter().map(five_digits).collect();
+        // Abscissae keep their digits: neighbouring points of a long run would else coincide.
+        Line { name, colour, dashed, x: thinned.x, y: round(thinned.y) }
+    }
+
+    /// At most two points per bucket, the least and the greatest in their order, so that no peak is lost.
+    fn thinned(&self) -> Self {
+        let n = self.x.len();
+        if n <= 2 * BUCKETS {
+            return Self { x: self.x.clone(), y: self.y.clone() };
+        }
+        let mut kept = Self::default();
+        for bucket in 0..BUCKETS {
+            let range = bucket * n / BUCKETS..(bucket + 1) * n / BUCKETS;
+            let by_value = |a: &usize, b: &usize| self.y[*a].total_cmp(&self.y[*b]);
+            let (Some(least), Some(most)) = (range.clone().min_by(by_value), range.max_by(by_value)) else {
+                continue;
+            };
+            kept.push(self.x[least.min(most)], self.y[least.min(most)]);
+            if least != most {
+                kept.push(self.x[least.max(most)], self.y[least.max(most)]);
+            }
+        }
+        // The ends stand where the line really begins and ends.
+        kept.x[0] = self.x[0];
+        if let (Some(end), Some(last)) = (kept.x.last_mut(), self.x.last()) {
+            *end = *last;
+        }
+        kept
+    }
+}
+
+fn five_digits(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+/// Every reading of a run, by metric and source.
+pub(crate) struct Readings([Vec<Points>; Metric::ALL.len()]);
+
+impl Readings {
+    pub(crate) fn of(results: &Results) -> Self {
+        let mut readings = Self(Default::default());
+        results.series.rows(|reading| {
+            let of_metric = &mut readings.0[reading.metric as usize];
+            let (Source::Flow(place) | Source::Queue(place)) = reading.source;
+            let place = place as usize;
+            if of_metric.len() <= place {
+                of_metric.resize_with(place + 1, Points::default);
+            }
+            of_metric[place].push(reading.at.as_secs_f64(), reading.value);
+        });
+        readings
+    }
+
+    /// The points of `metric` for the flow or queue at `place`; `None` where it has none.
+    pub(crate) fn get(&self, metric: Metric, place: usize) -> Option<&Points> {
+        self.0[metric as usize].get(place).filter(|points| !points.x.is_empty())
+    }
+
+    /// How many flows or queues have readings of `metric`.
+    pub(crate) fn sources(&self, metric: Metric) -> usize {
+        self.0[metric as usize].iter().filter(|points| !points.x.is_empty()).count()
+    }
+
+    /// The sum of `metric` over all that have a reading at an instant.
+    pub(crate) fn sum(&self, metric: Metric) -> Points {
+        let of_all = self.0[metric as usize].iter().flat_map(|points| points.x.iter().zip(&points.y));
+        let mut readings: Vec<(f64, f64)> = of_all.map(|(x, y)| (*x, *y)).collect();
+        readings.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let mut sum = Points::default();
+        for together in readings.chunk_by(|(a, _), (b, _)| a == b) {
+            sum.push(together[0].0, together.iter().map(|(_, y)| y).sum());
+        }
+        sum
+    }
+
+    /// The flow or queue whose `metric` peaks highest of all; none where all stay zero.
+    pub(crate) fn peak(&self, metric: Metric) -> Option<(usize, &Points)> {
+        let peak = |points: &Points| points.y.iter().copied().fold(0.0, f64::max);
+        let all = self.0[metric as usize].iter().enumerate();
+        let (place, points) = all.max_by(|(_, a), (_, b)| peak(a).total_cmp(&peak(b)))?;
+        (peak(points) > 0.0).then_some((place, points))
+    }
+
+    /// The flows or queues whose `metric` peaks highest, [`LINES_MAX`] at most, in their order; none that stays zero.
+    pub(crate) fn highest(&self, metric: Metric) -> Vec<usize> {
+        let peaks = self.0[metric as usize].iter().map(|points| points.y.iter().copied().fold(0.0, f64::max));
+        let mut peaks: Vec<_> = peaks.enumerate().filter(|(_, peak)| *peak > 0.0).collect();
+        peaks.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let mut places: Vec<_> = peaks.into_iter().take(LINES_MAX).map(|(place, _)| place).collect();
+        places.sort_unstable();
+        places
+    }
+}
+
+/// How often something that is counted since the start happened in each interval of a run of `seconds`, whose samples
+/// are `interval` apart.
+pub(crate) fn per_interval(counted: &Points, seconds: f64, interval: f64) -> (f64, Points) {
+    let wanted = (seconds / interval.max(seconds / 1e4)).floor();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 10000")]
+    let bins = (wanted as usize).clamp(1, INTERVALS_MAX);
+    #[expect(clippy::cast_precision_loss, reason = "few")]
+    let width = seconds / bins as f64;
+    let mut counts = vec![0.0; bins];
+    let mut before = 0.0;
+    for (at, value) in counted.x.iter().zip(&counted.y) {
+        // A sample speaks of the time before it; half an interval back is surely inside.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the bins")]
+        let bin = (((at - interval / 2.0) / width).max(0.0) as usize).min(bins - 1);
+        counts[bin] += value - before;
+        before = *value;
+    }
+    let mut points = Points::default();
+    for (n, count) in counts.into_iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "few")]
+        points.push(n as f64 * width, count);
+    }
+    let last = points.y.last().copied().unwrap_or(0.0);
+    points.push(seconds, last);
+    (width, points)
+}
+
+/// The cumulative distribution of `sorted` values.
+#[expect(clippy::cast_precision_loss, reason = "a plot shows fewer digits than f64 holds")]
+pub(crate) fn distribution(sorted: &[f64]) -> Points {
+    let mut points = Points::default();
+    let n = sorted.len();
+    if let Some(least) = sorted.first() {
+        points.push(*least, 0.0);
+    }
+    let step = n.div_ceil(2 * BUCKETS - 2).max(1);
+    for rank in (step..n).step_by(step).chain((n > 0).then_some(n)) {
+        points.push(sorted[rank - 1], rank as f64 / n as f64);
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_a_single_peak_and_both_ends() {
+        let mut points = Points::default();
+        for n in 0..100_000 {
+            points.push(f64::from(n), if n == 54_321 { 9.0 } else { 1.0 });
+        }
+        let line = points.line("x".into(), 0, false);
+        assert!(line.x.len() <= 2 * BUCKETS);
+        assert!(line.y.contains(&9.0));
+        assert_eq!((line.x.first(), line.x.last()), (Some(&0.0), Some(&99_999.0)));
+        assert!(line.x.is_sorted());
+    }
+
+    #[test]
+    fn counts_per_interval_add_up_to_what_was_counted() {
+        let mut counted = Points::default();
+        for n in 1..=1_000 {
+            counted.push(f64::from(n) * 1e-4, f64::from(n * 3));
+        }
+        let (width, points) = per_interval(&counted, 0.1, 1e-4);
+        assert!((width - 0.1 / 150.0).abs() < 1e-12);
+        let total: f64 = points.y[..points.y.len() - 1].iter().sum();
+        assert_eq!(total, 3_000.0);
+        assert!(points.y.iter().all(|count| (15.0..=24.0).contains(count)), "{:?}", points.y);
+    }
+
+    #[test]
+    fn a_distribution_ends_at_one() {
+        let sorted: Vec<f64> = (1..=10_000).map(f64::from).collect();
+        let points = distribution(&sorted);
+        assert!(points.x.len() <= 2 * BUCKETS);
+        assert_eq!((points.x.last(), points.y.last()), (Some(&10_000.0), Some(&1.0)));
+        let middle = points.x.partition_point(|x| *x < 5_000.0);
+        assert!((points.y[middle] - 0.5).abs() < 0.01);
+        assert_eq!(distribution(&[2.0]).x, [2.0, 2.0]);
+    }
+}

@@ -1,0 +1,482 @@
+//! The page of one run.
+
+use super::lines::{LINES_MAX, Points, Readings, distribution, per_interval};
+use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
+use crate::output::summary::FlowRecord;
+use crate::results::series::Metric;
+use crate::results::statistics::Sorted;
+use crate::results::{FlowResult, FlowStatus, Results};
+use roci_units::Span;
+
+/// Rows of the flow table and of the host table; whoever wants more reads `flows.csv` and `summary.json`.
+const ROWS_MAX: usize = 200;
+
+const TIME: Axis = Axis::new("time", Unit::Time);
+
+pub(crate) fn page(results: &Results) -> Page {
+    let readings = Readings::of(results);
+    let mut sections = rates(results, &readings);
+    sections.extend(queues(results, &readings));
+    sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
+    sections.retain(|section| !section.is_empty());
+    Page {
+        title: results.name.clone(),
+        subtitle: format!(
+            "seed {}, {} flows, {} hosts, {} switches",
+            results.seed,
+            results.flows.len(),
+            results.hosts.len(),
+            results.switches.len()
+        ),
+        tiles: tiles(results),
+        sections,
+    }
+}
+
+impl Section {
+    fn is_empty(&self) -> bool {
+        let Self { note, plots, table, listing, .. } = self;
+        note.is_empty() && plots.is_empty() && table.is_none() && listing.is_empty()
+    }
+}
+
+fn tiles(results: &Results) -> Vec<Tile> {
+    let tile = |label, value: Cell, unit, note: String| Tile { label, value, unit, note };
+    let done = results.completed().count();
+    let failed = results.flows.iter().filter(|flow| flow.status != FlowStatus::Running).count() - done;
+    let slowdowns = results.slowdowns();
+    let mut tiles = vec![tile(
+        "flows completed",
+        done.into(),
+        Unit::Count,
+        match failed {
+            0 => format!("of {}", results.flows.len()),
+            failed => format!("of {}; {failed} failed", results.flows.len()),
+        },
+    )];
+    if let Some(goodput) = results.total_goodput_bps() {
+        tiles.push(tile(
+            "goodput, all flows",
+            goodput.into(),
+            Unit::Rate,
+            "from first start to last end".into(),
+        ));
+    }
+    if let Some(fairness) = results.fairness() {
+        tiles.push(tile(
+            "fairness",
+            fairness.into(),
+            Unit::Number,
+            "Jain's index of goodput; 1 is equal".into(),
+        ));
+    }
+    if let (Some(median), Some(tail)) = (slowdowns.percentile(50), slowdowns.percentile(99)) {
+        tiles.push(tile("median slowdown", median.into(), Unit::Factor, format!("p99 {tail:.2}×")));
+    }
+    if !results.switches.is_empty() {
+        let sum =
+            |what: fn(&crate::results::SwitchResult) -> u64| results.switches.iter().map(what).sum::<u64>();
+        let paused: Span = results.switches.iter().fold(Span::ZERO, |sum, switch| sum + switch.paused);
+        let paused = format!("ports paused for {:.3} ms in sum", paused.as_secs_f64() * 1e3);
+        tiles.push(tile("drops", sum(|s| s.drops).into(), Unit::Count, "in switches".into()));
+        tiles.push(tile("CE marks", sum(|s| s.ecn_marks).into(), Unit::Count, "in switches".into()));
+        tiles.push(tile("PAUSE frames", sum(|s| s.pause_sent).into(), Unit::Count, paused));
+    }
+    let simulated = results.simulated.as_secs_f64();
+    tiles.push(tile(
+        "simulated",
+        simulated.into(),
+        Unit::Time,
+        format!("{} events", grouped(results.events)),
+    ));
+    if results.run.cpu_s > 0.0 {
+        let speed = results.packet_hops_per_s();
+        let note = format!("packet-hops a CPU second, {:.2} s", results.run.cpu_s);
+        tiles.push(tile("speed", speed.into(), Unit::Speed, note));
+    }
+    tiles
+}
+
+/// Completion times: distributions, and the table by size.
+fn completion(results: &Results) -> Section {
+    let slowdowns = results.slowdowns();
+    let times = results.completion_times();
+    let mut section = Section { title: "Flow completion", ..Section::default() };
+    if slowdowns.values().is_empty() {
+        section.note = "No flow completed.".into();
+        return section;
+    }
+    if slowdowns.values().len() > 1 {
+        section.plots = vec![
+            cumulative("Slowdown", Axis::new("slowdown", Unit::Factor), &slowdowns),
+            cumulative("Completion time", Axis::new("completion time", Unit::Time), &times),
+        ];
+    }
+    section.note =
+        "Completion time runs from the post of a message to its sender's completion; slowdown is that over \
+                    the time of the same flow alone on an idle path."
+            .into();
+    let rows = results.by_size().into_iter().map(|group| {
+        let size = if group.from == group.to {
+            group.to.to_string()
+        } else {
+            format!("{} to {}", group.from, group.to)
+        };
+        let (fct, slowdown) = (&group.completion_times, &group.slowdowns);
+        vec![
+            size.into(),
+            fct.values().len().into(),
+            fct.mean().into(),
+            fct.percentile(50).into(),
+            fct.percentile(99).into(),
+            slowdown.percentile(50).into(),
+            slowdown.percentile(95).into(),
+            slowdown.percentile(99).into(),
+            slowdown.max().into(),
+        ]
+    });
+    section.table = Some(Table {
+        columns: vec![
+            ("message size", Unit::Text),
+            ("flows", Unit::Count),
+            ("FCT mean", Unit::Time),
+            ("FCT p50", Unit::Time),
+            ("FCT p99", Unit::Time),
+            ("slowdown p50", Unit::Factor),
+            ("p95", Unit::Factor),
+            ("p99", Unit::Factor),
+            ("max", Unit::Factor),
+        ],
+        rows: rows.collect(),
+    });
+    section
+}
+
+fn cumulative(title: &str, axis: Axis, sorted: &Sorted) -> Plot {
+    Plot {
+        title: title.into(),
+        x: axis.log_if_wide(sorted.values()),
+        y: Axis::new("share of flows", Unit::Share).up_to(1.0),
+        step: true,
+        lines: vec![distribution(sorted.values()).line("all flows".into(), 0, false)],
+    }
+}
+
+/// What flows were allowed and what they got, over time.
+fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
+    if results.series.is_empty() {
+        let note = "This run took no samples; set measure.sample to see rates and queues over time.".into();
+        return vec![Section { title: "Over time", note, ..Section::default() }];
+    }
+    let mut section = Section { title: "Rates", ..Section::default() };
+    let shown = readings.highest(Metric::Throughput);
+    let sampled = readings.sources(Metric::Throughput);
+    if shown.len() < sampled {
+        section.note =
+            format!("The {LINES_MAX} fastest of {sampled} sampled flows; all are in series.parquet.");
+    }
+    let name = |place: usize| results.flows[place].name.to_string();
+    let lines = |metric, suffix: &str, dashed| -> Vec<Line> {
+        let line = |(colour, place): (usize, &usize)| {
+            let points = readings.get(metric, *place).filter(|points| points.x.len() > 1)?;
+            Some(points.line(format!("{}{suffix}", name(*place)), colour, dashed))
+        };
+        shown.iter().enumerate().filter_map(line).collect()
+    };
+    let mut plot = |title: &str, y, step, lines: Vec<Line>| {
+        if !lines.is_empty() {
+            section.plots.push(Plot { title: title.into(), x: TIME.above_zero(), y, step, lines });
+        }
+    };
+    let rate = Axis::new("rate", Unit::Rate).above_zero();
+    plot("Throughput on the wire", rate, false, lines(Metric::Throughput, "", false));
+    plot("Goodput", rate, false, lines(Metric::Goodput, "", false));
+    let targets = lines(Metric::Target, " R_T", true);
+    let title = if targets.is_empty() { "Rate allowed" } else { "Rate allowed (R_C) and aimed for (R_T)" };
+    let suffix = if targets.is_empty() { "" } else { " R_C" };
+    plot(title, rate, true, lines(Metric::Rate, suffix, false).into_iter().chain(targets).collect());
+    let alpha = Axis::new("alpha", Unit::Number).up_to(1.0);
+    plot("Congestion estimate (alpha)", alpha, true, lines(Metric::Alpha, "", false));
+    let window = Axis::new("window", Unit::Bytes).above_zero();
+    plot("Window", window, true, lines(Metric::Window, "", false));
+    vec![section]
+}
+
+/// What queues held, and what befell them, over time.
+fn queues(results: &Results, readings: &Readings) -> Option<Section> {
+    if results.series.is_empty() {
+        return None;
+    }
+    let mut section = Section { title: "Queues", ..Section::default() };
+    let seconds = results.simulated.as_secs_f64();
+    let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
+    let name = |place: usize| results.series.queue_names()[place].clone();
+    // A queue has the same colour in every plot: its place among all that are shown.
+    let mut shown: Vec<usize> = [Metric::Bytes, Metric::Marks, Metric::Pauses]
+        .iter()
+        .flat_map(|metric| readings.highest(*metric))
+        .collect();
+    shown.sort_unstable();
+    shown.dedup();
+    let colour = |place: usize| shown.binary_search(&place).unwrap_or(0);
+
+    let deepest = readings.highest(Metric::Bytes);
+    let lines: Vec<Line> = deepest
+        .iter()
+        .filter_map(|&place| {
+            let points = readings.get(Metric::Bytes, place)?;
+            Some(held(points, seconds).line(name(place), colour(place), false))
+        })
+        .collect();
+    if lines.is_empty() {
+        section.note = "No queue held anything when it was sampled.".into();
+    } else {
+        let y = Axis::new("octets held", Unit::Bytes).above_zero();
+        section.plots.push(Plot {
+            title: "Queue depth".into(),
+            x: TIME.up_to(seconds),
+            y,
+            step: true,
+            lines,
+        });
+        let sampled = readings.sources(Metric::Bytes);
+        if deepest.len() < sampled {
+            section.note = format!("The {LINES_MAX} deepest of {sampled} queues; all are in series.parquet.");
+        }
+    }
+    for (metric, what) in [(Metric::Marks, "CE marks"), (Metric::Pauses, "PAUSE frames received")] {
+        let mut width = 0.0;
+        let lines: Vec<Line> = readings
+            .highest(metric)
+            .into_iter()
+            .filter_map(|place| {
+                let points;
+                (width, points) = per_interval(readings.get(metric, place)?, seconds, interval);
+                Some(points.line(name(place), colour(place), false))
+            })
+            .collect();
+        if lines.is_empty() {
+            section.note = format!("{} No {what}.", section.note).trim().into();
+            continue;
+        }
+        let title = format!("{what} in each {}", span(width));
+        let y = Axis::new("count", Unit::Count).above_zero();
+        section.plots.push(Plot { title, x: TIME.up_to(seconds), y, step: true, lines });
+    }
+    Some(section)
+}
+
+/// A queue's readings, from an empty one at the start to the end of the run: a reading holds until the next.
+fn held(points: &Points, seconds: f64) -> Points {
+    let mut held = Points::default();
+    held.push(0.0, 0.0);
+    for (x, y) in points.x.iter().zip(&points.y) {
+        held.push(*x, *y);
+    }
+    if let Some(last) = points.y.last() {
+        held.push(seconds, *last);
+    }
+    held
+}
+
+/// A length of time as people say it, to three digits.
+fn span(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "µs"),
+        s => (s * 1e9, "ns"),
+    };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {unit}")
+}
+
+fn flows(results: &Results) -> Section {
+    let mut section = Section { title: "Flows", ..Section::default() };
+    if results.flows.is_empty() {
+        section.note = "The scenario has no flows.".into();
+        return section;
+    }
+    let mut flows: Vec<&FlowResult> = results.flows.iter().collect();
+    if flows.len() > ROWS_MAX {
+        // The unfinished first, then the slowest: what one looks for among many.
+        flows.sort_by(|a, b| {
+            let key = |flow: &FlowResult| flow.slowdown().unwrap_or(f64::INFINITY);
+            key(b).total_cmp(&key(a))
+        });
+        flows.truncate(ROWS_MAX);
+        section.note = format!(
+            "The {ROWS_MAX} slowest of {}; all are in flows.csv.",
+            grouped(results.flows.len() as u64)
+        );
+    }
+    let rows = flows.into_iter().map(|flow| {
+        let record = FlowRecord::new(flow, results);
+        vec![
+            record.name.into(),
+            record.src.into(),
+            record.dst.into(),
+            record.op.into(),
+            record.bytes.into(),
+            record.start_s.into(),
+            record.status.into(),
+            record.fct_s.into(),
+            record.slowdown.into(),
+            record.goodput_bps.into(),
+            record.packets.into(),
+            record.retransmitted.into(),
+            record.timeouts.into(),
+            record.naks.into(),
+            record.cnps.into(),
+            record.ecn_marked.into(),
+        ]
+    });
+    section.table = Some(Table {
+        columns: vec![
+            ("flow", Unit::Text),
+            ("from", Unit::Text),
+            ("to", Unit::Text),
+            ("op", Unit::Text),
+            ("size", Unit::Bytes),
+            ("start", Unit::Time),
+            ("status", Unit::Text),
+            ("FCT", Unit::Time),
+            ("slowdown", Unit::Factor),
+            ("goodput", Unit::Rate),
+            ("packets", Unit::Count),
+            ("sent again", Unit::Count),
+            ("timeouts", Unit::Count),
+            ("NAKs", Unit::Count),
+            ("CNPs", Unit::Count),
+            ("CE", Unit::Count),
+        ],
+        rows: rows.collect(),
+    });
+    section
+}
+
+fn switches(results: &Results) -> Section {
+    let rows: Vec<Vec<Cell>> = results
+        .switches
+        .iter()
+        .take(ROWS_MAX)
+        .map(|switch| {
+            vec![
+                switch.name.as_str().into(),
+                switch.drops.into(),
+                switch.ecn_marks.into(),
+                switch.pause_sent.into(),
+                switch.pause_received.into(),
+                switch.paused.as_secs_f64().into(),
+                switch.max_buffer_bytes.into(),
+            ]
+        })
+        .collect();
+    Section {
+        title: "Switches",
+        note: first_rows(rows.len(), results.switches.len()),
+        table: (!rows.is_empty()).then(|| Table {
+            columns: vec![
+                ("switch", Unit::Text),
+                ("drops", Unit::Count),
+                ("CE marks", Unit::Count),
+                ("PAUSE sent", Unit::Count),
+                ("PAUSE received", Unit::Count),
+                ("paused", Unit::Time),
+                ("most buffered", Unit::Bytes),
+            ],
+            rows,
+        }),
+        ..Section::default()
+    }
+}
+
+fn hosts(results: &Results) -> Section {
+    let rows: Vec<Vec<Cell>> = results
+        .hosts
+        .iter()
+        .take(ROWS_MAX)
+        .map(|host| vec![host.name.as_str().into(), host.tx_bytes.into(), host.rx_bytes.into()])
+        .collect();
+    Section {
+        title: "Hosts",
+        note: first_rows(rows.len(), results.hosts.len()),
+        table: (!rows.is_empty()).then(|| Table {
+            columns: vec![("host", Unit::Text), ("sent", Unit::Bytes), ("received", Unit::Bytes)],
+            rows,
+        }),
+        ..Section::default()
+    }
+}
+
+fn first_rows(shown: usize, all: usize) -> String {
+    if shown < all { format!("The first {shown} of {all}; all are in summary.json.") } else { String::new() }
+}
+
+/// What the run was and what it cost.
+fn about(results: &Results) -> Section {
+    let run = results.run;
+    let mut note = format!(
+        "{} packets crossed {} links in {} events.",
+        grouped(results.packets),
+        grouped(results.packet_hops),
+        grouped(results.events),
+    );
+    if run.cpu_s > 0.0 {
+        note += &format!(
+            " The event loop took {} of CPU time ({} by the wall clock) after {} of set-up; the process needed {:.1} MB \
+             of memory at most.",
+            span(run.cpu_s),
+            span(run.wall_s),
+            span(run.setup_s),
+            Cost(run.peak_rss_bytes).megabytes(),
+        );
+    }
+    Section { title: "This run", note, listing: results.scenario.clone(), ..Section::default() }
+}
+
+/// Octets of memory.
+struct Cost(u64);
+
+impl Cost {
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    fn megabytes(&self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+/// `number` with thin spaces between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_spans_read_well() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(span(0.002), "2 ms");
+        assert_eq!(span(0.0001234), "123 µs");
+        assert_eq!(span(1.5), "1.5 s");
+        assert_eq!(span(100.0), "100 s");
+    }
+}

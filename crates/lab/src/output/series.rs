@@ -1,0 +1,165 @@
+//! `series.parquet`: the time series in long form, for data frames and SQL.
+
+use crate::results::Results;
+use crate::results::series::{Metric, Reading, Source};
+use parquet::basic::Compression;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+const SCHEMA: &str = "message series {
+    required int64 t_ps;
+    required binary kind (string);
+    required binary name (string);
+    required binary metric (string);
+    required double value;
+}";
+
+/// Rows per row group: what is held in memory at a time.
+const GROUP: usize = 1 << 17;
+
+/// Writes the time series of `results`; a run without samples gives a table without rows.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write(out: &mut (impl Write + Send), results: &Results) -> io::Result<()> {
+    let schema = Arc::new(parse_message_type(SCHEMA).map_err(io::Error::other)?);
+    let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
+    let mut file = SerializedFileWriter::new(out, schema, properties).map_err(io::Error::other)?;
+    let mut columns = Columns::default();
+    let mut names = Names { results, known: BTreeMap::new() };
+    let mut outcome = Ok(());
+    results.series.rows(|reading| {
+        columns.push(reading, &mut names);
+        if columns.at.len() == GROUP && outcome.is_ok() {
+            outcome = columns.flush(&mut file);
+        }
+    });
+    outcome.and_then(|()| columns.flush(&mut file)).map_err(io::Error::other)?;
+    file.close().map_err(io::Error::other)?;
+    Ok(())
+}
+
+/// Names by source, each made once.
+struct Names<'a> {
+    results: &'a Results,
+    known: BTreeMap<Source, ByteArray>,
+}
+
+impl Names<'_> {
+    fn of(&mut self, source: Source) -> ByteArray {
+        let results = self.results;
+        let make = || match source {
+            Source::Flow(flow) => results.flows[flow as usize].name.to_string(),
+            Source::Queue(queue) => results.series.queue_names()[queue as usize].clone(),
+        };
+        self.known.entry(source).or_insert_with(|| ByteArray::from(make().into_bytes())).clone()
+    }
+}
+
+/// One row group in the making.
+#[derive(Default)]
+struct Columns {
+    at: Vec<i64>,
+    kind: Vec<ByteArray>,
+    name: Vec<ByteArray>,
+    metric: Vec<ByteArray>,
+    value: Vec<f64>,
+}
+
+impl Columns {
+    fn push(&mut self, reading: Reading, names: &mut Names<'_>) {
+        let Reading { at, source, metric, value } = reading;
+        self.at.push(i64::try_from(at.as_ps()).unwrap_or(i64::MAX));
+        self.kind.push(ByteArray::from(kind(source)));
+        self.name.push(names.of(source));
+        self.metric.push(ByteArray::from(Metric::name(metric)));
+        self.value.push(value);
+    }
+
+    fn flush<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
+        if self.at.is_empty() {
+            return Ok(());
+        }
+        let mut group = file.next_row_group()?;
+        column::<Int64Type, _>(&mut group, &self.at)?;
+        column::<ByteArrayType, _>(&mut group, &self.kind)?;
+        column::<ByteArrayType, _>(&mut group, &self.name)?;
+        column::<ByteArrayType, _>(&mut group, &self.metric)?;
+        column::<DoubleType, _>(&mut group, &self.value)?;
+        group.close()?;
+        *self = Self::default();
+        Ok(())
+    }
+}
+
+const fn kind(source: Source) -> &'static str {
+    match source {
+        Source::Flow(_) => "flow",
+        Source::Queue(_) => "queue",
+    }
+}
+
+fn column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    let missing = || ParquetError::General("the schema has too few columns".into());
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::test_results::sample;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    fn bytes(results: &Results) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out, results).unwrap();
+        out
+    }
+
+    #[test]
+    fn every_reading_is_a_row_and_is_read_back() {
+        let results = sample();
+        let mut expected = Vec::new();
+        results.series.rows(|reading| expected.push(reading));
+        assert!(expected.len() > 100);
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes(&results))).unwrap();
+        let mut rows = reader.get_row_iter(None).unwrap();
+        for reading in expected {
+            let row = rows.next().unwrap().unwrap();
+            assert_eq!(row.get_long(0).unwrap().cast_unsigned(), reading.at.as_ps());
+            assert_eq!(row.get_string(1).unwrap(), kind(reading.source));
+            let name = match reading.source {
+                Source::Flow(flow) => results.flows[flow as usize].name.to_string(),
+                Source::Queue(queue) => results.series.queue_names()[queue as usize].clone(),
+            };
+            assert_eq!(*row.get_string(2).unwrap(), name);
+            assert_eq!(row.get_string(3).unwrap(), reading.metric.name());
+            assert_eq!(row.get_double(4).unwrap(), reading.value);
+        }
+        assert!(rows.next().is_none());
+    }
+
+    #[test]
+    fn the_same_results_give_the_same_octets() {
+        assert_eq!(bytes(&sample()), bytes(&sample()));
+    }
+
+    #[test]
+    fn no_samples_give_a_table_without_rows() {
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes(&Results::default()))).unwrap();
+        assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
+        assert_eq!(reader.metadata().file_metadata().schema().get_fields().len(), 5);
+    }
+}

@@ -1,0 +1,301 @@
+//! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
+
+use crate::results::{FlowResult, HostResult, Results, SwitchResult};
+use roci_units::Instant;
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::ser::Formatter;
+use std::io::{self, Write};
+
+/// Writes `results` as JSON, one record a line.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::default());
+    Summary(results).serialize(&mut serializer)?;
+    out.write_all(b"\n")
+}
+
+/// The whole of `summary.json`.
+struct Summary<'a>(&'a Results);
+
+impl Serialize for Summary<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let results = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &results.name)?;
+        map.serialize_entry("seed", &results.seed)?;
+        map.serialize_entry("simulated_s", &results.simulated.as_secs_f64())?;
+        map.serialize_entry("events", &results.events)?;
+        map.serialize_entry("packets", &results.packets)?;
+        map.serialize_entry("packet_hops", &results.packet_hops)?;
+        map.serialize_entry("flows", &List(&results.flows, |flow| FlowRecord::new(flow, results)))?;
+        map.serialize_entry("switches", &List(&results.switches, SwitchRecord::new))?;
+        map.serialize_entry("hosts", &List(&results.hosts, HostRecord::new))?;
+        map.serialize_entry("host", &CostRecord::new(results))?;
+        map.end()
+    }
+}
+
+/// Records of `items`, made one at a time: half a million flows are never held twice.
+struct List<'a, T, F>(&'a [T], F);
+
+impl<'a, T, R: Serialize, F: Fn(&'a T) -> R> Serialize for List<'a, T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for item in self.0 {
+            list.serialize_element(&(self.1)(item))?;
+        }
+        list.end()
+    }
+}
+
+/// One of `flows`, and one line of `flows.csv`.
+#[derive(Serialize)]
+pub(crate) struct FlowRecord<'a> {
+    pub(crate) name: String,
+    pub(crate) src: &'a str,
+    pub(crate) dst: &'a str,
+    pub(crate) op: &'static str,
+    pub(crate) bytes: u64,
+    pub(crate) start_s: f64,
+    pub(crate) end_s: Option<f64>,
+    pub(crate) status: &'static str,
+    pub(crate) fct_s: Option<f64>,
+    pub(crate) ideal_fct_s: f64,
+    pub(crate) slowdown: Option<f64>,
+    pub(crate) goodput_bps: u64,
+    pub(crate) packets: u64,
+    pub(crate) retransmitted: u32,
+    pub(crate) timeouts: u32,
+    pub(crate) naks: u32,
+    pub(crate) cnps: u32,
+    pub(crate) ecn_marked: u32,
+}
+
+impl<'a> FlowRecord<'a> {
+    pub(crate) fn new(flow: &FlowResult, results: &'a Results) -> Self {
+        Self {
+            name: flow.name.to_string(),
+            src: results.host(flow.src),
+            dst: results.host(flow.dst),
+            op: flow.op.name(),
+            bytes: flow.bytes,
+            start_s: flow.start.as_secs_f64(),
+            end_s: (flow.end != Instant::NEVER).then(|| flow.end.as_secs_f64()),
+            status: flow.status.name(),
+            fct_s: flow.fct().map(|fct| fct.as_secs_f64()),
+            ideal_fct_s: flow.ideal.as_secs_f64(),
+            slowdown: flow.slowdown(),
+            goodput_bps: flow.goodput_bps(results.simulated),
+            packets: flow.packets,
+            retransmitted: flow.retransmitted,
+            timeouts: flow.timeouts,
+            naks: flow.naks,
+            cnps: flow.cnps,
+            ecn_marked: flow.ecn_marked,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SwitchRecord<'a> {
+    name: &'a str,
+    drops: u64,
+    ecn_marks: u64,
+    pause_sent: u64,
+    pause_received: u64,
+    paused_s: f64,
+    max_buffer_bytes: u64,
+}
+
+impl<'a> SwitchRecord<'a> {
+    fn new(switch: &'a SwitchResult) -> Self {
+        Self {
+            name: &switch.name,
+            drops: switch.drops,
+            ecn_marks: switch.ecn_marks,
+            pause_sent: switch.pause_sent,
+            pause_received: switch.pause_received,
+            paused_s: switch.paused.as_secs_f64(),
+            max_buffer_bytes: switch.max_buffer_bytes,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct HostRecord<'a> {
+    name: &'a str,
+    tx_bytes: u64,
+    rx_bytes: u64,
+}
+
+impl<'a> HostRecord<'a> {
+    fn new(host: &'a HostResult) -> Self {
+        Self { name: &host.name, tx_bytes: host.tx_bytes, rx_bytes: host.rx_bytes }
+    }
+}
+
+/// What may differ between two runs with one seed.
+#[derive(Serialize)]
+struct CostRecord {
+    wall_s: f64,
+    cpu_s: f64,
+    packet_hops_per_s: f64,
+    peak_rss_bytes: u64,
+    setup_s: f64,
+    output_s: f64,
+}
+
+impl CostRecord {
+    fn new(results: &Results) -> Self {
+        let run = results.run;
+        Self {
+            wall_s: run.wall_s,
+            cpu_s: run.cpu_s,
+            packet_hops_per_s: results.packet_hops_per_s(),
+            peak_rss_bytes: run.peak_rss_bytes,
+            setup_s: run.setup_s,
+            output_s: run.output_s,
+        }
+    }
+}
+
+/// JSON with a line for each key of the outermost object and for each record of its lists, so that `diff`, `grep` and
+/// `less` are of use on it.
+#[derive(Default)]
+struct Lines {
+    depth: usize,
+    /// Whether the innermost list has an element yet.
+    filled: bool,
+}
+
+impl Lines {
+    fn separate(&mut self, out: &mut (impl Write + ?Sized), first: bool) -> io::Result<()> {
+        if !first {
+            out.write_all(b",")?;
+        }
+        match self.depth {
+            1 => out.write_all(b"\n  "),
+            2 => out.write_all(b"\n    "),
+            _ if first => Ok(()),
+            _ => out.write_all(b" "),
+        }
+    }
+}
+
+impl Formatter for Lines {
+    fn begin_object<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        out.write_all(b"{")
+    }
+
+    fn end_object<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        match self.depth {
+            0 => out.write_all(b"\n}"),
+            1 => out.write_all(b"\n  }"),
+            _ => out.write_all(b"}"),
+        }
+    }
+
+    fn begin_object_key<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.separate(out, first)
+    }
+
+    fn begin_object_value<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    fn begin_array<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        self.filled = false;
+        out.write_all(b"[")
+    }
+
+    fn end_array<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        out.write_all(if self.filled { b"\n  ]" } else { b"]" })
+    }
+
+    fn begin_array_value<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.separate(out, first)
+    }
+
+    fn end_array_value<W: Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
+        self.filled = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::test_results::sample;
+    use serde_json::Value;
+
+    fn text(results: &Results) -> String {
+        let mut out = Vec::new();
+        write(&mut out, results).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn keys(value: &Value) -> Vec<&str> {
+        value.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn the_fields_are_the_promised_ones() {
+        let json: Value = serde_json::from_str(&text(&sample())).unwrap();
+        let sorted = |names: &[&'static str]| {
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names
+        };
+        #[rustfmt::skip]
+        let expected = [
+            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "host"]),
+            (&json["flows"][0], vec![
+                "name", "src", "dst", "op", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
+                "goodput_bps", "packets", "retransmitted", "timeouts", "naks", "cnps", "ecn_marked",
+            ]),
+            (&json["switches"][0], vec![
+                "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",
+            ]),
+            (&json["hosts"][0], vec!["name", "tx_bytes", "rx_bytes"]),
+            (&json["host"], vec!["wall_s", "cpu_s", "packet_hops_per_s", "peak_rss_bytes", "setup_s", "output_s"]),
+        ];
+        for (value, names) in expected {
+            assert_eq!(
+                sorted(
+                    &keys(value)
+                        .into_iter()
+                        .map(|k| *names.iter().find(|n| **n == k).unwrap_or(&"?"))
+                        .collect::<Vec<_>>()
+                ),
+                sorted(&names)
+            );
+        }
+    }
+
+    #[test]
+    fn a_running_flow_has_no_end_and_a_record_takes_a_line() {
+        let results = sample();
+        let text = text(&results);
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let running = results.flows.iter().position(|flow| flow.end == Instant::NEVER).unwrap();
+        for key in ["end_s", "fct_s", "slowdown"] {
+            assert!(json["flows"][running][key].is_null(), "{key}");
+        }
+        assert_eq!(json["flows"][running]["status"], "running");
+        let records = text.lines().filter(|line| line.starts_with("    {")).count();
+        assert_eq!(records, results.flows.len() + results.switches.len() + results.hosts.len());
+    }
+
+    #[test]
+    fn empty_results_are_valid_json() {
+        let json: Value = serde_json::from_str(&text(&Results::default())).unwrap();
+        assert_eq!(json["flows"], Value::Array(Vec::new()));
+    }
+}

@@ -1,0 +1,98 @@
+//! Made-up results for tests of the outputs: a fan-in of four flows that converge, one of which is not done.
+
+use crate::results::series::{FlowSample, QueueSample, Series};
+use crate::results::{FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Op, Results, SwitchResult};
+use roci_units::{Instant, Span};
+
+const STEP: Span = Span::from_micros(100);
+
+/// Results with all kinds of records.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small made-up numbers")]
+pub(crate) fn sample() -> Results {
+    let mut series = Series::new(STEP, vec!["root>rx:3".into(), "leaf2>root:3".into()]);
+    let mut wire = [0u64; 4];
+    let (mut marks, mut pauses) = (0, 0);
+    for step in 1..=300u64 {
+        series.begin(Instant::ZERO + STEP * step);
+        for flow in 0..4u32 {
+            let swing = (step * (7 + u64::from(flow)) % 29) as u32 * 20_000;
+            let rate_kbps = 2_200_000 + swing / (1 + step as u32 / 60) * (1 + flow % 2);
+            wire[flow as usize] += u64::from(rate_kbps) * 100 / 8_000;
+            series.flow(
+                flow,
+                FlowSample {
+                    wire: wire[flow as usize],
+                    payload: wire[flow as usize] * 93 / 100,
+                    rate_kbps: Some(rate_kbps),
+                    target_kbps: Some(rate_kbps + 300_000),
+                    alpha: Some(1.0 / (1.0 + step as f32 / 30.0)),
+                    window: None,
+                },
+            );
+        }
+        marks += step % 5;
+        pauses += u64::from(step < 40);
+        let bytes = 20_000 + (step * 37 % 83) * 900;
+        series.queue(0, QueueSample { bytes, marks, pauses: 0, paused: Span::ZERO });
+        let paused = Span::from_micros(30 * pauses);
+        series.queue(1, QueueSample { bytes: bytes / 3 * u64::from(step < 200), marks: 0, pauses, paused });
+    }
+    let flow = |n: u32| FlowResult {
+        name: if n == 0 { FlowName::Given("a".into()) } else { FlowName::Numbered { traffic: 0, n } },
+        src: 1 + n as u16,
+        dst: 0,
+        op: Op::Write,
+        status: if n == 3 { FlowStatus::Running } else { FlowStatus::OK },
+        bytes: 7_000_000,
+        delivered: if n == 3 { 6_500_000 } else { 7_000_000 },
+        start: Instant::from_ps(u64::from(n) * 300_000),
+        end: if n == 3 {
+            Instant::NEVER
+        } else {
+            Instant::ZERO + Span::from_micros(26_000 + 900 * u64::from(n))
+        },
+        ideal: Span::from_micros(6_050),
+        packets: 6_836,
+        retransmitted: n,
+        timeouts: 0,
+        naks: n,
+        cnps: 40 + n,
+        ecn_marked: 130 + n,
+    };
+    Results {
+        name: "made-up fan-in".into(),
+        seed: 7,
+        scenario: "name = \"made-up fan-in\"\n".into(),
+        simulated: Instant::ZERO + STEP * 300,
+        events: 500_000,
+        packets: 54_000,
+        packet_hops: 164_000,
+        flows: (0..4).map(flow).collect(),
+        switches: ["root", "leaf2"].map(switch).into(),
+        hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
+        series,
+        run: HostFigures {
+            wall_s: 0.021,
+            cpu_s: 0.02,
+            peak_rss_bytes: 9_000_000,
+            setup_s: 0.001,
+            output_s: 0.0,
+        },
+    }
+}
+
+fn switch(name: &str) -> SwitchResult {
+    SwitchResult {
+        name: name.into(),
+        drops: 0,
+        ecn_marks: 600,
+        pause_sent: 39,
+        pause_received: 0,
+        paused: Span::from_micros(1_170),
+        max_buffer_bytes: 94_700,
+    }
+}
+
+fn host(name: &str) -> HostResult {
+    HostResult { name: name.into(), tx_bytes: 7_400_000, rx_bytes: 400_000 }
+}

@@ -1,0 +1,173 @@
+//! Figures that sum up many flows: percentiles, fairness, and slowdown by message size.
+
+use super::{FlowResult, Results};
+use roci_units::{Bytes, Instant};
+
+/// Values in ascending order, of which percentiles are asked.
+#[derive(Clone, Debug, Default)]
+pub struct Sorted(Vec<f64>);
+
+impl Sorted {
+    /// Sorts `values`.
+    pub fn new(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        Self(values)
+    }
+
+    /// The values, ascending.
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The least value that at least `percent` of a hundred values do not exceed (nearest rank); `None` of nothing.
+    pub fn percentile(&self, percent: u32) -> Option<f64> {
+        let rank = (self.0.len() * percent as usize).div_ceil(100).max(1);
+        self.0.get(rank - 1).copied()
+    }
+
+    /// The arithmetic mean; `None` of nothing.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn mean(&self) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
+    }
+
+    /// The greatest value; `None` of nothing.
+    pub fn max(&self) -> Option<f64> {
+        self.0.last().copied()
+    }
+}
+
+/// Jain's fairness index of `shares`: 1 when all are equal, 1/n when one has everything. `None` where nobody has any.
+#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
+impl Results {
+    /// Flows that completed with success.
+    pub fn completed(&self) -> impl Iterator<Item = &FlowResult> {
+        self.flows.iter().filter(|flow| flow.fct().is_some())
+    }
+
+    /// The slowdowns of the completed flows.
+    pub fn slowdowns(&self) -> Sorted {
+        Sorted::new(self.completed().filter_map(FlowResult::slowdown).collect())
+    }
+
+    /// The completion times of the completed flows, in seconds.
+    pub fn completion_times(&self) -> Sorted {
+        Sorted::new(self.completed().filter_map(|flow| flow.fct().map(|fct| fct.as_secs_f64())).collect())
+    }
+
+    /// Jain's index of the flows' goodput, where every flow has the same number of octets to move: else unequal shares
+    /// are no unfairness. `None` for fewer than two flows.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn fairness(&self) -> Option<f64> {
+        let alike = self.flows.windows(2).all(|pair| pair[0].bytes == pair[1].bytes);
+        if self.flows.len() < 2 || !alike {
+            return None;
+        }
+        let shares: Vec<f64> =
+            self.flows.iter().map(|flow| flow.goodput_bps(self.simulated) as f64).collect();
+        jain(&shares)
+    }
+
+    /// Payload delivered by all flows over the time from the first start to the last end, in bits per second.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn total_goodput_bps(&self) -> Option<f64> {
+        let began = self.flows.iter().map(|flow| flow.start).min()?;
+        let until = |flow: &FlowResult| if flow.end == Instant::NEVER { self.simulated } else { flow.end };
+        let ended = self.flows.iter().map(until).max()?;
+        let delivered: u64 = self.flows.iter().map(|flow| flow.delivered).sum();
+        let seconds = ended.since(began).as_secs_f64();
+        (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
+    }
+
+    /// Completed flows grouped by size: one group per size where there are few sizes, else three groups per decade.
+    pub fn by_size(&self) -> Vec<SizeGroup> {
+        let mut flows: Vec<&FlowResult> = self.completed().collect();
+        flows.sort_by_key(|flow| flow.bytes);
+        let mut sizes: Vec<u64> = flows.iter().map(|flow| flow.bytes).collect();
+        sizes.dedup();
+        let bound = |bytes: u64| if sizes.len() <= FEW_SIZES { bytes } else { round_up(bytes) };
+        flows.chunk_by(|a, b| bound(a.bytes) == bound(b.bytes)).map(SizeGroup::new).collect()
+    }
+}
+
+/// Up to so many different sizes have a group each.
+const FEW_SIZES: usize = 8;
+
+/// The next of 1, 2, 5, 10, 20, 50, … from `bytes` on.
+fn round_up(bytes: u64) -> u64 {
+    let mut decade = 1u64;
+    loop {
+        for step in [1, 2, 5] {
+            match decade.checked_mul(step) {
+                Some(bound) if bound < bytes => {}
+                Some(bound) => return bound,
+                None => return u64::MAX,
+            }
+        }
+        let Some(next) = decade.checked_mul(10) else { return u64::MAX };
+        decade = next;
+    }
+}
+
+/// Completed flows of similar size.
+#[derive(Clone, Debug)]
+pub struct SizeGroup {
+    /// The smallest of their sizes.
+    pub from: Bytes,
+    /// The largest of their sizes.
+    pub to: Bytes,
+    /// Their completion times in seconds.
+    pub completion_times: Sorted,
+    /// Their slowdowns.
+    pub slowdowns: Sorted,
+}
+
+impl SizeGroup {
+    fn new(flows: &[&FlowResult]) -> Self {
+        let sizes = || flows.iter().map(|flow| flow.bytes);
+        let seconds = |flow: &&FlowResult| flow.fct().map(|fct| fct.as_secs_f64());
+        Self {
+            from: Bytes(sizes().min().unwrap_or(0)),
+            to: Bytes(sizes().max().unwrap_or(0)),
+            completion_times: Sorted::new(flows.iter().filter_map(seconds).collect()),
+            slowdowns: Sorted::new(flows.iter().filter_map(|flow| flow.slowdown()).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let sorted = Sorted::new((1..=200).rev().map(f64::from).collect());
+        assert_eq!(sorted.percentile(0), Some(1.0));
+        assert_eq!(sorted.percentile(50), Some(100.0));
+        assert_eq!(sorted.percentile(99), Some(198.0));
+        assert_eq!(sorted.percentile(100), Some(200.0));
+        assert_eq!(Sorted::default().percentile(50), None);
+        assert_eq!(Sorted::new(vec![7.0]).percentile(99), Some(7.0));
+    }
+
+    #[test]
+    fn fairness_runs_from_one_over_n_to_one() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn sizes_are_rounded_up_in_three_steps_a_decade() {
+        for (bytes, bound) in [(0, 1), (1, 1), (3, 5), (5, 5), (6, 10), (1_001, 2_000), (u64::MAX, u64::MAX)]
+        {
+            assert_eq!(round_up(bytes), bound, "{bytes}");
+        }
+    }
+}
