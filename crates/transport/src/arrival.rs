@@ -172,3 +172,19 @@ pub struct Deferred {
 
 /// When the engine wants to be called next.
 pub type Wakeup = Option<Instant>;
+
+impl Reaction {
+    /// Nothing follows.
+    #[inline]
+    pub(crate) const fn clear(&mut self) {
+        self.placement = None;
+        self.reply = None;
+        self.notice = None;
+        self.refused = None;
+    }
+}
+
+impl Refusal {
+    /// How many reasons there are.
+    pub const COUNT: usize = 9;
+}

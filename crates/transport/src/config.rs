@@ -1,7 +1,9 @@
 //! How an engine and its queue pairs are set up.
 
 use crate::arrival::Deferred;
+use crate::state::{QpState, Transition};
 use roci_units::{BitsPerSec, Psn, Qpn, Span};
+use roci_wire::Layout;
 
 /// An engine's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub struct EngineConfig {
     /// Octets on the wire besides payload, for the pacer: frame overhead of the most common data packet, preamble
     /// and gap.
     pub wire_overhead: u16,
+    /// The priority of CNPs, 0 to 7.
+    pub cnp_priority: u8,
 }
 
 /// The service of a queue pair.
@@ -43,11 +47,19 @@ pub struct Pd(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Srq(pub u32);
 
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self { link: BitsPerSec::from_gbps(100), seed: 1, wire_overhead: 82, cnp_priority: 6 }
+    }
+}
+
 /// A queue pair's attributes (IBTA Vol 1 §11.2.5). `Default` gives a usable RC queue pair but for its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpConfig {
     /// The number that it is to have; `None` lets the engine choose.
     pub qpn: Option<Qpn>,
+    /// The state that it begins in: RTS where the peer is known, RESET where it is connected step by step.
+    pub state: QpState,
     /// The service.
     pub service: Service,
     /// The protection domain.
@@ -63,7 +75,7 @@ pub struct QpConfig {
     /// Payload octets of a full packet, 1 to 4096.
     pub mtu: u16,
     /// Which optional headers the packets carry.
-    pub layout: roci_wire::Layout,
+    pub layout: Layout,
     /// The law, by its place among those added to the engine.
     pub law: u16,
     /// The recovery program.
@@ -94,4 +106,90 @@ pub struct QpConfig {
     pub q_key: u32,
     /// What is deferred.
     pub deferred: Deferred,
+}
+
+impl Default for QpConfig {
+    fn default() -> Self {
+        Self {
+            qpn: None,
+            state: QpState::ReadyToSend,
+            service: Service::Rc,
+            pd: Pd::default(),
+            peer: Qpn::new(0),
+            path: 0,
+            send_psn: Psn::new(0),
+            receive_psn: Psn::new(0),
+            mtu: 1024,
+            layout: Layout::Standard,
+            law: 0,
+            recovery: Recovery::GoBackN,
+            ring: 4,
+            timeout: Span::from_micros(500),
+            retry: 7,
+            rnr_retry: 7,
+            min_rnr_timer: Span::from_micros(640),
+            ack_every: 1,
+            max_rd_atomic: 16,
+            max_dest_rd_atomic: 16,
+            max_in_flight: 0,
+            priority: 3,
+            srq: None,
+            q_key: 0,
+            deferred: Deferred::default(),
+        }
+    }
+}
+
+/// What [`modify_qp`](crate::Engine::modify_qp) changes; what is `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The way to another state, taken after the other changes.
+    pub transition: Option<Transition>,
+    /// The peer's queue pair.
+    pub peer: Option<Qpn>,
+    /// Where the peer is.
+    pub path: Option<u64>,
+    /// The PSN of the first packet that we send; only before RTS.
+    pub send_psn: Option<Psn>,
+    /// The PSN of the first packet that we expect; only before RTR.
+    pub receive_psn: Option<Psn>,
+    /// Payload octets of a full packet, 1 to 4096; only before RTR.
+    pub mtu: Option<u16>,
+    /// The local ACK timeout; zero: never.
+    pub timeout: Option<Span>,
+    /// Retransmissions without progress before the queue pair fails, 0 to 7.
+    pub retry: Option<u8>,
+    /// Retries after RNR NAKs, 0 to 6; 7: for ever.
+    pub rnr_retry: Option<u8>,
+    /// The wait that our RNR NAKs ask for.
+    pub min_rnr_timer: Option<Span>,
+    /// READs and atomics that may be outstanding at once, as requester.
+    pub max_rd_atomic: Option<u8>,
+    /// READs and atomics that the responder keeps for replay.
+    pub max_dest_rd_atomic: Option<u8>,
+    /// The queue key, for datagrams.
+    pub q_key: Option<u32>,
+}
+
+/// Why a queue pair could not be made or changed. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QpError {
+    /// There is no queue pair with that number.
+    #[error("no queue pair {0}")]
+    Unknown(Qpn),
+    /// The number is in use.
+    #[error("queue pair {0} exists already")]
+    InUse(Qpn),
+    /// An attribute is out of its range.
+    #[error("{0} is out of range")]
+    Range(&'static str),
+    /// No such law, protection domain or shared receive queue.
+    #[error("no such {0}")]
+    Missing(&'static str),
+    /// The attributes do not go together.
+    #[error("{0}")]
+    Conflict(&'static str),
+    /// The state knows no such way.
+    #[error("no way leads from {0:?} by {1:?}")]
+    Transition(QpState, Transition),
 }

@@ -5,32 +5,55 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
+//! | [`engine`] | the engine's face: who is called for what |
 //! | [`config`] | how an engine and its queue pairs are set up |
+//! | [`setup`] | making, changing and ending queue pairs, posting work |
+//! | [`state`] | the states of a queue pair |
 //! | [`work`] | what an application posts, and its completions |
 //! | [`segment`] | what is offered and sent |
 //! | [`arrival`] | what arrives, what follows from it, what is deferred |
+//! | [`memory`] | regions, their keys and rights |
+//! | [`delivery`] | which packets have arrived, and which are sent again |
+//! | [`credit`] | how fast and how far a queue pair may send |
 //! | [`schedule`] | which queue pair sends next |
-//! | [`credit`] | what a queue pair may send now: rate, window, tokens |
-//! | [`delivery`] | which packets have arrived, which are sent again |
-//! | [`memory`] | memory regions, their keys and rights |
-//! | [`timer`] | exact timers, one per queue pair and kind |
+//! | [`timer`] | the engine's timers |
+//! | `transmit`, `requester`, `responder`, `recovery`, `law` | the roles between which the engine chooses |
+//! | `qp`, `queue`, `reads`, `aside`, `completion`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 pub mod arrival;
+mod aside;
+mod completion;
 pub mod config;
 pub mod credit;
 pub mod delivery;
+pub mod engine;
+mod law;
 pub mod memory;
+mod qp;
+mod queue;
+mod reads;
+mod recovery;
+mod requester;
+mod responder;
 pub mod schedule;
 pub mod segment;
+pub mod setup;
+pub mod state;
 pub mod timer;
+mod token;
+mod transmit;
 pub mod work;
 
 pub use arrival::{
     Arrival, Deferral, Deferred, MemoryOperation, Placement, Reaction, Refusal, Resolution, Token,
 };
-pub use config::{EngineConfig, Pd, QpConfig, Recovery, Service, Srq};
+pub use config::{Change, EngineConfig, Pd, QpConfig, QpError, Recovery, Service, Srq};
+pub use engine::Engine;
+pub use memory::{Access, AccessError, RegisterError};
 pub use segment::{Grant, Offer, OwnedEvent, Segment, Source, Until};
-pub use work::{Completion, CompletionKind, Operation, RecvRequest, SendRequest, Status, Tail};
+pub use setup::{Counters, QpStatus, RecvTarget};
+pub use state::{QpState, Transition};
+pub use work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};

@@ -2,7 +2,7 @@
 
 use roci_control::{Event, Outcome, Words};
 use roci_units::{Instant, Qpn};
-use roci_wire::Header;
+use roci_wire::{Flags, Header, Layout, Opcode, Shape};
 
 /// Where the payload of a segment lies. The engine never touches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +59,10 @@ pub enum Grant {
 pub struct Segment {
     /// The header of the first packet; see [`Segment::packet`] for the others.
     pub header: Header,
+    /// The opcode of the last packet.
+    pub last_opcode: Opcode,
+    /// The flags of the last packet.
+    pub last_flags: Flags,
     /// Where to: as given when the queue pair was made.
     pub path: u64,
     /// Where the payload lies.
@@ -75,8 +79,51 @@ pub struct Segment {
     pub ecn_capable: bool,
     /// Whether it has been sent before.
     pub retransmission: bool,
+    /// The layout of its headers.
+    pub layout: Layout,
     /// Optional header words on each packet; `None` on the standard layout.
     pub words: Option<Words>,
+}
+
+impl Segment {
+    /// The header and the payload's place of packet `index` of the run.
+    ///
+    /// # Panics
+    /// In debug builds, when the run has no such packet.
+    #[inline]
+    pub fn packet(&self, index: u16) -> (Header, Source) {
+        debug_assert!(index < self.packets, "a run of {} packets has no packet {index}", self.packets);
+        let mut header = self.header;
+        if self.packets == 1 {
+            return (header, self.source);
+        }
+        let before = u32::from(index) * u32::from(self.mtu);
+        let source = Source { address: self.source.address.wrapping_add(u64::from(before)), ..self.source };
+        header.psn = header.psn.plus(u32::from(index));
+        if index + 1 == self.packets {
+            header.opcode = self.last_opcode;
+            header.flags = self.last_flags;
+            #[expect(clippy::cast_possible_truncation, reason = "at most one MTU is left")]
+            {
+                header.payload = (self.length - before) as u16;
+            }
+        } else if index > 0 {
+            header.opcode = middle_of(header.opcode);
+        }
+        (header, source)
+    }
+}
+
+/// The opcode of the packets between first and last of a message that `opcode` belongs to.
+const fn middle_of(opcode: Opcode) -> Opcode {
+    let shape = opcode.shape();
+    if shape.has(Shape::SEND) {
+        Opcode::SEND_MIDDLE
+    } else if shape.has(Shape::WRITE) {
+        Opcode::WRITE_MIDDLE
+    } else {
+        Opcode::READ_RESPONSE_MIDDLE
+    }
 }
 
 /// A law's event that the engine has asked the NIC to run.

@@ -171,3 +171,29 @@ pub struct Completion {
     /// Who sent it, for datagrams: path and queue pair.
     pub source: Option<(u64, Qpn)>,
 }
+
+/// Why a work request was not accepted. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// There is no such queue pair or shared receive queue.
+    #[error("no such queue")]
+    Unknown,
+    /// The queue pair is not connected far enough: sending needs RTS, receiving INIT.
+    #[error("the queue pair is in state {0:?}")]
+    State(crate::QpState),
+    /// The queue pair's service has no such operation, or the operation no such tail.
+    #[error("the operation does not belong to the queue pair's service")]
+    Operation,
+    /// The message is longer than 2³¹ octets, than the path MTU for a datagram, or not 8 octets for an atomic.
+    #[error("a message of {0} octets")]
+    Length(u32),
+    /// The local key does not cover the octets with the right that they need.
+    #[error("the local key {0:#x} does not fit")]
+    LocalKey(u32),
+    /// An atomic's remote address is no multiple of 8, or READs and atomics are turned off (`max_rd_atomic` 0).
+    #[error("the responder could not take it")]
+    Remote,
+    /// The queue pair receives from a shared receive queue.
+    #[error("the queue pair uses a shared receive queue")]
+    Shared,
+}

@@ -1,0 +1,124 @@
+//! What a queue pair needs only in trouble or when work is deferred; most never have one.
+
+use crate::segment::OwnedEvent;
+use crate::work::Completion;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use roci_wire::Header;
+
+/// One queue pair's share.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    pub(crate) retransmitted: u32,
+    pub(crate) timeouts: u32,
+    pub(crate) naks: u32,
+    pub(crate) rnr: u32,
+    pub(crate) recoveries: u16,
+    /// Events that wait for the law, which is out with an earlier one.
+    pub(crate) events: VecDeque<OwnedEvent>,
+    /// Deferred placements of the responder, and what waits for them.
+    pub(crate) inbound: Lane,
+    /// Deferred placements of READ data and results, and the completions that wait for them.
+    pub(crate) outbound: Lane,
+}
+
+/// Things that become true in order: a placement holds back all that comes behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    steps: VecDeque<Step>,
+    /// The number of the first step.
+    first: u32,
+}
+
+/// What stands in a lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Payload on its way to its place; true once it is there.
+    Placement(bool),
+    /// To be told.
+    Completion(Completion),
+    /// An acknowledgement to be sent.
+    Reply(Header),
+}
+
+/// Numbers of steps are counted modulo this.
+pub(crate) const STEPS: u32 = 1 << 20;
+
+impl Lane {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Appends `step` and gives its number.
+    #[expect(clippy::cast_possible_truncation, reason = "fewer steps than packets outstanding, below 2²³")]
+    pub(crate) fn push(&mut self, step: Step) -> u32 {
+        self.steps.push_back(step);
+        (self.first + self.steps.len() as u32 - 1) % STEPS
+    }
+
+    /// Marks placement `number` as done; false where it is none that is outstanding.
+    pub(crate) fn placed(&mut self, number: u32) -> bool {
+        let index = (number + STEPS - self.first) % STEPS;
+        match self.steps.get_mut(index as usize) {
+            Some(Step::Placement(done)) if !*done => {
+                *done = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The next step that nothing holds back, but for placements, which need nothing more.
+    pub(crate) fn next(&mut self) -> Option<Step> {
+        loop {
+            if matches!(self.steps.front()?, Step::Placement(false)) {
+                return None;
+            }
+            self.first = (self.first + 1) % STEPS;
+            match self.steps.pop_front()? {
+                Step::Placement(_) => {}
+                step => return Some(step),
+            }
+        }
+    }
+
+    /// Takes everything out; what was on its way no longer counts.
+    pub(crate) fn clear(&mut self) {
+        self.steps.clear();
+    }
+}
+
+/// The pool of them. A place that is given back keeps its memory for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Asides {
+    places: Vec<Aside>,
+    free: Vec<u32>,
+}
+
+impl Asides {
+    /// Gives a fresh one.
+    #[expect(clippy::cast_possible_truncation, reason = "at most one per queue pair")]
+    pub(crate) fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(Aside::default());
+            (self.places.len() - 1) as u32
+        })
+    }
+
+    pub(crate) fn give_back(&mut self, index: u32) {
+        let place = &mut self.places[index as usize];
+        place.events.clear();
+        place.inbound.clear();
+        place.outbound.clear();
+        (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
+        self.free.push(index);
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Aside> {
+        self.places.get(index as usize)
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Aside {
+        &mut self.places[index as usize]
+    }
+}

@@ -1,0 +1,378 @@
+//! The engine: who is called for what. The roles decide; this room only chooses among them.
+
+use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
+use crate::aside::Asides;
+use crate::completion::CompletionQueue;
+use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
+use crate::law::{Laws, TIMER_PACE};
+use crate::memory::{Access, AccessError, Regions, RegisterError};
+use crate::qp::{Common, Profile, Requester, Responder, Standing};
+use crate::queue::{NONE, RecvQueue, RecvWork, SendWork, Slab};
+use crate::reads::ReadPool;
+use crate::schedule::Schedule;
+use crate::segment::Segment;
+use crate::state::QpState;
+use crate::timer::{TimerId, Timers};
+use crate::token::{Purpose, TokenParts};
+use crate::work::Completion;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use roci_control::Law;
+use roci_units::{Instant, Qpn};
+use roci_wire::{Opcode, Shape};
+
+/// The RDMA transport of one port: all its queue pairs, keys and work.
+///
+/// It does no I/O. `now` never goes back from one call to the next. After any call that changes something, the
+/// caller asks, in this order and until each is empty: [`poll_notice`](Self::poll_notice) for packets that are to go
+/// at once, [`poll_deferral`](Self::poll_deferral) for work to do elsewhere,
+/// [`poll_completion`](Self::poll_completion); whenever the port is free, [`transmit`](Self::transmit) or
+/// [`offer`](Self::offer); and last [`next_wakeup`](Self::next_wakeup), for sending arms timers.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) config: EngineConfig,
+    pub(crate) requesters: Vec<Requester>,
+    pub(crate) responders: Vec<Responder>,
+    pub(crate) commons: Vec<Common>,
+    pub(crate) profiles: Vec<Profile>,
+    /// Places of destroyed queue pairs.
+    pub(crate) vacant: Vec<u32>,
+    /// Numbers that do not tell their place.
+    pub(crate) elsewhere: BTreeMap<u32, u32>,
+    pub(crate) sends: Slab<SendWork>,
+    pub(crate) recvs: Slab<RecvWork>,
+    pub(crate) shared: Vec<RecvQueue>,
+    pub(crate) laws: Laws,
+    pub(crate) asides: Asides,
+    pub(crate) reads: ReadPool,
+    pub(crate) regions: Regions,
+    pub(crate) schedule: Schedule,
+    pub(crate) timers: Timers,
+    pub(crate) completions: CompletionQueue,
+    pub(crate) deferrals: VecDeque<Deferral>,
+    pub(crate) outbox: VecDeque<Segment>,
+    pub(crate) refusals: [u64; Refusal::COUNT],
+    /// Numbers drawn from the seed.
+    pub(crate) draws: u64,
+    last_pd: u32,
+}
+
+/// The kind of a queue pair's timer for pacing and parking.
+pub(crate) const TIMER_SEND: u8 = 0;
+/// The kind of its timer for acknowledgements and RNR waits.
+pub(crate) const TIMER_ACK: u8 = 1;
+
+impl Engine {
+    /// An engine without queue pairs. Law 0 is "none" ([`Law::None`]).
+    pub fn new(config: EngineConfig) -> Self {
+        Self {
+            config,
+            requesters: Vec::new(),
+            responders: Vec::new(),
+            commons: Vec::new(),
+            profiles: Vec::new(),
+            vacant: Vec::new(),
+            elsewhere: BTreeMap::new(),
+            sends: Slab::default(),
+            recvs: Slab::default(),
+            shared: Vec::new(),
+            laws: Laws::new(),
+            asides: Asides::default(),
+            reads: ReadPool::default(),
+            regions: Regions::new(config.seed),
+            schedule: Schedule::new(),
+            timers: Timers::new(2),
+            completions: CompletionQueue::default(),
+            deferrals: VecDeque::new(),
+            outbox: VecDeque::new(),
+            refusals: [0; Refusal::COUNT],
+            draws: 0,
+            last_pd: 0,
+        }
+    }
+
+    /// Adds a law with its parameters; queue pairs name it by the number given back ([`QpConfig::law`](crate::QpConfig)).
+    pub fn add_law(&mut self, law: Law) -> u16 {
+        self.laws.add(law)
+    }
+
+    /// A law that was added, for its parameters.
+    pub fn law_mut(&mut self, law: u16) -> Option<&mut Law> {
+        self.laws.law_mut(law)
+    }
+
+    /// Makes a protection domain. [`Pd`] 0 exists from the beginning.
+    pub fn allocate_pd(&mut self) -> Pd {
+        self.last_pd += 1;
+        Pd(self.last_pd)
+    }
+
+    /// Registers `length` octets from `address` and gives their local and remote keys, which are the same number.
+    ///
+    /// # Errors
+    /// [`RegisterError`] says what is wrong with them.
+    pub fn register(
+        &mut self,
+        pd: Pd,
+        address: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<(u32, u32), RegisterError> {
+        self.regions.register(pd, address, length, access).map(|key| (key, key))
+    }
+
+    /// Registers the whole address space, for worlds without memory, in which any address will do.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn register_everything(&mut self, pd: Pd, access: Access) -> Result<(u32, u32), RegisterError> {
+        self.regions.register_everything(pd, access).map(|key| (key, key))
+    }
+
+    /// Ends a region: its keys fit no longer.
+    ///
+    /// # Errors
+    /// When there is no such region.
+    pub fn deregister(&mut self, key: u32) -> Result<(), AccessError> {
+        self.regions.deregister(key)
+    }
+
+    /// Makes a shared receive queue.
+    #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
+    pub fn create_srq(&mut self) -> Srq {
+        self.shared.push(RecvQueue::EMPTY);
+        Srq(self.shared.len() as u32 - 1)
+    }
+
+    /// What became of the packets that were refused, by reason.
+    pub const fn refused(&self, reason: Refusal) -> u64 {
+        self.refusals[reason as usize]
+    }
+
+    /// Deals with a packet that arrived; what follows from it at once is in `reaction`, which is overwritten.
+    ///
+    /// It may come from anywhere: a packet that the protocol does not allow changes nothing but a counter.
+    #[inline]
+    pub fn receive(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
+        reaction.clear();
+        if let Err(refusal) = self.accept(now, arrival, reaction) {
+            self.refusals[refusal as usize] += 1;
+            reaction.refused = Some(refusal);
+        }
+        if !self.outbox.is_empty() && reaction.notice.is_none() {
+            reaction.notice = self.outbox.pop_front();
+        }
+    }
+
+    #[inline]
+    fn accept(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let slot = self.place(arrival.header.dest_qpn).ok_or(Refusal::NoQueuePair)?;
+        let common = &self.commons[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        if !common.state.receives() {
+            return Err(Refusal::NoQueuePair);
+        }
+        let opcode = arrival.header.opcode;
+        let shape = opcode.shape();
+        if profile.service == Service::Ud {
+            return self.on_datagram(now, slot, arrival, reaction);
+        }
+        if common.path != arrival.path {
+            return Err(Refusal::WrongPeer);
+        }
+        if shape.has(Shape::DATAGRAM) || !profile.layout.permits(opcode) {
+            return Err(Refusal::WrongOpcode);
+        }
+        if self.requesters[slot].standing.meets(Standing::PARKED) {
+            self.requesters[slot].standing.clear(Standing::PARKED);
+            self.arm(now, slot);
+        }
+        if !shape.has(Shape::RESPONSE) {
+            self.on_request(now, slot, arrival, reaction)
+        } else if opcode == Opcode::CNP {
+            self.on_cnp(now, slot, arrival);
+            Ok(())
+        } else {
+            self.on_response(now, slot, arrival, reaction)
+        }
+    }
+
+    /// Deals with a run of packets of one message that arrived together, one after the other; `each` hears the
+    /// reaction to each.
+    pub fn receive_run<'a>(
+        &mut self,
+        now: Instant,
+        arrivals: impl IntoIterator<Item = Arrival<'a>>,
+        reaction: &mut Reaction,
+        mut each: impl FnMut(&mut Reaction),
+    ) {
+        for arrival in arrivals {
+            self.receive(now, &arrival, reaction);
+            each(reaction);
+        }
+    }
+
+    /// Asks the processor to fetch what [`receive`](Self::receive) will touch first for a packet to `qpn`.
+    #[inline]
+    pub fn prefetch(&self, qpn: Qpn) {
+        if let Some(place) = direct(qpn) {
+            roci_prefetch::prefetch_at(&self.commons, place);
+            roci_prefetch::prefetch_at(&self.requesters, place);
+            roci_prefetch::prefetch_at(&self.responders, place);
+        }
+    }
+
+    /// The same for a packet whose header is known: only the side that it is for.
+    #[inline]
+    pub fn prefetch_header(&self, header: &roci_wire::Header) {
+        if let Some(place) = direct(header.dest_qpn) {
+            roci_prefetch::prefetch_at(&self.commons, place);
+            if header.opcode.shape().has(Shape::RESPONSE) {
+                roci_prefetch::prefetch_at(&self.requesters, place);
+            } else {
+                roci_prefetch::prefetch_at(&self.responders, place);
+            }
+        }
+    }
+
+    /// Gives back the result of a deferral. A token that was spent, or whose queue pair is gone, changes nothing.
+    pub fn resolve(&mut self, now: Instant, token: Token, resolution: Resolution) {
+        let parts = TokenParts::read(token);
+        let slot = parts.slot as usize;
+        if self.commons.get(slot).is_none_or(|common| !common.alive || common.generation != parts.generation)
+        {
+            return;
+        }
+        match (parts.purpose, resolution) {
+            (Purpose::Law, Resolution::Law(outcome)) => self.law_answered(now, slot, parts.number, &outcome),
+            (Purpose::Inbound, Resolution::Placed) => self.placed_inbound(slot, parts.number),
+            (Purpose::Outbound, Resolution::Placed) => self.placed_outbound(slot, parts.number),
+            (Purpose::Recovery, Resolution::Recovered) => self.recovered(now, slot, parts.number),
+            (Purpose::Memory, Resolution::Memory { original }) => {
+                self.memory_answered(now, slot, parts.number, original);
+            }
+            _ => {}
+        }
+    }
+
+    /// A packet that is to be sent at once: a late acknowledgement, or what a law emits.
+    #[inline]
+    pub fn poll_notice(&mut self) -> Option<Segment> {
+        self.outbox.pop_front()
+    }
+
+    /// Work that is to be done elsewhere.
+    #[inline]
+    pub fn poll_deferral(&mut self) -> Option<Deferral> {
+        self.deferrals.pop_front()
+    }
+
+    /// The end of a work request.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop()
+    }
+
+    /// When [`wake`](Self::wake) is due, if at all.
+    #[inline]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        match (self.timers.next(), self.laws.timers.next()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Fires the timers that are due by `now`.
+    pub fn wake(&mut self, now: Instant) {
+        while let Some(TimerId { qp, kind }) = self.timers.expire(now) {
+            let slot = qp as usize;
+            if kind == TIMER_SEND {
+                self.send_timer(now, slot);
+            } else {
+                self.ack_timer(now, slot);
+            }
+        }
+        while let Some(TimerId { qp, kind }) = self.laws.timers.expire(now) {
+            if kind == TIMER_PACE {
+                self.port_eligible(now, qp);
+            } else {
+                self.law_timer(now, qp);
+            }
+        }
+    }
+
+    /// Whether [`transmit_open`](Self::transmit_open) may have something to send; never false when it has.
+    #[inline]
+    pub fn has_work(&self, open: u8) -> bool {
+        self.schedule.any(open)
+    }
+
+    /// The place of queue pair `qpn`.
+    #[inline]
+    pub(crate) fn place(&self, qpn: Qpn) -> Option<usize> {
+        if let Some(place) = direct(qpn)
+            && let Some(common) = self.commons.get(place)
+            && common.qpn == qpn
+            && common.alive
+        {
+            return Some(place);
+        }
+        self.found_elsewhere(qpn)
+    }
+
+    #[cold]
+    fn found_elsewhere(&self, qpn: Qpn) -> Option<usize> {
+        self.elsewhere.get(&qpn.get()).map(|&place| place as usize)
+    }
+
+    /// The place of queue pair `qpn`, or the error that there is none.
+    pub(crate) fn find(&self, qpn: Qpn) -> Result<usize, QpError> {
+        self.place(qpn).ok_or(QpError::Unknown(qpn))
+    }
+
+    #[inline]
+    pub(crate) fn profile(&self, slot: usize) -> &Profile {
+        &self.profiles[usize::from(self.commons[slot].profile)]
+    }
+
+    #[inline]
+    pub(crate) fn is_reliable(&self, slot: usize) -> bool {
+        self.profile(slot).service == Service::Rc
+    }
+
+    /// What trouble needs of queue pair `slot`, taken now if it is the first trouble.
+    pub(crate) fn aside(&mut self, slot: usize) -> &mut crate::aside::Aside {
+        let common = &mut self.commons[slot];
+        if common.aside == NONE {
+            common.aside = self.asides.take();
+        }
+        self.asides.get_mut(common.aside)
+    }
+
+    /// The token of something that queue pair `slot` waits for.
+    pub(crate) fn token(&self, slot: usize, purpose: Purpose, number: u32) -> Token {
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        TokenParts { slot: slot as u32, generation: self.commons[slot].generation, purpose, number }.write()
+    }
+
+    pub(crate) fn state(&self, slot: usize) -> QpState {
+        self.commons[slot].state
+    }
+}
+
+/// Bits of a queue pair number that tell its place; the upper ones may be drawn at random.
+pub(crate) const PLACE_BITS: u32 = 20;
+/// The lowest number: 0 and 1 are for management.
+pub(crate) const FIRST_QPN: u32 = 2;
+
+/// Where a queue pair is by its number, if it is where its number says.
+#[inline]
+pub(crate) const fn direct(qpn: Qpn) -> Option<usize> {
+    let low = qpn.get() & ((1 << PLACE_BITS) - 1);
+    if low < FIRST_QPN { None } else { Some((low - FIRST_QPN) as usize) }
+}

@@ -1,0 +1,732 @@
+//! How laws are run: what is kept for them, when they are called, and what their answers do.
+
+use crate::arrival::{Arrival, Deferral, Refusal};
+use crate::config::EngineConfig;
+use crate::credit::{Pacer, Tokens};
+use crate::engine::Engine;
+use crate::qp::{Notes, Standing};
+use crate::queue::NONE;
+use crate::segment::{Offer, OwnedEvent};
+use crate::timer::{TimerId, Timers};
+use crate::token::Purpose;
+use crate::transmit::Plan;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use roci_control::{
+    Class, Context, Credit, Emit, Event, Hop, Law, Outcome, Part, Sample, Scope, SettingError, Value,
+    Verdict, Words,
+};
+use roci_units::{Instant, Psn, Qpn, Span};
+use roci_wire::{Aeth, Flags, Header, Opcode, Syndrome};
+
+/// The kind of a law's timer.
+pub(crate) const TIMER_LAW: u8 = 0;
+/// The kind of the timer that a port's pacer uses.
+pub(crate) const TIMER_PACE: u8 = 1;
+
+/// All laws of an engine, and what each remembers of whom.
+#[derive(Debug)]
+pub(crate) struct Laws {
+    laws: Vec<Law>,
+    /// For laws that limit the port: their one state.
+    ports: Vec<u32>,
+    states: Vec<LawState>,
+    vacant: Vec<u32>,
+    pub(crate) timers: Timers,
+}
+
+/// What a law remembers of one queue pair, or of a port.
+#[derive(Debug)]
+pub(crate) struct LawState {
+    context: Context,
+    traces: Class,
+    law: u16,
+    /// The queue pair; of a port's state, the one that spoke last.
+    slot: u32,
+    wake: Instant,
+    tokens: Tokens,
+    /// Octets until the byte counter's event; zero: stopped.
+    count_down: u32,
+    counts: u32,
+    /// The number of the event that is out.
+    serial: u32,
+    port: Option<Box<Port>>,
+    /// When packets were sent, for laws that hear of acknowledgements.
+    sent: Option<Box<SentTimes>>,
+}
+
+/// What queue pairs share whose law limits the port.
+#[derive(Debug)]
+struct Port {
+    pacer: Pacer,
+    window: u32,
+    /// Queue pairs whose turn it would be.
+    waiting: VecDeque<u32>,
+    users: u32,
+}
+
+/// The sending times of some packets in flight, oldest first; when it is full, packets go untimed.
+#[derive(Debug, Default)]
+struct SentTimes {
+    times: VecDeque<(u32, Instant)>,
+}
+
+const TIMED: usize = 64;
+
+impl Laws {
+    pub(crate) fn new() -> Self {
+        Self {
+            laws: alloc::vec![Law::None],
+            ports: alloc::vec![NONE],
+            states: Vec::new(),
+            vacant: Vec::new(),
+            timers: Timers::new(2),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
+    pub(crate) fn add(&mut self, law: Law) -> u16 {
+        self.laws.push(law);
+        self.ports.push(NONE);
+        self.laws.len() as u16 - 1
+    }
+
+    pub(crate) fn law(&self, law: u16) -> Option<&Law> {
+        self.laws.get(usize::from(law))
+    }
+
+    pub(crate) fn law_mut(&mut self, law: u16) -> Option<&mut Law> {
+        self.laws.get_mut(usize::from(law))
+    }
+
+    /// The state of a new queue pair's law and the credit that it begins with.
+    pub(crate) fn connect(&mut self, config: &EngineConfig, number: u16, slot: u32) -> (u32, Credit) {
+        let law = &self.laws[usize::from(number)];
+        let traces = law.traces();
+        if traces == Class::NONE {
+            let (_, credit, _) = law.connect(config.link.as_kbps());
+            return (NONE, credit);
+        }
+        if self.ports[usize::from(number)] != NONE {
+            let index = self.ports[usize::from(number)];
+            if let Some(port) = &mut self.states[index as usize].port {
+                port.users += 1;
+                return (index, Credit { window: port.window, ..Credit::FREE });
+            }
+        }
+        let (context, credit, wake) = law.connect(config.link.as_kbps());
+        let mut own = credit;
+        let port = (law.limiter() == Scope::Port).then(|| {
+            let mut pacer = Pacer::new(Span::ZERO);
+            pacer.set_rate(Instant::ZERO, credit.rate_kbps);
+            own.rate_kbps = Credit::UNLIMITED;
+            Box::new(Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1 })
+        });
+        let is_port = port.is_some();
+        let state = LawState {
+            context,
+            traces,
+            law: number,
+            slot,
+            wake: Instant::NEVER,
+            tokens: Tokens::new(credit.tokens),
+            count_down: 0,
+            counts: 0,
+            serial: 0,
+            port,
+            sent: traces.meets(Class::ACK).then(Box::default),
+        };
+        let index = self.vacant.pop().unwrap_or_else(|| u32::try_from(self.states.len()).unwrap_or(NONE));
+        if index as usize == self.states.len() {
+            if self.states.len() == self.states.capacity() {
+                self.states.reserve_exact(if index < 16 { 2 } else { index as usize / 8 });
+            }
+            self.states.push(state);
+        } else {
+            self.states[index as usize] = state;
+        }
+        if is_port {
+            self.ports[usize::from(number)] = index;
+        }
+        self.set_wake(index, wake);
+        (index, own)
+    }
+
+    /// Gives back what a queue pair's law remembered.
+    pub(crate) fn disconnect(&mut self, index: u32, slot: u32) {
+        if index == NONE {
+            return;
+        }
+        let state = &mut self.states[index as usize];
+        if let Some(port) = &mut state.port {
+            port.users -= 1;
+            port.waiting.retain(|&waiting| waiting != slot);
+            if port.users > 0 {
+                return;
+            }
+            self.ports[usize::from(state.law)] = NONE;
+        }
+        self.timers.cancel(TimerId { qp: index, kind: TIMER_LAW });
+        self.timers.cancel(TimerId { qp: index, kind: TIMER_PACE });
+        self.vacant.push(index);
+    }
+
+    /// Whether the law must be asked before each packet for tokens or for its port's turn.
+    pub(crate) fn limits(&self, index: u32) -> bool {
+        self.states
+            .get(index as usize)
+            .is_some_and(|state| state.port.is_some() || state.tokens != Tokens::UNLIMITED)
+    }
+
+    fn set_wake(&mut self, index: u32, wake: Instant) {
+        let state = &mut self.states[index as usize];
+        if state.wake != wake {
+            state.wake = wake;
+            self.timers.arm(TimerId { qp: index, kind: TIMER_LAW }, wake);
+        }
+    }
+
+    /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
+    pub(crate) fn sent_at(&mut self, index: u32, sequence: u32) -> Instant {
+        let Some(sent) = self.states.get_mut(index as usize).and_then(|state| state.sent.as_mut()) else {
+            return Instant::ZERO;
+        };
+        let mut at = Instant::ZERO;
+        while let Some(&(timed, instant)) = sent.times.front() {
+            let distance = sequence.wrapping_sub(timed).cast_signed();
+            if distance <= 0 {
+                break;
+            }
+            at = if distance == 1 { instant } else { Instant::ZERO };
+            sent.times.pop_front();
+        }
+        at
+    }
+
+    /// Forgets all sending times: an acknowledgement after a retransmission does not tell what it answers.
+    pub(crate) fn forget_times(&mut self, index: u32) {
+        if let Some(sent) = self.states.get_mut(index as usize).and_then(|state| state.sent.as_mut()) {
+            sent.times.clear();
+        }
+    }
+}
+
+impl Engine {
+    /// Whether the queue pair's law wants to hear of `class`.
+    #[inline]
+    pub(crate) fn hears(&self, slot: usize, class: Class) -> bool {
+        let index = self.commons[slot].law;
+        index != NONE && self.laws.states[index as usize].traces.meets(class)
+    }
+
+    /// Whether acknowledgements of data are the law's to send.
+    #[inline]
+    pub(crate) fn law_acknowledges(&self, slot: usize) -> bool {
+        self.hears(slot, Class::DATA)
+    }
+
+    /// An event of `class`, with what the queue pair itself knows.
+    pub(crate) fn event(&self, now: Instant, slot: usize, class: Class) -> Event<'static> {
+        let (common, requester) = (&self.commons[slot], &self.requesters[slot]);
+        Event {
+            class,
+            now,
+            qpn: common.qpn.get(),
+            in_flight: requester.in_flight,
+            acked_sequence: requester.una.wrapping_sub(common.base),
+            next_sequence: requester.high.wrapping_sub(common.base),
+            ..Event::default()
+        }
+    }
+
+    /// Runs the law on an event that it traces, or hands the event out if the law is deferred.
+    pub(crate) fn tell_law(&mut self, now: Instant, slot: usize, event: &Event<'_>) {
+        if self.profile(slot).deferred.law {
+            let event = own(event);
+            if self.requesters[slot].standing.has(Standing::LAW_OUT) {
+                self.aside(slot).events.push_back(event);
+            } else {
+                self.hand_out(slot, event);
+            }
+            return;
+        }
+        let outcome = self.run_law(slot, event);
+        self.apply(now, slot, &outcome);
+    }
+
+    fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
+        let decides = self.hears(slot, Class::TRANSMIT);
+        let state = &mut self.laws.states[self.commons[slot].law as usize];
+        state.serial = (state.serial + 1) & 0xf_ffff;
+        let serial = state.serial;
+        let standing = &mut self.requesters[slot].standing;
+        standing.set(Standing::LAW_OUT);
+        if decides {
+            standing.set(Standing::LAW_DECIDES);
+        }
+        let token = self.token(slot, Purpose::Law, serial);
+        self.deferrals.push_back(Deferral::Law { token, qpn: self.commons[slot].qpn, event });
+    }
+
+    fn run_law(&mut self, slot: usize, event: &Event<'_>) -> Outcome {
+        let credit = self.credit(slot);
+        let Laws { laws, states, .. } = &mut self.laws;
+        let state = &mut states[self.commons[slot].law as usize];
+        let mut outcome = Outcome::unchanged(credit, state.wake);
+        laws[usize::from(state.law)].on_event(&mut state.context, event, &mut outcome);
+        outcome
+    }
+
+    /// Runs the queue pair's law on an event that was handed out, without applying its answer: for a world that only
+    /// takes time over it. `None` where there is no such queue pair, or its law hears nothing.
+    pub fn evaluate(&mut self, qpn: Qpn, event: &OwnedEvent) -> Option<Outcome> {
+        let slot = self.place(qpn)?;
+        if self.commons[slot].law == NONE {
+            return None;
+        }
+        let hops = &event.hops[..usize::from(event.hop_count).min(event.hops.len())];
+        let words = &event.words.words[..usize::from(event.words.len).min(event.words.words.len())];
+        let event = Event { words, hops, ..event.event };
+        Some(self.run_law(slot, &event))
+    }
+
+    /// The `TRANSMIT` event that belongs to an offer, for the caller that runs the law.
+    pub fn transmit_event(&self, now: Instant, offer: &Offer) -> Option<OwnedEvent> {
+        let slot = self.place(offer.qpn)?;
+        let event = Event { length: offer.length, ..self.event(now, slot, Class::TRANSMIT) };
+        Some(own(&event))
+    }
+
+    /// The credit as it stands.
+    pub(crate) fn credit(&self, slot: usize) -> Credit {
+        let requester = &self.requesters[slot];
+        let state = self.laws.states.get(self.commons[slot].law as usize);
+        let port = state.and_then(|state| state.port.as_ref());
+        Credit {
+            rate_kbps: port.map_or(requester.pacer.rate_kbps(), |port| port.pacer.rate_kbps()),
+            window: requester.window,
+            tokens: state.map_or(Credit::UNLIMITED, |state| state.tokens.left()),
+        }
+    }
+
+    /// Makes a law's answer effective, and lets go what it freed.
+    pub(crate) fn apply(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
+        if outcome.verdict == Verdict::Fault {
+            self.fail(now, slot, crate::work::Status::LocalQpOperationError);
+            return;
+        }
+        let index = self.commons[slot].law;
+        let Some(state) = self.laws.states.get_mut(index as usize) else { return };
+        let Credit { rate_kbps, window, tokens } = outcome.credit;
+        state.tokens = Tokens::new(tokens);
+        if let Some(octets) = outcome.byte_counter {
+            (state.count_down, state.counts) = (octets, octets);
+        }
+        let requester = &mut self.requesters[slot];
+        requester.window = window;
+        if let Some(priority) = outcome.priority {
+            requester.priority = priority.min(7);
+        }
+        let limited = state.port.is_some() || tokens != Credit::UNLIMITED;
+        if limited {
+            requester.notes.set(Notes::LAW_CREDIT);
+        } else {
+            requester.notes.clear(Notes::LAW_CREDIT);
+        }
+        if let Some(port) = &mut state.port {
+            port.window = window;
+            if port.pacer.rate_kbps() != rate_kbps {
+                port.pacer.set_rate(now, rate_kbps);
+                if !port.waiting.is_empty() {
+                    let eligible = port.pacer.eligible_at();
+                    self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, eligible);
+                }
+            }
+        } else if requester.pacer.rate_kbps() != rate_kbps {
+            requester.pacer.set_rate(now, rate_kbps);
+            if requester.notes.has(Notes::SEND_TIMER) && !requester.standing.has(Standing::HELD) {
+                let eligible = requester.pacer.eligible_at();
+                self.set_send_timer(slot, eligible);
+            }
+        }
+        self.laws.set_wake(index, outcome.wake);
+        if let Some(emit) = &outcome.emit {
+            self.emit(slot, emit);
+        }
+        self.arm(now, slot);
+    }
+
+    /// Sends what a law asks for. A class for which the queue pair's layout has no packet is left out.
+    fn emit(&mut self, slot: usize, emit: &Emit) {
+        let peer = self.commons[slot].peer;
+        let layout = self.profile(slot).layout;
+        let mut priority = None;
+        let responder = &mut self.responders[slot];
+        let mut header = match emit.class {
+            Class::CNP => {
+                priority = Some(self.config.cnp_priority);
+                Header::new(Opcode::CNP, peer, Psn::new(0))
+            }
+            Class::ACK => {
+                let mut header =
+                    Header::new(Opcode::ACKNOWLEDGE, peer, Psn::new(responder.expected).minus(1));
+                let syndrome = Syndrome::Ack { credits: Syndrome::CREDITS_OFF }.to_u8();
+                header.set_aeth(Aeth { syndrome, msn: responder.msn });
+                responder.unacknowledged = 0;
+                if responder.duties.has(crate::qp::Duties::MARKED) {
+                    responder.duties.clear(crate::qp::Duties::MARKED);
+                    header.flags = Flags::BECN;
+                }
+                header
+            }
+            Class::GRANT => Header::new(Opcode::HOMA_GRANT, peer, Psn::new(0)),
+            Class::PULL => Header::new(Opcode::PULL, peer, Psn::new(0)),
+            Class::RESEND => Header::new(Opcode::HOMA_RESEND, peer, Psn::new(0)),
+            Class::BUSY => Header::new(Opcode::HOMA_BUSY, peer, Psn::new(0)),
+            _ => return,
+        };
+        if !layout.permits(header.opcode) {
+            return;
+        }
+        header.payload = 0;
+        let mut segment = self.control(slot, header);
+        segment.words = (emit.words.len > 0).then_some(emit.words);
+        segment.priority = priority.unwrap_or(segment.priority);
+        self.outbox.push_back(segment);
+    }
+
+    /// The answer to an event that was handed out.
+    pub(crate) fn law_answered(&mut self, now: Instant, slot: usize, serial: u32, outcome: &Outcome) {
+        let index = self.commons[slot].law;
+        let out = self.requesters[slot].standing.has(Standing::LAW_OUT);
+        if index == NONE || !out || self.laws.states[index as usize].serial != serial {
+            return;
+        }
+        self.release_law(slot);
+        self.apply(now, slot, outcome);
+    }
+
+    /// The law is back: the next event that waited for it goes out.
+    pub(crate) fn release_law(&mut self, slot: usize) {
+        let standing = &mut self.requesters[slot].standing;
+        standing.clear(Standing::LAW_OUT.with(Standing::LAW_DECIDES));
+        let aside = self.commons[slot].aside;
+        if aside != NONE
+            && let Some(event) = self.asides.get_mut(aside).events.pop_front()
+        {
+            self.hand_out(slot, event);
+        }
+    }
+
+    /// An offer takes the law with it: events wait until it is settled.
+    pub(crate) fn own_law(&mut self, slot: usize) {
+        self.requesters[slot].standing.set(Standing::LAW_OUT);
+        if self.commons[slot].law != NONE {
+            // The number of an event that is out must not fit the offer's.
+            let state = &mut self.laws.states[self.commons[slot].law as usize];
+            state.serial = (state.serial + 1) & 0xf_ffff;
+        }
+    }
+
+    /// Applies the answer that a caller's law gave to an offer.
+    pub(crate) fn settle_law(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
+        if outcome.verdict == Verdict::LoopBack {
+            self.requesters[slot].standing.set(Standing::PARKED);
+        }
+        self.apply(now, slot, outcome);
+    }
+
+    /// Asks the law about a packet that is about to be sent. `None`: not now; else the words that it carries.
+    #[inline]
+    pub(crate) fn ask_law(&mut self, now: Instant, slot: usize, plan: &Plan) -> Option<Option<Words>> {
+        if !self.hears(slot, Class::TRANSMIT) {
+            return Some(None);
+        }
+        let event = Event { length: plan.length, ..self.event(now, slot, Class::TRANSMIT) };
+        let outcome = self.run_law(slot, &event);
+        if outcome.verdict == Verdict::LoopBack {
+            self.requesters[slot].standing.set(Standing::PARKED);
+        }
+        self.apply(now, slot, &outcome);
+        (outcome.verdict == Verdict::Proceed).then_some(outcome.words)
+    }
+
+    /// Whether tokens and the port's pacer let `octets` go; where the pacer does not, the queue pair waits in line.
+    #[inline]
+    pub(crate) fn law_admits(&mut self, now: Instant, slot: usize, octets: u32) -> bool {
+        let index = self.commons[slot].law;
+        let Some(state) = self.laws.states.get_mut(index as usize) else { return true };
+        if !state.tokens.allow(octets) {
+            return false;
+        }
+        let Some(port) = &mut state.port else { return true };
+        let eligible = port.pacer.eligible_at();
+        if eligible <= now {
+            return true;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let place = slot as u32;
+        if !port.waiting.contains(&place) {
+            port.waiting.push_back(place);
+        }
+        if self.laws.timers.armed(TimerId { qp: index, kind: TIMER_PACE }).is_none() {
+            self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, eligible);
+        }
+        false
+    }
+
+    /// The port's pacer lets another packet go: the next in line may send.
+    pub(crate) fn port_eligible(&mut self, now: Instant, index: u32) {
+        let Some(port) = &mut self.laws.states[index as usize].port else { return };
+        let eligible = port.pacer.eligible_at();
+        let next = if eligible <= now { port.waiting.pop_front() } else { None };
+        if !port.waiting.is_empty() {
+            // The one that may send now moves the pacer; who is behind it looks again then.
+            let again = if eligible <= now { now + Span::from_ps(1) } else { eligible };
+            self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, again);
+        }
+        if let Some(slot) = next {
+            self.arm(now, slot as usize);
+        }
+    }
+
+    /// What a packet that has gone means for tokens, counters and the port's pacer.
+    #[inline]
+    pub(crate) fn law_sent(&mut self, now: Instant, slot: usize, plan: &Plan, wire_octets: u32) {
+        let index = self.commons[slot].law;
+        let state = &mut self.laws.states[index as usize];
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        {
+            state.slot = slot as u32;
+        }
+        state.tokens.spend(plan.length);
+        if let Some(port) = &mut state.port {
+            port.pacer.charge(now, wire_octets);
+            if !port.waiting.is_empty() {
+                let eligible = port.pacer.eligible_at();
+                self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, eligible);
+            }
+        }
+        let state = &mut self.laws.states[index as usize];
+        if plan.fresh
+            && !plan.response
+            && let Some(sent) = &mut state.sent
+            && sent.times.len() < TIMED
+        {
+            sent.times.push_back((plan.at.wrapping_add(u32::from(plan.packets) - 1), now));
+        }
+        if state.count_down == 0 {
+            return;
+        }
+        state.count_down = state.count_down.saturating_sub(plan.length);
+        if state.count_down == 0 && state.traces.meets(Class::BYTE_COUNTER) {
+            let length = state.counts;
+            let event = Event { length, ..self.event(now, slot, Class::BYTE_COUNTER) };
+            self.tell_law(now, slot, &event);
+        }
+    }
+
+    /// A law's timer ran out.
+    pub(crate) fn law_timer(&mut self, now: Instant, index: u32) {
+        let state = &mut self.laws.states[index as usize];
+        state.wake = Instant::NEVER;
+        let slot = state.slot as usize;
+        let traced = state.traces.meets(Class::TIMER);
+        let standing = &mut self.requesters[slot].standing;
+        standing.clear(Standing::AWAITS_LAW.with(Standing::PARKED));
+        if traced {
+            let event = self.event(now, slot, Class::TIMER);
+            self.tell_law(now, slot, &event);
+        }
+        self.arm(now, slot);
+    }
+
+    /// A CNP arrived.
+    #[cold]
+    pub(crate) fn on_cnp(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
+        self.commons[slot].cnps = self.commons[slot].cnps.wrapping_add(1);
+        if self.hears(slot, Class::CNP) {
+            let event = Event {
+                opcode: Opcode::CNP.0,
+                words: arrival.words,
+                hops: arrival.hops,
+                ..self.event(now, slot, Class::CNP)
+            };
+            self.tell_law(now, slot, &event);
+        }
+    }
+
+    /// Counts CE on a data packet and tells the law of it, unless it heard of the packet itself.
+    #[inline]
+    pub(crate) fn count_marks(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>, class: Class) {
+        if self.hears(slot, class) {
+            self.tell_law_of_data(now, slot, arrival, class);
+        } else if arrival.ce {
+            self.commons[slot].ecn_marked = self.commons[slot].ecn_marked.wrapping_add(1);
+            if self.hears(slot, Class::CE) {
+                let event = self.packet_event(now, slot, arrival, Class::CE);
+                self.tell_law(now, slot, &event);
+            }
+        }
+    }
+
+    /// Tells a law that traces data of a packet that was accepted; its answer carries the acknowledgement.
+    pub(crate) fn tell_law_of_data(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        class: Class,
+    ) {
+        if arrival.ce {
+            self.commons[slot].ecn_marked = self.commons[slot].ecn_marked.wrapping_add(1);
+        }
+        let event = self.packet_event(now, slot, arrival, class);
+        self.tell_law(now, slot, &event);
+    }
+
+    fn packet_event<'a>(&self, now: Instant, slot: usize, arrival: &Arrival<'a>, class: Class) -> Event<'a> {
+        Event {
+            opcode: arrival.header.opcode.0,
+            length: u32::from(arrival.header.payload),
+            ecn: arrival.ce,
+            words: arrival.words,
+            hops: arrival.hops,
+            ..self.event(now, slot, class)
+        }
+    }
+
+    /// A packet that means something only to a law: a grant, a pull, one of its own.
+    pub(crate) fn on_law_packet(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), Refusal> {
+        let class = match arrival.header.opcode {
+            Opcode::PULL => Class::PULL,
+            Opcode::HOMA_GRANT => Class::GRANT,
+            Opcode::HOMA_RESEND => Class::RESEND,
+            Opcode::HOMA_BUSY => Class::BUSY,
+            _ => return Err(Refusal::WrongOpcode),
+        };
+        if !self.hears(slot, class) {
+            return Err(Refusal::WrongOpcode);
+        }
+        let event = self.packet_event(now, slot, arrival, class);
+        self.tell_law(now, slot, &event);
+        Ok(())
+    }
+
+    /// Reads a register of a queue pair's law. `None` where there is none of that name.
+    pub fn control_get(&mut self, qpn: Qpn, register: &str, now: Instant) -> Option<Value> {
+        let slot = self.place(qpn)?;
+        let Laws { laws, states, .. } = &mut self.laws;
+        match states.get_mut(self.commons[slot].law as usize) {
+            Some(state) => laws[usize::from(state.law)].get(&mut state.context, register, now),
+            None => laws[usize::from(self.profiles[usize::from(self.commons[slot].profile)].law)].get(
+                &mut Context::None,
+                register,
+                now,
+            ),
+        }
+    }
+
+    /// Writes a register of a queue pair's law; a parameter is that of all queue pairs that run the law.
+    ///
+    /// # Errors
+    /// [`SettingError`] from the law, or `None` where there is no such queue pair.
+    pub fn control_set(
+        &mut self,
+        qpn: Qpn,
+        register: &str,
+        text: &str,
+        now: Instant,
+    ) -> Result<(), Option<SettingError>> {
+        let slot = self.place(qpn).ok_or(None)?;
+        let credit = self.credit(slot);
+        let number = self.profile(slot).law;
+        let Laws { laws, states, .. } = &mut self.laws;
+        let law = &mut laws[usize::from(number)];
+        let Some(state) = states.get_mut(self.commons[slot].law as usize) else {
+            return law.set(register, text).map_err(Some);
+        };
+        let mut outcome = Outcome::unchanged(credit, state.wake);
+        let written = law.write(&mut state.context, register, text, now, &mut outcome);
+        self.apply(now, slot, &outcome);
+        written.map_err(Some)
+    }
+
+    /// What a time series records of a queue pair's law.
+    pub fn sample(&mut self, qpn: Qpn, now: Instant) -> Option<Sample> {
+        let slot = self.place(qpn)?;
+        let Laws { laws, states, .. } = &mut self.laws;
+        let state = states.get_mut(self.commons[slot].law as usize)?;
+        laws[usize::from(state.law)].sample(&mut state.context, now)
+    }
+}
+
+/// A copy of `event` that owns its words and hops; more than fit are cut off.
+fn own(event: &Event<'_>) -> OwnedEvent {
+    let mut words = Words::default();
+    let count = event.words.len().min(words.words.len());
+    words.words[..count].copy_from_slice(&event.words[..count]);
+    let mut hops = [Hop::default(); 8];
+    let hop_count = event.hops.len().min(hops.len());
+    hops[..hop_count].copy_from_slice(&event.hops[..hop_count]);
+    #[expect(clippy::cast_possible_truncation, reason = "at most 16 words and 8 hops")]
+    let (word_count, hop_count) = (count as u8, hop_count as u8);
+    words.len = word_count;
+    let Event {
+        class,
+        now,
+        qpn,
+        opcode,
+        length,
+        ecn,
+        timeout,
+        timer,
+        periods,
+        acked,
+        in_flight,
+        acked_sequence,
+        next_sequence,
+        sent,
+        echoed,
+        held,
+        hop_count: crossed,
+        pulled,
+        part,
+        ..
+    } = *event;
+    let part: Part = part;
+    OwnedEvent {
+        event: Event {
+            class,
+            now,
+            qpn,
+            opcode,
+            length,
+            ecn,
+            timeout,
+            timer,
+            periods,
+            acked,
+            in_flight,
+            acked_sequence,
+            next_sequence,
+            sent,
+            echoed,
+            held,
+            hop_count: crossed,
+            pulled,
+            part,
+            words: &[],
+            hops: &[],
+        },
+        words,
+        hops,
+        hop_count,
+    }
+}

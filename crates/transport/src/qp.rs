@@ -1,0 +1,309 @@
+//! What the engine remembers of a queue pair, by who reads it: requester, responder, and what both share.
+//!
+//! The three records stand in slabs of their own, one place number for all. Attributes that queue pairs have in
+//! common are kept once, in a [`Profile`]; what only trouble needs is taken when trouble comes
+//! ([`Aside`](crate::aside::Aside)).
+
+use crate::arrival::Deferred;
+use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
+use crate::credit::Pacer;
+use crate::queue::{NONE, RecvQueue};
+use crate::state::QpState;
+use roci_control::Credit;
+use roci_units::{Instant, Psn, Qpn, Span};
+use roci_wire::Layout;
+
+/// A set of one-bit facts.
+macro_rules! bits {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $bit:ident = $value:expr,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct $name(u8);
+        impl $name {
+            $($(#[$doc])* pub(crate) const $bit: Self = Self($value);)*
+            #[inline]
+            pub(crate) const fn has(self, other: Self) -> bool { self.0 & other.0 == other.0 }
+            #[inline]
+            pub(crate) const fn meets(self, other: Self) -> bool { self.0 & other.0 != 0 }
+            #[inline]
+            pub(crate) const fn set(&mut self, other: Self) { self.0 |= other.0 }
+            #[inline]
+            pub(crate) const fn clear(&mut self, other: Self) { self.0 &= !other.0 }
+            /// Both sets.
+            #[must_use]
+            pub(crate) const fn with(self, other: Self) -> Self { Self(self.0 | other.0) }
+        }
+    };
+}
+
+bits! {
+    /// Why a queue pair's sender stands where it stands.
+    Standing {
+        /// The law is out, and it decides on each packet that is sent.
+        LAW_DECIDES = 1,
+        /// Its head is offered and not yet settled.
+        OFFERED = 2,
+        /// It was declined until something is received.
+        PARKED = 4,
+        /// It was declined until the send timer fires.
+        HELD = 8,
+        /// It was declined until its law's timer.
+        AWAITS_LAW = 16,
+        /// The receiver was not ready: requests wait for the acknowledgement timer.
+        RNR_WAIT = 32,
+        /// The law is out with a deferred event.
+        LAW_OUT = 64,
+        /// A recovery decision is out.
+        RECOVERY_OUT = 128,
+    }
+}
+
+bits! {
+    /// Smaller facts of a requester.
+    Notes {
+        /// The send timer is in the wheel.
+        SEND_TIMER = 1,
+        /// The acknowledgement timer is in the wheel.
+        ACK_TIMER = 2,
+        /// A gap in READ responses was answered by asking again; nothing more until one fits.
+        ASKED_AGAIN = 4,
+        /// The law deals tokens, or paces the whole port: it is asked before anything is sent.
+        LAW_CREDIT = 8,
+        /// The last segment was a response, so a request is next.
+        RESPONDED = 16,
+        /// Selective repeat is in a loss: its bitmaps say what to send.
+        RECOVERING = 32,
+        /// READ responses are ready to go.
+        RESPONSES = 64,
+        /// The state lets requests be sent.
+        SENDS = 128,
+    }
+}
+
+bits! {
+    /// Smaller facts of a responder.
+    Duties {
+        /// A gap was answered by a NAK; nothing more until it is filled.
+        NAKED = 1,
+        /// A packet with CE arrived since the last acknowledgement.
+        MARKED = 2,
+        /// READ responses or an atomic's result have still to go.
+        RESPONDING = 4,
+        /// A reply waits until the responses before it are gone.
+        OWES = 8,
+        /// In the middle of a SEND.
+        SENDING = 16,
+        /// In the middle of a WRITE.
+        WRITING = 32,
+    }
+}
+
+/// The sending side: one cache line.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Requester {
+    /// Sequence up to which all is acknowledged. The lower 24 bits of a sequence are the PSN.
+    pub(crate) una: u32,
+    /// Sequence of the next packet to send.
+    pub(crate) cursor: u32,
+    /// Sequence after the last packet ever sent.
+    pub(crate) high: u32,
+    /// The request that `cursor` is in, or the first that has no numbers yet.
+    pub(crate) current: u32,
+    /// Octets of payload sent and not acknowledged.
+    pub(crate) in_flight: u32,
+    /// Octets that may be.
+    pub(crate) window: u32,
+    /// When the queue pair may send next, and at which rate.
+    pub(crate) pacer: Pacer,
+    /// When the oldest packet is given up for lost, or when an RNR wait ends.
+    pub(crate) deadline: Instant,
+    pub(crate) standing: Standing,
+    pub(crate) notes: Notes,
+    /// Packets of new segments that the window has already let through: the fill of the segment ring.
+    pub(crate) staged: u8,
+    /// Retransmissions left before the queue pair fails.
+    pub(crate) retries: u8,
+    /// RNR retries left.
+    pub(crate) rnr_retries: u8,
+    /// READs and atomics sent and not complete.
+    pub(crate) reads: u8,
+    /// The priority of data.
+    pub(crate) priority: u8,
+    /// Packets since an acknowledgement was asked for, at most 255.
+    pub(crate) unasked: u8,
+}
+
+/// The receiving side, within one cache line.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(crate) struct Responder {
+    /// Where the next octet of the message goes.
+    pub(crate) address: u64,
+    /// Sequence of the next packet expected. The lower 24 bits of a sequence are the PSN.
+    pub(crate) expected: u32,
+    /// Messages completed, modulo 2²⁴.
+    pub(crate) msn: u32,
+    /// The key of the region that the message goes to.
+    pub(crate) key: u32,
+    /// Octets of the message that may still come.
+    pub(crate) remaining: u32,
+    /// Octets of the message that came.
+    pub(crate) received: u32,
+    /// The identity of the receive request in use, in the slab; NONE: none.
+    pub(crate) recv: u32,
+    /// Receive requests posted.
+    pub(crate) queue: RecvQueue,
+    /// READs and atomics kept for replay, in the pool; NONE: none came yet.
+    pub(crate) reads: u32,
+    /// Packets accepted since the last acknowledgement.
+    pub(crate) unacknowledged: u16,
+    pub(crate) duties: Duties,
+    /// The syndrome of an owed reply.
+    pub(crate) owed: u8,
+}
+
+/// What both sides need less often.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) path: u64,
+    pub(crate) qpn: Qpn,
+    pub(crate) peer: Qpn,
+    /// The oldest send request that is not complete.
+    pub(crate) head: u32,
+    /// The send request that was posted last.
+    pub(crate) tail: u32,
+    /// The first sequence sent, for laws that count from it.
+    pub(crate) base: u32,
+    /// What trouble needed, in its pool; NONE: there was none.
+    pub(crate) aside: u32,
+    /// The law's side of it, in its slab; NONE: the law hears nothing.
+    pub(crate) law: u32,
+    /// Data packets sent.
+    pub(crate) packets: u32,
+    /// CNPs received.
+    pub(crate) cnps: u32,
+    /// Data packets received with CE.
+    pub(crate) ecn_marked: u32,
+    pub(crate) profile: u16,
+    /// How often this place was used: a token of an earlier queue pair is refused.
+    pub(crate) generation: u16,
+    pub(crate) state: QpState,
+    /// Whether the place is taken.
+    pub(crate) alive: bool,
+}
+
+const _: () = assert!(size_of::<Requester>() == 64);
+const _: () = assert!(size_of::<Responder>() <= 48);
+const _: () = assert!(size_of::<Common>() <= 56);
+
+/// Attributes, kept once for all queue pairs that have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Profile {
+    pub(crate) timeout: Span,
+    pub(crate) min_rnr_timer: Span,
+    pub(crate) pd: Pd,
+    pub(crate) srq: Option<Srq>,
+    pub(crate) q_key: u32,
+    pub(crate) max_in_flight: u32,
+    pub(crate) mtu: u16,
+    pub(crate) ack_every: u16,
+    pub(crate) law: u16,
+    pub(crate) layout: Layout,
+    pub(crate) service: Service,
+    pub(crate) recovery: Recovery,
+    pub(crate) ring: u8,
+    pub(crate) priority: u8,
+    pub(crate) retry: u8,
+    pub(crate) rnr_retry: u8,
+    pub(crate) max_rd_atomic: u8,
+    pub(crate) max_dest_rd_atomic: u8,
+    pub(crate) deferred: Deferred,
+}
+
+impl Profile {
+    pub(crate) const fn new(config: &QpConfig) -> Self {
+        Self {
+            timeout: config.timeout,
+            min_rnr_timer: config.min_rnr_timer,
+            pd: config.pd,
+            srq: config.srq,
+            q_key: config.q_key,
+            max_in_flight: match config.max_in_flight {
+                0 => MAX_OUTSTANDING,
+                limit if limit > MAX_OUTSTANDING => MAX_OUTSTANDING,
+                limit => limit,
+            },
+            mtu: config.mtu,
+            ack_every: config.ack_every,
+            law: config.law,
+            layout: config.layout,
+            service: config.service,
+            recovery: config.recovery,
+            ring: config.ring,
+            priority: config.priority,
+            retry: config.retry,
+            rnr_retry: config.rnr_retry,
+            max_rd_atomic: config.max_rd_atomic,
+            max_dest_rd_atomic: config.max_dest_rd_atomic,
+            deferred: config.deferred,
+        }
+    }
+}
+
+/// Packets that may be outstanding: half the circle less one, so that "before" and "after" stay apart.
+pub(crate) const MAX_OUTSTANDING: u32 = (1 << 23) - 1;
+
+impl Requester {
+    pub(crate) const fn new(psn: Psn, profile: &Profile, priority: u8, credit: Credit) -> Self {
+        Self {
+            una: psn.get(),
+            cursor: psn.get(),
+            high: psn.get(),
+            current: NONE,
+            in_flight: 0,
+            window: credit.window,
+            pacer: Pacer::new(Span::ZERO),
+            deadline: Instant::NEVER,
+            standing: Standing(0),
+            notes: Notes(0),
+            staged: 0,
+            retries: profile.retry,
+            rnr_retries: profile.rnr_retry,
+            reads: 0,
+            priority,
+            unasked: 0,
+        }
+    }
+}
+
+impl Responder {
+    pub(crate) const fn new(psn: Psn) -> Self {
+        Self {
+            address: 0,
+            expected: psn.get(),
+            msn: 0,
+            key: 0,
+            remaining: 0,
+            received: 0,
+            recv: NONE,
+            queue: RecvQueue::EMPTY,
+            reads: NONE,
+            unacknowledged: 0,
+            duties: Duties(0),
+            owed: 0,
+        }
+    }
+}
+
+/// The sequence that `psn` means, seen from `reference`: the nearest with these lower 24 bits.
+#[inline]
+pub(crate) const fn sequence(psn: Psn, reference: u32) -> u32 {
+    reference.wrapping_add_signed(psn.since(Psn::new(reference)))
+}
+
+/// How far `a` lies after `b`, on the circle of 2³².
+#[inline]
+pub(crate) const fn after(a: u32, b: u32) -> i32 {
+    a.wrapping_sub(b).cast_signed()
+}

@@ -1,0 +1,303 @@
+//! Work queues: send and receive requests in two slabs, each queue a list of indices.
+//!
+//! A queue pair without work owns nothing here. Entries are used again last in, first out, so that a busy few stay
+//! in cache, and a slab grows only when more requests are queued than ever before.
+
+use crate::work::{CompletionKind, Operation, RecvRequest, SendRequest, Tail};
+use alloc::vec::Vec;
+use roci_units::Qpn;
+
+/// No entry: the end of a list, or an empty one.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A bit of [`SendWork::flags`].
+pub(crate) mod flag {
+    /// A successful end is told.
+    pub(crate) const SIGNALED: u8 = 1;
+    /// The responder is to be woken.
+    pub(crate) const SOLICITED: u8 = 2;
+    /// Waits for earlier READs and atomics.
+    pub(crate) const FENCE: u8 = 4;
+    /// [`super::SendWork::immediate`] is immediate data.
+    pub(crate) const IMMEDIATE: u8 = 8;
+    /// [`super::SendWork::immediate`] is a key to invalidate.
+    pub(crate) const INVALIDATE: u8 = 16;
+    /// Its packets have sequence numbers.
+    pub(crate) const NUMBERED: u8 = 32;
+}
+
+/// What a send request asks for, in one octet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Send,
+    Write,
+    Read,
+    FetchAdd,
+    CompareSwap,
+    Datagram,
+}
+
+impl Kind {
+    pub(crate) const fn completion(self) -> CompletionKind {
+        match self {
+            Self::Send | Self::Datagram => CompletionKind::Send,
+            Self::Write => CompletionKind::Write,
+            Self::Read => CompletionKind::Read,
+            Self::FetchAdd => CompletionKind::FetchAdd,
+            Self::CompareSwap => CompletionKind::CompareSwap,
+        }
+    }
+
+    /// Whether it is answered with data, which the responder limits.
+    pub(crate) const fn is_read_or_atomic(self) -> bool {
+        matches!(self, Self::Read | Self::FetchAdd | Self::CompareSwap)
+    }
+}
+
+/// A send request in its queue: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct SendWork {
+    pub(crate) id: u64,
+    /// Where the octets lie, or go.
+    pub(crate) address: u64,
+    /// Remote address; the path of a datagram.
+    pub(crate) va: u64,
+    /// What an atomic adds or swaps in; the queue pair of a datagram's receiver; else the number among the messages
+    /// that consume a receive.
+    pub(crate) operand: u64,
+    pub(crate) lkey: u32,
+    /// Remote key; the queue key of a datagram.
+    pub(crate) rkey: u32,
+    /// Octets of the message; the upper half of a compare-and-swap's comparand, for atomics are 8 octets.
+    pub(crate) length: u32,
+    /// Immediate data or key to invalidate; the lower half of the comparand.
+    pub(crate) immediate: u32,
+    /// Sequence of the first packet.
+    pub(crate) first: u32,
+    /// Sequence after the last packet.
+    pub(crate) end: u32,
+    pub(crate) next: u32,
+    pub(crate) kind: Kind,
+    pub(crate) flags: u8,
+}
+
+const _: () = assert!(size_of::<SendWork>() == 64);
+
+#[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
+const fn halves(value: u64) -> (u32, u32) {
+    ((value >> 32) as u32, value as u32)
+}
+
+impl SendWork {
+    /// The entry of `request`; its packets are numbered when it comes to be sent.
+    #[inline]
+    pub(crate) fn new(request: &SendRequest) -> Self {
+        let mut work = Self {
+            id: request.id,
+            address: request.address,
+            va: 0,
+            operand: 0,
+            lkey: request.lkey,
+            rkey: 0,
+            length: request.length,
+            immediate: 0,
+            first: 0,
+            end: 0,
+            next: NONE,
+            kind: Kind::Send,
+            flags: 0,
+        };
+        for (wanted, bit) in [
+            (request.signaled, flag::SIGNALED),
+            (request.solicited, flag::SOLICITED),
+            (request.fence, flag::FENCE),
+        ] {
+            if wanted {
+                work.flags |= bit;
+            }
+        }
+        match request.operation {
+            Operation::Send(tail) => work.set_tail(tail),
+            Operation::Write { va, rkey, tail } => {
+                (work.kind, work.va, work.rkey) = (Kind::Write, va, rkey);
+                work.set_tail(tail);
+            }
+            Operation::Read { va, rkey } => (work.kind, work.va, work.rkey) = (Kind::Read, va, rkey),
+            Operation::FetchAdd { va, rkey, add } => {
+                (work.kind, work.va, work.rkey, work.operand) = (Kind::FetchAdd, va, rkey, add);
+            }
+            Operation::CompareSwap { va, rkey, compare, swap } => {
+                (work.kind, work.va, work.rkey, work.operand) = (Kind::CompareSwap, va, rkey, swap);
+                (work.length, work.immediate) = halves(compare);
+            }
+            Operation::Datagram { path, qpn, q_key, tail } => {
+                (work.kind, work.va, work.rkey) = (Kind::Datagram, path, q_key);
+                work.operand = u64::from(qpn.get());
+                work.set_tail(tail);
+            }
+        }
+        work
+    }
+
+    fn set_tail(&mut self, tail: Tail) {
+        match tail {
+            Tail::Plain => {}
+            Tail::Immediate(value) => {
+                self.immediate = value;
+                self.flags |= flag::IMMEDIATE;
+            }
+            Tail::Invalidate(key) => {
+                self.immediate = key;
+                self.flags |= flag::INVALIDATE;
+            }
+        }
+    }
+
+    /// Whether all bits of `flag` are set.
+    #[inline]
+    pub(crate) const fn has(&self, flag: u8) -> bool {
+        self.flags & flag == flag
+    }
+
+    /// Octets that it moves.
+    #[inline]
+    pub(crate) const fn octets(&self) -> u32 {
+        match self.kind {
+            Kind::FetchAdd | Kind::CompareSwap => 8,
+            _ => self.length,
+        }
+    }
+
+    /// What a compare-and-swap compares with.
+    pub(crate) const fn compare(&self) -> u64 {
+        (self.length as u64) << 32 | self.immediate as u64
+    }
+
+    /// The queue pair that a datagram is for.
+    #[expect(clippy::cast_possible_truncation, reason = "it was made from a Qpn")]
+    pub(crate) const fn datagram_qpn(&self) -> Qpn {
+        Qpn::new(self.operand as u32)
+    }
+
+    /// Whether the responder spends a receive request on it.
+    pub(crate) const fn consumes_receive(&self) -> bool {
+        matches!(self.kind, Kind::Send) || matches!(self.kind, Kind::Write) && self.has(flag::IMMEDIATE)
+    }
+}
+
+/// A receive request in its queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecvWork {
+    pub(crate) request: RecvRequest,
+    next: u32,
+}
+
+/// A slab whose free entries form a list.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
+    free: u32,
+}
+
+/// What a [`Slab`] links.
+pub(crate) trait Linked {
+    /// The entry after this one.
+    fn next(&mut self) -> &mut u32;
+}
+
+impl Linked for SendWork {
+    #[inline]
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+impl Linked for RecvWork {
+    #[inline]
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), free: NONE }
+    }
+}
+
+impl<T: Linked> Slab<T> {
+    /// Stores `entry` and gives its index.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "2³² entries would need 256 GB")]
+    pub(crate) fn insert(&mut self, mut entry: T) -> u32 {
+        *entry.next() = NONE;
+        if self.free == NONE {
+            self.entries.push(entry);
+            return (self.entries.len() - 1) as u32;
+        }
+        let index = self.free;
+        let place = &mut self.entries[index as usize];
+        self.free = *place.next();
+        *place = entry;
+        index
+    }
+
+    /// Gives the entry back.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) {
+        *self.entries[index as usize].next() = self.free;
+        self.free = index;
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> &T {
+        &self.entries[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut T {
+        &mut self.entries[index as usize]
+    }
+
+    pub(crate) fn as_slice(&self) -> &[T] {
+        &self.entries
+    }
+}
+
+/// First and last receive request of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecvQueue {
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+}
+
+impl RecvQueue {
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    /// Appends `request`.
+    pub(crate) fn push(&mut self, slab: &mut Slab<RecvWork>, request: RecvRequest) {
+        let index = slab.insert(RecvWork { request, next: NONE });
+        if self.tail == NONE {
+            self.head = index;
+        } else {
+            slab.get_mut(self.tail).next = index;
+        }
+        self.tail = index;
+    }
+
+    /// Takes the first request out of the queue, but leaves it in the slab for as long as it is filled.
+    #[inline]
+    pub(crate) fn take(&mut self, slab: &Slab<RecvWork>) -> Option<u32> {
+        if self.head == NONE {
+            return None;
+        }
+        let index = self.head;
+        self.head = slab.get(index).next;
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+        Some(index)
+    }
+}

@@ -1,0 +1,112 @@
+//! What a responder keeps of READs and atomics: responses still to go, and results for replay (IBTA Vol 1 §9.7.5.1).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A READ or atomic that a responder has accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resource {
+    /// Its number on the queue pair, by which a memory result finds it.
+    pub(crate) number: u16,
+    /// Sequence of its request, and of its first response.
+    pub(crate) first: u32,
+    /// Sequence after its last response.
+    pub(crate) end: u32,
+    /// Sequence of the next response to send; `end` when all have gone.
+    pub(crate) next: u32,
+    /// The message count that its responses carry.
+    pub(crate) msn: u32,
+    pub(crate) access: Access,
+    /// Whether memory has answered.
+    pub(crate) ready: bool,
+}
+
+/// What it does to memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Access {
+    Read {
+        address: u64,
+        key: u32,
+        length: u32,
+    },
+    /// With the original value, once known.
+    Atomic {
+        original: u64,
+    },
+}
+
+impl Resource {
+    /// Whether a response has still to go.
+    pub(crate) const fn pending(&self) -> bool {
+        self.next != self.end
+    }
+}
+
+/// The resources of one queue pair, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    pub(crate) resources: VecDeque<Resource>,
+    next_number: u16,
+}
+
+impl Reads {
+    /// Adds a resource, at the cost of the oldest if there are `limit` and it has been answered. `None`: the peer has
+    /// more outstanding than it may.
+    pub(crate) fn push(&mut self, limit: u8, mut resource: Resource) -> Option<u16> {
+        if self.resources.len() >= usize::from(limit) {
+            if self.resources.front().is_none_or(Resource::pending) {
+                return None;
+            }
+            self.resources.pop_front();
+        }
+        resource.number = self.next_number;
+        self.next_number = self.next_number.wrapping_add(1);
+        self.resources.push_back(resource);
+        Some(resource.number)
+    }
+
+    /// The oldest resource with a response still to go: responses leave in order.
+    pub(crate) fn turn(&mut self) -> Option<&mut Resource> {
+        self.resources.iter_mut().find(|resource| resource.pending())
+    }
+
+    /// The resource that `sequence` belongs to.
+    pub(crate) fn covering(&mut self, sequence: u32) -> Option<&mut Resource> {
+        self.resources.iter_mut().find(|r| sequence.wrapping_sub(r.first) < r.end.wrapping_sub(r.first))
+    }
+
+    /// The resource with this number.
+    pub(crate) fn numbered(&mut self, number: u16) -> Option<&mut Resource> {
+        self.resources.iter_mut().find(|resource| resource.number == number)
+    }
+}
+
+/// The pool of them: a queue pair takes one with its first READ or atomic and keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct ReadPool {
+    places: Vec<Reads>,
+    free: Vec<u32>,
+}
+
+impl ReadPool {
+    #[expect(clippy::cast_possible_truncation, reason = "at most one per queue pair")]
+    pub(crate) fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(Reads::default());
+            (self.places.len() - 1) as u32
+        })
+    }
+
+    pub(crate) fn give_back(&mut self, index: u32) {
+        self.places[index as usize].resources.clear();
+        self.free.push(index);
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Reads> {
+        self.places.get(index as usize)
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Reads {
+        &mut self.places[index as usize]
+    }
+}

@@ -1,0 +1,626 @@
+//! The requester: requests become packets, responses complete them, and what is lost is sent again.
+
+use crate::arrival::{Arrival, Placement, Reaction, Refusal};
+use crate::aside::Step;
+use crate::engine::{Engine, TIMER_ACK};
+use crate::qp::{Notes, Standing, after, sequence};
+use crate::queue::{Kind, NONE, SendWork, flag};
+use crate::segment::{Segment, Source};
+use crate::timer::TimerId;
+use crate::token::Purpose;
+use crate::transmit::Plan;
+use crate::work::{Completion, Status, Tail};
+use roci_control::{Class, Event};
+use roci_units::{Instant, Psn, Qpn};
+use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome, rnr_delay};
+
+/// What an acknowledgement did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Octets newly acknowledged.
+    pub(crate) octets: u32,
+    /// Whether it moved anything.
+    pub(crate) moved: bool,
+    /// Whether it reaches beyond a READ or atomic whose response is missing.
+    pub(crate) implies_loss: bool,
+}
+
+impl Engine {
+    /// Makes the packets that were planned and moves the cursor past them.
+    #[inline]
+    pub(crate) fn request(&mut self, now: Instant, slot: usize, plan: &Plan) -> Segment {
+        let common = &self.commons[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        let requester = &mut self.requesters[slot];
+        let work = self.sends.get_mut(plan.work);
+        let mtu = u32::from(profile.mtu);
+        let at = plan.at.wrapping_sub(work.first);
+        let end = match work.kind {
+            Kind::Read => work.end,
+            _ => plan.at.wrapping_add(u32::from(plan.packets)),
+        };
+        let last = end == work.end;
+        let (opcode, last_opcode) = opcodes(work, at == 0, last, plan.packets);
+        let mut header = Header::new(opcode, common.peer, Psn::new(plan.at));
+        header.payload = payload_of(plan.length, profile.mtu);
+        let offset = at * mtu;
+        requester.unasked = requester.unasked.saturating_add(plan.packets.min(255) as u8);
+        let mut last_flags = Flags::NONE;
+        if last || u16::from(requester.unasked) >= profile.ack_every {
+            last_flags = Flags::ACK_REQUEST;
+            requester.unasked = 0;
+        }
+        if last && work.has(flag::SOLICITED) {
+            last_flags = last_flags.with(Flags::SOLICITED);
+        }
+        let mut path = common.path;
+        let mut source = Source { address: work.address.wrapping_add(u64::from(offset)), lkey: work.lkey };
+        match work.kind {
+            Kind::Send => header.set_immediate(work.immediate),
+            Kind::Write => {
+                header.set_reth(Reth {
+                    va: work.va.wrapping_add(u64::from(offset)),
+                    rkey: work.rkey,
+                    length: work.length - offset,
+                });
+                header.set_immediate(work.immediate);
+            }
+            Kind::Read => {
+                source = Source::default();
+                header.set_reth(Reth {
+                    va: work.va.wrapping_add(u64::from(offset)),
+                    rkey: work.rkey,
+                    length: work.length - offset,
+                });
+            }
+            Kind::FetchAdd | Kind::CompareSwap => {
+                source = Source::default();
+                let compare = if work.kind == Kind::CompareSwap { work.compare() } else { 0 };
+                header.set_atomic(AtomicEth {
+                    va: work.va,
+                    rkey: work.rkey,
+                    swap_or_add: work.operand,
+                    compare,
+                });
+            }
+            Kind::Datagram => {
+                path = work.va;
+                last_flags = last_flags.without(Flags::ACK_REQUEST);
+                header.dest_qpn = work.datagram_qpn();
+                header.set_immediate(work.immediate);
+                header.set_deth(Deth { q_key: work.rkey, source_qpn: common.qpn });
+            }
+        }
+        if matches!(profile.layout, Layout::Irn) {
+            crate::recovery::position(&mut header, work, offset);
+        }
+        if plan.packets == 1 {
+            header.flags = last_flags;
+        }
+        let segment = Segment {
+            header,
+            last_opcode,
+            last_flags,
+            path,
+            source,
+            length: plan.length,
+            packets: plan.packets,
+            mtu: profile.mtu,
+            priority: requester.priority,
+            ecn_capable: true,
+            retransmission: !plan.fresh,
+            layout: profile.layout,
+            words: None,
+        };
+        let (kind, next, signaled, id, length) =
+            (work.kind, work.next, work.has(flag::SIGNALED), work.id, work.length);
+        if !plan.fresh {
+            if requester.cursor == plan.at && requester.cursor != requester.high {
+                requester.cursor = end;
+                if last {
+                    requester.current = next;
+                }
+            }
+            self.aside(slot).retransmitted += u32::from(plan.packets);
+            return segment;
+        }
+        requester.cursor = end;
+        requester.high = end;
+        if last {
+            requester.current = next;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "never below zero, at most what it was")]
+        {
+            requester.staged = u16::from(requester.staged).saturating_sub(plan.packets) as u8;
+        }
+        if kind == Kind::Datagram {
+            let qpn = common.qpn;
+            requester.una = end;
+            self.pop_work(slot);
+            if signaled {
+                self.completions.push(done(id, qpn, kind, length));
+            }
+            return segment;
+        }
+        if kind.is_read_or_atomic() {
+            requester.reads += 1;
+        }
+        requester.in_flight = requester.in_flight.saturating_add(plan.length);
+        if requester.deadline == Instant::NEVER && !profile.timeout.is_zero() {
+            let deadline = now + profile.timeout;
+            self.set_deadline(slot, deadline);
+        }
+        segment
+    }
+
+    /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
+    #[inline]
+    fn set_deadline(&mut self, slot: usize, at: Instant) {
+        let requester = &mut self.requesters[slot];
+        requester.deadline = at;
+        if at != Instant::NEVER && !requester.notes.has(Notes::ACK_TIMER) {
+            requester.notes.set(Notes::ACK_TIMER);
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
+        }
+    }
+
+    /// Moves the timer in the wheel as well: the new instant may be the earlier one.
+    fn force_deadline(&mut self, slot: usize, at: Instant) {
+        self.requesters[slot].notes.clear(Notes::ACK_TIMER);
+        self.set_deadline(slot, at);
+    }
+
+    /// A packet from the responder.
+    #[inline]
+    pub(crate) fn on_response(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        match header.opcode {
+            Opcode::ACKNOWLEDGE => self.on_acknowledge(now, slot, arrival),
+            Opcode::ATOMIC_ACKNOWLEDGE => self.on_atomic_result(now, slot, arrival),
+            opcode if opcode.shape().has(Shape::PAYLOAD) => {
+                self.on_read_response(now, slot, arrival, reaction)
+            }
+            _ => self.on_law_packet(now, slot, arrival),
+        }
+    }
+
+    #[inline]
+    fn on_acknowledge(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let requester = &self.requesters[slot];
+        let at = sequence(header.psn, requester.una);
+        if after(at, requester.high) >= 0 {
+            // A responder may refuse the next packet only after it was sent.
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let aeth = header.aeth();
+        let syndrome = Syndrome::from_u8(aeth.syndrome).ok_or(Refusal::UnexpectedResponse)?;
+        match syndrome {
+            Syndrome::Ack { .. } => {
+                let progress = self.acknowledge(now, slot, at.wrapping_add(1));
+                self.acknowledged(now, slot, arrival, Class::ACK, progress);
+                Ok(())
+            }
+            Syndrome::Nak(NakCode::PsnSequenceError) => self.on_nak(now, slot, at, arrival),
+            _ if after(at, requester.una) < 0 => Err(Refusal::Duplicate),
+            Syndrome::RnrNak { timer } => {
+                let progress = self.acknowledge(now, slot, at);
+                self.aside(slot).rnr += 1;
+                if self.profile(slot).rnr_retry < 7 {
+                    let requester = &mut self.requesters[slot];
+                    if requester.rnr_retries == 0 {
+                        self.fail(now, slot, Status::RnrRetryCounterExceeded);
+                        return Ok(());
+                    }
+                    requester.rnr_retries -= 1;
+                }
+                self.rewind(slot, at);
+                self.requesters[slot].standing.set(Standing::RNR_WAIT);
+                self.force_deadline(slot, now + rnr_delay(timer));
+                self.acknowledged(now, slot, arrival, Class::RNR, progress);
+                Ok(())
+            }
+            Syndrome::Nak(code) => {
+                self.acknowledge(now, slot, at);
+                self.fail(now, slot, status_of(code));
+                Ok(())
+            }
+        }
+    }
+
+    /// A NAK for a sequence: all before `at` arrived, the packet at `at` did not.
+    fn on_nak(&mut self, now: Instant, slot: usize, at: u32, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+        if after(at, self.requesters[slot].una) < 0 {
+            return Err(Refusal::Duplicate);
+        }
+        let progress = self.acknowledge(now, slot, at);
+        self.aside(slot).naks += 1;
+        self.acknowledged(now, slot, arrival, Class::NACK, progress);
+        if self.state(slot).sends() {
+            self.lost(now, slot, arrival);
+        }
+        Ok(())
+    }
+
+    /// Tells the law of an acknowledgement and lets what it freed be sent.
+    #[inline]
+    fn acknowledged(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        class: Class,
+        progress: Progress,
+    ) {
+        if progress.implies_loss {
+            self.ask_again(now, slot);
+        }
+        if self.hears(slot, class) {
+            let event = Event {
+                opcode: arrival.header.opcode.0,
+                ecn: arrival.header.flags.has(Flags::BECN),
+                acked: progress.octets,
+                sent: self.laws.sent_at(self.commons[slot].law, self.requesters[slot].una),
+                words: arrival.words,
+                hops: arrival.hops,
+                ..self.event(now, slot, class)
+            };
+            self.tell_law(now, slot, &event);
+        }
+        self.arm(now, slot);
+    }
+
+    /// Takes all before `upto` as arrived, but nothing beyond a READ or atomic whose response has not come.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, now: Instant, slot: usize, upto: u32) -> Progress {
+        let mut progress = Progress::default();
+        let mtu = u32::from(self.profile(slot).mtu);
+        while after(upto, self.requesters[slot].una) > 0 {
+            let una = self.requesters[slot].una;
+            let work = self.sends.get(self.commons[slot].head);
+            if work.kind.is_read_or_atomic() {
+                progress.implies_loss = true;
+                break;
+            }
+            let reach = if after(upto, work.end) < 0 { upto } else { work.end };
+            let before = una.wrapping_sub(work.first) * mtu;
+            let complete = reach == work.end;
+            let to = if complete { work.length } else { reach.wrapping_sub(work.first) * mtu };
+            progress.octets += to - before;
+            progress.moved = true;
+            self.requesters[slot].una = reach;
+            if complete {
+                self.complete(slot, 0);
+            }
+        }
+        if progress.moved {
+            self.advanced(now, slot, progress.octets);
+        }
+        progress
+    }
+
+    /// What progress brings with it: the cursor is never behind it, the counters and the timer start again.
+    #[inline]
+    fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
+        let common = &self.commons[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        let requester = &mut self.requesters[slot];
+        requester.in_flight = requester.in_flight.saturating_sub(octets);
+        if after(requester.una, requester.cursor) > 0 {
+            requester.cursor = requester.una;
+            requester.current = common.head;
+        }
+        requester.retries = profile.retry;
+        requester.rnr_retries = profile.rnr_retry;
+        requester.notes.clear(Notes::ASKED_AGAIN);
+        if !requester.standing.has(Standing::RNR_WAIT) {
+            let deadline = if requester.una == requester.high || profile.timeout.is_zero() {
+                Instant::NEVER
+            } else {
+                now + profile.timeout
+            };
+            self.set_deadline(slot, deadline);
+        }
+        if self.requesters[slot].notes.has(Notes::RECOVERING) {
+            self.recovery_advanced(now, slot);
+        }
+    }
+
+    /// Ends the oldest request with success.
+    #[inline]
+    fn complete(&mut self, slot: usize, original: u64) {
+        let work = *self.sends.get(self.commons[slot].head);
+        self.pop_work(slot);
+        if work.kind.is_read_or_atomic() {
+            self.requesters[slot].reads -= 1;
+        }
+        if work.has(flag::SIGNALED) {
+            let qpn = self.commons[slot].qpn;
+            let completion = Completion { original, ..done(work.id, qpn, work.kind, work.octets()) };
+            self.tell_sender(slot, completion);
+        }
+    }
+
+    /// Takes the oldest request off its queue.
+    #[inline]
+    fn pop_work(&mut self, slot: usize) {
+        let common = &mut self.commons[slot];
+        let index = common.head;
+        let next = self.sends.get(index).next;
+        common.head = next;
+        if next == NONE {
+            common.tail = NONE;
+        }
+        if self.requesters[slot].current == index {
+            self.requesters[slot].current = next;
+        }
+        self.sends.remove(index);
+    }
+
+    /// Tells the application of the end of a send request, after placements that came before it.
+    #[inline]
+    pub(crate) fn tell_sender(&mut self, slot: usize, completion: Completion) {
+        let index = self.commons[slot].aside;
+        if index != NONE && !self.asides.get_mut(index).outbound.is_empty() {
+            self.asides.get_mut(index).outbound.push(Step::Completion(completion));
+        } else {
+            self.completions.push(completion);
+        }
+    }
+
+    /// A deferred placement of READ data is done.
+    pub(crate) fn placed_outbound(&mut self, slot: usize, number: u32) {
+        let index = self.commons[slot].aside;
+        if index == NONE || !self.asides.get_mut(index).outbound.placed(number) {
+            return;
+        }
+        while let Some(step) = self.asides.get_mut(index).outbound.next() {
+            if let Step::Completion(completion) = step {
+                self.completions.push(completion);
+            }
+        }
+    }
+
+    /// A packet of READ data. They come in order, each PSN has its place in the message.
+    fn on_read_response(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let una = self.requesters[slot].una;
+        let at = sequence(header.psn, una);
+        if after(at, una) < 0 {
+            return Err(Refusal::Duplicate);
+        }
+        if after(at, self.requesters[slot].high) >= 0 || !self.is_within_read(slot, at) {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let progress = self.acknowledge(now, slot, at);
+        if progress.implies_loss {
+            // An earlier response is missing.
+            self.acknowledged(now, slot, arrival, Class::NACK, progress);
+            return Err(Refusal::OutOfSequence);
+        }
+        let mtu = self.profile(slot).mtu;
+        let work = *self.sends.get(self.commons[slot].head);
+        let offset = at.wrapping_sub(work.first) * u32::from(mtu);
+        let last = at.wrapping_add(1) == work.end;
+        let length = if last { work.length - offset } else { u32::from(mtu) };
+        if u32::from(header.payload) != length || header.opcode.shape().has(Shape::LAST) != last {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let qpn = self.commons[slot].qpn;
+        if length > 0 {
+            let token = self.profile(slot).deferred.placement.then(|| {
+                let number = self.aside(slot).outbound.push(Step::Placement(false));
+                self.token(slot, Purpose::Outbound, number)
+            });
+            let address = work.address.wrapping_add(u64::from(offset));
+            reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
+        }
+        self.requesters[slot].una = at.wrapping_add(1);
+        if last {
+            self.complete(slot, 0);
+        }
+        self.advanced(now, slot, 0);
+        self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
+        self.arm(now, slot);
+        Ok(())
+    }
+
+    /// Whether `at` is the sequence of a READ's response, and its request has been sent.
+    fn is_within_read(&self, slot: usize, at: u32) -> bool {
+        let mut index = self.commons[slot].head;
+        while index != NONE {
+            let work = self.sends.get(index);
+            if !work.has(flag::NUMBERED) {
+                return false;
+            }
+            if after(at, work.end) < 0 {
+                return work.kind == Kind::Read;
+            }
+            index = work.next;
+        }
+        false
+    }
+
+    /// The result of an atomic.
+    fn on_atomic_result(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let una = self.requesters[slot].una;
+        let at = sequence(header.psn, una);
+        if after(at, una) < 0 {
+            return Err(Refusal::Duplicate);
+        }
+        if after(at, self.requesters[slot].high) >= 0 {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let progress = self.acknowledge(now, slot, at);
+        if progress.implies_loss {
+            self.acknowledged(now, slot, arrival, Class::NACK, progress);
+            return Err(Refusal::OutOfSequence);
+        }
+        let work = self.sends.get(self.commons[slot].head);
+        if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        self.requesters[slot].una = at.wrapping_add(1);
+        self.complete(slot, header.atomic_ack());
+        self.advanced(now, slot, 0);
+        self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
+        Ok(())
+    }
+
+    /// A response is missing: asks for it again, once until something fits.
+    fn ask_again(&mut self, _now: Instant, slot: usize) {
+        let requester = &mut self.requesters[slot];
+        if !requester.notes.has(Notes::ASKED_AGAIN) {
+            requester.notes.set(Notes::ASKED_AGAIN);
+            let una = requester.una;
+            self.rewind(slot, una);
+        }
+    }
+
+    /// Moves the cursor back to `at`, which has been sent: all from there on is sent again.
+    pub(crate) fn rewind(&mut self, slot: usize, at: u32) {
+        let requester = &mut self.requesters[slot];
+        let at = if after(at, requester.una) < 0 { requester.una } else { at };
+        if after(at, requester.cursor) >= 0 {
+            return;
+        }
+        requester.cursor = at;
+        let mut index = self.commons[slot].head;
+        while index != NONE {
+            let work = self.sends.get(index);
+            if after(at, work.end) < 0 {
+                break;
+            }
+            index = work.next;
+        }
+        requester.current = index;
+    }
+
+    /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
+    /// moved the deadline.
+    pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
+        let requester = &mut self.requesters[slot];
+        requester.notes.clear(Notes::ACK_TIMER);
+        let deadline = requester.deadline;
+        if deadline == Instant::NEVER {
+            return;
+        }
+        if deadline > now {
+            self.set_deadline(slot, deadline);
+            return;
+        }
+        let timeout = self.profile(slot).timeout;
+        let again = if timeout.is_zero() { Instant::NEVER } else { now + timeout };
+        let requester = &mut self.requesters[slot];
+        if requester.standing.has(Standing::RNR_WAIT) {
+            requester.standing.clear(Standing::RNR_WAIT);
+            self.set_deadline(slot, again);
+            self.arm(now, slot);
+            return;
+        }
+        if requester.una == requester.high {
+            requester.deadline = Instant::NEVER;
+            return;
+        }
+        self.aside(slot).timeouts += 1;
+        let requester = &mut self.requesters[slot];
+        if requester.retries == 0 {
+            self.fail(now, slot, Status::TransportRetryCounterExceeded);
+            return;
+        }
+        requester.retries -= 1;
+        requester.notes.clear(Notes::ASKED_AGAIN);
+        self.set_deadline(slot, again);
+        self.timed_out(now, slot);
+        if self.hears(slot, Class::LOSS) {
+            let event = Event { timeout: true, ..self.event(now, slot, Class::LOSS) };
+            self.tell_law(now, slot, &event);
+        }
+        self.arm(now, slot);
+    }
+}
+
+/// The completion of a request that was carried out.
+fn done(id: u64, qpn: Qpn, kind: Kind, length: u32) -> Completion {
+    Completion {
+        id,
+        qpn,
+        kind: kind.completion(),
+        status: Status::Success,
+        length,
+        tail: Tail::Plain,
+        solicited: false,
+        original: 0,
+        source: None,
+    }
+}
+
+/// The requester's name for the responder's refusal (IBTA Vol 1 §9.9.2.1).
+const fn status_of(code: NakCode) -> Status {
+    match code {
+        NakCode::RemoteAccessError => Status::RemoteAccessError,
+        NakCode::RemoteOperationalError => Status::RemoteOperationError,
+        NakCode::PsnSequenceError | NakCode::InvalidRequest | NakCode::InvalidRdRequest => {
+            Status::RemoteInvalidRequestError
+        }
+    }
+}
+
+/// Octets of payload in the first packet of a run.
+#[inline]
+pub(crate) fn payload_of(length: u32, mtu: u16) -> u16 {
+    if length >= u32::from(mtu) { mtu } else { u16::try_from(length).unwrap_or(mtu) }
+}
+
+/// The opcodes of the first and the last packet of a run that `begins` or `ends` its message.
+#[inline]
+fn opcodes(work: &SendWork, begins: bool, ends: bool, packets: u16) -> (Opcode, Opcode) {
+    let single = match work.kind {
+        Kind::Read => Some(Opcode::READ_REQUEST),
+        Kind::FetchAdd => Some(Opcode::FETCH_ADD),
+        Kind::CompareSwap => Some(Opcode::COMPARE_SWAP),
+        Kind::Datagram if work.has(flag::IMMEDIATE) => Some(Opcode::UD_SEND_ONLY_IMMEDIATE),
+        Kind::Datagram => Some(Opcode::UD_SEND_ONLY),
+        Kind::Send | Kind::Write => None,
+    };
+    if let Some(opcode) = single {
+        return (opcode, opcode);
+    }
+    let table = match (work.kind, work.has(flag::IMMEDIATE), work.has(flag::INVALIDATE)) {
+        (Kind::Write, true, _) => &WRITE_IMMEDIATE,
+        (Kind::Write, false, _) => &WRITE,
+        (_, true, _) => &SEND_IMMEDIATE,
+        (_, _, true) => &SEND_INVALIDATE,
+        _ => &SEND,
+    };
+    let one = packets == 1;
+    (
+        table[usize::from(begins) << 1 | usize::from(ends && one)],
+        table[usize::from(begins && one) << 1 | usize::from(ends)],
+    )
+}
+
+/// Opcodes of a message's packets by "first" (2) and "last" (1).
+type ByPlace = [Opcode; 4];
+const SEND: ByPlace = [Opcode::SEND_MIDDLE, Opcode::SEND_LAST, Opcode::SEND_FIRST, Opcode::SEND_ONLY];
+const SEND_IMMEDIATE: ByPlace =
+    [Opcode::SEND_MIDDLE, Opcode::SEND_LAST_IMMEDIATE, Opcode::SEND_FIRST, Opcode::SEND_ONLY_IMMEDIATE];
+const SEND_INVALIDATE: ByPlace =
+    [Opcode::SEND_MIDDLE, Opcode::SEND_LAST_INVALIDATE, Opcode::SEND_FIRST, Opcode::SEND_ONLY_INVALIDATE];
+const WRITE: ByPlace = [Opcode::WRITE_MIDDLE, Opcode::WRITE_LAST, Opcode::WRITE_FIRST, Opcode::WRITE_ONLY];
+const WRITE_IMMEDIATE: ByPlace =
+    [Opcode::WRITE_MIDDLE, Opcode::WRITE_LAST_IMMEDIATE, Opcode::WRITE_FIRST, Opcode::WRITE_ONLY_IMMEDIATE];

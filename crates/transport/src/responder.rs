@@ -1,0 +1,703 @@
+//! The responder: requests are checked, carried out in order, and answered.
+
+use crate::arrival::{Arrival, Deferral, MemoryOperation, Placement, Reaction, Refusal};
+use crate::aside::Step;
+use crate::engine::Engine;
+use crate::memory::Access;
+use crate::qp::{Duties, Notes, after, sequence};
+use crate::queue::{NONE, RecvQueue};
+use crate::reads::{Access as Stored, Resource};
+use crate::requester::payload_of;
+use crate::segment::{Segment, Source};
+use crate::token::Purpose;
+use crate::transmit::Plan;
+use crate::work::{Completion, CompletionKind, Status, Tail};
+use roci_control::Class;
+use roci_units::{Instant, Psn};
+use roci_wire::{Aeth, Flags, Header, NakCode, Opcode, Shape, Syndrome, rnr_timer};
+
+/// The syndrome of an ACK that advertises no end-to-end credits.
+const ACK: u8 = Syndrome::Ack { credits: Syndrome::CREDITS_OFF }.to_u8();
+
+impl Engine {
+    /// A packet of a request.
+    #[inline]
+    pub(crate) fn on_request(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let expected = self.responders[slot].expected;
+        let at = sequence(header.psn, expected);
+        if at == expected {
+            self.in_order(now, slot, arrival, reaction)
+        } else if after(at, expected) < 0 {
+            self.duplicate(now, slot, at, arrival, reaction);
+            Err(Refusal::Duplicate)
+        } else {
+            self.out_of_order(now, slot, at, arrival, reaction)
+        }
+    }
+
+    #[inline]
+    fn in_order(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let shape = header.opcode.shape();
+        if !fits_message(self.responders[slot].duties, shape) {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        let class = if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
+            self.take_payload(now, slot, header, shape, reaction)?
+        } else if shape.has(Shape::RETH) {
+            self.take_read(now, slot, header, reaction)?;
+            Class::READ_REQUEST
+        } else {
+            self.take_atomic(now, slot, header, reaction)?;
+            Class::ATOMIC
+        };
+        self.responders[slot].duties.clear(Duties::NAKED);
+        if arrival.ce {
+            self.responders[slot].duties.set(Duties::MARKED);
+        }
+        if self.law_acknowledges(slot) {
+            self.tell_law_of_data(now, slot, arrival, class);
+        } else {
+            if matches!(class, Class::SEND | Class::WRITE) {
+                self.acknowledge_request(slot, header, reaction);
+            }
+            self.count_marks(now, slot, arrival, class);
+        }
+        Ok(())
+    }
+
+    /// A packet of a SEND or WRITE, next in order: where its octets go, and what follows if it is the last.
+    #[inline]
+    fn take_payload(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        shape: Shape,
+        reaction: &mut Reaction,
+    ) -> Result<Class, Refusal> {
+        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
+        let (first, last, write) = (shape.has(Shape::FIRST), shape.has(Shape::LAST), shape.has(Shape::WRITE));
+        let (pd, deferred, mtu) = (profile.pd, profile.deferred.placement, profile.mtu);
+        let payload = u32::from(header.payload);
+        let full = header.payload == mtu;
+        let length_fits = if last { header.payload <= mtu && (first || payload > 0) } else { full };
+        if !length_fits {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        if write && first {
+            let reth = header.reth();
+            if self
+                .regions
+                .check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_WRITE)
+                .is_err()
+            {
+                return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+            }
+            let responder = &mut self.responders[slot];
+            (responder.address, responder.key) = (reth.va, reth.rkey);
+            (responder.remaining, responder.received) = (reth.length, 0);
+        }
+        if write {
+            let remaining = self.responders[slot].remaining;
+            if payload > remaining || last && payload != remaining {
+                return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+            }
+        }
+        let consumes = if write { shape.has(Shape::IMMEDIATE) } else { first };
+        if consumes {
+            let Some(recv) = self.next_recv(slot) else {
+                return Err(self.not_ready(slot, reaction));
+            };
+            self.responders[slot].recv = recv;
+            if !write {
+                let request = self.recvs.get(recv).request;
+                let responder = &mut self.responders[slot];
+                (responder.address, responder.key) = (request.address, request.lkey);
+                (responder.remaining, responder.received) = (request.length, 0);
+            }
+        }
+        if !write && payload > self.responders[slot].remaining {
+            self.end_recv(slot, Status::LocalLengthError, Tail::Plain, false, CompletionKind::Recv);
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        if shape.has(Shape::INVALIDATE) && self.regions.invalidate(pd, header.immediate()).is_err() {
+            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        }
+        if payload > 0 {
+            let token = deferred.then(|| {
+                let number = self.aside(slot).inbound.push(Step::Placement(false));
+                self.token(slot, Purpose::Inbound, number)
+            });
+            let responder = &mut self.responders[slot];
+            reaction.placement = Some(Placement {
+                qpn: self.commons[slot].qpn,
+                address: responder.address,
+                key: responder.key,
+                length: payload,
+                token,
+            });
+            responder.address = responder.address.wrapping_add(u64::from(payload));
+            responder.remaining -= payload;
+            responder.received += payload;
+        }
+        let responder = &mut self.responders[slot];
+        responder.expected = responder.expected.wrapping_add(1);
+        let middle = if write { Duties::WRITING } else { Duties::SENDING };
+        if !last {
+            responder.duties.set(middle);
+            return Ok(if write { Class::WRITE } else { Class::SEND });
+        }
+        responder.duties.clear(middle);
+        responder.msn = (responder.msn + 1) & 0x00ff_ffff;
+        if responder.recv != NONE {
+            let tail = if shape.has(Shape::IMMEDIATE) {
+                Tail::Immediate(header.immediate())
+            } else if shape.has(Shape::INVALIDATE) {
+                Tail::Invalidate(header.immediate())
+            } else {
+                Tail::Plain
+            };
+            let kind = if write { CompletionKind::RecvWrite } else { CompletionKind::Recv };
+            self.end_recv(slot, Status::Success, tail, header.flags.has(Flags::SOLICITED), kind);
+        }
+        Ok(if write { Class::WRITE } else { Class::SEND })
+    }
+
+    /// Takes the next receive request, of the queue pair's own or the shared queue. It stays in the slab.
+    fn next_recv(&mut self, slot: usize) -> Option<u32> {
+        let shared = self.profile(slot).srq;
+        let queue: &mut RecvQueue = match shared {
+            Some(srq) => &mut self.shared[srq.0 as usize],
+            None => &mut self.responders[slot].queue,
+        };
+        queue.take(&self.recvs)
+    }
+
+    /// Ends the receive request in use.
+    fn end_recv(&mut self, slot: usize, status: Status, tail: Tail, solicited: bool, kind: CompletionKind) {
+        let responder = &mut self.responders[slot];
+        let recv = core::mem::replace(&mut responder.recv, NONE);
+        let length = responder.received;
+        let id = self.recvs.get(recv).request.id;
+        self.recvs.remove(recv);
+        let qpn = self.commons[slot].qpn;
+        self.tell_receiver(
+            slot,
+            Completion { id, qpn, kind, status, length, tail, solicited, original: 0, source: None },
+        );
+    }
+
+    /// Tells the application of the end of a receive request, after placements that came before it.
+    #[inline]
+    pub(crate) fn tell_receiver(&mut self, slot: usize, completion: Completion) {
+        let index = self.commons[slot].aside;
+        if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
+            self.asides.get_mut(index).inbound.push(Step::Completion(completion));
+        } else {
+            self.completions.push(completion);
+        }
+    }
+
+    /// A deferred placement is done, and what waited for it happens.
+    pub(crate) fn placed_inbound(&mut self, slot: usize, number: u32) {
+        let index = self.commons[slot].aside;
+        if index == NONE || !self.asides.get_mut(index).inbound.placed(number) {
+            return;
+        }
+        while let Some(step) = self.asides.get_mut(index).inbound.next() {
+            match step {
+                Step::Completion(completion) => self.completions.push(completion),
+                Step::Reply(header) => {
+                    let segment = self.control(slot, header);
+                    self.outbox.push_back(segment);
+                }
+                Step::Placement(_) => {}
+            }
+        }
+    }
+
+    /// Acknowledges the packet just taken if it asks for it or enough have come without.
+    #[inline]
+    fn acknowledge_request(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
+        let every = self.profile(slot).ack_every;
+        let responder = &mut self.responders[slot];
+        responder.unacknowledged = responder.unacknowledged.saturating_add(1);
+        if header.flags.has(Flags::ACK_REQUEST) || responder.unacknowledged >= every {
+            self.reply(slot, ACK, reaction);
+        }
+    }
+
+    /// Answers with `syndrome`, at once or when the responses before it are gone.
+    #[inline]
+    pub(crate) fn reply(&mut self, slot: usize, syndrome: u8, reaction: &mut Reaction) {
+        let responder = &mut self.responders[slot];
+        if responder.duties.has(Duties::RESPONDING) {
+            responder.duties.set(Duties::OWES);
+            responder.owed = syndrome;
+            return;
+        }
+        let header = self.acknowledgement(slot, syndrome);
+        if self.profile(slot).deferred.ack_after_placement {
+            let index = self.commons[slot].aside;
+            if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
+                self.asides.get_mut(index).inbound.push(Step::Reply(header));
+                return;
+            }
+        }
+        if reaction.reply.is_none() {
+            reaction.reply = Some(self.control(slot, header));
+        } else {
+            let segment = self.control(slot, header);
+            self.outbox.push_back(segment);
+        }
+    }
+
+    /// The header of an acknowledgement of all that has come in order, or of a NAK for what is expected next.
+    #[inline]
+    fn acknowledgement(&mut self, slot: usize, syndrome: u8) -> Header {
+        let responder = &mut self.responders[slot];
+        responder.unacknowledged = 0;
+        let psn = Psn::new(responder.expected);
+        let psn = if syndrome == ACK { psn.minus(1) } else { psn };
+        let mut header = Header::new(Opcode::ACKNOWLEDGE, self.commons[slot].peer, psn);
+        header.set_aeth(Aeth { syndrome, msn: responder.msn });
+        if responder.duties.has(Duties::MARKED) {
+            responder.duties.clear(Duties::MARKED);
+            header.flags = Flags::BECN;
+        }
+        header
+    }
+
+    /// A header alone, to the peer.
+    #[inline]
+    pub(crate) fn control(&self, slot: usize, header: Header) -> Segment {
+        let common = &self.commons[slot];
+        Segment {
+            header,
+            last_opcode: header.opcode,
+            last_flags: header.flags,
+            path: common.path,
+            source: Source::default(),
+            length: 0,
+            packets: 1,
+            mtu: self.profiles[usize::from(common.profile)].mtu,
+            priority: self.profiles[usize::from(common.profile)].priority,
+            ecn_capable: false,
+            retransmission: false,
+            layout: self.profiles[usize::from(common.profile)].layout,
+            words: None,
+        }
+    }
+
+    /// A request that cannot be carried out: it is answered with a NAK, and the queue pair fails (IBTA Vol 1 §9.9.3).
+    #[cold]
+    fn refuse(&mut self, now: Instant, slot: usize, code: NakCode, reaction: &mut Reaction) -> Refusal {
+        self.reply(slot, Syndrome::Nak(code).to_u8(), reaction);
+        self.fail(now, slot, Status::WorkRequestFlushed);
+        Refusal::Rejected
+    }
+
+    /// No receive request: the requester is to come again.
+    #[cold]
+    fn not_ready(&mut self, slot: usize, reaction: &mut Reaction) -> Refusal {
+        if !self.responders[slot].duties.has(Duties::NAKED) {
+            self.responders[slot].duties.set(Duties::NAKED);
+            let timer = rnr_timer(self.profile(slot).min_rnr_timer);
+            self.reply(slot, Syndrome::RnrNak { timer }.to_u8(), reaction);
+        }
+        Refusal::ReceiverNotReady
+    }
+
+    /// A packet beyond the one expected.
+    fn out_of_order(
+        &mut self,
+        _now: Instant,
+        slot: usize,
+        _at: u32,
+        _arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        if !self.responders[slot].duties.has(Duties::NAKED) {
+            self.responders[slot].duties.set(Duties::NAKED);
+            self.reply(slot, Syndrome::Nak(NakCode::PsnSequenceError).to_u8(), reaction);
+        }
+        Err(Refusal::OutOfSequence)
+    }
+
+    /// A packet that came before: it is acknowledged again, a READ is read again, an atomic's result is repeated.
+    #[cold]
+    fn duplicate(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        at: u32,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) {
+        let shape = arrival.header.opcode.shape();
+        if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
+            self.reply(slot, ACK, reaction);
+        } else if shape.has(Shape::RETH) {
+            self.read_again(now, slot, at, arrival.header);
+        } else if self.responders[slot].reads != NONE {
+            let reads = self.reads.get_mut(self.responders[slot].reads);
+            if let Some(resource) = reads.covering(at)
+                && let Stored::Atomic { original } = resource.access
+                && !resource.pending()
+            {
+                let header = atomic_result(self.commons[slot].peer, resource, original);
+                reaction.reply = Some(self.control(slot, header));
+            }
+        }
+    }
+
+    /// A READ request, next in order.
+    fn take_read(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let reth = header.reth();
+        let profile = self.profile(slot);
+        let (pd, mtu, deferred) = (profile.pd, u32::from(profile.mtu), profile.deferred.memory);
+        let packets = reth.length.div_ceil(mtu).max(1);
+        if reth.length > 1 << 31 || packets > crate::qp::MAX_OUTSTANDING || header.payload != 0 {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        if self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_err() {
+            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        }
+        let access = Stored::Read { address: reth.va, key: reth.rkey, length: reth.length };
+        self.take_resource(now, slot, packets, access, !deferred, reaction)?;
+        if deferred {
+            self.defer_read(slot);
+        }
+        self.arm_responses(now, slot);
+        Ok(())
+    }
+
+    /// Asks the world for the data of the newest READ.
+    fn defer_read(&mut self, slot: usize) {
+        let reads = self.reads.get_mut(self.responders[slot].reads);
+        if let Some(&resource) = reads.resources.back()
+            && let Stored::Read { address, key, length } = resource.access
+        {
+            let operation = MemoryOperation::Read { address, key, length };
+            self.defer_memory(slot, resource.number, operation);
+        }
+    }
+
+    fn defer_memory(&mut self, slot: usize, number: u16, operation: MemoryOperation) {
+        let token = self.token(slot, Purpose::Memory, u32::from(number));
+        self.deferrals.push_back(Deferral::Memory { token, qpn: self.commons[slot].qpn, operation });
+    }
+
+    /// An atomic request, next in order.
+    fn take_atomic(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let atomic = header.atomic();
+        if atomic.va % 8 != 0 || header.payload != 0 {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        let pd = self.profile(slot).pd;
+        if self.regions.check(pd, atomic.rkey, atomic.va, 8, Access::REMOTE_ATOMIC).is_err() {
+            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        }
+        let number = self.take_resource(now, slot, 1, Stored::Atomic { original: 0 }, false, reaction)?;
+        let (address, key) = (atomic.va, atomic.rkey);
+        let operation = if header.opcode == Opcode::FETCH_ADD {
+            MemoryOperation::FetchAdd { address, key, add: atomic.swap_or_add }
+        } else {
+            MemoryOperation::CompareSwap { address, key, compare: atomic.compare, swap: atomic.swap_or_add }
+        };
+        self.defer_memory(slot, number, operation);
+        Ok(())
+    }
+
+    /// Keeps a READ or atomic of `packets` responses, and moves on.
+    fn take_resource(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        packets: u32,
+        access: Stored,
+        ready: bool,
+        reaction: &mut Reaction,
+    ) -> Result<u16, Refusal> {
+        let limit = self.profile(slot).max_dest_rd_atomic;
+        if self.responders[slot].reads == NONE {
+            self.responders[slot].reads = self.reads.take();
+        }
+        let responder = &mut self.responders[slot];
+        let first = responder.expected;
+        let end = first.wrapping_add(packets);
+        let msn = (responder.msn + 1) & 0x00ff_ffff;
+        let resource = Resource { number: 0, first, end, next: first, msn, access, ready };
+        let Some(number) = self.reads.get_mut(responder.reads).push(limit, resource) else {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        };
+        responder.msn = msn;
+        responder.expected = end;
+        // The response acknowledges all that came before.
+        responder.unacknowledged = 0;
+        responder.duties.set(Duties::RESPONDING);
+        Ok(number)
+    }
+
+    /// A READ request that came before: its responses, from the one that it now asks for, are sent again.
+    fn read_again(&mut self, now: Instant, slot: usize, at: u32, header: &Header) {
+        if self.responders[slot].reads == NONE {
+            return;
+        }
+        let profile = self.profile(slot);
+        let (pd, mtu, deferred) = (profile.pd, u32::from(profile.mtu), profile.deferred.memory);
+        let reth = header.reth();
+        let allowed =
+            self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_ok();
+        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).covering(at) else { return };
+        let Stored::Read { address, key, length } = &mut resource.access else { return };
+        let end = at.wrapping_add(reth.length.div_ceil(mtu).max(1));
+        if !allowed || end != resource.end || reth.length > *length {
+            return;
+        }
+        (*address, *key, *length) = (reth.va, reth.rkey, reth.length);
+        (resource.first, resource.next) = (at, at);
+        let number = resource.number;
+        let asks = deferred && resource.ready;
+        if asks {
+            resource.ready = false;
+        }
+        let operation = MemoryOperation::Read { address: reth.va, key: reth.rkey, length: reth.length };
+        if asks {
+            self.defer_memory(slot, number, operation);
+        }
+        self.responders[slot].duties.set(Duties::RESPONDING);
+        self.arm_responses(now, slot);
+    }
+
+    /// Notes whether the next response can go, for the sender's line.
+    fn note_responses(&mut self, slot: usize) {
+        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let ready = reads.turn().is_some_and(|r| r.ready && matches!(r.access, Stored::Read { .. }));
+        let notes = &mut self.requesters[slot].notes;
+        if ready {
+            notes.set(Notes::RESPONSES);
+        } else {
+            notes.clear(Notes::RESPONSES);
+        }
+    }
+
+    fn arm_responses(&mut self, now: Instant, slot: usize) {
+        self.note_responses(slot);
+        self.arm(now, slot);
+    }
+
+    /// Memory answered a READ or atomic.
+    pub(crate) fn memory_answered(&mut self, now: Instant, slot: usize, number: u32, value: u64) {
+        let index = self.responders[slot].reads;
+        if index == NONE {
+            return;
+        }
+        let Some(resource) =
+            u16::try_from(number).ok().and_then(|number| self.reads.get_mut(index).numbered(number))
+        else {
+            return;
+        };
+        if resource.ready || !resource.pending() {
+            return;
+        }
+        resource.ready = true;
+        if let Stored::Atomic { original } = &mut resource.access {
+            *original = value;
+        }
+        self.answer(now, slot);
+    }
+
+    /// Sends what the order of responses now allows: results of atomics, and what was owed behind the last response.
+    fn answer(&mut self, now: Instant, slot: usize) {
+        let peer = self.commons[slot].peer;
+        loop {
+            let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() else { break };
+            let Stored::Atomic { original } = resource.access else { break };
+            if !resource.ready {
+                break;
+            }
+            resource.next = resource.end;
+            let header = atomic_result(peer, resource, original);
+            let segment = self.control(slot, header);
+            self.outbox.push_back(segment);
+        }
+        self.note_responses(slot);
+        if self.reads.get_mut(self.responders[slot].reads).turn().is_none() {
+            let responder = &mut self.responders[slot];
+            responder.duties.clear(Duties::RESPONDING);
+            if responder.duties.has(Duties::OWES) {
+                responder.duties.clear(Duties::OWES);
+                let syndrome = responder.owed;
+                let header = self.acknowledgement(slot, syndrome);
+                let segment = self.control(slot, header);
+                self.outbox.push_back(segment);
+            }
+        }
+        self.arm(now, slot);
+    }
+
+    /// The next READ responses, in runs of at most `quantum` octets.
+    pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32) -> Option<Plan> {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let resource = self.reads.get_mut(self.responders[slot].reads).turn()?;
+        let Stored::Read { length, .. } = resource.access else { return None };
+        if !resource.ready {
+            return None;
+        }
+        let left = resource.end.wrapping_sub(resource.next);
+        let run = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX));
+        let sent = resource.next.wrapping_sub(resource.first) * mtu;
+        #[expect(clippy::cast_possible_truncation, reason = "clamped above")]
+        Some(Plan {
+            response: true,
+            work: NONE,
+            at: resource.next,
+            packets: run as u16,
+            length: if run == left { length - sent } else { run * mtu },
+            fresh: true,
+        })
+    }
+
+    /// Makes the READ responses that were planned.
+    pub(crate) fn respond(&mut self, now: Instant, slot: usize, plan: &Plan) -> Segment {
+        let mtu = self.profile(slot).mtu;
+        let peer = self.commons[slot].peer;
+        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
+        let mut source = Source::default();
+        let mut last_opcode = header.opcode;
+        if let Some(resource) = reads.turn()
+            && let Stored::Read { address, key, .. } = resource.access
+        {
+            let end = plan.at.wrapping_add(u32::from(plan.packets));
+            let (begins, ends) = (plan.at == resource.first, end == resource.end);
+            let one = plan.packets == 1;
+            header.opcode = response_opcode(begins, ends && one);
+            last_opcode = response_opcode(begins && one, ends);
+            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
+            let offset = plan.at.wrapping_sub(resource.first) * u32::from(mtu);
+            source = Source { address: address.wrapping_add(u64::from(offset)), lkey: key };
+            resource.next = end;
+        }
+        header.payload = payload_of(plan.length, mtu);
+        let segment = Segment {
+            last_opcode,
+            source,
+            length: plan.length,
+            packets: plan.packets,
+            priority: self.requesters[slot].priority,
+            ecn_capable: true,
+            ..self.control(slot, header)
+        };
+        self.answer(now, slot);
+        segment
+    }
+
+    /// A datagram.
+    #[cold]
+    pub(crate) fn on_datagram(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let shape = header.opcode.shape();
+        if header.opcode == Opcode::CNP {
+            self.on_cnp(now, slot, arrival);
+            return Ok(());
+        }
+        if !shape.has(Shape::DATAGRAM) {
+            return Err(Refusal::WrongOpcode);
+        }
+        let profile = self.profile(slot);
+        let deth = header.deth();
+        if deth.q_key != profile.q_key || header.payload > profile.mtu {
+            return Err(Refusal::Datagram);
+        }
+        let deferred = profile.deferred.placement;
+        let recv = self.next_recv(slot).ok_or(Refusal::Datagram)?;
+        let request = self.recvs.get(recv).request;
+        self.recvs.remove(recv);
+        let length = u32::from(header.payload);
+        let qpn = self.commons[slot].qpn;
+        let fits = length <= request.length;
+        let completion = Completion {
+            id: request.id,
+            qpn,
+            kind: CompletionKind::Recv,
+            status: if fits { Status::Success } else { Status::LocalLengthError },
+            length: if fits { length } else { 0 },
+            tail: if shape.has(Shape::IMMEDIATE) { Tail::Immediate(header.immediate()) } else { Tail::Plain },
+            solicited: header.flags.has(Flags::SOLICITED),
+            original: 0,
+            source: Some((arrival.path, deth.source_qpn)),
+        };
+        if fits && length > 0 {
+            let token = deferred.then(|| {
+                let number = self.aside(slot).inbound.push(Step::Placement(false));
+                self.token(slot, Purpose::Inbound, number)
+            });
+            let (address, key) = (request.address, request.lkey);
+            reaction.placement = Some(Placement { qpn, address, key, length, token });
+        }
+        self.tell_receiver(slot, completion);
+        if fits { Ok(()) } else { Err(Refusal::Datagram) }
+    }
+}
+
+/// Whether a packet may come at this place of a message: a first one between messages, others within their own.
+#[inline]
+fn fits_message(duties: Duties, shape: Shape) -> bool {
+    if shape.has(Shape::FIRST) {
+        !duties.meets(Duties::SENDING.with(Duties::WRITING))
+    } else if shape.has(Shape::WRITE) {
+        duties.has(Duties::WRITING)
+    } else {
+        duties.has(Duties::SENDING)
+    }
+}
+
+fn atomic_result(peer: roci_units::Qpn, resource: &Resource, original: u64) -> Header {
+    let mut header = Header::new(Opcode::ATOMIC_ACKNOWLEDGE, peer, Psn::new(resource.first));
+    header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
+    header.set_atomic_ack(original);
+    header
+}
+
+const fn response_opcode(begins: bool, ends: bool) -> Opcode {
+    match (begins, ends) {
+        (true, true) => Opcode::READ_RESPONSE_ONLY,
+        (true, false) => Opcode::READ_RESPONSE_FIRST,
+        (false, false) => Opcode::READ_RESPONSE_MIDDLE,
+        (false, true) => Opcode::READ_RESPONSE_LAST,
+    }
+}

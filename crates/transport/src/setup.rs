@@ -1,0 +1,548 @@
+//! Making, changing and ending queue pairs, and posting work to them.
+
+use crate::config::{Change, Pd, QpConfig, QpError, Service, Srq};
+use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
+use crate::memory::Access;
+use crate::qp::{Common, Notes, Profile, Requester, Responder, Standing};
+use crate::queue::{NONE, SendWork};
+use crate::state::{QpState, Transition};
+use crate::timer::TimerId;
+use crate::work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};
+use alloc::vec::Vec;
+use roci_control::Credit;
+use roci_units::{Instant, Psn, Qpn};
+
+/// The longest message (IBTA Vol 1 §9.7.2).
+const MESSAGE_MAX: u32 = 1 << 31;
+
+/// Where a receive request is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecvTarget {
+    /// A queue pair of its own.
+    Qp(Qpn),
+    /// A shared receive queue, and the protection domain that its buffers are in.
+    Srq(Srq, Pd),
+}
+
+impl From<Qpn> for RecvTarget {
+    fn from(qpn: Qpn) -> Self {
+        Self::Qp(qpn)
+    }
+}
+
+/// What [`query`](Engine::query) tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpStatus {
+    /// The state.
+    pub state: QpState,
+    /// The peer's queue pair.
+    pub peer: Qpn,
+    /// Where the peer is.
+    pub path: u64,
+    /// The PSN of the next new packet that we send.
+    pub send_psn: Psn,
+    /// The PSN of the next packet that we expect.
+    pub receive_psn: Psn,
+    /// Octets of payload sent and not acknowledged.
+    pub in_flight: u32,
+    /// Packets acknowledged since the queue pair was made, modulo 2³².
+    pub acknowledged: u32,
+    /// The rate of its pacer in kb/s, the window and the tokens that the law gives it.
+    pub credit: Credit,
+}
+
+/// What a queue pair's packets have met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data packets sent, retransmissions included.
+    pub packets: u32,
+    /// Data packets sent again.
+    pub retransmitted: u32,
+    /// Local ACK timeouts.
+    pub timeouts: u32,
+    /// NAKs for a sequence received, selective ones included.
+    pub naks: u32,
+    /// RNR NAKs received.
+    pub rnr: u32,
+    /// CNPs received.
+    pub cnps: u32,
+    /// Data packets received with CE.
+    pub ecn_marked: u32,
+}
+
+impl Engine {
+    /// Makes a queue pair, in the state that `config` says.
+    ///
+    /// # Errors
+    /// [`QpError`] says which attribute does not do.
+    pub fn create_qp(&mut self, config: QpConfig) -> Result<Qpn, QpError> {
+        self.check(&config)?;
+        let slot =
+            self.vacant.last().copied().unwrap_or_else(|| u32::try_from(self.commons.len()).unwrap_or(NONE));
+        let qpn = match config.qpn {
+            Some(qpn) if self.place(qpn).is_some() => return Err(QpError::InUse(qpn)),
+            Some(qpn) => qpn,
+            None => self.draw_qpn(slot),
+        };
+        let profile = self.share(Profile::new(&config))?;
+        self.vacant.pop();
+        let place = slot as usize;
+        let generation = self.commons.get(place).map_or(0, |common| common.generation);
+        let (law, credit) = self.laws.connect(&self.config, config.law, slot);
+        let settings = self.profiles[usize::from(profile)];
+        let mut requester = Requester::new(config.send_psn, &settings, config.priority, credit);
+        requester.pacer.set_rate(Instant::ZERO, credit.rate_kbps);
+        if self.laws.limits(law) {
+            requester.notes.set(Notes::LAW_CREDIT);
+        }
+        if config.state.sends() {
+            requester.notes.set(Notes::SENDS);
+        }
+        let responder = Responder::new(config.receive_psn);
+        let common = Common {
+            path: config.path,
+            qpn,
+            peer: config.peer,
+            head: NONE,
+            tail: NONE,
+            base: config.send_psn.get(),
+            aside: NONE,
+            law,
+            packets: 0,
+            cnps: 0,
+            ecn_marked: 0,
+            profile,
+            generation,
+            state: config.state,
+            alive: true,
+        };
+        if place == self.commons.len() {
+            push_lean(&mut self.requesters, requester);
+            push_lean(&mut self.responders, responder);
+            push_lean(&mut self.commons, common);
+        } else {
+            self.requesters[place] = requester;
+            self.responders[place] = responder;
+            self.commons[place] = common;
+        }
+        if direct(qpn) != Some(place) {
+            self.elsewhere.insert(qpn.get(), slot);
+        }
+        self.schedule.prepare(slot + 1, config.priority);
+        self.timers.prepare(slot + 1);
+        Ok(qpn)
+    }
+
+    fn check(&self, config: &QpConfig) -> Result<(), QpError> {
+        let ranges = [
+            ((1..=4096).contains(&config.mtu), "mtu"),
+            ((1..=15).contains(&config.ring), "ring"),
+            (config.retry <= 7, "retry"),
+            (config.rnr_retry <= 7, "rnr_retry"),
+            (config.ack_every >= 1, "ack_every"),
+            (config.priority <= 7, "priority"),
+        ];
+        if let Some((_, name)) = ranges.iter().find(|(fits, _)| !fits) {
+            return Err(QpError::Range(name));
+        }
+        if self.laws.law(config.law).is_none() {
+            return Err(QpError::Missing("law"));
+        }
+        if config.srq.is_some_and(|srq| srq.0 as usize >= self.shared.len()) {
+            return Err(QpError::Missing("shared receive queue"));
+        }
+        self.check_recovery(config)
+    }
+
+    /// The number of a profile with these attributes, which is added if there is none.
+    fn share(&mut self, profile: Profile) -> Result<u16, QpError> {
+        let known = self.profiles.iter().rposition(|known| *known == profile);
+        let index = known.unwrap_or_else(|| {
+            self.profiles.push(profile);
+            self.profiles.len() - 1
+        });
+        u16::try_from(index).map_err(|_| QpError::Conflict("more than 65536 different sets of attributes"))
+    }
+
+    /// A free number that tells its place, with upper bits that cannot be guessed without the seed.
+    fn draw_qpn(&mut self, slot: u32) -> Qpn {
+        let low = slot + FIRST_QPN;
+        loop {
+            self.draws += 1;
+            let high =
+                scramble(self.config.seed.wrapping_add(self.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+            #[expect(clippy::cast_possible_truncation, reason = "the upper bits are meant")]
+            let qpn = Qpn::new((high as u32) << PLACE_BITS | low);
+            if self.place(qpn).is_none() && qpn.get() >= FIRST_QPN {
+                return qpn;
+            }
+        }
+    }
+
+    /// Changes a queue pair's attributes, and then its state.
+    ///
+    /// # Errors
+    /// [`QpError`] says what does not do; nothing has changed then.
+    pub fn modify_qp(&mut self, now: Instant, qpn: Qpn, change: &Change) -> Result<(), QpError> {
+        let slot = self.find(qpn)?;
+        let state = self.commons[slot].state;
+        let next = match change.transition {
+            None => state,
+            Some(way) => state.after(way).ok_or(QpError::Transition(state, way))?,
+        };
+        let mut profile = *self.profile(slot);
+        for (value, kept) in [
+            (change.retry, &mut profile.retry),
+            (change.rnr_retry, &mut profile.rnr_retry),
+            (change.max_rd_atomic, &mut profile.max_rd_atomic),
+            (change.max_dest_rd_atomic, &mut profile.max_dest_rd_atomic),
+        ] {
+            *kept = value.unwrap_or(*kept);
+        }
+        profile.timeout = change.timeout.unwrap_or(profile.timeout);
+        profile.min_rnr_timer = change.min_rnr_timer.unwrap_or(profile.min_rnr_timer);
+        profile.q_key = change.q_key.unwrap_or(profile.q_key);
+        profile.mtu = change.mtu.unwrap_or(profile.mtu);
+        let early = matches!(state, QpState::Reset | QpState::Init);
+        if profile.retry > 7 || profile.rnr_retry > 7 || !(1..=4096).contains(&profile.mtu) {
+            return Err(QpError::Range("retry, rnr_retry or mtu"));
+        }
+        if !early && (change.mtu.is_some() || change.receive_psn.is_some()) {
+            return Err(QpError::Conflict("mtu and receive_psn are set before RTR"));
+        }
+        if state.sends() && change.send_psn.is_some() {
+            return Err(QpError::Conflict("send_psn is set before RTS"));
+        }
+        self.commons[slot].profile = self.share(profile)?;
+        let common = &mut self.commons[slot];
+        common.peer = change.peer.unwrap_or(common.peer);
+        common.path = change.path.unwrap_or(common.path);
+        if let Some(psn) = change.send_psn {
+            common.base = psn.get();
+            let requester = &mut self.requesters[slot];
+            (requester.una, requester.cursor, requester.high) = (psn.get(), psn.get(), psn.get());
+        }
+        if let Some(psn) = change.receive_psn {
+            self.responders[slot].expected = psn.get();
+        }
+        if let Some(way) = change.transition {
+            self.enter(now, slot, way, next);
+        }
+        Ok(())
+    }
+
+    /// What a change of state brings with it.
+    fn enter(&mut self, now: Instant, slot: usize, way: Transition, next: QpState) {
+        match way {
+            Transition::Reset => self.forget(slot),
+            Transition::Fail => self.fail(now, slot, Status::WorkRequestFlushed),
+            _ => {}
+        }
+        self.commons[slot].state = next;
+        let requester = &mut self.requesters[slot];
+        if next.sends() {
+            requester.notes.set(Notes::SENDS);
+        } else {
+            requester.notes.clear(Notes::SENDS);
+        }
+        self.arm(now, slot);
+    }
+
+    /// Ends a queue pair. What was posted is dropped without completions, as verbs do.
+    ///
+    /// # Errors
+    /// When there is no such queue pair.
+    pub fn destroy_qp(&mut self, qpn: Qpn) -> Result<(), QpError> {
+        let slot = self.find(qpn)?;
+        self.forget(slot);
+        let common = &mut self.commons[slot];
+        common.alive = false;
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let place = slot as u32;
+        self.laws.disconnect(common.law, place);
+        common.law = NONE;
+        self.elsewhere.remove(&qpn.get());
+        self.vacant.push(place);
+        Ok(())
+    }
+
+    /// Brings a queue pair back to where `create_qp` left it, in RESET.
+    fn forget(&mut self, slot: usize) {
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let place = slot as u32;
+        self.schedule.remove(place);
+        self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
+        self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
+        let common = &mut self.commons[slot];
+        common.generation = common.generation.wrapping_add(1);
+        common.state = QpState::Reset;
+        let mut work = common.head;
+        (common.head, common.tail) = (NONE, NONE);
+        if common.aside != NONE {
+            self.asides.give_back(common.aside);
+            common.aside = NONE;
+        }
+        while work != NONE {
+            let next = self.sends.get(work).next;
+            self.sends.remove(work);
+            work = next;
+        }
+        let responder = &mut self.responders[slot];
+        while let Some(recv) = responder.queue.take(&self.recvs) {
+            self.recvs.remove(recv);
+        }
+        if responder.recv != NONE {
+            self.recvs.remove(responder.recv);
+        }
+        if responder.reads != NONE {
+            self.reads.give_back(responder.reads);
+        }
+        let profile = self.profiles[usize::from(self.commons[slot].profile)];
+        let base = Psn::new(self.commons[slot].base);
+        let old = &self.requesters[slot];
+        let (priority, pacer, window) = (old.priority, old.pacer, old.window);
+        let law_credit = old.notes.has(Notes::LAW_CREDIT);
+        let mut requester = Requester::new(base, &profile, priority, Credit { window, ..Credit::FREE });
+        requester.pacer = pacer;
+        if law_credit {
+            requester.notes.set(Notes::LAW_CREDIT);
+        }
+        self.requesters[slot] = requester;
+        self.responders[slot] = Responder::new(Psn::new(0));
+    }
+
+    /// A queue pair's state and where it stands.
+    ///
+    /// # Errors
+    /// When there is no such queue pair.
+    pub fn query(&self, qpn: Qpn) -> Result<QpStatus, QpError> {
+        let slot = self.find(qpn)?;
+        let (common, requester) = (&self.commons[slot], &self.requesters[slot]);
+        Ok(QpStatus {
+            state: common.state,
+            peer: common.peer,
+            path: common.path,
+            send_psn: Psn::new(requester.high),
+            receive_psn: Psn::new(self.responders[slot].expected),
+            in_flight: requester.in_flight,
+            acknowledged: requester.una.wrapping_sub(common.base),
+            credit: self.credit(slot),
+        })
+    }
+
+    /// What a queue pair's packets have met; all zero where there is no such queue pair.
+    pub fn counters(&self, qpn: Qpn) -> Counters {
+        let Some(slot) = self.place(qpn) else { return Counters::default() };
+        let common = &self.commons[slot];
+        let trouble = self.asides.get(common.aside);
+        Counters {
+            packets: common.packets,
+            retransmitted: trouble.map_or(0, |aside| aside.retransmitted),
+            timeouts: trouble.map_or(0, |aside| aside.timeouts),
+            naks: trouble.map_or(0, |aside| aside.naks),
+            rnr: trouble.map_or(0, |aside| aside.rnr),
+            cnps: common.cnps,
+            ecn_marked: common.ecn_marked,
+        }
+    }
+
+    /// Appends a request to a queue pair's send queue. In the error state it completes at once as flushed.
+    ///
+    /// # Errors
+    /// [`PostError`] says what does not do; nothing has changed then.
+    #[inline]
+    pub fn post_send(&mut self, now: Instant, qpn: Qpn, request: &SendRequest) -> Result<(), PostError> {
+        let slot = self.place(qpn).ok_or(PostError::Unknown)?;
+        self.check_send(slot, request)?;
+        let work = SendWork::new(request);
+        let common = &mut self.commons[slot];
+        if common.state == QpState::Error {
+            self.completions.push(flushed(work.id, qpn, work.kind.completion()));
+            return Ok(());
+        }
+        let index = self.sends.insert(work);
+        if common.tail == NONE {
+            common.head = index;
+        } else {
+            self.sends.get_mut(common.tail).next = index;
+        }
+        common.tail = index;
+        let requester = &mut self.requesters[slot];
+        if requester.current == NONE {
+            requester.current = index;
+            self.arm(now, slot);
+        }
+        Ok(())
+    }
+
+    fn check_send(&self, slot: usize, request: &SendRequest) -> Result<(), PostError> {
+        let profile = self.profile(slot);
+        let state = self.commons[slot].state;
+        if !state.sends() && state != QpState::Error {
+            return Err(PostError::State(state));
+        }
+        let datagram = matches!(request.operation, Operation::Datagram { .. });
+        if datagram != (profile.service == Service::Ud) {
+            return Err(PostError::Operation);
+        }
+        let mut needs = Access::NONE;
+        match request.operation {
+            Operation::Send(_) => {}
+            Operation::Write { tail, .. } | Operation::Datagram { tail, .. } => {
+                if matches!(tail, Tail::Invalidate(_)) {
+                    return Err(PostError::Operation);
+                }
+                if datagram && request.length > u32::from(profile.mtu) {
+                    return Err(PostError::Length(request.length));
+                }
+            }
+            Operation::Read { .. } => {
+                needs = Access::LOCAL_WRITE;
+                if profile.max_rd_atomic == 0 {
+                    return Err(PostError::Remote);
+                }
+            }
+            Operation::FetchAdd { va, .. } | Operation::CompareSwap { va, .. } => {
+                needs = Access::LOCAL_WRITE;
+                if request.length != 8 {
+                    return Err(PostError::Length(request.length));
+                }
+                if va % 8 != 0 || profile.max_rd_atomic == 0 {
+                    return Err(PostError::Remote);
+                }
+            }
+        }
+        let packets = request.length.div_ceil(u32::from(profile.mtu));
+        if request.length > MESSAGE_MAX || packets > crate::qp::MAX_OUTSTANDING {
+            return Err(PostError::Length(request.length));
+        }
+        self.check_local(profile.pd, request.lkey, request.address, request.length, needs)
+    }
+
+    /// A key of zero is for inline data and worlds without memory.
+    fn check_local(
+        &self,
+        pd: Pd,
+        key: u32,
+        address: u64,
+        length: u32,
+        needs: Access,
+    ) -> Result<(), PostError> {
+        if key == 0 || self.regions.check(pd, key, address, u64::from(length), needs).is_ok() {
+            return Ok(());
+        }
+        Err(PostError::LocalKey(key))
+    }
+
+    /// Appends a request to a receive queue. In the error state it completes at once as flushed.
+    ///
+    /// # Errors
+    /// [`PostError`] says what does not do; nothing has changed then.
+    pub fn post_recv(
+        &mut self,
+        target: impl Into<RecvTarget>,
+        request: RecvRequest,
+    ) -> Result<(), PostError> {
+        let RecvRequest { id, address, length, lkey } = request;
+        let qpn = match target.into() {
+            RecvTarget::Qp(qpn) => qpn,
+            RecvTarget::Srq(srq, pd) => {
+                self.check_local(pd, lkey, address, length, Access::LOCAL_WRITE)?;
+                let queue = self.shared.get_mut(srq.0 as usize).ok_or(PostError::Unknown)?;
+                queue.push(&mut self.recvs, request);
+                return Ok(());
+            }
+        };
+        let slot = self.place(qpn).ok_or(PostError::Unknown)?;
+        let profile = self.profile(slot);
+        if profile.srq.is_some() {
+            return Err(PostError::Shared);
+        }
+        self.check_local(profile.pd, lkey, address, length, Access::LOCAL_WRITE)?;
+        match self.commons[slot].state {
+            QpState::Reset => return Err(PostError::State(QpState::Reset)),
+            QpState::Error => self.completions.push(flushed(id, qpn, CompletionKind::Recv)),
+            _ => self.responders[slot].queue.push(&mut self.recvs, request),
+        }
+        Ok(())
+    }
+
+    /// Puts a queue pair into the error state: the oldest send request ends with `status`, all else as flushed.
+    pub(crate) fn fail(&mut self, now: Instant, slot: usize, status: Status) {
+        let common = &mut self.commons[slot];
+        if common.state == QpState::Error {
+            return;
+        }
+        common.state = QpState::Error;
+        let qpn = common.qpn;
+        let mut work = common.head;
+        (common.head, common.tail) = (NONE, NONE);
+        let mut status = status;
+        while work != NONE {
+            let SendWork { id, kind, next, .. } = *self.sends.get(work);
+            self.tell_sender(slot, Completion { status, ..flushed(id, qpn, kind.completion()) });
+            self.sends.remove(work);
+            (work, status) = (next, Status::WorkRequestFlushed);
+        }
+        let current = core::mem::replace(&mut self.responders[slot].recv, NONE);
+        if current != NONE {
+            self.flush_recv(slot, current);
+        }
+        while let Some(recv) = self.responders[slot].queue.take(&self.recvs) {
+            self.flush_recv(slot, recv);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let place = slot as u32;
+        self.schedule.remove(place);
+        self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
+        self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
+        let requester = &mut self.requesters[slot];
+        requester.current = NONE;
+        requester.cursor = requester.high;
+        requester.una = requester.high;
+        requester.in_flight = 0;
+        requester.reads = 0;
+        requester
+            .notes
+            .clear(Notes::SENDS.with(Notes::RESPONSES).with(Notes::SEND_TIMER).with(Notes::ACK_TIMER));
+        requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
+        self.end_recovery(now, slot);
+    }
+
+    fn flush_recv(&mut self, slot: usize, recv: u32) {
+        let id = self.recvs.get(recv).request.id;
+        self.recvs.remove(recv);
+        let qpn = self.commons[slot].qpn;
+        self.tell_receiver(slot, flushed(id, qpn, CompletionKind::Recv));
+    }
+}
+
+/// The completion of a request that was never carried out.
+pub(crate) const fn flushed(id: u64, qpn: Qpn, kind: CompletionKind) -> Completion {
+    Completion {
+        id,
+        qpn,
+        kind,
+        status: Status::WorkRequestFlushed,
+        length: 0,
+        tail: Tail::Plain,
+        solicited: false,
+        original: 0,
+        source: None,
+    }
+}
+
+/// Appends to a slab that grows by an eighth, not twofold: many queue pairs must not cost double.
+fn push_lean<T>(slab: &mut Vec<T>, value: T) {
+    if slab.len() == slab.capacity() {
+        slab.reserve_exact(if slab.len() < 16 { 2 } else { slab.len() / 8 });
+    }
+    slab.push(value);
+}
+
+/// SplitMix64's finaliser.
+const fn scramble(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

@@ -1,0 +1,381 @@
+//! Sending: whose turn it is, what its next segment is, and what is settled when it goes.
+//!
+//! A queue pair's segment ring is not stored: its entries follow from the work requests and their sequence numbers.
+//! What is kept is its fill, the number of packets that the window has let through and that wait for the pacer or
+//! the law. They are sent whatever becomes of the window, and in their order; a retransmission goes before them.
+
+use crate::engine::{Engine, TIMER_SEND};
+use crate::qp::{Notes, Standing, after};
+use crate::queue::{Kind, NONE, flag};
+use crate::segment::{Grant, Offer, Segment, Until};
+use crate::timer::TimerId;
+use roci_control::{Class, Verdict, Words};
+use roci_units::Instant;
+
+/// Priorities of which none is paused.
+const ALL_OPEN: u8 = 0xff;
+
+/// The next segment of a queue pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Whether it is a READ response, not a request.
+    pub(crate) response: bool,
+    /// The send request that it belongs to.
+    pub(crate) work: u32,
+    /// Sequence of its first packet.
+    pub(crate) at: u32,
+    /// Packets of the run.
+    pub(crate) packets: u16,
+    /// Octets of payload.
+    pub(crate) length: u32,
+    /// Whether it has never been sent.
+    pub(crate) fresh: bool,
+}
+
+impl Engine {
+    /// Takes the next packet that is to be sent now, with the law run by the engine itself.
+    #[inline]
+    pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
+        self.transmit_open(now, ALL_OPEN)
+    }
+
+    /// Takes the next packet whose priority is in `open_priorities` (bit p: priority p is not paused).
+    #[inline]
+    pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
+        loop {
+            let slot = self.schedule.take(open_priorities)? as usize;
+            if let Some(plan) = self.plan(now, slot, 1)
+                && let Some(segment) = self.send(now, slot, &plan, Grant::Engine)
+            {
+                return Some(segment);
+            }
+        }
+    }
+
+    /// Offers the head of the next queue pair's ring: a run of packets of one message, of at most `quantum_octets`
+    /// of payload but at least one packet. Settle it with [`commit`](Self::commit) or [`decline`](Self::decline), at
+    /// any later time.
+    #[inline]
+    pub fn offer(&mut self, now: Instant, quantum_octets: u32) -> Option<Offer> {
+        self.offer_open(now, quantum_octets, ALL_OPEN)
+    }
+
+    /// The same among the priorities in `open_priorities`.
+    pub fn offer_open(&mut self, now: Instant, quantum_octets: u32, open_priorities: u8) -> Option<Offer> {
+        loop {
+            let slot = self.schedule.take(open_priorities)? as usize;
+            let Some(plan) = self.plan(now, slot, quantum_octets) else { continue };
+            let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
+            let requester = &mut self.requesters[slot];
+            requester.standing.set(Standing::OFFERED);
+            return Some(Offer {
+                qpn: self.commons[slot].qpn,
+                length: plan.length,
+                packets: plan.packets,
+                priority: requester.priority,
+                retransmission: !plan.fresh,
+                wants_law,
+            });
+        }
+    }
+
+    /// Takes what was offered. `None` where nothing is left of it: it was acknowledged meanwhile, the queue pair is
+    /// gone or failed, or its law refused (LoopBack), which parks the queue pair.
+    ///
+    /// Where an arrival moved the head meanwhile, what is taken is the head as it now stands, never longer than the
+    /// offer.
+    pub fn commit(&mut self, now: Instant, offer: Offer, grant: Grant) -> Option<Segment> {
+        let slot = self.withdraw(offer)?;
+        if let Grant::Law(outcome) = &grant {
+            self.settle_law(now, slot, outcome);
+            if outcome.verdict != Verdict::Proceed {
+                return None;
+            }
+        }
+        let segment = self
+            .plan(now, slot, offer.length)
+            .filter(|plan| plan.length <= offer.length)
+            .and_then(|plan| self.send(now, slot, &plan, grant));
+        if segment.is_none() {
+            self.arm(now, slot);
+        }
+        segment
+    }
+
+    /// Refuses what was offered; it is offered again when `until` has come.
+    pub fn decline(&mut self, now: Instant, offer: Offer, until: Until) {
+        let Some(slot) = self.withdraw(offer) else { return };
+        let standing = &mut self.requesters[slot].standing;
+        match until {
+            Until::Received => standing.set(Standing::PARKED),
+            Until::Timer => standing.set(Standing::AWAITS_LAW),
+            Until::At(instant) => {
+                standing.set(Standing::HELD);
+                self.set_send_timer(slot, instant);
+            }
+            Until::Recirculated => {}
+        }
+        self.arm(now, slot);
+    }
+
+    fn withdraw(&mut self, offer: Offer) -> Option<usize> {
+        let slot = self.place(offer.qpn)?;
+        let standing = &mut self.requesters[slot].standing;
+        if !standing.has(Standing::OFFERED) {
+            return None;
+        }
+        standing.clear(Standing::OFFERED);
+        if offer.wants_law {
+            self.release_law(slot);
+        }
+        Some(slot)
+    }
+
+    /// Whether the queue pair has something that only time holds back, by what its cache line tells.
+    #[inline]
+    fn wants_to_send(&self, slot: usize) -> bool {
+        let requester = &self.requesters[slot];
+        if requester.standing.meets(BLOCKED) {
+            return false;
+        }
+        requester.notes.has(Notes::RESPONSES) || self.request_ready(slot)
+    }
+
+    #[inline]
+    fn request_ready(&self, slot: usize) -> bool {
+        let requester = &self.requesters[slot];
+        if !requester.notes.has(Notes::SENDS)
+            || requester.standing.meets(Standing::RNR_WAIT.with(Standing::RECOVERY_OUT))
+        {
+            return false;
+        }
+        requester.cursor != requester.high
+            || requester.notes.has(Notes::RECOVERING)
+            || requester.current != NONE
+                && (requester.staged > 0
+                    || requester.in_flight < requester.window
+                    || requester.in_flight == 0)
+    }
+
+    /// Puts the queue pair where it belongs: among those that may send, or into the wheel until its time comes.
+    #[inline]
+    pub(crate) fn arm(&mut self, now: Instant, slot: usize) {
+        if !self.wants_to_send(slot) {
+            return;
+        }
+        let requester = &self.requesters[slot];
+        let eligible = requester.pacer.eligible_at();
+        if eligible <= now {
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            self.schedule.add(slot as u32, requester.priority);
+        } else if !requester.notes.has(Notes::SEND_TIMER) {
+            self.set_send_timer(slot, eligible);
+        }
+    }
+
+    pub(crate) fn set_send_timer(&mut self, slot: usize, at: Instant) {
+        self.requesters[slot].notes.set(Notes::SEND_TIMER);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_SEND }, at);
+    }
+
+    /// The send timer fired: a pacing gap or a refusal is over.
+    pub(crate) fn send_timer(&mut self, now: Instant, slot: usize) {
+        let requester = &mut self.requesters[slot];
+        requester.notes.clear(Notes::SEND_TIMER);
+        requester.standing.clear(Standing::HELD);
+        self.arm(now, slot);
+    }
+
+    /// What the queue pair sends next, in runs of at most `quantum` octets; `None` where something holds it back,
+    /// and then whatever ends that arms it again.
+    #[inline]
+    fn plan(&mut self, now: Instant, slot: usize, quantum: u32) -> Option<Plan> {
+        let requester = &self.requesters[slot];
+        if requester.standing.meets(BLOCKED) {
+            return None;
+        }
+        if requester.pacer.eligible_at() > now {
+            self.arm(now, slot);
+            return None;
+        }
+        let plan = if requester.notes.has(Notes::RESPONSES)
+            && !(requester.notes.has(Notes::RESPONDED) && self.request_ready(slot))
+        {
+            self.plan_response(slot, quantum)?
+        } else {
+            let plan = if self.request_ready(slot) { self.plan_request(now, slot, quantum) } else { None };
+            match plan {
+                Some(plan) => plan,
+                None if self.requesters[slot].notes.has(Notes::RESPONSES) => {
+                    self.plan_response(slot, quantum)?
+                }
+                None => return None,
+            }
+        };
+        if self.requesters[slot].notes.has(Notes::LAW_CREDIT) && !self.law_admits(now, slot, plan.length) {
+            return None;
+        }
+        Some(plan)
+    }
+
+    /// The next request packets: what is lost first, then the ring.
+    #[inline]
+    fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32) -> Option<Plan> {
+        if self.requesters[slot].notes.has(Notes::RECOVERING)
+            && let Some(plan) = self.plan_recovery(now, slot)
+        {
+            return Some(plan);
+        }
+        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
+        let requester = &mut self.requesters[slot];
+        if requester.current == NONE {
+            return None;
+        }
+        let work = self.sends.get_mut(requester.current);
+        let mtu = u32::from(profile.mtu);
+        let fresh = requester.cursor == requester.high;
+        if !work.has(flag::NUMBERED) {
+            if work.kind.is_read_or_atomic() && requester.reads >= profile.max_rd_atomic
+                || work.has(flag::FENCE) && requester.reads > 0
+            {
+                return None;
+            }
+        }
+        let packets = if work.has(flag::NUMBERED) {
+            work.end.wrapping_sub(requester.cursor)
+        } else if work.kind.is_read_or_atomic() && work.kind != Kind::Read {
+            1
+        } else {
+            work.length.div_ceil(mtu).max(1)
+        };
+        let offset =
+            if work.has(flag::NUMBERED) { requester.cursor.wrapping_sub(work.first) * mtu } else { 0 };
+        if matches!(work.kind, Kind::Read | Kind::FetchAdd | Kind::CompareSwap) {
+            if fresh
+                && after(requester.high.wrapping_add(packets), requester.una) as u32 > profile.max_in_flight
+                && requester.high != requester.una
+            {
+                return None;
+            }
+            number(work, requester.cursor, packets);
+            return Some(Plan {
+                response: false,
+                work: requester.current,
+                at: requester.cursor,
+                packets: 1,
+                length: 0,
+                fresh,
+            });
+        }
+        let mut run = packets.min(quantum / mtu).max(1);
+        if fresh {
+            let outstanding = requester.high.wrapping_sub(requester.una);
+            let room = profile.max_in_flight.saturating_sub(outstanding);
+            run = run.min(room);
+            if run == 0 {
+                return None;
+            }
+            let left = work.length - offset;
+            if u32::from(requester.staged) < run {
+                let let_through = window_lets(
+                    requester.in_flight,
+                    requester.window,
+                    mtu,
+                    left,
+                    run.max(u32::from(profile.ring)),
+                );
+                run = run.min(let_through.max(u32::from(requester.staged)));
+                if run == 0 {
+                    return None;
+                }
+                #[expect(clippy::cast_possible_truncation, reason = "a ring holds at most 15")]
+                {
+                    requester.staged = let_through.min(u32::from(profile.ring)) as u8;
+                }
+            }
+        } else {
+            // A run does not mix what was sent before with what was not.
+            run = run.min(requester.high.wrapping_sub(requester.cursor));
+        }
+        number(work, requester.cursor, packets);
+        let length = if run == packets { work.length - offset } else { run * mtu };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most 2¹⁶ - 1, for the quantum is bounded below"
+        )]
+        Some(Plan {
+            response: false,
+            work: requester.current,
+            at: requester.cursor,
+            packets: run.min(u32::from(u16::MAX)) as u16,
+            length: if run > u32::from(u16::MAX) { u32::from(u16::MAX) * mtu } else { length },
+            fresh,
+        })
+    }
+
+    /// Sends what was planned, if the law lets it.
+    #[inline]
+    fn send(&mut self, now: Instant, slot: usize, plan: &Plan, grant: Grant) -> Option<Segment> {
+        let mut words: Option<Words> = None;
+        if self.commons[slot].law != NONE {
+            match grant {
+                Grant::Law(outcome) => words = outcome.words,
+                Grant::Engine => match self.ask_law(now, slot, plan) {
+                    Some(answer) => words = answer,
+                    None => return None,
+                },
+            }
+        }
+        let mut segment =
+            if plan.response { self.respond(now, slot, plan) } else { self.request(now, slot, plan) };
+        segment.words = words;
+        self.commons[slot].packets = self.commons[slot].packets.wrapping_add(u32::from(plan.packets));
+        let octets = plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets);
+        let requester = &mut self.requesters[slot];
+        requester.pacer.charge(now, octets);
+        if plan.response {
+            requester.notes.set(Notes::RESPONDED);
+        } else {
+            requester.notes.clear(Notes::RESPONDED);
+        }
+        if self.commons[slot].law != NONE {
+            self.law_sent(now, slot, plan, octets);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.schedule.charge(slot as u32, octets);
+        self.arm(now, slot);
+        Some(segment)
+    }
+}
+
+/// What keeps a queue pair from sending anything.
+const BLOCKED: Standing = Standing::OFFERED
+    .with(Standing::PARKED)
+    .with(Standing::HELD)
+    .with(Standing::AWAITS_LAW)
+    .with(Standing::LAW_DECIDES);
+
+/// Gives a request's packets their sequence numbers, once.
+#[inline]
+fn number(work: &mut crate::queue::SendWork, first: u32, packets: u32) {
+    if !work.has(flag::NUMBERED) {
+        work.flags |= flag::NUMBERED;
+        work.first = first;
+        work.end = first.wrapping_add(packets);
+    }
+}
+
+/// How many of `wanted` packets the window lets through: all that fit, or one where nothing is in flight.
+#[inline]
+fn window_lets(in_flight: u32, window: u32, mtu: u32, left: u32, wanted: u32) -> u32 {
+    if window == u32::MAX {
+        return wanted;
+    }
+    let room = window.saturating_sub(in_flight);
+    let last = left.min(mtu);
+    if in_flight == 0 && room < last {
+        return 1;
+    }
+    if left <= mtu && room >= left { 1 } else { (room / mtu).min(wanted) }
+}

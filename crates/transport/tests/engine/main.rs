@@ -1,0 +1,11 @@
+//! The engine, played by two sides over a scripted wire.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    missing_docs,
+    reason = "a test that does not fit its harness may panic"
+)]
+
+mod pair;
+mod scripts;

@@ -1,0 +1,213 @@
+//! A few packets by hand, one sentence each.
+
+use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
+use roci_transport::{CompletionKind, Operation, QpConfig, Refusal, SendRequest, Status, Tail};
+use roci_units::Span;
+
+pub const MTU: u32 = 1024;
+
+pub fn config() -> QpConfig {
+    QpConfig::default()
+}
+
+pub fn request(id: u64, operation: Operation, address: u64, length: u32) -> SendRequest {
+    SendRequest { id, operation, length, address, lkey: 0, solicited: false, signaled: true, fence: false }
+}
+
+impl Pair {
+    pub fn write(&mut self, id: u64, from: u64, va: u64, length: u32) {
+        let rkey = self.server.key;
+        self.post(Client, request(id, Operation::Write { va, rkey, tail: Tail::Plain }, from, length));
+    }
+
+    pub fn send(&mut self, id: u64, from: u64, length: u32) {
+        self.post(Client, request(id, Operation::Send(Tail::Plain), from, length));
+    }
+
+    pub fn read(&mut self, id: u64, to: u64, va: u64, length: u32) {
+        let rkey = self.server.key;
+        self.post(Client, request(id, Operation::Read { va, rkey }, to, length));
+    }
+
+    pub fn assert_copied(&self, from: u64, to: u64, length: u32) {
+        let (from, to, length) = (from as usize, to as usize, length as usize);
+        assert!(
+            self.client.memory[from..from + length] == self.server.memory[to..to + length],
+            "octets differ"
+        );
+    }
+}
+
+#[test]
+fn a_write_of_one_packet_is_placed_acknowledged_and_completed() {
+    let mut pair = Pair::connected(config());
+    pair.write(1, 0, 4096, 100);
+    pair.run();
+    assert_eq!(pair.client.story(), ["w0!"]);
+    assert_eq!(pair.server.story(), ["ack0"]);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    assert!(pair.server.completions.is_empty(), "a WRITE is silent at the responder");
+    pair.assert_copied(0, 4096, 100);
+}
+
+#[test]
+fn a_message_is_cut_at_the_mtu_and_its_last_packet_is_the_rest() {
+    let mut pair = Pair::connected(config());
+    pair.write(1, 10, 4096, 3 * MTU + 5);
+    pair.run();
+    assert_eq!(pair.client.story(), ["w0!", "w1!", "w2!", "w3!"]);
+    assert_eq!(pair.client.sent[3].payload.len(), 5);
+    pair.assert_copied(10, 4096, 3 * MTU + 5);
+}
+
+#[test]
+fn acknowledgements_are_asked_for_every_so_often_and_at_the_end() {
+    let mut pair = Pair::connected(QpConfig { ack_every: 4, ..config() });
+    pair.write(1, 0, 4096, 10 * MTU);
+    pair.run();
+    assert_eq!(pair.client.story(), ["w0", "w1", "w2", "w3!", "w4", "w5", "w6", "w7!", "w8", "w9!"]);
+    assert_eq!(pair.server.story(), ["ack3", "ack7", "ack9"]);
+}
+
+#[test]
+fn a_send_fills_a_receive_and_both_sides_hear_of_it() {
+    let mut pair = Pair::connected(config());
+    pair.post_recv(Server, 70, 8192, 4 * MTU);
+    let send = request(1, Operation::Send(Tail::Immediate(0xabcd)), 0, 2 * MTU);
+    pair.post(Client, SendRequest { solicited: true, ..send });
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    let received = pair.server.completions[0];
+    assert_eq!((received.id, received.kind, received.length), (70, CompletionKind::Recv, 2 * MTU));
+    assert_eq!((received.tail, received.solicited), (Tail::Immediate(0xabcd), true));
+    pair.assert_copied(0, 8192, 2 * MTU);
+}
+
+#[test]
+fn a_gap_in_psns_draws_one_nak_and_no_more() {
+    let mut pair = Pair::connected(config()).fate(1, Fate::Drop);
+    pair.write(1, 0, 4096, 4 * MTU);
+    pair.run();
+    assert_eq!(pair.server.story(), ["ack0", "nak1:0", "ack1", "ack2", "ack3"]);
+    assert_eq!(pair.client.story(), ["w0!", "w1!", "w2!", "w3!", "w1!", "w2!", "w3!"]);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    pair.assert_copied(0, 4096, 4 * MTU);
+}
+
+#[test]
+fn a_lost_last_packet_is_sent_again_after_the_timeout() {
+    let mut pair = Pair::connected(config()).fate(1, Fate::Drop);
+    pair.write(1, 0, 4096, 2 * MTU);
+    pair.run();
+    assert_eq!(pair.client.story(), ["w0!", "w1!", "w1!"]);
+    let counters = pair.client.engine.counters(pair.client.qpns[0]);
+    assert_eq!((counters.packets, counters.retransmitted, counters.timeouts), (3, 1, 1));
+}
+
+#[test]
+fn a_duplicate_is_acknowledged_again_and_placed_once() {
+    let mut pair = Pair::connected(config()).fate(0, Fate::Duplicate);
+    pair.write(1, 0, 4096, 100);
+    pair.run();
+    assert_eq!(pair.server.story(), ["ack0", "ack0"]);
+    assert_eq!(pair.server.refused, [Refusal::Duplicate]);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
+fn a_read_is_answered_by_as_many_packets_as_it_spans() {
+    let mut pair = Pair::connected(config());
+    pair.read(1, 50_000, 4096, 3 * MTU + 7);
+    pair.write(2, 0, 9_000, 10);
+    pair.run();
+    assert_eq!(pair.client.story(), ["read0", "w4!"]);
+    assert_eq!(pair.server.story(), ["data0", "data1", "data2", "data3", "ack4"]);
+    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)]);
+    pair.assert_copied(50_000, 4096, 3 * MTU + 7);
+}
+
+#[test]
+fn a_lost_read_response_is_asked_for_from_where_it_stopped() {
+    let mut pair = Pair::connected(config()).fate_of(Server, 1, Fate::Drop);
+    pair.read(1, 50_000, 4096, 3 * MTU + 7);
+    pair.run();
+    assert_eq!(pair.client.story(), ["read0", "read1"]);
+    assert_eq!(pair.client.sent[1].header.reth().va, 4096 + u64::from(MTU));
+    assert_eq!(pair.client.sent[1].header.reth().length, 2 * MTU + 7);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    pair.assert_copied(50_000, 4096, 3 * MTU + 7);
+}
+
+#[test]
+fn an_atomic_is_carried_out_once_though_its_result_is_lost() {
+    let mut pair = Pair::connected(config()).fate_of(Server, 0, Fate::Drop);
+    let rkey = pair.server.key;
+    pair.server.memory[64..72].copy_from_slice(&40u64.to_le_bytes());
+    pair.post(Client, request(1, Operation::FetchAdd { va: 64, rkey, add: 2 }, 0, 8));
+    pair.post(Client, request(2, Operation::CompareSwap { va: 64, rkey, compare: 42, swap: 7 }, 0, 8));
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)]);
+    assert_eq!(pair.client.completions.iter().map(|c| c.original).collect::<Vec<_>>(), [40, 42]);
+    assert_eq!(pair.server.memory[64..72], 7u64.to_le_bytes());
+}
+
+#[test]
+fn a_receiver_that_is_not_ready_is_tried_again_after_its_timer() {
+    let mut pair = Pair::connected(config());
+    pair.send(1, 0, 100);
+    pair.run_until(roci_units::Instant::ZERO + Span::from_micros(100));
+    assert_eq!(pair.server.story(), ["rnr0"]);
+    pair.post_recv(Server, 9, 8192, 100);
+    pair.run();
+    assert_eq!(pair.client.story(), ["s0!", "s0!"]);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    assert!(pair.now.as_ps() >= 640_000_000, "the timer asked for 640 us");
+}
+
+#[test]
+fn retries_run_out() {
+    let mut pair = Pair::connected(QpConfig { retry: 2, ..config() })
+        .script(|side, _, _, _| if side == Client { Fate::Drop } else { Fate::Pass });
+    pair.write(1, 0, 4096, 100);
+    pair.write(2, 0, 4096, 100);
+    pair.run();
+    assert_eq!(
+        pair.client.ended(),
+        [(1, Status::TransportRetryCounterExceeded), (2, Status::WorkRequestFlushed),]
+    );
+    assert_eq!(pair.client.story().len(), 6);
+}
+
+#[test]
+fn a_wrong_key_ends_both_sides_and_moves_nothing() {
+    let mut pair = Pair::connected(config());
+    let before = pair.server.memory.clone();
+    let write = Operation::Write { va: 0, rkey: pair.server.key ^ 1, tail: Tail::Plain };
+    pair.post(Client, request(1, write, 0, 100));
+    pair.run();
+    assert_eq!(pair.server.story(), ["nak0:2"]);
+    assert_eq!(pair.client.ended(), [(1, Status::RemoteAccessError)]);
+    assert_eq!(pair.server.refused, [Refusal::Rejected]);
+    assert!(pair.server.memory == before);
+}
+
+#[test]
+fn everything_works_late_as_well() {
+    for seed in 0..20 {
+        let mut pair = Pair::connected(QpConfig { deferred: ALL_DEFERRED, ..config() }).late(seed);
+        pair.post_recv(Server, 9, 100_000, 9 * MTU);
+        pair.write(1, 0, 4096, 5 * MTU + 1);
+        pair.send(2, 20_000, 7 * MTU);
+        pair.read(3, 50_000, 60_000, 6 * MTU);
+        let rkey = pair.server.key;
+        pair.post(Client, request(4, Operation::FetchAdd { va: 64, rkey, add: 2 }, 0, 8));
+        pair.write(5, 0, 30_000, 3 * MTU);
+        pair.run();
+        let ok = Status::Success;
+        assert_eq!(pair.client.ended(), [(1, ok), (2, ok), (3, ok), (4, ok), (5, ok)]);
+        pair.assert_copied(0, 4096, 5 * MTU + 1);
+        pair.assert_copied(20_000, 100_000, 7 * MTU);
+        pair.assert_copied(50_000, 60_000, 6 * MTU);
+        pair.assert_copied(0, 30_000, 3 * MTU);
+    }
+}
