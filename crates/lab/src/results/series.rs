@@ -8,6 +8,8 @@ use roci_units::{Instant, Span};
 
 /// Rows that are kept before the interval doubles: about 30 MB.
 const ROWS_MAX: usize = 1 << 19;
+/// Flows that have rows: the first so many that are alive at a sample. More are for `flows.csv`.
+const FLOWS_MAX: usize = 4096;
 
 /// Readings of flows and queues over time.
 #[derive(Clone, Debug)]
@@ -18,6 +20,9 @@ pub struct Series {
     times: Vec<Instant>,
     flows: Vec<Row<FlowSample>>,
     queues: Vec<Row<QueueSample>>,
+    /// Whether each flow has rows, by its place in the results.
+    chosen: Vec<bool>,
+    chosen_count: usize,
     /// The latest reading of each queue, so that one which stands still takes no row.
     latest: Vec<QueueSample>,
 }
@@ -80,6 +85,8 @@ impl Series {
             times: Vec::new(),
             flows: Vec::new(),
             queues: Vec::new(),
+            chosen: Vec::new(),
+            chosen_count: 0,
         }
     }
 
@@ -111,12 +118,24 @@ impl Series {
         self.times.push(now);
     }
 
-    /// Records a flow that is alive, or that ended since the sample before: `flow` is its place in the results.
+    /// Records a flow that is alive, or that ended since the sample before: `flow` is its place in the results. Once
+    /// 4096 flows have rows, others are passed over.
     ///
     /// # Panics
     /// Before the first [`Series::begin`].
     pub fn flow(&mut self, flow: u32, reading: FlowSample) {
         let sample = self.current();
+        let place = flow as usize;
+        if self.chosen.len() <= place {
+            self.chosen.resize(place + 1, false);
+        }
+        if !self.chosen[place] {
+            if self.chosen_count == FLOWS_MAX {
+                return;
+            }
+            self.chosen[place] = true;
+            self.chosen_count += 1;
+        }
         self.flows.push(Row { sample, source: flow, reading });
     }
 
@@ -356,6 +375,21 @@ mod tests {
         }
         assert_eq!(only(&series, Metric::Throughput), [(1, 1e9), (2, 2e9)]);
         assert!(only(&series, Metric::Alpha).is_empty(), "the law has none");
+    }
+
+    #[test]
+    fn a_run_of_very_many_flows_follows_the_first_of_them() {
+        let mut series = Series::new(STEP, Vec::new());
+        for step in 1..=2 {
+            series.begin(at(step));
+            for flow in 0..10_000 {
+                series.flow(flow * 3, FlowSample { wire: step * 1_000, ..FlowSample::default() });
+            }
+        }
+        let last = u32::try_from(FLOWS_MAX - 1).unwrap() * 3;
+        let sources: Vec<Source> = readings(&series).iter().map(|reading| reading.source).collect();
+        assert_eq!(sources.iter().max(), Some(&Source::Flow(last)));
+        assert_eq!(series.flows.len(), 2 * FLOWS_MAX, "the same flows each time");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::page::Line;
 use crate::results::Results;
 use crate::results::series::{Metric, Source};
+use std::collections::BTreeMap;
 
 /// Lines per plot; more are not told apart by anybody.
 pub(crate) const LINES_MAX: usize = 12;
@@ -63,37 +64,33 @@ fn five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-/// Every reading of a run, by metric and source.
-pub(crate) struct Readings([Vec<Points>; Metric::ALL.len()]);
+/// Every reading of a run, by metric and by place of the flow or queue.
+pub(crate) struct Readings([BTreeMap<usize, Points>; Metric::ALL.len()]);
 
 impl Readings {
     pub(crate) fn of(results: &Results) -> Self {
         let mut readings = Self(Default::default());
         results.series.rows(|reading| {
-            let of_metric = &mut readings.0[reading.metric as usize];
             let (Source::Flow(place) | Source::Queue(place)) = reading.source;
-            let place = place as usize;
-            if of_metric.len() <= place {
-                of_metric.resize_with(place + 1, Points::default);
-            }
-            of_metric[place].push(reading.at.as_secs_f64(), reading.value);
+            let points = readings.0[reading.metric as usize].entry(place as usize).or_default();
+            points.push(reading.at.as_secs_f64(), reading.value);
         });
         readings
     }
 
     /// The points of `metric` for the flow or queue at `place`; `None` where it has none.
     pub(crate) fn get(&self, metric: Metric, place: usize) -> Option<&Points> {
-        self.0[metric as usize].get(place).filter(|points| !points.x.is_empty())
+        self.0[metric as usize].get(&place)
     }
 
     /// How many flows or queues have readings of `metric`.
     pub(crate) fn sources(&self, metric: Metric) -> usize {
-        self.0[metric as usize].iter().filter(|points| !points.x.is_empty()).count()
+        self.0[metric as usize].len()
     }
 
     /// The sum of `metric` over all that have a reading at an instant.
     pub(crate) fn sum(&self, metric: Metric) -> Points {
-        let of_all = self.0[metric as usize].iter().flat_map(|points| points.x.iter().zip(&points.y));
+        let of_all = self.0[metric as usize].values().flat_map(|points| points.x.iter().zip(&points.y));
         let mut readings: Vec<(f64, f64)> = of_all.map(|(x, y)| (*x, *y)).collect();
         readings.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let mut sum = Points::default();
@@ -103,20 +100,25 @@ impl Readings {
         sum
     }
 
+    /// The flows or queues whose `metric` peaks highest, the highest first; none that stays zero.
+    fn by_peak(&self, metric: Metric) -> Vec<usize> {
+        let peak = |points: &Points| points.y.iter().copied().fold(0.0, f64::max);
+        let peaks = self.0[metric as usize].iter().map(|(place, points)| (*place, peak(points)));
+        let mut peaks: Vec<_> = peaks.filter(|(_, peak)| *peak > 0.0).collect();
+        peaks.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        peaks.into_iter().map(|(place, _)| place).collect()
+    }
+
     /// The flow or queue whose `metric` peaks highest of all; none where all stay zero.
     pub(crate) fn peak(&self, metric: Metric) -> Option<(usize, &Points)> {
-        let peak = |points: &Points| points.y.iter().copied().fold(0.0, f64::max);
-        let all = self.0[metric as usize].iter().enumerate();
-        let (place, points) = all.max_by(|(_, a), (_, b)| peak(a).total_cmp(&peak(b)))?;
-        (peak(points) > 0.0).then_some((place, points))
+        let place = *self.by_peak(metric).first()?;
+        Some((place, self.get(metric, place)?))
     }
 
     /// The flows or queues whose `metric` peaks highest, [`LINES_MAX`] at most, in their order; none that stays zero.
     pub(crate) fn highest(&self, metric: Metric) -> Vec<usize> {
-        let peaks = self.0[metric as usize].iter().map(|points| points.y.iter().copied().fold(0.0, f64::max));
-        let mut peaks: Vec<_> = peaks.enumerate().filter(|(_, peak)| *peak > 0.0).collect();
-        peaks.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        let mut places: Vec<_> = peaks.into_iter().take(LINES_MAX).map(|(place, _)| place).collect();
+        let mut places = self.by_peak(metric);
+        places.truncate(LINES_MAX);
         places.sort_unstable();
         places
     }
