@@ -139,6 +139,13 @@ mod tests {
     }
 
     #[test]
+    fn a_nack_that_was_overtaken_begins_no_recovery() {
+        let mut irn = Irn::default();
+        assert_eq!(react(&mut irn, 9, nack(5, 7)), None);
+        assert!(irn.is_idle());
+    }
+
+    #[test]
     fn recovery_ends_when_the_recovery_packet_is_passed() {
         let mut irn = Irn::default();
         react(&mut irn, 5, nack(5, 7));

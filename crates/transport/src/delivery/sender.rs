@@ -396,6 +396,43 @@ mod tests {
     }
 
     #[test]
+    fn what_arrived_after_all_is_not_sent_again() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::Irn, 10);
+        react(&mut sender, &mut pool, nack(0, Some(4)));
+        react(&mut sender, &mut pool, nack(0, Some(2)));
+        assert_eq!(sender.resend(&pool, 9), Some(Resend { psn: Psn::new(0), packets: 2 }));
+        sender.resent(&mut pool, Resend { psn: Psn::new(0), packets: 2 });
+        assert_eq!(sender.resend(&pool, 9), Some(Resend { psn: Psn::new(3), packets: 1 }));
+        react(&mut sender, &mut pool, Event::Timeout);
+        assert_eq!(sender.resend(&pool, 9), Some(Resend { psn: Psn::new(0), packets: 2 }), "2 has arrived");
+    }
+
+    #[test]
+    fn what_was_marked_without_a_bitmap_stays_marked_with_one() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::Irn, 10);
+        react(&mut sender, &mut pool, ack(1));
+        react(&mut sender, &mut pool, Event::Timeout);
+        assert_eq!(pool.taken(), 0, "nothing selective is known");
+        react(&mut sender, &mut pool, nack(1, Some(3)));
+        assert_eq!(pool.taken(), 1);
+        assert_eq!(sender.resend(&pool, 9), Some(Resend { psn: Psn::new(1), packets: 2 }));
+    }
+
+    #[test]
+    fn with_an_empty_pool_a_range_is_sent_again_and_ends_with_its_acknowledgement() {
+        let mut pool = Sender::pool(64, 0);
+        let mut sender = sender(Recovery::Irn, 10);
+        react(&mut sender, &mut pool, nack(0, Some(2)));
+        react(&mut sender, &mut pool, nack(0, Some(5)));
+        assert_eq!(sender.resend(&pool, 9), Some(Resend { psn: Psn::new(0), packets: 5 }));
+        react(&mut sender, &mut pool, ack(6));
+        assert_eq!(sender.resend(&pool, 9), None);
+        assert!(!sender.has_marked(&pool));
+    }
+
+    #[test]
     fn a_decision_that_comes_late_marks_only_what_is_still_missing() {
         let mut pool = Sender::pool(64, 1);
         let mut sender = sender(Recovery::GoBackN, 10);

@@ -134,6 +134,11 @@ impl Exchange {
                 self.settle(&mut sender, &mut send_pool, now, &observed);
             }
             if let Some(run) = sender.resend(&send_pool, 1) {
+                let ahead = run.psn.since(sender.start()).unsigned_abs();
+                assert!(
+                    run.packets == 1 && ahead < sender.in_flight(),
+                    "only what is in flight is sent again"
+                );
                 sender.resent(&mut send_pool, run);
                 outcome.sent_again += 1;
                 channel.put(now, Packet::Data(run.psn));
