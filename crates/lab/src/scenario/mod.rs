@@ -206,4 +206,6 @@ fn can_name_a_folder(name: &str) -> bool {
 }
 
 #[cfg(test)]
+mod guide;
+#[cfg(test)]
 mod tests;

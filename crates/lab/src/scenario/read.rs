@@ -56,12 +56,12 @@ impl<'a> Table<'a> {
         // A key that is right elsewhere is a key in the wrong place.
         let elsewhere: Vec<String> = SECTIONS
             .iter()
-            .filter(|section| section.keys.iter().any(|key| key.name == entry.key))
+            .filter(|section| section.key(&entry.key).is_some())
             .map(|section| title(section))
             .collect();
         let remedy = match (near, elsewhere.as_slice()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, [one]) => format!("it is a key of {one}; here there are {}", listed(names)),
+            (None, [one] | [one, _]) => format!("it is a key of {one}; here there are {}", listed(names)),
             (None, _) => format!("the keys here are {}", listed(names)),
         };
         Err(self.source.error(entry.key_origin, message, remedy))
@@ -106,11 +106,13 @@ impl<'a> Table<'a> {
 
     /// The error of a key that is required and missing.
     pub(crate) fn missing(&self, key: &str) -> ScenarioError {
-        self.source.error(
-            self.origin,
-            format!("{} has no `{key}`", title(self.section)),
-            format!("add `{key} = …`; it takes {}", self.takes(key)),
-        )
+        let takes = self.takes(key);
+        let remedy = match (self.section.path, takes.as_str()) {
+            ("", "a table") => format!("add a [{key}] table"),
+            ("", "a list of tables") => format!("add a [[{key}]] table"),
+            _ => format!("add `{key} = …`; it takes {takes}"),
+        };
+        self.source.error(self.origin, format!("{} has no `{key}`", title(self.section)), remedy)
     }
 
     /// A value that must be there.
@@ -373,7 +375,7 @@ const MAX_RATE: u64 = 4_000_000_000_000;
 /// A section as people call it.
 pub(crate) fn title(section: &Section) -> String {
     match section.path.split_once('.') {
-        None if section.path.is_empty() => "the top level".to_owned(),
+        None if section.path.is_empty() => "the scenario".to_owned(),
         None => format!("[{}]", section.path),
         Some((table @ ("topology" | "traffic"), kind)) => match kind.split_once('.') {
             None => format!("[{table}] of kind \"{kind}\""),

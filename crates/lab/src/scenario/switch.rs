@@ -89,7 +89,11 @@ impl Switch {
             let switches = rule.texts("switches")?.unwrap_or_default();
             let rate = rule.rate("rate")?;
             if switches.is_empty() && rate.is_none() {
-                return Err(rule.missing("switches"));
+                return Err(rule.source.error(
+                    rule.origin,
+                    "this rule does not say which switches it is about",
+                    "name `switches`, or give the `rate` of their fastest link",
+                ));
             }
             rules.push(SwitchRule { switches, rate, config: self::config(rule, &config)? });
         }

@@ -96,3 +96,398 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(scenario.transport, Transport::default());
     assert_eq!(scenario.measure, Measure::default());
 }
+
+#[test]
+fn every_kind_of_topology_is_read() {
+    let cases = [
+        ("kind = \"star\"\nhosts = 4", 4),
+        ("kind = \"dumbbell\"\nleft = 2\nright = 3\nbottleneck = \"40Gb/s\"", 5),
+        ("kind = \"tree\"\nleaves = [2, 4, 2]\nuplink = \"10Gb/s\"", 9),
+        ("kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 8\nfabric_rate = \"400Gb/s\"", 16),
+        ("kind = \"fat-tree\"\nhosts = 128", 128),
+        ("kind = \"fat-tree\"\nk = 4", 16),
+        (
+            "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\ncores = 4\nhosts_per_tor = 3",
+            12,
+        ),
+    ];
+    for (shape, hosts) in cases {
+        let text = format!("[topology]\n{shape}\nrate = \"100Gb/s\"\ndelay = \"1us\"\n{PERMUTATION}");
+        assert_eq!(parse(&text).unwrap().topology.graph.hosts.len(), hosts, "{shape}");
+    }
+}
+
+#[test]
+fn every_kind_of_traffic_is_read() {
+    let text = star(
+        r#"
+[[traffic]]
+kind = "closed-loop"
+pairs = [["h0", "h1"], ["h2", "h3"]]
+op = "read"
+message = "64KB"
+depth = 4
+count = 100
+[[traffic]]
+kind = "closed-loop"
+src = "h0"
+dst = "h1"
+op = "fetch-add"
+count = 5
+[[traffic]]
+kind = "incast"
+senders = 3
+size = "500KB"
+load = "2%"
+until = "10ms"
+[[traffic]]
+kind = "permutation"
+size = "1MB"
+priority = 2
+[[traffic]]
+kind = "all-to-all"
+size = "1MB"
+start = "1ms"
+[[traffic]]
+kind = "poisson"
+sizes = "WebSearch"
+load = 0.3
+until = "10ms"
+[[traffic]]
+kind = "trigger"
+hosts = ["h1", "h2"]
+receiver = "h0"
+size = "10KB"
+rate = 10000
+until = "10ms"
+"#,
+    );
+    let scenario = parse(&text).unwrap();
+    assert_eq!(scenario.traffic.len(), 7);
+    let Traffic::ClosedLoop(atomics) = &scenario.traffic[1] else { panic!("closed loop") };
+    assert_eq!((atomics.common.op, atomics.message), (Op::FetchAdd, Bytes(8)));
+    let Traffic::Incast(incast) = &scenario.traffic[2] else { panic!("incast") };
+    assert_eq!(incast.repeat, Repeat::Load(Ratio::new(1, 50)));
+}
+
+#[test]
+fn switches_and_hosts_may_differ() {
+    let text = star(&format!(
+        "[switch]\nbuffer = \"2MB\"\nclasses = {{ data = 5 }}\n[[switch.on]]\nswitches = [\"s0\"]\npfc = {{ headroom = \"exact\" }}\n\
+         ecn = {{ step = \"30KB\" }}\n[nic]\nmtu = 4096\n[[nic.on]]\nhosts = [\"h1\"]\nrx_fifo = \"64KB\"\n{PERMUTATION}"
+    ));
+    let scenario = parse(&text).unwrap();
+    let other = scenario.switch.config_of("s0", BitsPerSec::from_gbps(10));
+    assert_eq!(other.buffer, Bytes(2_000_000));
+    let pfc = other.pfc.as_ref().unwrap();
+    assert_eq!((pfc.headroom, pfc.classes), (Headroom::Exact, 1 << 5));
+    assert_eq!(other.ecn.map(|red| (red.kmin, red.kmax)), Some((Bytes(30_000), Bytes(30_000))));
+    assert_eq!(scenario.switch.config.ecn, Some(roci_switch::red::Red::default()));
+    let nic = scenario.nic.config_of("h1");
+    assert_eq!((nic.mtu, nic.rx_fifo), (4096, Some(Bytes(64_000))));
+    assert_eq!(scenario.nic.config_of("h0").rx_fifo, None);
+}
+
+#[test]
+fn faults_are_read_and_a_dash_in_a_name_is_no_trap() {
+    let text = r#"
+stop = "1ms"
+[topology]
+kind = "graph"
+hosts = ["rack-1", "rack-2"]
+switches = ["s-0"]
+links = [
+  { a = "rack-1", b = "s-0", rate = "10Gb/s", delay = "1us" },
+  { a = "rack-2", b = "s-0", rate = "10Gb/s", delay = "1us" },
+]
+[[traffic]]
+kind = "permutation"
+size = "1MB"
+[faults]
+loss = "1%"
+reorder = { share = 0.1, by = "5us" }
+delay = "3us"
+[[faults.on]]
+link = "rack-1-s-0"
+loss = { to_bad = 0.01, to_good = 0.5 }
+[[faults.on]]
+link = "s-0>rack-2"
+from = "10us"
+until = "20us"
+flap = { up = "1us", down = "1us" }
+pause_storm = { every = "10us" }
+cnp = { threshold = "5Gb/s", window = "32us", cooldown = "100us" }
+"#;
+    let faults = parse(text).unwrap().faults;
+    assert_eq!(faults.common.loss, faults::Loss::Bernoulli(Ratio::new(1, 100)));
+    assert_eq!((faults.rules[0].links.as_slice(), faults.rules[0].way), (&[0][..], faults::Way::Both));
+    assert_eq!((faults.rules[1].links.as_slice(), faults.rules[1].way), (&[1][..], faults::Way::From(2)));
+    assert!(faults.rules[1].cnp.is_some());
+}
+
+#[test]
+fn registers_to_be_written_are_sorted_by_time() {
+    let text = DESIGN.replace(
+        "[measure]",
+        "[[at]]\ntime = \"2ms\"\nflow = \"a\"\nset = { \"transport.control.g\" = \"1/128\" }\n\
+         [[at]]\ntime = \"1ms\"\nset = { \"transport.control.rai\" = \"80Mb/s\" }\n[measure]",
+    );
+    let writes = parse(&text).unwrap().writes;
+    assert_eq!(writes[0].register.value, "rai");
+    assert_eq!((writes[1].register.value.as_str(), writes[1].text.value.as_str()), ("g", "1/128"));
+    assert_eq!(writes[1].flow.as_ref().map(|flow| flow.value.as_str()), Some("a"));
+}
+
+#[test]
+fn an_override_is_toml_or_else_a_string() {
+    let scenario = with(
+        DESIGN,
+        &[
+            ("switch.ecn", "false"),
+            ("switch.buffer", "2MB"),
+            ("switch.pfc.headroom", "20KB"),
+            ("traffic.0.flows.1.size", "\"19MB\""),
+            ("topology.links.3.rate", "40Gb/s"),
+            ("nic.mtu", "4096"),
+            ("seed", "9"),
+        ],
+    )
+    .unwrap();
+    assert_eq!((scenario.switch.config.ecn, scenario.switch.config.buffer), (None, Bytes(2_000_000)));
+    let pfc = scenario.switch.config.pfc.unwrap();
+    assert_eq!(pfc.headroom, Headroom::Octets(Bytes(20_000)));
+    let Traffic::Flows(flows) = &scenario.traffic[0] else { panic!("flows") };
+    assert_eq!(flows[1].size, Bytes(19_000_000));
+    assert_eq!(scenario.topology.graph.links[3].rate, BitsPerSec::from_gbps(40));
+    assert_eq!((scenario.nic.config.mtu, scenario.seed), (4096, 9));
+}
+
+#[test]
+fn overriding_a_value_equals_writing_it() {
+    for (path, line, value) in [
+        ("switch.buffer", "buffer = \"12MB\"", "3MB"),
+        ("transport.timeout", "timeout = \"500us\"", "16ms"),
+        ("measure.sample", "sample = \"100us\"", "1ms"),
+        ("transport.recovery", "recovery = \"go-back-n\"", "irn"),
+    ] {
+        let key = path.rsplit('.').next().unwrap();
+        let written = parse(&DESIGN.replace(line, &format!("{key} = \"{value}\""))).unwrap();
+        let overridden = with(DESIGN, &[(path, value)]).unwrap();
+        let (a, b) = (written, overridden);
+        assert_eq!((a.switch, a.transport, a.measure), (b.switch, b.transport, b.measure), "{path}");
+    }
+}
+
+#[test]
+fn another_law_drops_the_keys_of_the_law_before_it() {
+    let scenario = with(DESIGN, &[("transport.control.law", "none")]).unwrap();
+    assert_eq!(scenario.transport.control.settings, []);
+    let same = with(DESIGN, &[("transport.control.law", "dcqcn")]).unwrap();
+    assert_eq!(same.transport.control.settings.len(), 2);
+    let short = with(DESIGN, &[("transport.control", "dcqcn"), ("transport.control.g", "1/64")]).unwrap();
+    assert_eq!(short.transport.control.settings.len(), 1);
+}
+
+/// Every way to be wrong that we thought of, and what the user is told.
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
+    let flow = |keys: &str| star(&format!("[[traffic]]\nkind = \"flows\"\nflows = [{{ {keys} }}]\n"));
+    let tail = |text: &str| star(&format!("{PERMUTATION}{text}\n"));
+    let graph = |links: &str| {
+        format!(
+            "[topology]\nkind = \"graph\"\nhosts = [\"a\", \"b\"]\nswitches = [\"s\"]\nlinks = [\n{links}\n]\n{PERMUTATION}"
+        )
+    };
+    let link =
+        |a: &str, b: &str| format!("  {{ a = \"{a}\", b = \"{b}\", rate = \"1Gb/s\", delay = \"1us\" }},");
+    let cases: Vec<(&str, String)> = vec![
+        ("not TOML", tail("[switch\nbuffer = 3")),
+        ("a key twice", tail("[switch]\nbuffer = \"3MB\"\nbuffer = \"4MB\"")),
+        ("an unknown key", tail("[switch]\nbufer = \"12MB\"")),
+        ("an unknown table", tail("[swich]\nbuffer = \"12MB\"")),
+        ("a key of another table", tail("[switch]\nmtu = 1024")),
+        ("an unknown key like no other", tail("[nic]\nzzz = 1")),
+        ("a wrong unit", tail("[transport]\ntimeout = \"500ub\"")),
+        ("a missing unit", tail("[transport]\ntimeout = 500")),
+        ("a rate with the unit of a size", star(PERMUTATION).replace("10Gb/s", "10GB")),
+        ("a negative size", flow("src = \"h0\", dst = \"h1\", size = \"-38MB\"")),
+        (
+            "a negative number",
+            tail("seed = 1").replace("[topology]", "seed = -1\n[topology]").replace("\nseed = 1\n", "\n"),
+        ),
+        ("a size of zero", flow("src = \"h0\", dst = \"h1\", size = \"0B\"")),
+        ("a size too large", flow("src = \"h0\", dst = \"h1\", size = \"3GiB\"")),
+        ("a missing size", flow("src = \"h0\", dst = \"h1\"")),
+        ("a zero rate", star(PERMUTATION).replace("10Gb/s", "0Gb/s")),
+        ("a list for a number", tail("[nic]\nmtu = [1024]")),
+        ("a number out of range", tail("[nic]\nmtu = 9000")),
+        ("a share above one", tail("[switch]\necn = { pmax = 2 }")),
+        ("thresholds the wrong way round", tail("[switch]\necn = { kmin = \"1MB\" }")),
+        ("two kinds of marking", tail("[switch]\necn = { step = \"30KB\", pmax = 0.1 }")),
+        ("a date", tail("[nic]\nmtu = 2026-01-01")),
+        ("a flow to itself", flow("src = \"h1\", dst = \"h1\", size = \"1MB\"")),
+        ("a flow to nowhere", flow("src = \"h0\", dst = \"h9\", size = \"1MB\"")),
+        ("a flow to a switch", flow("src = \"h0\", dst = \"s0\", size = \"1MB\"")),
+        ("an unknown op", flow("src = \"h0\", dst = \"h1\", size = \"1MB\", op = \"wrte\"")),
+        (
+            "an atomic of another length",
+            flow("src = \"h0\", dst = \"h1\", size = \"16B\", op = \"fetch-add\""),
+        ),
+        (
+            "two flows of one name",
+            star(
+                "[[traffic]]\nkind = \"flows\"\nflows = [\n  { name = \"x\", src = \"h0\", dst = \"h1\", size = \"1MB\" },\n  { name = \"x\", src = \"h1\", dst = \"h2\", size = \"1MB\" },\n]\n",
+            ),
+        ),
+        ("no traffic", star("")),
+        ("no topology", PERMUTATION.to_owned()),
+        ("an unknown kind of topology", star(PERMUTATION).replace("\"star\"", "\"stern\"")),
+        ("a key of another kind", star(PERMUTATION).replace("hosts = 4", "hosts = 4\nleaves = 2")),
+        (
+            "a fat tree given twice",
+            star(PERMUTATION).replace("\"star\"", "\"fat-tree\"").replace("hosts = 4", "hosts = 4\nk = 4"),
+        ),
+        (
+            "an odd fat tree",
+            star(PERMUTATION).replace("\"star\"", "\"fat-tree\"").replace("hosts = 4", "k = 5"),
+        ),
+        ("a link to nowhere", graph(&[link("a", "s"), link("b", "ss")].join("\n"))),
+        ("a link to itself", graph(&[link("a", "s"), link("b", "s"), link("s", "s")].join("\n"))),
+        ("a host without a link", graph(&link("a", "s"))),
+        ("a host with two links", graph(&[link("a", "s"), link("b", "s"), link("a", "b")].join("\n"))),
+        (
+            "a host without a route",
+            graph(&[link("a", "s"), link("b", "t")].join("\n")).replace("[\"s\"]", "[\"s\", \"t\"]"),
+        ),
+        (
+            "a name twice",
+            graph(&[link("a", "s"), link("b", "s")].join("\n")).replace("[\"s\"]", "[\"s\", \"a\"]"),
+        ),
+        (
+            "a file that is not there",
+            "[topology]\nkind = \"hpcc\"\nfile = \"nowhere/fat.txt\"\n".to_owned() + PERMUTATION,
+        ),
+        (
+            "a device for a file",
+            "[topology]\nkind = \"hpcc\"\nfile = \"/dev/zero\"\n".to_owned() + PERMUTATION,
+        ),
+        ("an unknown law", tail("[transport]\ncontrol = { law = \"dcqn\" }")),
+        ("a law that does not exist yet", tail("[transport]\ncontrol = \"timely\"")),
+        ("an unknown preset", tail("[transport]\ncontrol = { law = \"dcqcn\", preset = \"sigcom15\" }")),
+        ("an unknown key of a law", tail("[transport]\ncontrol = { law = \"dcqcn\", gg = \"1/256\" }")),
+        ("a key of a law that has none", tail("[transport]\ncontrol = { law = \"none\", g = \"1/256\" }")),
+        ("a value that a law does not take", tail("[transport]\ncontrol = { law = \"dcqcn\", g = \"2\" }")),
+        ("an unknown recovery", tail("[transport]\nrecovery = \"gobackn\"")),
+        ("an unknown NIC", tail("[nic]\nmodel = \"cx5\"")),
+        (
+            "an unknown distribution",
+            star("[[traffic]]\nkind = \"poisson\"\nsizes = \"WebSerch\"\nload = 0.3\nuntil = \"1ms\"\n"),
+        ),
+        (
+            "a source without an end",
+            star("[[traffic]]\nkind = \"poisson\"\nsizes = \"WebSearch\"\nload = 0.3\n"),
+        ),
+        (
+            "a loop without an end",
+            star("[[traffic]]\nkind = \"closed-loop\"\nsrc = \"h0\"\ndst = \"h1\"\nmessage = \"1KB\"\n"),
+        ),
+        (
+            "an incast without an end",
+            star("[[traffic]]\nkind = \"incast\"\nsenders = 3\nsize = \"1KB\"\nevery = \"1ms\"\n"),
+        ),
+        ("an incast of too many", star("[[traffic]]\nkind = \"incast\"\nsenders = 4\nsize = \"1KB\"\n")),
+        ("a network that loses everything", tail("[faults]\nloss = 1")),
+        (
+            "a path that loses everything",
+            flow("src = \"h0\", dst = \"h1\", size = \"1MB\"")
+                + "[[faults.on]]\nlink = \"s0>h0\"\nloss = \"100%\"\n",
+        ),
+        ("a fault on no link", tail("[[faults.on]]\nlink = \"h0-h1\"\nloss = 0.1")),
+        ("a fault on nothing", tail("[[faults.on]]\nlink = \"h0-h9\"\nloss = 0.1")),
+        ("a fault that ends first", tail("[[faults.on]]\nlink = \"h0-s0\"\nfrom = \"2ms\"\nuntil = \"1ms\"")),
+        ("a capture of nothing", tail("[measure]\npcap = [\"root\"]")),
+        ("a rule about no switch", tail("[[switch.on]]\nbuffer = \"2MB\"")),
+        ("a rule about an unknown switch", tail("[[switch.on]]\nswitches = [\"s1\"]\nbuffer = \"2MB\"")),
+        ("a register of no law", tail("[[at]]\ntime = \"1ms\"\nset = { \"transport.control.gg\" = 1 }")),
+        ("what is no register", tail("[[at]]\ntime = \"1ms\"\nset = { \"switch.buffer\" = \"1MB\" }")),
+        (
+            "a register of an unknown flow",
+            tail("[[at]]\ntime = \"1ms\"\nflow = \"x\"\nset = { \"transport.control.g\" = \"1/2\" }"),
+        ),
+        ("a name that is no folder", star(PERMUTATION).replace("[topology]", "name = \"../x\"\n[topology]")),
+    ];
+    let mut told = String::new();
+    for (what, text) in cases {
+        told.push_str(&format!("# {what}\n{}\n\n", refused(&text)));
+    }
+    assert_snapshot!(told);
+}
+
+#[test]
+fn a_wrong_override_is_named_in_place_of_a_line() {
+    let mut told = String::new();
+    for (path, value) in [
+        ("switch.bufer", "2MB"),
+        ("switch.buffer", "-2MB"),
+        ("traffic.1.size", "2MB"),
+        ("traffic.0.flows.x.size", "2MB"),
+        ("seed.x", "2"),
+        ("switch..buffer", "2"),
+        ("transport.control.law", "dcqn"),
+        ("traffic.0.flows.0.dst", "s5"),
+    ] {
+        let error = with(DESIGN, &[(path, value)]).map(|scenario| scenario.name).expect_err(path);
+        told.push_str(&format!("{error}\n\n"));
+    }
+    assert_snapshot!(told);
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "[ -~\n]{0,200}") {
+        let _ = parse(&text);
+    }
+
+    /// Damage to a text that is right finds what random text never reaches.
+    #[test]
+    fn no_damaged_scenario_panics(
+        cut in 0usize..1_900,
+        length in 0usize..60,
+        word in prop::sample::select(vec![
+            "", "\"", "-1", "0", "[]", "{}", "true", "\"x\"", "9999999999999999999999", "1e400", "nan", "kind", "=", "\u{b5}",
+        ]),
+    ) {
+        let text: String = DESIGN.chars().take(cut).chain(word.chars()).chain(DESIGN.chars().skip(cut + length)).collect();
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn no_override_panics(path in "[a-z0-9.]{0,30}", value in ".{0,20}") {
+        let _ = with(DESIGN, &[(&path, &value)]);
+    }
+
+    #[test]
+    fn no_override_of_a_known_key_panics(
+        section in prop::sample::select(keys::SECTIONS.to_vec()),
+        at in 0usize..20,
+        value in prop::sample::select(vec!["", "-1", "0", "[]", "{}", "true", "x", "1/0", "[[1]]", "{ a = 1 }", "18446744073709551615"]),
+    ) {
+        let names = section.names();
+        let path = format!("{}.{}", section.path, names[at % names.len()]);
+        let _ = with(DESIGN, &[(path.trim_start_matches('.'), value)]);
+    }
+}
+
+#[test]
+fn every_scenario_of_the_repository_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    assert!(files.len() >= 6, "{files:?}");
+    for path in files {
+        let scenario = Scenario::load(&path, &[]).unwrap();
+        assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
+        assert_eq!(scenario.topology.note, None, "no size is rounded");
+    }
+}

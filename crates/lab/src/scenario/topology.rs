@@ -190,7 +190,11 @@ fn built(table: Table<'_>, topology: Result<Topology, TopologyError>) -> Result<
             _ => "kind",
         };
         let origin = table.get(key).map_or(table.origin, |node| node.origin);
-        refusal(table.source, origin, &error)
+        let mut refusal = refusal(table.source, origin, &error);
+        if let TopologyError::OddRadix(_) = error {
+            refusal.remedy = "make `k` even, or say how many `hosts` there are to be".to_owned();
+        }
+        refusal
     })
 }
 
@@ -203,7 +207,7 @@ fn refusal(source: &Source, origin: Origin, error: &TopologyError) -> ScenarioEr
 pub(super) fn split(text: &str) -> (String, String) {
     match text.split_once("; ") {
         Some((message, remedy)) => (message.to_owned(), remedy.to_owned()),
-        None => (text.to_owned(), "change it as it says".to_owned()),
+        None => (text.to_owned(), "change it so that this holds no more".to_owned()),
     }
 }
 
@@ -258,7 +262,7 @@ impl<'a> Names<'a> {
             return Ok(());
         }
         let all: Vec<String> = self.graph.hosts.iter().chain(&self.graph.switches).cloned().collect();
-        Err(self.unknown(source, name, "host or switch", &all))
+        Err(self.unknown(source, name, "host and switch", &all))
     }
 
     /// The place of the node `name` among all nodes.
@@ -281,13 +285,14 @@ impl<'a> Names<'a> {
             Some(near) => format!("did you mean `{near}`? {}", some(valid, &format!("{what}s"))),
             None => some(valid, &format!("{what}s")),
         };
+        let what = what.replace(" and ", " or ");
         source.error(name.origin, format!("there is no {what} `{}`", name.value), remedy)
     }
 }
 
 /// Some of `names`, for a message that must stay short.
 fn some(names: &[String], what: &str) -> String {
-    let what = if what == "switchs" { "switches" } else { what };
+    let what = what.replace("host and", "hosts and").replace("switchs", "switches");
     match names {
         [] => format!("there are no {what}"),
         names if names.len() <= 8 => {

@@ -223,11 +223,7 @@ impl<'a> Reading<'a> {
             // What has a dot or a slash is meant as a file.
             Err(unknown) if !name.value.contains(['.', '/']) => {
                 let (message, remedy) = split(&unknown.to_string());
-                return Err(table.refuse(
-                    "sizes",
-                    message,
-                    format!("{remedy}; or name a file, with its extension"),
-                ));
+                return Err(table.refuse("sizes", message, remedy));
             }
             Err(_) => {
                 let text = file::read(table.source, &name)?;
