@@ -228,3 +228,6 @@ impl<N: Nics> Fabric<N> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

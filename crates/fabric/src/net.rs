@@ -244,6 +244,14 @@ impl Net {
         Instant::from_ps(self.queue.now())
     }
 
+    /// Lets time pass up to `at` where nothing happens before; an instant that has passed changes nothing.
+    ///
+    /// # Panics
+    /// In debug builds, when an event would be passed over.
+    pub fn pass_to(&mut self, at: Instant) {
+        self.queue.advance_to(at.as_ps());
+    }
+
     /// The packets.
     #[inline(always)]
     pub const fn packets(&self) -> &Packets {
@@ -413,6 +421,16 @@ impl Net {
         std::mem::take(&mut self.taps)
     }
 
+    /// The node that `port` belongs to: hosts are nodes from 0, switches follow.
+    pub fn node_of(&self, port: u32) -> u32 {
+        self.owner(port)
+    }
+
+    /// The rate of `port`'s link.
+    pub fn rate_of_port(&self, port: u32) -> BitsPerSec {
+        self.class(port).spec.rate
+    }
+
     /// The switch that `port` belongs to; `None` for a host's port.
     pub fn switch_of(&self, port: u32) -> Option<u32> {
         let owner = self.owner(port);
@@ -443,8 +461,8 @@ impl Net {
 }
 
 /// Streams of chance of switches and faults, apart from those that hosts and traffic number from zero.
-const SWITCH_STREAMS: u64 = 1 << 40;
-const FAULT_STREAMS: u64 = 1 << 41;
+const SWITCH_STREAMS: u64 = 1 << 44;
+const FAULT_STREAMS: u64 = 1 << 45;
 
 /// The first port of each switch and, last, the number of ports.
 #[expect(clippy::cast_possible_truncation, reason = "compared with the bounds")]

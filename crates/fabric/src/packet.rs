@@ -80,6 +80,14 @@ pub struct Packet {
     pub header: Header,
 }
 
+impl Packet {
+    /// A packet from `source` to `destination` with `header`, whose frame, priority and flow are still to be said.
+    #[inline]
+    pub fn new(source: HostId, destination: HostId, header: Header) -> Self {
+        Self { source, destination, header, ..Self::default() }
+    }
+}
+
 const _: () = assert!(size_of::<Packet>() == 64);
 
 /// The smallest Ethernet frame.

@@ -61,6 +61,8 @@ pub struct Counters {
     pub marked: u64,
     /// Packets trimmed to their header on their way to this port.
     pub trimmed: u64,
+    /// Octets cut off.
+    pub trimmed_octets: u64,
 }
 
 /// A threshold's share in 2⁻¹⁶.
@@ -340,7 +342,9 @@ impl Switch {
         if !frames.trim(handle, trim.header_priority) {
             return self.drop_for_buffer(egress, octets);
         }
-        self.count(egress).trimmed += 1;
+        let counters = self.count(egress);
+        counters.trimmed += 1;
+        counters.trimmed_octets += u64::from(octets - frames.octets(handle));
         let admission = self.admit_whole(ports, frames, egress, handle);
         match admission.outcome {
             Outcome::Queued => Admission { outcome: Outcome::Trimmed, ..admission },

@@ -1,1 +1,327 @@
+//! The switch alone, its packets moved by hand.
 
+use super::*;
+use crate::config::{Headroom, Pfc};
+use proptest::prelude::*;
+use roci_units::{BitsPerSec, Bytes, Span};
+use std::vec;
+extern crate std;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Frame {
+    next: u32,
+    ingress: u32,
+    octets: u32,
+    payload: u32,
+    priority: u8,
+    flow: u32,
+    ect: bool,
+    ce: bool,
+}
+
+#[derive(Default)]
+struct Slab(Vec<Frame>);
+
+impl Slab {
+    fn add(&mut self, frame: Frame) -> u32 {
+        self.0.push(frame);
+        u32::try_from(self.0.len() - 1).unwrap()
+    }
+}
+
+impl Frames for Slab {
+    fn next(&self, handle: u32) -> u32 {
+        self.0[handle as usize].next
+    }
+    fn set_next(&mut self, handle: u32, next: u32) {
+        self.0[handle as usize].next = next;
+    }
+    fn ingress(&self, handle: u32) -> u32 {
+        self.0[handle as usize].ingress
+    }
+    fn octets(&self, handle: u32) -> u32 {
+        self.0[handle as usize].octets
+    }
+    fn priority(&self, handle: u32) -> u8 {
+        self.0[handle as usize].priority
+    }
+    fn flow(&self, handle: u32) -> u32 {
+        self.0[handle as usize].flow
+    }
+    fn is_ect(&self, handle: u32) -> bool {
+        self.0[handle as usize].ect
+    }
+    fn mark(&mut self, handle: u32) {
+        self.0[handle as usize].ce = true;
+    }
+    fn trim(&mut self, handle: u32, priority: u8) -> bool {
+        let frame = &mut self.0[handle as usize];
+        if frame.payload == 0 {
+            return false;
+        }
+        frame.octets -= frame.payload;
+        frame.payload = 0;
+        frame.priority = priority;
+        true
+    }
+    fn swap(&mut self, a: u32, b: u32) {
+        let (mut first, mut second) = (self.0[a as usize], self.0[b as usize]);
+        core::mem::swap(&mut first.next, &mut second.next);
+        (self.0[a as usize], self.0[b as usize]) = (second, first);
+    }
+}
+
+struct Bench {
+    switch: Switch,
+    ports: Vec<Port<()>>,
+    slab: Slab,
+}
+
+const LINK: LinkSpec = LinkSpec { rate: BitsPerSec::from_gbps(100), delay: Span::from_micros(1) };
+
+impl Bench {
+    fn new(config: &SwitchConfig) -> Self {
+        let mut ports = vec![Port::new(()); 4];
+        let switch = Switch::new(config, &mut ports, 0, &[LINK; 4], Random::new(1, 0)).unwrap();
+        Self { switch, ports, slab: Slab::default() }
+    }
+
+    fn admit(&mut self, egress: u32, frame: Frame) -> Admission {
+        let handle = self.slab.add(frame);
+        self.switch.admit(&mut self.ports, &mut self.slab, egress, handle)
+    }
+
+    fn dequeue(&mut self, egress: u32) -> Option<Departure> {
+        self.switch.dequeue(&mut self.ports, &mut self.slab, egress, 0xff)
+    }
+
+    fn drain(&mut self, egress: u32) -> Vec<Frame> {
+        let mut left = Vec::new();
+        while let Some(departure) = self.dequeue(egress) {
+            left.push(self.frame(departure));
+        }
+        left
+    }
+
+    fn frame(&self, departure: Departure) -> Frame {
+        self.slab.0[departure.handle as usize]
+    }
+}
+
+fn data(octets: u32) -> Frame {
+    Frame { octets, payload: octets - 78, priority: 3, ect: true, ..Frame::default() }
+}
+
+/// A switch with `shared` octets for all and a headroom of 10 000 octets for each of its four ports.
+fn lossless(shared: u64) -> SwitchConfig {
+    SwitchConfig {
+        buffer: Bytes(shared + 40_000),
+        pfc: Some(Pfc { headroom: Headroom::Octets(Bytes(10_000)), ..Pfc::default() }),
+        ecn: None,
+        ..SwitchConfig::default()
+    }
+}
+
+#[test]
+fn the_usual_headroom_is_three_flights_two_frames_and_the_pause() {
+    // 100 Gb/s for 1 us are 12 500 octets.
+    assert_eq!(Headroom::Usual.octets(LINK, 4_178), 3 * 12_500 + 2 * 4_178 + 64);
+    assert_eq!(Headroom::Exact.octets(LINK, 4_178), 2 * 12_500 + 2 * 4_178 + 64);
+}
+
+#[test]
+fn a_buffer_smaller_than_its_headroom_is_refused() {
+    let config = SwitchConfig { buffer: Bytes(40_000), ..lossless(0) };
+    let mut ports = vec![Port::new(()); 4];
+    let error = Switch::new(&config, &mut ports, 0, &[LINK; 4], Random::new(1, 0)).err();
+    assert_eq!(error, Some(ConfigError::Buffer { needed: 40_000, buffer: 40_000 }));
+}
+
+#[test]
+fn higher_priorities_leave_first_and_paused_ones_stay() {
+    let mut bench = Bench::new(&lossless(1_000_000));
+    for priority in [0, 6, 3, 7, 3] {
+        bench.admit(1, Frame { priority, ..data(1_000) });
+    }
+    let mut order = Vec::new();
+    while let Some(departure) = bench.switch.dequeue(&mut bench.ports, &mut bench.slab, 1, !(1 << 7)) {
+        order.push(departure.priority);
+    }
+    assert_eq!(order, [6, 3, 3, 0]);
+    assert_eq!(bench.dequeue(1).map(|departure| departure.priority), Some(7));
+    assert_eq!(bench.switch.used(), 0);
+}
+
+#[test]
+fn an_eighth_of_the_free_buffer_pauses_and_the_resume_offset_below_it_lets_go() {
+    // Use u of 90 000 pauses once u >= (90 000 - u) / 8: at 10 000. It lets go once u + 3000 <= (90 000 - u) / 8:
+    // at 7333 or less.
+    let mut bench = Bench::new(&lossless(90_000));
+    let pauses: Vec<bool> = (0..11).map(|_| bench.admit(1, data(1_000)).pause).collect();
+    assert_eq!(pauses.iter().position(|&pause| pause), Some(9));
+    assert_eq!(pauses.iter().filter(|&&pause| pause).count(), 1, "a pause is said once");
+    assert_eq!(bench.ports[0].pausing(), 1 << 3);
+    let left_at_resume = (0..11).rev().find(|_| bench.dequeue(1).is_some_and(|left| left.resume == Some(0)));
+    assert_eq!(left_at_resume, Some(7));
+    assert_eq!(bench.ports[0].pausing(), 0);
+}
+
+#[test]
+fn what_arrives_after_the_pause_takes_the_headroom_and_not_an_octet_more() {
+    let mut bench = Bench::new(&lossless(90_000));
+    while !bench.admit(1, data(1_000)).pause {}
+    let before = bench.switch.free();
+    for _ in 0..10 {
+        assert_eq!(bench.admit(1, data(1_000)).outcome, Outcome::Queued);
+    }
+    assert_eq!(bench.switch.free(), before, "the headroom is not shared");
+    assert_eq!(bench.admit(1, data(1_000)).outcome, Outcome::Dropped);
+    assert_eq!(bench.switch.counters(0).headroom_dropped, 1);
+    assert_eq!(bench.switch.counters(0).dropped_octets, 1_000);
+}
+
+#[test]
+fn without_pfc_a_queue_takes_alpha_of_the_free_buffer() {
+    let config = SwitchConfig { buffer: Bytes(100_000), pfc: None, ecn: None, ..SwitchConfig::default() };
+    let mut bench = Bench::new(&config);
+    // With α = 1 a queue alone takes half: 50 frames of 1000 octets stand where the next would exceed what is free.
+    let admitted = (0..100).filter(|_| bench.admit(2, data(1_000)).outcome == Outcome::Queued).count();
+    assert_eq!(admitted, 50);
+    assert_eq!(bench.switch.counters(2).dropped, 50);
+    assert_eq!(bench.switch.peak(), 50_000);
+}
+
+#[test]
+fn only_packets_that_understand_ecn_are_marked() {
+    let mut config = lossless(1_000_000);
+    config.ecn = Some(Red { kmin: Bytes(1_000), kmax: Bytes(1_000), pmax: Ratio::ONE });
+    for (marking, expected) in [
+        (Marking::Departure, [true, false, true, false, false]),
+        (Marking::Arrival, [false, false, true, false, true]),
+    ] {
+        let mut bench = Bench::new(&SwitchConfig { marking, ..config.clone() });
+        for ect in [true, false, true, false, true] {
+            bench.admit(1, Frame { ect, ..data(1_000) });
+        }
+        let mut marks = Vec::new();
+        while let Some(departure) = bench.dequeue(1) {
+            marks.push(bench.frame(departure).ce);
+        }
+        // More than 1000 octets stand behind the first three as they leave, before the last three as they come.
+        assert_eq!(marks, expected, "{marking:?}");
+        assert_eq!(bench.switch.counters(1).marked, 2);
+    }
+}
+
+#[test]
+fn a_full_queue_trims_to_the_header_and_headers_go_first() {
+    let config = SwitchConfig {
+        buffer: Bytes(1_000_000),
+        pfc: None,
+        ecn: None,
+        trim: Some(Trim { threshold: Bytes(3_000), header_priority: 7, random_tail: false }),
+        ..SwitchConfig::default()
+    };
+    let mut bench = Bench::new(&config);
+    let outcomes: Vec<Outcome> =
+        (0..5).map(|flow| bench.admit(1, Frame { flow, ..data(1_000) }).outcome).collect();
+    assert_eq!(outcomes[..3], [Outcome::Queued; 3]);
+    assert_eq!(outcomes[3..], [Outcome::Trimmed; 2]);
+    let left: Vec<(u32, u32)> = bench.drain(1).iter().map(|frame| (frame.flow, frame.octets)).collect();
+    assert_eq!(left, [(3, 78), (4, 78), (0, 1_000), (1, 1_000), (2, 1_000)]);
+    assert_eq!(bench.switch.counters(1).trimmed_octets, 2 * 922);
+    assert_eq!(bench.switch.used(), 0);
+}
+
+#[test]
+fn a_random_tail_trims_the_last_packet_about_half_of_the_time() {
+    let config = SwitchConfig {
+        buffer: Bytes(1_000_000),
+        pfc: None,
+        ecn: None,
+        trim: Some(Trim { threshold: Bytes(3_000), header_priority: 7, random_tail: true }),
+        ..SwitchConfig::default()
+    };
+    let mut bench = Bench::new(&config);
+    let mut tails = 0;
+    for _ in 0..400 {
+        for flow in 0..4 {
+            bench.admit(1, Frame { flow, ..data(1_000) });
+        }
+        let first = bench.dequeue(1).unwrap();
+        tails += u32::from(bench.frame(first).flow == 2);
+        assert_eq!(bench.drain(1).len(), 3);
+        assert_eq!((bench.switch.used(), bench.switch.free()), (0, 1_000_000));
+    }
+    // Five standard deviations of a fair coin: 10 each.
+    assert!((150..=250).contains(&tails), "{tails}");
+}
+
+#[test]
+fn a_queue_per_flow_serves_flows_in_turn() {
+    let mut bench = Bench::new(&SwitchConfig { queues: Buffering::PerFlow, ..lossless(1_000_000) });
+    for flow in [1, 1, 1, 2, 2, 3] {
+        bench.admit(1, Frame { flow, ..data(1_000) });
+    }
+    let order: Vec<u32> = bench.drain(1).iter().map(|frame| frame.flow).collect();
+    assert_eq!(order, [1, 2, 3, 1, 2, 1]);
+    assert_eq!(bench.ports[1].backlog(), 0);
+}
+
+proptest! {
+    #[test]
+    fn every_octet_is_accounted_for(
+        pfc in any::<bool>(),
+        per_flow in any::<bool>(),
+        trim in any::<bool>(),
+        steps in prop::collection::vec((any::<bool>(), 0u32..4, 0u32..4, 0u8..8, 64u32..4_200), 1..400),
+    ) {
+        let mut config = lossless(60_000);
+        if !pfc {
+            config.pfc = None;
+        }
+        if per_flow {
+            config.queues = Buffering::PerFlow;
+        }
+        config.trim = trim.then_some(Trim { threshold: Bytes(8_000), header_priority: 7, random_tail: true });
+        let mut bench = Bench::new(&config);
+        let whole = bench.switch.free();
+        let mut inside = 0;
+        for (arrives, ingress, egress, priority, octets) in steps {
+            if arrives {
+                let payload = octets.saturating_sub(78);
+                let frame = Frame { ingress, octets, payload, priority, flow: octets % 5, ..Frame::default() };
+                let before = *bench.switch.counters(egress);
+                let admission = bench.admit(egress, frame);
+                let cut = bench.switch.counters(egress).trimmed_octets - before.trimmed_octets;
+                match admission.outcome {
+                    Outcome::Dropped if cut > 0 => {
+                        let lost = bench.slab.0[bench.slab.0.len() - 1].octets;
+                        inside = inside + u64::from(octets) - cut - u64::from(lost);
+                    }
+                    // A packet without payload may have taken the place of another; then that one is lost.
+                    Outcome::Dropped => {
+                        let lost = bench.slab.0[bench.slab.0.len() - 1].octets;
+                        inside = inside + u64::from(octets) - u64::from(lost);
+                    }
+                    _ => inside = inside + u64::from(octets) - cut,
+                }
+            } else if let Some(departure) = bench.dequeue(egress) {
+                inside -= u64::from(bench.frame(departure).octets);
+            }
+            prop_assert_eq!(u64::from(bench.switch.used()), inside);
+            let queued: u32 = bench.ports.iter().map(|port| (0..8).map(|p| port.queued(p)).sum::<u32>()).sum();
+            prop_assert_eq!(u64::from(queued), inside);
+            let held: u32 = bench.ports.iter().map(|port| port.held(3)).sum();
+            let lossless: u32 = bench.ports.iter().map(|port| port.queued(3)).sum();
+            prop_assert_eq!(held, if pfc { lossless } else { 0 });
+            prop_assert!(bench.switch.free() <= whole);
+        }
+        for egress in 0..4 {
+            bench.drain(egress);
+        }
+        prop_assert_eq!(bench.switch.used(), 0);
+        prop_assert_eq!(bench.switch.free(), whole);
+        prop_assert!(bench.ports.iter().all(|port| port.pausing() == 0), "an empty buffer pauses nobody");
+    }
+}

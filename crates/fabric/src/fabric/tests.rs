@@ -1,0 +1,607 @@
+//! The fabric with NICs that send by a script and write down what they see.
+
+use super::*;
+use crate::fault::{Fault, FaultSpec};
+use crate::graph::{Link, NodeId};
+use crate::packet::Packet;
+use crate::tap::TappedFrame;
+use crate::topology::{FatTree, Form, LeafSpine, Star};
+use proptest::prelude::*;
+use roci_switch::config::{Headroom, Pfc};
+use roci_switch::{Red, SwitchConfig, Trim};
+use roci_units::{BitsPerSec, Bytes, Random, Ratio, Span};
+use roci_wire::header::Flags;
+use std::collections::VecDeque;
+
+/// What arrived: when, at which host, and the packet.
+type Arrival = (u64, u16, Packet);
+
+/// NICs that send what they are told as fast as the port takes it.
+#[derive(Default)]
+struct Script {
+    queues: Vec<VecDeque<Packet>>,
+    /// When a host begins, in ps; those without an entry begin at zero.
+    arrivals: Vec<Arrival>,
+    /// Whether packets ask for telemetry.
+    traced: bool,
+    hops: Vec<Vec<roci_switch::Hop>>,
+    wakes: Vec<(u64, u16)>,
+    forge: bool,
+}
+
+impl Nics for Script {
+    fn receive(&mut self, net: &mut Net, host: HostId, id: PacketId) {
+        self.arrivals.push((net.now().as_ps(), host.0, net.packets()[id]));
+        if let Some(extra) = net.packets().extra(id) {
+            self.hops.push(extra.hops().to_vec());
+        }
+        net.free(id);
+    }
+
+    fn transmit(&mut self, net: &mut Net, host: HostId, open: u8) -> Option<PacketId> {
+        let queue = &mut self.queues[usize::from(host.0)];
+        if open & 1 << queue.front()?.priority == 0 {
+            return None;
+        }
+        let id = net.packets_mut().alloc(queue.pop_front()?);
+        if self.traced {
+            net.packets_mut().extra_mut(id).set_traced(true);
+        }
+        Some(id)
+    }
+
+    fn wake(&mut self, net: &mut Net, host: HostId) {
+        self.wakes.push((net.now().as_ps(), host.0));
+        net.kick(host);
+    }
+
+    fn prefetch(&self, _: HostId, _: &Packet) {}
+
+    fn forge_cnp(&self, packet: &Packet) -> Option<Packet> {
+        self.forge.then(|| data(packet.destination.0, packet.source.0, 6, 90))
+    }
+}
+
+const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
+const DELAY: Span = Span::from_micros(1);
+const SECOND: Instant = Instant::from_ps(1_000_000_000_000);
+/// Picoseconds that an octet takes at 100 Gb/s.
+const OCTET: u64 = 80;
+
+fn data(source: u16, destination: u16, priority: u8, frame: u16) -> Packet {
+    let mut packet = Packet {
+        source: HostId(source),
+        destination: HostId(destination),
+        flow: u32::from(source) << 16 | u32::from(destination),
+        frame,
+        priority,
+        marks: Marks::ECT,
+        ..Packet::default()
+    };
+    packet.header.payload = frame.saturating_sub(78);
+    packet
+}
+
+fn star(hosts: u32) -> Graph {
+    Star { hosts, rate: RATE, delay: DELAY }.build().unwrap().graph
+}
+
+/// `count` frames from each of `sources` to `destination`, all from the start.
+fn blast(
+    graph: &Graph,
+    config: &FabricConfig,
+    sources: &[u16],
+    destination: u16,
+    count: usize,
+) -> Fabric<Script> {
+    let mut fabric = scripted(graph, config);
+    for &source in sources {
+        let packets = std::iter::repeat_n(data(source, destination, 3, 4_178), count);
+        fabric.nics.queues[usize::from(source)].extend(packets);
+        fabric.net.kick(HostId(source));
+    }
+    fabric
+}
+
+fn scripted(graph: &Graph, config: &FabricConfig) -> Fabric<Script> {
+    let nics = Script { queues: vec![VecDeque::new(); graph.hosts.len()], ..Script::default() };
+    Fabric::new(graph, config, nics).unwrap()
+}
+
+fn wire_time(frame: u16) -> u64 {
+    (u64::from(frame) + 20) * OCTET
+}
+
+#[test]
+fn a_packet_is_stored_and_forwarded() {
+    let mut fabric = blast(&star(2), &FabricConfig::default(), &[0], 1, 2);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let times: Vec<u64> = fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect();
+    let first = 2 * (wire_time(4_178) + DELAY.as_ps());
+    assert_eq!(times, [first, first + wire_time(4_178)]);
+    assert_eq!(fabric.net.totals().packet_hops, 4);
+    assert_eq!(fabric.net.rx_octets(HostId(1)), 2 * 4_178);
+    assert_eq!(fabric.net.tx_octets(0), 2 * 4_178);
+    assert_eq!(fabric.net.packets().live(), 0);
+}
+
+#[test]
+fn a_rate_that_does_not_divide_loses_no_picosecond() {
+    let graph = Star { hosts: 2, rate: BitsPerSec::from_gbps(30), delay: DELAY }.build().unwrap().graph;
+    let mut fabric = blast(&graph, &FabricConfig::default(), &[0], 1, 1_000);
+    fabric.run_until(SECOND);
+    // The last frame has crossed the first link after 1000 frames, and the second one frame later.
+    let last = fabric.nics.arrivals.last().unwrap().0;
+    let exact = |frames: u64| frames * 4_198 * 8_000 / 30;
+    assert!(last.abs_diff(exact(1_001) + 2 * DELAY.as_ps()) <= 1, "{last}");
+}
+
+#[test]
+fn a_run_stops_where_it_is_told_and_goes_on_as_if_it_had_not() {
+    let run = |steps: &[u64]| {
+        let mut fabric = blast(&star(4), &FabricConfig::default(), &[0, 1, 2], 3, 50);
+        for &step in steps {
+            assert_eq!(fabric.run_until(Instant::from_ps(step)), Stopped::At);
+            assert_eq!(fabric.net.now().as_ps(), step);
+        }
+        assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+        fabric.nics.arrivals.iter().map(|arrival| (arrival.0, arrival.2.source)).collect::<Vec<_>>()
+    };
+    assert_eq!(run(&[]), run(&[1, 2_000_000, 2_000_001, 40_000_000]));
+}
+
+/// A lossless switch with a little shared buffer.
+fn tight(headroom: Headroom, shared: u64, ports: u64, max_frame: u32) -> SwitchConfig {
+    let link = roci_switch::LinkSpec { rate: RATE, delay: DELAY };
+    SwitchConfig {
+        buffer: Bytes(shared + ports * headroom.octets(link, max_frame)),
+        pfc: Some(Pfc { headroom, ..Pfc::default() }),
+        ecn: None,
+        max_frame,
+        ..SwitchConfig::default()
+    }
+}
+
+/// Frames of 4096 octets of payload, 4198 octets on the link with preamble and gap.
+const FRAME: u16 = 4_178;
+
+/// A delay at which the need for headroom is a whole number of frames and little more: between the decision to
+/// pause and its effect at most 2 · rate · delay + a frame + the PAUSE frame pass, here 7¼ frames on the link; so up
+/// to eight frames follow the one that has brought the decision about.
+const WORST_DELAY: Span = Span::from_ps((6 * 4_198 + 4_198 / 4 - 84) / 2 * OCTET);
+
+/// Two senders into one receiver, which takes nothing at first, so that all that arrives at the switch stays there; and
+/// which sends to them in turn, so that the switch's PAUSE frames wait for frames that have begun. The receiver starts `phase` ps late. Returns how many frames were dropped.
+fn incast_drops(headroom: u64, phase: u64) -> u64 {
+    let graph = Star { hosts: 3, rate: RATE, delay: WORST_DELAY }.build().unwrap().graph;
+    let headroom = Headroom::Octets(Bytes(headroom));
+    let config = FabricConfig { switch: tight(headroom, 60_000, 3, 4_178), ..FabricConfig::default() };
+    let mut fabric = blast(&graph, &config, &[0], 2, 150);
+    let frames = |source, destinations: [u16; 2]| {
+        (0..150).map(move |n| data(source, destinations[n % 2], 3, FRAME)).collect::<VecDeque<_>>()
+    };
+    fabric.nics.queues[1] = frames(1, [2, 2]);
+    fabric.nics.queues[2] = frames(2, [0, 1]);
+    fabric.net.wake_at(HostId(1), Instant::from_ps(phase / 3));
+    fabric.net.wake_at(HostId(2), Instant::from_ps(phase));
+    fabric.net.host_pause(HostId(2), 3, true);
+    assert_eq!(fabric.run_until(Instant::from_ps(200 * wire_time(FRAME))), Stopped::Idle);
+    fabric.net.host_pause(HostId(2), 3, false);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let counters = (3..6).filter_map(|port| fabric.net.counters(port));
+    let drops: u64 = counters.map(|port| port.headroom_dropped).sum();
+    assert_eq!(fabric.nics.arrivals.len() as u64 + drops, 450);
+    assert!(fabric.net.pauses(3).sent > 3, "the switch pauses its senders");
+    assert_eq!(fabric.net.packets().live(), 0);
+    assert_eq!(fabric.net.switch(0).used(), 0);
+    drops
+}
+
+#[test]
+fn exact_headroom_never_drops_and_one_mtu_less_does() {
+    let link = roci_switch::LinkSpec { rate: RATE, delay: WORST_DELAY };
+    let exact = Headroom::Exact.octets(link, u32::from(FRAME));
+    let phases = || (0..64).map(|step| step * 2 * wire_time(FRAME) / 64);
+    assert!(phases().all(|phase| incast_drops(exact, phase) == 0));
+    // The worst phases are those at which a PAUSE frame waits for more than three quarters of a frame.
+    let worst = phases().filter(|&phase| incast_drops(exact - 4_096, phase) > 0).count();
+    assert_eq!(worst, 8, "of 64 phases, half of them without a frame to wait for");
+}
+
+#[test]
+fn paused_senders_go_on_and_pauses_are_counted_at_both_ends() {
+    let config =
+        FabricConfig { switch: tight(Headroom::Exact, 600_000, 5, 4_178), ..FabricConfig::default() };
+    let mut fabric = blast(&star(5), &config, &[0, 1, 2, 3], 4, 200);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.arrivals.len(), 800);
+    // The receiver's link never idles: enough waits to bridge the time that a resumption takes.
+    let last = fabric.nics.arrivals.last().unwrap().0;
+    assert_eq!(last, 2 * DELAY.as_ps() + 801 * wire_time(FRAME));
+    for sender in 0..4 {
+        let port = fabric.net.peer(sender);
+        let (switch, host) = (*fabric.net.pauses(port), *fabric.net.pauses(sender));
+        assert!(switch.sent > 0 && switch.sent == host.received);
+        let paused = host.paused(fabric.net.now()).as_ps();
+        assert!(paused > last / 2 && paused < last, "three quarters of the time: {paused} of {last}");
+        assert_eq!(fabric.net.paused(sender), 0);
+    }
+    assert_eq!(fabric.net.deadlock(), None);
+}
+
+#[test]
+fn a_full_nic_pauses_its_switch_and_the_frame_that_is_being_sent_finishes() {
+    let mut fabric = blast(&star(2), &FabricConfig::default(), &[0], 1, 100);
+    // The PAUSE frame takes effect at the switch after 84 octets and the delay.
+    let asked = 20 * wire_time(FRAME);
+    fabric.run_until(Instant::from_ps(asked));
+    fabric.net.host_pause(HostId(1), 3, true);
+    assert_eq!(fabric.run_until(Instant::from_ps(10 * asked)), Stopped::Idle);
+    let effect = asked + 84 * OCTET + DELAY.as_ps();
+    let begun = |arrival: &Arrival| arrival.0 - DELAY.as_ps() - wire_time(FRAME);
+    let last = fabric.nics.arrivals.last().unwrap();
+    assert!(begun(last) < effect && begun(last) + wire_time(FRAME) >= effect);
+    fabric.net.host_pause(HostId(1), 3, false);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.arrivals.len(), 100);
+}
+
+#[test]
+fn a_paused_priority_lets_others_pass() {
+    let mut fabric = scripted(&star(2), &FabricConfig::default());
+    fabric.net.host_pause(HostId(1), 3, true);
+    fabric.run_until(Instant::from_ps(3_000_000));
+    fabric.nics.queues[0].extend([data(0, 1, 3, 1_000), data(0, 1, 6, 90)]);
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    let priorities: Vec<u8> = fabric.nics.arrivals.iter().map(|arrival| arrival.2.priority).collect();
+    assert_eq!(priorities, [6]);
+}
+
+#[test]
+fn one_wake_up_is_outstanding_and_it_is_the_earliest() {
+    let mut fabric = scripted(&star(2), &FabricConfig::default());
+    for at in [500, 300, 400, u64::MAX, 300] {
+        fabric.net.wake_at(HostId(1), Instant::from_ps(at));
+    }
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.wakes, [(300, 1)]);
+    fabric.net.wake_at(HostId(1), Instant::ZERO);
+    fabric.run_until(SECOND);
+    assert_eq!(fabric.nics.wakes[1..], [(500, 1)], "an instant that has passed means now");
+}
+
+#[test]
+fn telemetry_tells_of_each_switch_and_grows_the_frame() {
+    let shape =
+        LeafSpine { leaves: 2, spines: 1, hosts_per_leaf: 1, rate: RATE, fabric_rate: None, delay: DELAY };
+    let config = FabricConfig { hop_octets: 8, ..FabricConfig::default() };
+    let mut fabric = blast(&shape.build().unwrap().graph, &config, &[0], 1, 1);
+    fabric.nics.traced = true;
+    fabric.run_until(SECOND);
+    let hops = &fabric.nics.hops[0];
+    let mut at = 0;
+    for (hop, grown) in hops.iter().zip([0, 8, 16]) {
+        at += wire_time(FRAME + grown) + DELAY.as_ps();
+        assert_eq!((hop.at.as_ps(), hop.queue_bytes, hop.rate_kbps), (at, 0, 100_000_000));
+    }
+    assert_eq!(hops.len(), 3);
+    assert_eq!(fabric.nics.arrivals[0].2.frame, FRAME + 24);
+}
+
+#[test]
+fn a_queue_beyond_the_step_marks_what_understands_ecn() {
+    let mut config = FabricConfig::default();
+    config.switch.ecn = Some(Red { kmin: Bytes(20_000), kmax: Bytes(20_000), pmax: Ratio::ONE });
+    let mut fabric = blast(&star(3), &config, &[0, 1], 2, 20);
+    fabric.nics.queues[1].iter_mut().for_each(|packet| packet.marks = Marks::default());
+    fabric.run_until(SECOND);
+    let marked = |source: u16| {
+        let from = fabric.nics.arrivals.iter().filter(|arrival| arrival.2.source.0 == source);
+        from.filter(|arrival| arrival.2.marks.has(Marks::CE)).count() as u64
+    };
+    assert_eq!(marked(1), 0);
+    assert!(marked(0) > 3);
+    assert_eq!(fabric.net.counters(5).unwrap().marked, marked(0));
+}
+
+#[test]
+fn trimmed_packets_arrive_as_headers_before_what_was_queued() {
+    let mut config = FabricConfig::default();
+    config.switch.pfc = None;
+    config.switch.trim = Some(Trim { threshold: Bytes(8 * 4_178), header_priority: 7, random_tail: false });
+    let mut fabric = blast(&star(4), &config, &[0, 1, 2], 3, 20);
+    fabric.run_until(SECOND);
+    assert_eq!(fabric.nics.arrivals.len(), 60, "nothing is lost");
+    let trimmed = |arrival: &&Arrival| arrival.2.header.flags.has(Flags::TRIMMED);
+    let headers: Vec<&Arrival> = fabric.nics.arrivals.iter().filter(trimmed).collect();
+    assert!(headers.len() > 20);
+    assert!(headers.iter().all(|arrival| arrival.2.frame == 78 && arrival.2.header.payload == 0));
+    assert_eq!(fabric.net.counters(7).unwrap().trimmed, headers.len() as u64);
+}
+
+#[test]
+fn spraying_takes_equal_paths_in_turn() {
+    let shape =
+        LeafSpine { leaves: 2, spines: 4, hosts_per_leaf: 1, rate: RATE, fabric_rate: None, delay: DELAY };
+    let graph = shape.build().unwrap().graph;
+    for (spray, expected) in [(true, vec![10, 10, 10, 10]), (false, vec![0, 0, 0, 40])] {
+        let mut fabric = blast(&graph, &FabricConfig { spray, ..FabricConfig::default() }, &[0], 1, 40);
+        fabric.run_until(SECOND);
+        let leaf = fabric.net.switch_of(fabric.net.peer(0)).unwrap();
+        let up = fabric.net.switch_ports(leaf).filter(|&port| fabric.net.peer(port) != 0);
+        let mut sent: Vec<u64> = up.map(|port| fabric.net.tx_octets(port) / 4_178).collect();
+        sent.sort_unstable();
+        assert_eq!(sent, expected);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_arrivals() {
+    let run = |seed| {
+        let form = Form::Pods { pods: 2, tors_per_pod: 2, aggs_per_pod: 2, cores: 4, hosts_per_tor: 2 };
+        let tree = FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY };
+        let graph = tree.build().unwrap().graph;
+        let fault = Fault::Loss(Ratio::new(1, 10));
+        let faults = vec![always(graph.links[0].a, graph.links[0].b, fault)];
+        let config = FabricConfig { seed, faults, ..FabricConfig::default() };
+        let mut fabric = blast(&graph, &config, &[0, 1, 2, 3, 4, 5, 6], 7, 100);
+        fabric.run_until(SECOND);
+        let seen = fabric.nics.arrivals.iter();
+        seen.map(|(at, _, packet)| (*at, packet.source.0, packet.marks.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+fn always(from: NodeId, to: NodeId, fault: Fault) -> FaultSpec {
+    FaultSpec { from, to, start: Instant::ZERO, until: Instant::NEVER, fault }
+}
+
+/// Host 0 sends `count` frames to host 1 over a star of two; the faults stand on host 0's link.
+fn faulty(faults: &[Fault], count: usize) -> Fabric<Script> {
+    let faults = faults.iter().map(|&fault| always(NodeId(0), NodeId(2), fault)).collect();
+    let config = FabricConfig { faults, seed: 5, ..FabricConfig::default() };
+    let mut fabric = scripted(&star(2), &config);
+    let numbered = (0..count).map(|n| {
+        let mut packet = data(0, 1, 3, 1_000);
+        packet.flow = u32::try_from(n).unwrap();
+        packet
+    });
+    fabric.nics.queues[0].extend(numbered);
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.net.packets().live(), 0);
+    fabric
+}
+
+/// Five standard deviations about the mean of a binomial count.
+fn likely(count: usize, of: usize, p: f64) -> bool {
+    let (count, of) = (count as f64, of as f64);
+    (count - of * p).abs() <= 5.0 * (of * p * (1.0 - p)).sqrt()
+}
+
+fn order(fabric: &Fabric<Script>) -> Vec<u32> {
+    fabric.nics.arrivals.iter().map(|arrival| arrival.2.flow).collect()
+}
+
+#[test]
+fn loss_is_as_likely_as_it_says() {
+    let fabric = faulty(&[Fault::Loss(Ratio::new(1, 20))], 20_000);
+    assert!(likely(20_000 - fabric.nics.arrivals.len(), 20_000, 0.05));
+}
+
+#[test]
+fn gilbert_elliott_loses_in_bursts() {
+    let fault = Fault::GilbertElliott {
+        to_bad: Ratio::new(1, 100),
+        to_good: Ratio::new(1, 10),
+        loss_good: Ratio::ZERO,
+        loss_bad: Ratio::ONE,
+    };
+    let arrived = order(&faulty(&[fault], 50_000));
+    let lost = 50_000 - arrived.len();
+    // The chain is bad for 1 packet in 11; bursts have a mean of ten, so the count spreads wider than a coin's.
+    assert!((3_600..5_500).contains(&lost), "{lost}");
+    let bursts = arrived.windows(2).filter(|pair| pair[1] - pair[0] > 1).count();
+    assert!((8..=12).contains(&(lost / bursts)), "{lost} in {bursts} bursts");
+}
+
+#[test]
+fn corrupt_packets_arrive_marked_and_duplicates_arrive_twice() {
+    let faults = [Fault::Duplicate(Ratio::new(1, 10)), Fault::Corrupt(Ratio::new(1, 5))];
+    let fabric = faulty(&faults, 10_000);
+    let arrivals = &fabric.nics.arrivals;
+    assert!(likely(arrivals.len() - 10_000, 10_000, 0.1));
+    let corrupt = arrivals.iter().filter(|arrival| arrival.2.marks.has(Marks::CORRUPT)).count();
+    assert!(likely(corrupt, arrivals.len(), 0.2));
+}
+
+#[test]
+fn jitter_keeps_the_order_and_reordering_does_not() {
+    let jitter = Fault::Delay { delay: DELAY, jitter: Span::from_micros(10) };
+    let jittered = faulty(&[jitter], 2_000);
+    assert!(order(&jittered).is_sorted());
+    assert!(jittered.nics.arrivals[0].0 >= 2 * wire_time(1_000) + 3 * DELAY.as_ps());
+    let reordered =
+        faulty(&[Fault::Reorder { chance: Ratio::new(1, 50), delay: Span::from_micros(2) }], 2_000);
+    assert_eq!(reordered.nics.arrivals.len(), 2_000);
+    let overtaken = order(&reordered).windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert!(likely(overtaken, 2_000, 0.02), "{overtaken}");
+}
+
+#[test]
+fn a_flapping_link_loses_what_is_sent_while_it_is_down() {
+    let flap = Fault::Flap { up: Span::from_micros(30), down: Span::from_micros(10) };
+    let fabric = faulty(&[flap], 4_000);
+    assert!((980..1_080).contains(&(4_000 - fabric.nics.arrivals.len())), "a quarter of the time");
+    let sent_at = |n: u32| u64::from(n) * wire_time(1_000);
+    assert!(order(&fabric).into_iter().all(|n| sent_at(n) % 40_000_000 < 30_000_000));
+}
+
+#[test]
+fn a_fault_lasts_from_its_start_until_its_end() {
+    let faults = vec![FaultSpec {
+        start: Instant::from_ps(10 * wire_time(1_000)),
+        until: Instant::from_ps(20 * wire_time(1_000)),
+        ..always(NodeId(0), NodeId(2), Fault::Loss(Ratio::ONE))
+    }];
+    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend((0..30).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    assert_eq!(order(&fabric), (0..10).chain(20..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_pause_storm_stops_the_link_and_lets_it_go_on() {
+    let faults = vec![FaultSpec {
+        start: Instant::from_ps(5_000_000),
+        until: Instant::from_ps(105_000_000),
+        ..always(NodeId(2), NodeId(1), Fault::PauseStorm { priority: 3 })
+    }];
+    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 200));
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.arrivals.len(), 200);
+    let gap = fabric.nics.arrivals.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap();
+    assert!(gap.abs_diff(100_000_000) < 2 * wire_time(1_000), "{gap}");
+    assert_eq!(fabric.net.pauses(3).paused(fabric.net.now()), Span::from_micros(100));
+}
+
+#[test]
+fn a_forger_calls_for_cnps_above_its_threshold_and_no_faster_than_its_cooldown() {
+    let forger = Fault::ForgedCnp {
+        threshold: BitsPerSec::from_gbps(5),
+        window: Span::from_micros(32),
+        cooldown: Span::from_micros(50),
+    };
+    let config =
+        FabricConfig { faults: vec![always(NodeId(0), NodeId(2), forger)], ..FabricConfig::default() };
+    let mut fabric = blast(&star(2), &config, &[0], 1, 500);
+    fabric.nics.forge = true;
+    fabric.run_until(SECOND);
+    let cnps: Vec<u64> = fabric.nics.arrivals.iter().filter(|a| a.1 == 0).map(|a| a.0).collect();
+    // 5 Gb/s over 32 us are 20 000 octets: the fifth frame goes over, and its CNP takes the link's delay.
+    assert_eq!(cnps[0], 4 * wire_time(FRAME) + DELAY.as_ps());
+    assert!(cnps.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000));
+    assert_eq!(cnps.len(), 4, "500 frames last 168 us");
+    assert_eq!(fabric.net.fault_counters(0).unwrap().forged, 4);
+}
+
+#[test]
+fn a_tap_records_both_directions_and_pauses() {
+    let mut fabric = blast(&star(2), &FabricConfig::default(), &[0], 1, 3);
+    fabric.net.tap(1, true);
+    fabric.net.host_pause(HostId(1), 5, true);
+    fabric.run_until(SECOND);
+    let taps = fabric.net.drain_taps();
+    let received: Vec<u64> = taps.iter().filter(|tap| !tap.sent).map(|tap| tap.at.as_ps()).collect();
+    assert_eq!(received, fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect::<Vec<_>>());
+    assert!(matches!(taps[0].frame, TappedFrame::Pause { priority: 5, on: true }) && taps[0].sent);
+    assert!(taps.iter().all(|tap| tap.port == 1));
+    assert!(taps.is_sorted_by_key(|tap| tap.at));
+}
+
+/// A ring of switches with a host each; every host sends to the one three switches on, clockwise.
+fn ring(switches: u32) -> Fabric<Script> {
+    let mut graph = Graph {
+        hosts: (0..switches).map(|n| format!("h{n}")).collect(),
+        switches: (0..switches).map(|n| format!("s{n}")).collect(),
+        links: Vec::new(),
+    };
+    for n in 0..switches {
+        let link = |a, b| Link { a: NodeId(a), b: NodeId(b), rate: RATE, delay: DELAY };
+        graph.links.push(link(n, switches + n));
+        graph.links.push(link(switches + n, switches + (n + 1) % switches));
+    }
+    let switch = tight(Headroom::Exact, 100_000, 3, 4_178);
+    let config = FabricConfig { switch, ..FabricConfig::default() };
+    let mut fabric = scripted(&graph, &config);
+    for n in 0..u16::try_from(switches).unwrap() {
+        let destination = (n + 3) % u16::try_from(switches).unwrap();
+        let packets = std::iter::repeat_n(data(n, destination, 3, FRAME), 2_000);
+        fabric.nics.queues[usize::from(n)].extend(packets);
+        fabric.net.kick(HostId(n));
+    }
+    fabric
+}
+
+#[test]
+fn a_ring_deadlocks_and_the_cycle_is_named() {
+    let mut fabric = ring(7);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert!(fabric.nics.arrivals.len() < 7 * 2_000, "it stands still before all has arrived");
+    let cycle = fabric.net.deadlock().expect("a cycle of paused ports");
+    let mut switches: Vec<u32> = cycle.iter().map(|&(switch, _)| switch).collect();
+    for (here, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
+        assert_eq!(fabric.net.switch_of(fabric.net.peer(here.1)), Some(next.0), "each waits for the next");
+    }
+    switches.sort_unstable();
+    assert_eq!(switches, [0, 1, 2, 3, 4, 5, 6]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn octets_in_and_duplicated_are_octets_out_dropped_and_corrupted(
+        seed in any::<u64>(),
+        tenths in prop::array::uniform4(0u32..5),
+        senders in 1u16..6,
+        lossless in any::<bool>(),
+        buffer in 20_000u64..200_000,
+    ) {
+        let graph = star(6);
+        let [loss, corrupt, duplicate, reorder] = tenths.map(|tenth| Ratio::new(tenth, 10));
+        let kinds = [
+            Fault::Duplicate(duplicate),
+            Fault::Loss(loss),
+            Fault::Reorder { chance: reorder, delay: Span::from_micros(3) },
+            Fault::Corrupt(corrupt),
+            Fault::Delay { delay: Span::ZERO, jitter: Span::from_micros(1) },
+        ];
+        let mut faults = Vec::new();
+        for host in 0..6 {
+            for (place, fault) in kinds.into_iter().enumerate() {
+                let (from, to) = (NodeId(host), NodeId(6));
+                let forth = (host as usize + place) % 2 == 0;
+                faults.push(if forth { always(from, to, fault) } else { always(to, from, fault) });
+            }
+        }
+        let mut switch = tight(Headroom::Exact, buffer, 6, 4_178);
+        if !lossless {
+            switch.pfc = None;
+        }
+        let config = FabricConfig { seed, switch, faults, ..FabricConfig::default() };
+        let mut fabric = scripted(&graph, &config);
+        let mut random = Random::new(seed, 1);
+        for host in 0..senders {
+            let packets = (0..200).map(|_| {
+                let other = u16::try_from((u64::from(host) + 1 + random.below(5)) % 6).unwrap();
+                data(host, other, 3, u16::try_from(64 + random.below(4_000)).unwrap())
+            });
+            fabric.nics.queues[usize::from(host)] = packets.collect();
+            fabric.net.kick(HostId(host));
+        }
+        prop_assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+        let (mut entered, mut left) = (0, 0);
+        for port in 0..12 {
+            if let Some(counters) = fabric.net.fault_counters(port) {
+                let total = counters.entered.octets + counters.duplicated.octets;
+                let came = counters.left.octets + counters.dropped.octets + counters.corrupted.octets;
+                prop_assert_eq!(total, came);
+                prop_assert_eq!(counters.entered.octets, fabric.net.tx_octets(port));
+                entered += counters.entered.octets + counters.duplicated.octets - counters.dropped.octets;
+            }
+        }
+        left += (0..6).map(|host| fabric.net.rx_octets(HostId(host))).sum::<u64>();
+        let dropped: u64 = (6..12).filter_map(|port| fabric.net.counters(port)).map(|c| c.dropped_octets).sum();
+        // What comes out of the hosts' links enters the switch, and leaves it by its own links or not at all.
+        let forwarded: u64 = (6..12).map(|port| fabric.net.tx_octets(port)).sum();
+        prop_assert_eq!(entered, forwarded + dropped + left);
+        prop_assert_eq!(fabric.net.packets().live(), 0);
+        prop_assert_eq!(fabric.net.switch(0).used(), 0);
+    }
+}
