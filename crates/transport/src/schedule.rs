@@ -62,7 +62,7 @@ impl Schedule {
     }
 
     /// Gives a queue pair `quantum` octets in each round of its priority instead of one turn; once any queue pair
-    /// has a quantum, all others have that of [`Shares::DEFAULT_QUANTUM`].
+    /// has a quantum, all others have 64 KiB.
     ///
     /// Shares are exact in the long run for any quantum; a turn costs O(1) where the quantum is at least the longest
     /// run of octets taken at once.
