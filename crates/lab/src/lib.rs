@@ -7,12 +7,16 @@
 //! | [`results`] | what a run found out |
 //! | [`scenario`] | what a scenario says, read and checked |
 //! | [`sizes`] | how long flows are |
+//! | [`run`] | what it takes to run a scenario |
+//! | [`world`] | the simulated world |
 //! | [`traffic`] | what flows there are, as a stream in the order of time |
 #![forbid(unsafe_code)]
 
 pub mod ideal;
 pub mod output;
 pub mod results;
+pub mod run;
 pub mod scenario;
 pub mod sizes;
 pub mod traffic;
+pub mod world;

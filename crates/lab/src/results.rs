@@ -7,6 +7,8 @@ pub mod statistics;
 
 pub use series::{FlowSample, QueueSample, Series};
 
+pub use crate::traffic::Op;
+
 use roci_transport::Status;
 use roci_units::{Instant, Span};
 use std::fmt;
@@ -148,38 +150,6 @@ impl fmt::Display for FlowName {
         match self {
             Self::Numbered { traffic, n } => write!(f, "{traffic}.{n}"),
             Self::Given(name) => f.write_str(name),
-        }
-    }
-}
-
-/// What a flow does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Op {
-    /// SEND.
-    Send,
-    /// RDMA WRITE.
-    #[default]
-    Write,
-    /// RDMA READ: payload travels from `dst` to `src`.
-    Read,
-    /// FETCH-ADD.
-    FetchAdd,
-    /// COMPARE-SWAP.
-    CompareSwap,
-}
-
-impl Op {
-    /// Every operation, in the order of the documentation.
-    pub const ALL: [Self; 5] = [Self::Send, Self::Write, Self::Read, Self::FetchAdd, Self::CompareSwap];
-
-    /// Its name in scenarios and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Send => "send",
-            Self::Write => "write",
-            Self::Read => "read",
-            Self::FetchAdd => "fetch-add",
-            Self::CompareSwap => "compare-swap",
         }
     }
 }

@@ -1,1 +1,23 @@
-//! roci-nic
+//! Simulated NICs around the transport engine.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`host`] | one host's NIC: its engine, what waits to be sent, its memory |
+//! | [`nics`] | the NICs of all hosts, driven by the fabric |
+//! | [`drain`] | a receive path slower than its link |
+//! | [`path`] | how a queue pair's path names its peer |
+//! | [`delay`] | how long deferred work takes: not at all (`ideal`), or at random (`delaying`) |
+#![forbid(unsafe_code)]
+
+pub mod delay;
+pub mod drain;
+pub mod host;
+pub mod nics;
+pub mod path;
+mod work;
+
+pub use delay::{Delays, Range};
+pub use drain::DrainConfig;
+pub use host::{Classes, Host, HostCounters};
+pub use nics::{Application, Simulated};
+pub use path::Path;

@@ -2,6 +2,8 @@
 
 use crate::arrival::{Arrival, Placement, Reaction, Refusal};
 use crate::aside::Step;
+use crate::config::Recovery;
+use crate::delivery::program::Event as Loss;
 use crate::engine::{Engine, TIMER_ACK};
 use crate::qp::{Notes, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
@@ -91,8 +93,10 @@ impl Engine {
                 header.set_deth(Deth { q_key: work.rkey, source_qpn: common.qpn });
             }
         }
-        if matches!(profile.layout, Layout::Irn) {
-            crate::recovery::position(&mut header, work, offset);
+        let each_placed = matches!(profile.layout, Layout::Irn | Layout::Homa);
+        if matches!(profile.layout, Layout::Irn) && work.consumes_receive() {
+            #[expect(clippy::cast_possible_truncation, reason = "it was made from a u32")]
+            header.set_send_position(SendPosition { ssn: work.operand as u32, offset });
         }
         if plan.packets == 1 {
             header.flags = last_flags;
@@ -115,16 +119,10 @@ impl Engine {
         let (kind, next, signaled, id, length) =
             (work.kind, work.next, work.has(flag::SIGNALED), work.id, work.length);
         if !plan.fresh {
-            if requester.cursor == plan.at && requester.cursor != requester.high {
-                requester.cursor = end;
-                if last {
-                    requester.current = next;
-                }
-            }
+            self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
             return segment;
         }
-        requester.cursor = end;
         requester.high = end;
         if last {
             requester.current = next;
@@ -146,8 +144,14 @@ impl Engine {
             requester.reads += 1;
         }
         requester.in_flight = requester.in_flight.saturating_add(plan.length);
+        let recovers = requester.notes.has(Notes::RECOVERING);
+        if recovers {
+            self.sent_in_recovery(slot, end.wrapping_sub(plan.at));
+        }
+        let requester = &self.requesters[slot];
+        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
         if requester.deadline == Instant::NEVER && !profile.timeout.is_zero() {
-            let deadline = now + profile.timeout;
+            let deadline = now + self.retransmission_timeout(slot);
             self.set_deadline(slot, deadline);
         }
         segment
@@ -156,9 +160,11 @@ impl Engine {
     /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
     #[inline]
     fn set_deadline(&mut self, slot: usize, at: Instant) {
+        let earlier = at < self.requesters[slot].deadline && self.profile(slot).recovery == Recovery::Irn;
         let requester = &mut self.requesters[slot];
         requester.deadline = at;
-        if at != Instant::NEVER && !requester.notes.has(Notes::ACK_TIMER) {
+        // IRN's timeout is shorter with few packets in flight, so that a deadline may come before the one set earlier.
+        if at != Instant::NEVER && (!requester.notes.has(Notes::ACK_TIMER) || earlier) {
             requester.notes.set(Notes::ACK_TIMER);
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
@@ -221,7 +227,7 @@ impl Engine {
                     }
                     requester.rnr_retries -= 1;
                 }
-                self.rewind(slot, at);
+                self.lost(now, slot, Loss::Nack { cumulative: Psn::new(at), trigger: None });
                 self.requesters[slot].standing.set(Standing::RNR_WAIT);
                 self.force_deadline(slot, now + rnr_delay(timer));
                 self.acknowledged(now, slot, arrival, Class::RNR, progress);
@@ -243,9 +249,15 @@ impl Engine {
         let progress = self.acknowledge(now, slot, at);
         self.aside(slot).naks += 1;
         self.acknowledged(now, slot, arrival, Class::NACK, progress);
-        if self.state(slot).sends() {
-            self.lost(now, slot, arrival);
+        if !self.state(slot).sends() || self.requesters[slot].una != at {
+            // The NAK is beyond a READ whose response is missing, which has been asked for again.
+            return Ok(());
         }
+        let trigger = match self.profile(slot).recovery {
+            Recovery::Irn => Some(arrival.header.trigger()).filter(|&trigger| trigger != arrival.header.psn),
+            Recovery::GoBackN => None,
+        };
+        self.lost(now, slot, Loss::Nack { cumulative: arrival.header.psn, trigger });
         Ok(())
     }
 
@@ -260,7 +272,7 @@ impl Engine {
         progress: Progress,
     ) {
         if progress.implies_loss {
-            self.ask_again(now, slot);
+            self.ask_again(slot);
         }
         if self.hears(slot, class) {
             let event = Event {
@@ -313,18 +325,13 @@ impl Engine {
         let profile = &self.profiles[usize::from(common.profile)];
         let requester = &mut self.requesters[slot];
         requester.in_flight = requester.in_flight.saturating_sub(octets);
-        if after(requester.una, requester.cursor) > 0 {
-            requester.cursor = requester.una;
-            requester.current = common.head;
-        }
         requester.retries = profile.retry;
         requester.rnr_retries = profile.rnr_retry;
-        requester.notes.clear(Notes::ASKED_AGAIN);
         if !requester.standing.has(Standing::RNR_WAIT) {
             let deadline = if requester.una == requester.high || profile.timeout.is_zero() {
                 Instant::NEVER
             } else {
-                now + profile.timeout
+                now + self.retransmission_timeout(slot)
             };
             self.set_deadline(slot, deadline);
         }
@@ -481,35 +488,6 @@ impl Engine {
         Ok(())
     }
 
-    /// A response is missing: asks for it again, once until something fits.
-    fn ask_again(&mut self, _now: Instant, slot: usize) {
-        let requester = &mut self.requesters[slot];
-        if !requester.notes.has(Notes::ASKED_AGAIN) {
-            requester.notes.set(Notes::ASKED_AGAIN);
-            let una = requester.una;
-            self.rewind(slot, una);
-        }
-    }
-
-    /// Moves the cursor back to `at`, which has been sent: all from there on is sent again.
-    pub(crate) fn rewind(&mut self, slot: usize, at: u32) {
-        let requester = &mut self.requesters[slot];
-        let at = if after(at, requester.una) < 0 { requester.una } else { at };
-        if after(at, requester.cursor) >= 0 {
-            return;
-        }
-        requester.cursor = at;
-        let mut index = self.commons[slot].head;
-        while index != NONE {
-            let work = self.sends.get(index);
-            if after(at, work.end) < 0 {
-                break;
-            }
-            index = work.next;
-        }
-        requester.current = index;
-    }
-
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
     /// moved the deadline.
     pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
@@ -523,7 +501,7 @@ impl Engine {
             self.set_deadline(slot, deadline);
             return;
         }
-        let timeout = self.profile(slot).timeout;
+        let timeout = self.retransmission_timeout(slot);
         let again = if timeout.is_zero() { Instant::NEVER } else { now + timeout };
         let requester = &mut self.requesters[slot];
         if requester.standing.has(Standing::RNR_WAIT) {
@@ -543,13 +521,8 @@ impl Engine {
             return;
         }
         requester.retries -= 1;
-        requester.notes.clear(Notes::ASKED_AGAIN);
         self.set_deadline(slot, again);
-        self.timed_out(now, slot);
-        if self.hears(slot, Class::LOSS) {
-            let event = Event { timeout: true, ..self.event(now, slot, Class::LOSS) };
-            self.tell_law(now, slot, &event);
-        }
+        self.lost(now, slot, Loss::Timeout);
         self.arm(now, slot);
     }
 }

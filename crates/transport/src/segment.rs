@@ -81,6 +81,8 @@ pub struct Segment {
     pub retransmission: bool,
     /// The layout of its headers.
     pub layout: Layout,
+    /// Whether each packet says by itself where its payload goes, as layouts that allow overtaking want it.
+    pub each_placed: bool,
     /// Optional header words on each packet; `None` on the standard layout.
     pub words: Option<Words>,
 }
@@ -110,7 +112,22 @@ impl Segment {
         } else if index > 0 {
             header.opcode = middle_of(header.opcode);
         }
+        if self.each_placed {
+            place_at(&mut header, before);
+        }
         (header, source)
+    }
+}
+
+/// Moves the place that a packet names by `before` octets of its message.
+const fn place_at(header: &mut Header, before: u32) {
+    let shape = header.opcode.shape();
+    if shape.has(Shape::WRITE) {
+        let reth = header.reth();
+        header.set_reth(Reth { va: reth.va.wrapping_add(before as u64), length: reth.length - before, ..reth });
+    } else if shape.has(Shape::SEND) {
+        let position = header.send_position();
+        header.set_send_position(SendPosition { offset: position.offset + before, ..position });
     }
 }
 

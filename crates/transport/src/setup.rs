@@ -1,6 +1,6 @@
 //! Making, changing and ending queue pairs, and posting work to them.
 
-use crate::config::{Change, Pd, QpConfig, QpError, Service, Srq};
+use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::memory::Access;
 use crate::qp::{Common, Notes, Profile, Requester, Responder, Standing};
@@ -11,6 +11,7 @@ use crate::work::{Completion, CompletionKind, Operation, PostError, RecvRequest,
 use alloc::vec::Vec;
 use roci_control::Credit;
 use roci_units::{Instant, Psn, Qpn};
+use roci_wire::Layout;
 
 /// The longest message (IBTA Vol 1 §9.7.2).
 const MESSAGE_MAX: u32 = 1 << 31;
@@ -151,7 +152,16 @@ impl Engine {
         if config.srq.is_some_and(|srq| srq.0 as usize >= self.shared.len()) {
             return Err(QpError::Missing("shared receive queue"));
         }
-        self.check_recovery(config)
+        let selective = config.recovery == Recovery::Irn;
+        match config.layout {
+            Layout::Irn => Ok(()),
+            Layout::Standard | Layout::Homa | Layout::Cc(_) if !selective => Ok(()),
+            Layout::Standard | Layout::Homa | Layout::Cc(_) => {
+                Err(QpError::Conflict("selective repeat needs layout irn: the standard one does not say where a packet \
+                                       out of order goes, nor which packet drew a NAK"))
+            }
+            Layout::Srnic | Layout::Ndp => Err(QpError::Conflict("no recovery program speaks this layout")),
+        }
     }
 
     /// The number of a profile with these attributes, which is added if there is none.
@@ -220,7 +230,7 @@ impl Engine {
         if let Some(psn) = change.send_psn {
             common.base = psn.get();
             let requester = &mut self.requesters[slot];
-            (requester.una, requester.cursor, requester.high) = (psn.get(), psn.get(), psn.get());
+            (requester.una, requester.high) = (psn.get(), psn.get());
         }
         if let Some(psn) = change.receive_psn {
             self.responders[slot].expected = psn.get();
@@ -273,6 +283,8 @@ impl Engine {
         self.schedule.remove(place);
         self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
+        self.end_recovery(slot);
+        self.end_keeping(slot, false);
         let common = &mut self.commons[slot];
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
@@ -498,7 +510,6 @@ impl Engine {
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
         let requester = &mut self.requesters[slot];
         requester.current = NONE;
-        requester.cursor = requester.high;
         requester.una = requester.high;
         requester.in_flight = 0;
         requester.reads = 0;
@@ -506,7 +517,9 @@ impl Engine {
             .notes
             .clear(Notes::SENDS.with(Notes::RESPONSES).with(Notes::SEND_TIMER).with(Notes::ACK_TIMER));
         requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
-        self.end_recovery(now, slot);
+        self.end_recovery(slot);
+        self.end_keeping(slot, true);
+        let _ = now;
     }
 
     fn flush_recv(&mut self, slot: usize, recv: u32) {

@@ -20,6 +20,12 @@ const fn gcd(a: u64, b: u64) -> u64 {
     a
 }
 
+impl Default for Ratio {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
 impl Ratio {
     /// Zero.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };

@@ -1,0 +1,107 @@
+//! What it takes to run a scenario: a world to run it in, word of its progress, and why it may fail.
+
+use crate::results::Results;
+use crate::scenario::{Scenario, ScenarioError};
+use roci_units::Instant;
+use std::fmt;
+use std::path::Path;
+
+/// A world that scenarios run in: simulated here, a real network elsewhere.
+pub trait World: Sync {
+    /// Runs `scenario` with `seed`; calls `progress` now and then, and stops early where that says so.
+    ///
+    /// What is too large to be kept until the end, such as a capture, is written into `folder` as it comes; without
+    /// one it is not recorded.
+    ///
+    /// # Errors
+    /// [`RunError`] says what went wrong.
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        folder: Option<&Path>,
+        progress: &mut dyn FnMut(&Progress) -> Go,
+    ) -> Result<Results, RunError>;
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// It does.
+    On,
+    /// The user has had enough; nothing is to be written.
+    Stop,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Instant,
+    /// When the run will stop, if that is known.
+    pub stop: Option<Instant>,
+    /// Octets of payload that have been delivered.
+    pub delivered: u64,
+    /// Octets of payload that there are to deliver, if that is known.
+    pub total: Option<u64>,
+    /// Flows that have ended.
+    pub flows_done: u64,
+    /// Flows that have begun.
+    pub flows_begun: u64,
+    /// Link crossings so far.
+    pub packet_hops: u64,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The scenario cannot be built; the request was wrong.
+    Scenario(ScenarioError),
+    /// The request was wrong in a way that no one line of the scenario is to blame for.
+    Impossible(String),
+    /// Ports pause each other in a cycle, and nothing moves any more.
+    Deadlock {
+        /// When it was found.
+        at: Instant,
+        /// The ports of the cycle: each switch and the neighbour that it may not send to.
+        cycle: Vec<(String, String)>,
+    },
+    /// Flows are left over, and nothing will ever happen again.
+    Stalled {
+        /// When the last event happened.
+        at: Instant,
+        /// Names of the first few flows that are left.
+        flows: Vec<String>,
+        /// How many are left.
+        left: usize,
+    },
+    /// A file could not be written while the run went on.
+    Output(String),
+    /// The user stopped it.
+    Interrupted,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scenario(error) => error.fmt(f),
+            Self::Impossible(why) | Self::Output(why) => f.write_str(why),
+            Self::Deadlock { at, cycle } => {
+                write!(f, "deadlock at {at}: PAUSE holds a cycle of ports, each waiting for the next:")?;
+                for (node, neighbour) in cycle {
+                    write!(f, "\n  {node} may not send to {neighbour}")?;
+                }
+                f.write_str("\nbreak the cycle: change routes or topology, or turn `switch.pfc` off")
+            }
+            Self::Stalled { at, flows, left } => write!(
+                f,
+                "stalled at {at}: {left} flows are not done and nothing more will happen, among them {}; \
+                 packets were lost and `transport.timeout` is \"0s\", or a law gives no more credit",
+                flows.join(", ")
+            ),
+            Self::Interrupted => f.write_str("interrupted; nothing was written"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

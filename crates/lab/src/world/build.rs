@@ -1,0 +1,173 @@
+//! The fabric of a scenario, the NICs on its hosts, and the engines in them.
+
+use super::driver::Driver;
+use super::faults;
+use super::profile::Profiles;
+use crate::run::RunError;
+use crate::scenario::{NicModel, Routing, Scenario};
+use crate::traffic::ControlIndex;
+use roci_control::Law;
+use roci_fabric::fabric::Fabric;
+use roci_fabric::graph::{Graph, NodeId};
+use roci_fabric::net::FabricConfig;
+use roci_fabric::packet::HostId;
+use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
+use roci_transport::{Access, Engine, EngineConfig, Pd};
+use roci_units::{BitsPerSec, Random};
+use roci_wire::ethernet::WIRE_OVERHEAD;
+use roci_wire::{IpVersion, Opcode};
+
+/// The network of `scenario` with its hosts, at the start of time.
+pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<Driver>>, RunError> {
+    let graph = &scenario.topology.graph;
+    let mut hosts = Vec::with_capacity(graph.hosts.len());
+    let mut keys = Vec::with_capacity(graph.hosts.len());
+    let rates = host_rates(graph);
+    let mut laws = Laws::new(scenario);
+    for (number, name) in (0u64..).zip(&graph.hosts) {
+        let link = rates[hosts.len()];
+        let config = EngineConfig {
+            link,
+            seed: Random::new(seed, HOST_STREAMS + number).next_u64(),
+            wire_overhead: data_overhead(scenario),
+            cnp_priority: scenario.switch.classes.cnp,
+        };
+        let mut engine = Engine::new(config);
+        for law in laws.of(link)? {
+            engine.add_law(law.clone());
+        }
+        let (_, rkey) = engine
+            .register_everything(Pd::default(), Access::ALL)
+            .expect("a new engine has room for a region");
+        keys.push(rkey);
+        let delays = match scenario.nic.config_of(name).model {
+            NicModel::Ideal => Delays::IDEAL,
+            NicModel::Delaying => Delays::delaying(),
+        };
+        hosts.push(Host::new(engine, classes(scenario), delays, Random::new(seed, DELAY_STREAMS + number)));
+    }
+    let driver = Driver::new(Profiles::new(scenario, &keys), seed);
+    let nics = Simulated::new(hosts, driver);
+    let mut fabric = Fabric::new(graph, &config(scenario, seed), nics)
+        .map_err(|error| RunError::Impossible(error.to_string()))?;
+    for (number, name) in (0u16..).zip(&graph.hosts) {
+        let nic = scenario.nic.config_of(name);
+        if let (Some(fifo), Some(rate)) = (nic.rx_fifo, nic.rx_rate) {
+            let pause = if scenario.switch.config.pfc.is_some() { scenario.switch.classes.pause } else { 0 };
+            let drain = DrainConfig { fifo, rate, pause };
+            let Fabric { net, nics } = &mut fabric;
+            nics.hosts[usize::from(number)].set_drain(net, HostId(number), drain);
+        }
+    }
+    Ok(fabric)
+}
+
+/// Streams of chance of hosts: the seeds of their engines, and the delays of their NICs.
+const HOST_STREAMS: u64 = 0;
+const DELAY_STREAMS: u64 = 1 << 32;
+
+/// Which law a flow runs, among those of its engine: none is 0, the common one 1, then those of single flows.
+pub(super) fn law_index(control: Option<ControlIndex>) -> u16 {
+    control.map_or(1, |own| u16::try_from(own.0 + 2).expect("fewer than 65 534 laws"))
+}
+
+/// The laws of a scenario for hosts of one link rate after the other.
+struct Laws<'a> {
+    scenario: &'a Scenario,
+    made: Vec<(BitsPerSec, Vec<Law>)>,
+}
+
+impl<'a> Laws<'a> {
+    fn new(scenario: &'a Scenario) -> Self {
+        Self { scenario, made: Vec::new() }
+    }
+
+    /// The laws on links of `link`, in the order of [`law_index`] from 1.
+    fn of(&mut self, link: BitsPerSec) -> Result<&[Law], RunError> {
+        let place = match self.made.iter().position(|(rate, _)| *rate == link) {
+            Some(place) => place,
+            None => {
+                let controls =
+                    std::iter::once(&self.scenario.transport.control).chain(&self.scenario.controls);
+                let laws = controls.map(|control| control.make(&self.scenario.source, link));
+                let laws = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
+                self.made.push((link, laws));
+                self.made.len() - 1
+            }
+        };
+        Ok(&self.made[place].1)
+    }
+}
+
+fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
+    let graph = &scenario.topology.graph;
+    let switch = &scenario.switch;
+    let fastest = fastest_rates(graph);
+    let special = (0u32..).zip(&graph.switches).zip(&fastest).filter_map(|((number, name), &rate)| {
+        let own = switch.config_of(name, rate);
+        (*own != switch.config).then(|| (number, own.clone()))
+    });
+    let by_rate = switch.rules.iter().filter(|rule| rule.switches.is_empty());
+    FabricConfig {
+        seed,
+        switch: switch.config.clone(),
+        switch_on: special.collect(),
+        marking_on: by_rate.filter_map(|rule| Some((rule.rate?, rule.config.ecn))).collect(),
+        hop_octets: if switch.int { HOP_OCTETS } else { 0 },
+        spray: switch.routing == Routing::Spray,
+        faults: faults::specs(scenario),
+    }
+}
+
+/// Octets that HPCC's telemetry takes for each hop.
+const HOP_OCTETS: u16 = 8;
+
+fn classes(scenario: &Scenario) -> Classes {
+    let classes = &scenario.switch.classes;
+    Classes { ack: (classes.ack != classes.data).then_some(classes.ack), notice: classes.cnp }
+}
+
+/// The rate of each host's link.
+fn host_rates(graph: &Graph) -> Vec<BitsPerSec> {
+    let mut rates = vec![BitsPerSec(0); graph.hosts.len()];
+    for link in &graph.links {
+        for node in [link.a, link.b] {
+            if let Some(rate) = rates.get_mut(node.0 as usize) {
+                *rate = link.rate;
+            }
+        }
+    }
+    rates
+}
+
+/// The rate of each switch's fastest link.
+fn fastest_rates(graph: &Graph) -> Vec<BitsPerSec> {
+    let mut rates = vec![BitsPerSec(0); graph.switches.len()];
+    for link in &graph.links {
+        for NodeId(node) in [link.a, link.b] {
+            if let Some(rate) = (node as usize).checked_sub(graph.hosts.len()).and_then(|n| rates.get_mut(n))
+            {
+                *rate = link.rate.max(*rate);
+            }
+        }
+    }
+    rates
+}
+
+/// Octets on the wire besides payload of the most common data packet, the one in the middle of a WRITE.
+#[expect(clippy::cast_possible_truncation, reason = "20")]
+pub(super) fn data_overhead(scenario: &Scenario) -> u16 {
+    let layout = scenario.transport.layout;
+    roci_wire::overhead(Opcode::WRITE_MIDDLE, layout, IpVersion::V4) + WIRE_OVERHEAD as u16
+}
+
+/// Octets of a full packet on the wire.
+pub(super) fn full_packet(scenario: &Scenario) -> u64 {
+    u64::from(scenario.nic.config.mtu) + u64::from(data_overhead(scenario))
+}
+
+/// The name of node `node`.
+pub(super) fn node_name(graph: &Graph, node: u32) -> &str {
+    let node = node as usize;
+    graph.hosts.get(node).unwrap_or_else(|| &graph.switches[node - graph.hosts.len()])
+}

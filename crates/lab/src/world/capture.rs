@@ -1,0 +1,122 @@
+//! Captures: what the taps on chosen nodes record, written as the run goes.
+
+use super::build::node_name;
+use crate::output::pcap::{self, Direction, Frame, Interface, Node, RocePacket, Sighting};
+use crate::run::RunError;
+use crate::scenario::Scenario;
+use roci_fabric::net::Net;
+use roci_fabric::packet::Marks;
+use roci_fabric::packets::Extra;
+use roci_fabric::tap::{Tapped, TappedFrame};
+use roci_wire::{Ecn, Layout, LayoutWords};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// The file's name in the folder of results.
+const FILE: &str = "capture.pcapng";
+
+/// The capture of a run; nothing where none was asked for.
+pub(super) struct Capture {
+    open: Option<Open>,
+}
+
+struct Open {
+    writer: pcap::Capture<BufWriter<File>>,
+    /// The interface of each tapped port.
+    interfaces: BTreeMap<u32, u32>,
+    layout: Layout,
+    hosts: u32,
+}
+
+impl Capture {
+    /// Taps the ports of the nodes that `scenario` names, to write into `folder`.
+    pub(super) fn new(scenario: &Scenario, net: &mut Net, folder: Option<&Path>) -> Result<Self, RunError> {
+        let graph = &scenario.topology.graph;
+        let Some(folder) = folder.filter(|_| !scenario.measure.pcap.is_empty()) else {
+            return Ok(Self { open: None });
+        };
+        let mut interfaces = BTreeMap::new();
+        let mut announced = Vec::new();
+        let chosen =
+            |node: u32| scenario.measure.pcap.iter().any(|name| name.value == node_name(graph, node));
+        let tapped: Vec<u32> = (0u32..).take(net.port_count()).filter(|&p| chosen(net.node_of(p))).collect();
+        for port in tapped {
+            net.tap(port, true);
+            interfaces.insert(port, u32::try_from(announced.len()).expect("fewer than 2^28 ports"));
+            let (node, peer) = (net.node_of(port), net.node_of(net.peer(port)));
+            announced.push(Interface {
+                name: format!("{}>{}", node_name(graph, node), node_name(graph, peer)),
+                rate: net.rate_of_port(port),
+            });
+        }
+        let writer = File::create(folder.join(FILE)).map(BufWriter::new);
+        let writer = writer.and_then(|file| pcap::Capture::new(file, &announced)).map_err(failed)?;
+        let hosts = u32::try_from(graph.hosts.len()).expect("at most 65 535 hosts");
+        Ok(Self { open: Some(Open { writer, interfaces, layout: scenario.transport.layout, hosts }) })
+    }
+
+    /// Writes what the taps have recorded since the last time.
+    pub(super) fn collect(&mut self, net: &mut Net) -> Result<(), RunError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        for tapped in net.drain_taps() {
+            let sighting = open.sighting(net, &tapped);
+            open.writer.record(&sighting).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and closes the file.
+    pub(super) fn finish(&mut self, net: &mut Net) -> Result<(), RunError> {
+        self.collect(net)?;
+        let Some(open) = self.open.take() else { return Ok(()) };
+        open.writer.finish().into_inner().map_err(|error| failed(error.into_error()))?;
+        Ok(())
+    }
+}
+
+impl Open {
+    fn sighting(&self, net: &Net, tapped: &Tapped) -> Sighting {
+        let frame = match &tapped.frame {
+            TappedFrame::Packet(packet, extra) => Frame::Packet(RocePacket {
+                source: packet.source.0,
+                destination: packet.destination.0,
+                flow: packet.flow,
+                priority: packet.priority,
+                ecn: match packet.marks {
+                    marks if marks.has(Marks::CE) => Ecn::Ce,
+                    marks if marks.has(Marks::ECT) => Ecn::Ect0,
+                    _ => Ecn::NotEct,
+                },
+                corrupt: packet.marks.has(Marks::CORRUPT),
+                layout: self.layout,
+                words: words(extra.as_deref()),
+                header: packet.header,
+            }),
+            TappedFrame::Pause { priority, on } => {
+                let port = if tapped.sent { tapped.port } else { net.peer(tapped.port) };
+                Frame::Pause { from: self.node(net.node_of(port)), classes: 1 << priority, stop: *on }
+            }
+        };
+        let direction = if tapped.sent { Direction::Transmitted } else { Direction::Received };
+        Sighting { at: tapped.at, interface: self.interfaces[&tapped.port], direction, frame }
+    }
+
+    fn node(&self, node: u32) -> Node {
+        let number = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+        match node.checked_sub(self.hosts) {
+            None => Node::Host(number(node)),
+            Some(switch) => Node::Switch(number(switch)),
+        }
+    }
+}
+
+/// The law's words of a packet.
+fn words(extra: Option<&Extra>) -> LayoutWords {
+    extra.and_then(|extra| LayoutWords::new(extra.words())).unwrap_or(LayoutWords::zeroed(0))
+}
+
+fn failed(error: std::io::Error) -> RunError {
+    RunError::Output(format!("cannot write {FILE}: {error}"))
+}

@@ -1,0 +1,91 @@
+//! From the faults of a scenario, rules in force for a time, to nodes on the links.
+
+use crate::scenario::Scenario;
+use crate::scenario::faults::{FaultRule, LinkFaults, Loss, Way};
+use roci_fabric::fault::{Fault, FaultSpec};
+use roci_fabric::graph::{Link, NodeId};
+use roci_units::{Instant, Ratio};
+
+/// All faults of `scenario`, those of its topology file included.
+pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
+    let mut specs = Vec::new();
+    for (place, link) in scenario.topology.graph.links.iter().enumerate() {
+        for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+            one_way(scenario, place, (from, to), &mut specs);
+        }
+    }
+    for &(place, loss) in &scenario.topology.loss {
+        let Link { a, b, .. } = scenario.topology.graph.links[place];
+        for (from, to) in [(a, b), (b, a)] {
+            let fault = Fault::Loss(loss);
+            specs.push(FaultSpec { from, to, start: Instant::ZERO, until: Instant::NEVER, fault });
+        }
+    }
+    specs
+}
+
+/// The faults of one way of one link: from each change of rules to the next, the last rule in force decides.
+fn one_way(scenario: &Scenario, link: usize, (from, to): (NodeId, NodeId), specs: &mut Vec<FaultSpec>) {
+    let faults = &scenario.faults;
+    let concerns = |rule: &&FaultRule| {
+        rule.links.iter().any(|&place| place as usize == link)
+            && match rule.way {
+                Way::Both => true,
+                Way::From(node) => node == from.0,
+            }
+    };
+    let rules: Vec<&FaultRule> = faults.rules.iter().filter(concerns).collect();
+    if rules.is_empty() && faults.common.is_none() {
+        return;
+    }
+    let end = |rule: &FaultRule| rule.until.unwrap_or(Instant::NEVER);
+    let mut changes = vec![Instant::ZERO, Instant::NEVER];
+    changes.extend(rules.iter().flat_map(|rule| [rule.from, end(rule)]));
+    changes.sort_unstable();
+    changes.dedup();
+    let data = scenario.switch.classes.data;
+    let mut ruling: Vec<(Instant, Instant, &LinkFaults)> = Vec::new();
+    for pair in changes.windows(2) {
+        let in_force = |rule: &&&FaultRule| rule.from <= pair[0] && pair[0] < end(rule);
+        let now = rules.iter().rfind(in_force).map_or(&faults.common, |rule| &rule.faults);
+        match ruling.last_mut() {
+            // A rule that goes on keeps its state: a burst of losses does not end because another rule began.
+            Some(last) if std::ptr::eq(last.2, now) => last.1 = pair[1],
+            _ => ruling.push((pair[0], pair[1], now)),
+        }
+    }
+    for (start, until, faults) in ruling {
+        specs.extend(nodes(faults, data).map(|fault| FaultSpec { from, to, start, until, fault }));
+    }
+    for rule in rules {
+        if let Some(cnp) = rule.cnp {
+            let fault =
+                Fault::ForgedCnp { threshold: cnp.threshold, window: cnp.window, cooldown: cnp.cooldown };
+            specs.push(FaultSpec { from, to, start: rule.from, until: end(rule), fault });
+        }
+    }
+}
+
+/// What stands on a link with these faults, in the order in which a packet meets it.
+fn nodes(faults: &LinkFaults, data: u8) -> impl Iterator<Item = Fault> {
+    let some = |chance: Ratio| (chance != Ratio::ZERO).then_some(chance);
+    let loss = match faults.loss {
+        Loss::Bernoulli(chance) => some(chance).map(Fault::Loss),
+        Loss::GilbertElliott { to_bad, to_good, good, bad } => {
+            Some(Fault::GilbertElliott { to_bad, to_good, loss_good: good, loss_bad: bad })
+        }
+    };
+    [
+        faults.flap.map(|flap| Fault::Flap { up: flap.up, down: flap.down }),
+        loss,
+        some(faults.corrupt).map(Fault::Corrupt),
+        some(faults.duplicate).map(Fault::Duplicate),
+        faults
+            .delay
+            .map(|delay| Fault::Delay { delay: delay.min, jitter: delay.max.saturating_sub(delay.min) }),
+        faults.reorder.map(|reorder| Fault::Reorder { chance: reorder.share, delay: reorder.by }),
+        faults.pause_storm.map(|storm| Fault::PauseStorm { priority: storm.priority.unwrap_or(data) }),
+    ]
+    .into_iter()
+    .flatten()
+}

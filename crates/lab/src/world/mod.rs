@@ -1,0 +1,308 @@
+//! The simulated world: from a scenario and a seed to results.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | `build` | the fabric, the NICs and their engines |
+//! | `driver` | the application on the hosts: connects, posts, records |
+//! | `profile` | what queue pairs have in common |
+//! | `faults` | rules of faults as nodes on links |
+//! | `path` | the way of a flow, for its ideal completion time |
+//! | `sampler` | time series |
+//! | `writes` | registers written during the run |
+//! | `capture` | what the taps recorded |
+//! | `stopwatch` | what a run costs |
+
+mod build;
+mod capture;
+mod driver;
+mod faults;
+mod path;
+mod profile;
+mod sampler;
+mod stopwatch;
+mod writes;
+
+use crate::results::{FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Results, SwitchResult};
+use crate::run::{Go, Progress, RunError, World};
+use crate::scenario::Scenario;
+use crate::traffic::{Job, Jobs, Setting, Traffic};
+use capture::Capture;
+use driver::{Driver, Start};
+use path::Paths;
+use roci_fabric::fabric::{Fabric, Stopped};
+use roci_fabric::packet::HostId;
+use roci_nic::Simulated;
+use roci_units::{Instant, Span};
+use sampler::Sampler;
+use std::iter::Peekable;
+use std::path::Path;
+use std::sync::Arc;
+use stopwatch::Stopwatch;
+
+/// The world in which everything is simulated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimulatedWorld;
+
+impl World for SimulatedWorld {
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        folder: Option<&Path>,
+        progress: &mut dyn FnMut(&Progress) -> Go,
+    ) -> Result<Results, RunError> {
+        let setup = Stopwatch::start();
+        let mut simulation = Simulation::new(scenario, seed, folder)?;
+        let setup_s = setup.wall_s();
+        let watch = Stopwatch::start();
+        simulation.run(progress)?;
+        let figures = HostFigures {
+            wall_s: watch.wall_s(),
+            cpu_s: watch.cpu_s(),
+            peak_rss_bytes: stopwatch::peak_rss_bytes(),
+            setup_s,
+            output_s: 0.0,
+        };
+        Ok(simulation.results(seed, figures))
+    }
+}
+
+/// A run under way.
+struct Simulation<'a> {
+    scenario: &'a Scenario,
+    fabric: Fabric<Simulated<Driver>>,
+    jobs: Peekable<Jobs>,
+    traffic: Arc<[Traffic]>,
+    paths: Paths<'a>,
+    sampler: Sampler,
+    /// How many of the scenario's register writes have been made.
+    written: usize,
+    capture: Capture,
+}
+
+/// How long a run is left alone at most: between two of these it can be stopped, and a deadlock is found at the
+/// second one.
+const SLICE: Span = Span::from_millis(1);
+
+impl<'a> Simulation<'a> {
+    fn new(scenario: &'a Scenario, seed: u64, folder: Option<&Path>) -> Result<Self, RunError> {
+        let stop = scenario.stop.map(|stop| Instant::ZERO + stop);
+        if stop.is_some_and(|stop| stop.as_ps() >= roci_fabric::queue::HORIZON_PS) {
+            return Err(RunError::Impossible(
+                "a run lasts at most 75 minutes; make `stop` shorter".to_owned(),
+            ));
+        }
+        let mut fabric = build::fabric(scenario, seed)?;
+        let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
+        let setting = Setting {
+            graph: &scenario.topology.graph,
+            seed,
+            stop,
+            packet: build::full_packet(scenario),
+            start_jitter: scenario.start_jitter,
+        };
+        let jobs = Jobs::new(&traffic, &setting).map_err(|error| RunError::Impossible(error.to_string()))?;
+        Ok(Self {
+            scenario,
+            sampler: Sampler::new(scenario, &fabric.net),
+            capture: Capture::new(scenario, &mut fabric.net, folder)?,
+            paths: Paths::new(scenario),
+            fabric,
+            jobs: jobs.peekable(),
+            traffic,
+            written: 0,
+        })
+    }
+
+    /// Runs until all traffic is done or the scenario's end has come.
+    fn run(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
+        let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
+        let mut hops_before = u64::MAX;
+        let mut slice = Instant::ZERO + SLICE;
+        loop {
+            let now = self.fabric.net.now();
+            if now >= slice {
+                slice = now + SLICE;
+                if progress(&self.progress(stop)) == Go::Stop {
+                    return Err(RunError::Interrupted);
+                }
+                let hops = self.fabric.net.totals().packet_hops;
+                if hops == hops_before && self.alive() > 0 {
+                    self.look_for_deadlock()?;
+                }
+                hops_before = hops;
+            }
+            self.start_due(now, stop);
+            self.write_due(now);
+            self.sampler.take_due(now, &mut self.fabric);
+            self.capture.collect(&mut self.fabric.net)?;
+            let next_start = self.jobs.peek().map_or(Instant::NEVER, |job| job.start);
+            if now >= stop || (self.alive() == 0 && next_start >= stop) {
+                break;
+            }
+            let until = [stop, slice, next_start, self.next_write(), self.sampler.due()];
+            let until = until.into_iter().min().unwrap_or(stop);
+            if self.fabric.run_until(until) == Stopped::Idle {
+                // Nothing under way: time passes until something is started or written from outside.
+                let outside = next_start.min(self.next_write());
+                if outside < stop {
+                    self.fabric.net.pass_to(outside);
+                } else if self.alive() > 0 {
+                    self.stalled(stop)?;
+                }
+            }
+        }
+        self.sampler.finish(&mut self.fabric);
+        self.capture.finish(&mut self.fabric.net)?;
+        progress(&self.progress(stop));
+        Ok(())
+    }
+
+    fn alive(&self) -> usize {
+        self.fabric.nics.application.alive
+    }
+
+    fn progress(&self, stop: Instant) -> Progress {
+        let driver = &self.fabric.nics.application;
+        Progress {
+            now: self.fabric.net.now(),
+            stop: (stop != Instant::NEVER).then_some(stop),
+            delivered: driver.completed_octets,
+            total: None,
+            flows_done: (driver.records.len() - driver.alive) as u64,
+            flows_begun: driver.records.len() as u64,
+            packet_hops: self.fabric.net.totals().packet_hops,
+        }
+    }
+
+    /// Starts the flows that are due.
+    fn start_due(&mut self, now: Instant, stop: Instant) {
+        while let Some(job) = self.jobs.next_if(|job| job.start <= now && job.start < stop) {
+            let start = self.start_of(&job);
+            let src = job.src;
+            let Fabric { net, nics } = &mut self.fabric;
+            nics.application.start(now, &mut nics.hosts, start);
+            nics.hosts[usize::from(src.0)].poke(net, src);
+        }
+    }
+
+    /// A job as the driver starts it.
+    fn start_of(&mut self, job: &Job) -> Start {
+        let size = job.size.0;
+        let bytes = job.messages.map_or(u64::MAX, |messages| size.saturating_mul(messages));
+        let given = match &self.traffic[job.id.traffic as usize] {
+            Traffic::Flows(flows) => flows[job.id.number as usize].name.as_deref(),
+            _ => None,
+        };
+        let name = given.map_or(
+            FlowName::Numbered {
+                traffic: u16::try_from(job.id.traffic).unwrap_or(u16::MAX),
+                n: job.id.number,
+            },
+            |name| FlowName::Given(name.into()),
+        );
+        let driver = &self.fabric.nics.application;
+        let mtu = driver.profiles.mtu(job.src, job.dst);
+        // A flow of many messages takes at least as long as one message of all their octets.
+        let ideal = self.paths.ideal(job, bytes.min(IDEAL_BYTES_MAX), mtu);
+        Start {
+            record: FlowResult {
+                name,
+                src: job.src.0,
+                dst: job.dst.0,
+                op: job.common.op,
+                status: FlowStatus::Running,
+                bytes,
+                delivered: 0,
+                start: self.fabric.net.now(),
+                end: Instant::NEVER,
+                ideal,
+                packets: 0,
+                retransmitted: 0,
+                timeouts: 0,
+                naks: 0,
+                cnps: 0,
+                ecn_marked: 0,
+            },
+            message: size,
+            depth: job.depth,
+            priority: job.common.priority,
+            law: build::law_index(job.common.control),
+        }
+    }
+
+    fn look_for_deadlock(&self) -> Result<(), RunError> {
+        let Some(cycle) = self.fabric.net.deadlock() else { return Ok(()) };
+        let graph = &self.scenario.topology.graph;
+        let name = |node: u32| build::node_name(graph, node).to_owned();
+        let net = &self.fabric.net;
+        let cycle = cycle.into_iter().map(|(switch, port)| {
+            let port = net.switch_ports(switch).start + port;
+            (name(net.node_of(port)), name(net.node_of(net.peer(port))))
+        });
+        Err(RunError::Deadlock { at: net.now(), cycle: cycle.collect() })
+    }
+
+    /// Nothing will happen any more, and flows are left. With an end given the run just ends there.
+    fn stalled(&mut self, stop: Instant) -> Result<(), RunError> {
+        self.look_for_deadlock()?;
+        if stop != Instant::NEVER {
+            self.fabric.net.pass_to(stop);
+            return Ok(());
+        }
+        let driver = &self.fabric.nics.application;
+        let left =
+            driver.live.iter().flatten().map(|live| driver.records[live.record as usize].name.to_string());
+        let at = self.fabric.net.now();
+        Err(RunError::Stalled { at, flows: left.take(5).collect(), left: driver.alive })
+    }
+
+    /// Everything that the run found out.
+    fn results(mut self, seed: u64, figures: HostFigures) -> Results {
+        let Fabric { net, nics } = &mut self.fabric;
+        let live: Vec<_> = nics.application.live.iter().flatten().copied().collect();
+        for live in live {
+            nics.application.update(&nics.hosts, &live);
+        }
+        let now = net.now();
+        let totals = net.totals();
+        let graph = &self.scenario.topology.graph;
+        let switches = (0u32..).zip(&graph.switches).map(|(number, name)| {
+            let mut result = SwitchResult { name: name.clone(), ..SwitchResult::default() };
+            for port in net.switch_ports(number) {
+                if let Some(counters) = net.counters(port) {
+                    result.drops += counters.dropped;
+                    result.ecn_marks += counters.marked;
+                }
+                let pauses = net.pauses(port);
+                result.pause_sent += pauses.sent;
+                result.pause_received += pauses.received;
+                result.paused += pauses.paused(now);
+            }
+            result.max_buffer_bytes = u64::from(net.switch(number).peak());
+            result
+        });
+        let hosts = (0u16..).zip(&graph.hosts).map(|(number, name)| HostResult {
+            name: name.clone(),
+            tx_bytes: net.tx_octets(u32::from(number)),
+            rx_bytes: net.rx_octets(HostId(number)),
+        });
+        Results {
+            name: self.scenario.name.clone(),
+            seed,
+            scenario: self.scenario.source.as_run(),
+            simulated: now,
+            events: totals.events,
+            packets: nics.hosts.iter().map(|host| host.counters.sent).sum(),
+            packet_hops: totals.packet_hops,
+            switches: switches.collect(),
+            hosts: hosts.collect(),
+            flows: std::mem::take(&mut nics.application.records),
+            series: self.sampler.into_series(),
+            run: figures,
+        }
+    }
+}
+
+/// Beyond this many octets an ideal completion time is not asked for: flows without an end have none.
+const IDEAL_BYTES_MAX: u64 = 1 << 50;

@@ -1,0 +1,54 @@
+//! Registers of laws that a scenario writes while traffic runs (`[[at]]`).
+
+use super::Simulation;
+use crate::scenario::RegisterWrite;
+use roci_units::{Instant, Qpn};
+
+impl Simulation<'_> {
+    /// When the next write is due.
+    pub(super) fn next_write(&self) -> Instant {
+        self.scenario.writes.get(self.written).map_or(Instant::NEVER, |write| write.time)
+    }
+
+    /// Makes the writes that are due.
+    pub(super) fn write_due(&mut self, now: Instant) {
+        while let Some(write) = self.scenario.writes.get(self.written).filter(|write| write.time <= now) {
+            self.written += 1;
+            self.write(now, write);
+        }
+    }
+
+    /// Writes a register of one flow, or of all that are alive and of those that start later.
+    fn write(&mut self, now: Instant, write: &RegisterWrite) {
+        let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
+        let nics = &mut self.fabric.nics;
+        if write.flow.is_none() {
+            for host in &mut nics.hosts {
+                for law in 0u16.. {
+                    let Some(law) = host.engine.law_mut(law) else { break };
+                    // Laws that have no such parameter are not meant; that one of them has it was checked when the
+                    // scenario was read.
+                    let _ = law.set(register, text);
+                }
+            }
+        }
+        let driver = &nics.application;
+        let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
+        let ends: Vec<(u16, Qpn)> = driver
+            .live
+            .iter()
+            .flatten()
+            .filter(|live| wanted(&driver.records[live.record as usize].name.to_string()))
+            .flat_map(|live| {
+                let flow = &driver.records[live.record as usize];
+                [(flow.src, live.src_qpn), (flow.dst, live.dst_qpn)]
+            })
+            .collect();
+        for (host, qpn) in ends {
+            let net = &mut self.fabric.net;
+            let nic = &mut nics.hosts[usize::from(host)];
+            let _ = nic.engine.control_set(qpn, register, text, now);
+            nic.poke(net, roci_fabric::HostId(host));
+        }
+    }
+}

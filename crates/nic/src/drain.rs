@@ -1,0 +1,98 @@
+//! A receive path slower than its link: a FIFO that empties at a rate, and pauses the switch before it overflows.
+
+use roci_fabric::net::Net;
+use roci_fabric::packet::{HostId, PacketId};
+use roci_units::{BitsPerSec, Bytes, Instant, Pace};
+use std::collections::VecDeque;
+
+/// How a NIC's receive path is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainConfig {
+    /// Octets of frames that it holds; what would overflow it is dropped.
+    pub fifo: Bytes,
+    /// How fast it empties, in octets of frames.
+    pub rate: BitsPerSec,
+    /// The priorities that it pauses, bit p for priority p; zero: it drops without a warning.
+    pub pause: u8,
+}
+
+/// The receive FIFO of one NIC.
+pub(crate) struct Drain {
+    config: DrainConfig,
+    pace: Pace,
+    /// Frames held, and when each has been taken out.
+    frames: VecDeque<(PacketId, Instant)>,
+    octets: u64,
+    /// Above this the switch is paused, below `resume` it goes on.
+    pause_above: u64,
+    resume_below: u64,
+    paused: bool,
+    pub(crate) dropped: u64,
+}
+
+/// The largest frame, for the headroom.
+const MAX_FRAME: u64 = 4_178;
+/// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
+const RESUME_OFFSET: u64 = 3_000;
+
+impl Drain {
+    pub(crate) fn new(config: DrainConfig, net: &Net, host: HostId) -> Self {
+        // What still arrives after the decision: the link's round trip, a frame begun on each side, the PAUSE frame.
+        let flight = net.rate_of(host).octets_in(net.delay_of(host) * 2);
+        let headroom = flight + 2 * MAX_FRAME + 64;
+        let pause_above = config.fifo.0.saturating_sub(headroom);
+        Self {
+            config,
+            pace: Pace::new(config.rate),
+            frames: VecDeque::new(),
+            octets: 0,
+            pause_above,
+            resume_below: pause_above.saturating_sub(RESUME_OFFSET),
+            paused: false,
+            dropped: 0,
+        }
+    }
+
+    /// Takes a frame in, or drops it where it has no room.
+    pub(crate) fn push(&mut self, net: &mut Net, host: HostId, packet: PacketId) {
+        let frame = net.packets()[packet].frame;
+        if self.octets + u64::from(frame) > self.config.fifo.0 {
+            self.dropped += 1;
+            net.free(packet);
+            return;
+        }
+        let begin = self.frames.back().map_or(net.now(), |&(_, done)| done.max(net.now()));
+        let done = begin + self.pace.advance(u32::from(frame));
+        self.frames.push_back((packet, done));
+        self.octets += u64::from(frame);
+        if !self.paused && self.octets > self.pause_above {
+            self.set_paused(net, host, true);
+        }
+    }
+
+    /// The next frame that has been taken out by now.
+    pub(crate) fn pop(&mut self, net: &mut Net, host: HostId) -> Option<PacketId> {
+        let &(packet, done) = self.frames.front()?;
+        if done > net.now() {
+            return None;
+        }
+        self.frames.pop_front();
+        self.octets -= u64::from(net.packets()[packet].frame);
+        if self.paused && self.octets <= self.resume_below {
+            self.set_paused(net, host, false);
+        }
+        Some(packet)
+    }
+
+    /// When the next frame will have been taken out.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.frames.front().map(|&(_, done)| done)
+    }
+
+    fn set_paused(&mut self, net: &mut Net, host: HostId, on: bool) {
+        self.paused = on;
+        for priority in (0..8).filter(|priority| self.config.pause & 1 << priority != 0) {
+            net.host_pause(host, priority, on);
+        }
+    }
+}

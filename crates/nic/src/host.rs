@@ -1,0 +1,357 @@
+//! One host's NIC: its engine, what waits to be sent, and the work that takes time.
+
+use crate::delay::{Delays, Range};
+use crate::drain::{Drain, DrainConfig};
+use crate::path::Path;
+use crate::work::{Due, Slow};
+use roci_control::Hop;
+use roci_fabric::net::Net;
+use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
+use roci_fabric::packets::HOPS;
+use roci_transport::{
+    Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
+};
+use roci_units::{Instant, Random};
+use roci_wire::{IpVersion, Opcode};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a NIC counted that no queue pair knows of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Packets sent, data and control.
+    pub sent: u64,
+    /// Packets whose ICRC was wrong.
+    pub corrupt: u64,
+    /// Packets that the engine refused.
+    pub refused: u64,
+}
+
+/// The priorities of what the NIC sends besides data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes {
+    /// Of acknowledgements; `None`: as the data that they acknowledge.
+    pub ack: Option<u8>,
+    /// Of CNPs and other packets of laws.
+    pub notice: u8,
+}
+
+impl Default for Classes {
+    /// Acknowledgements travel with the data, CNPs on priority 6.
+    fn default() -> Self {
+        Self { ack: None, notice: 6 }
+    }
+}
+
+/// A host's NIC.
+pub struct Host {
+    /// Its engine.
+    pub engine: Engine,
+    /// What it counted.
+    pub counters: HostCounters,
+    /// Packets that are made and wait for the port, by [`NOTICES`], [`REPLIES`] and [`GRANTED`].
+    waiting: [VecDeque<PacketId>; 3],
+    /// What a NIC that is not ideal needs; an ideal one pays a null pointer for it.
+    slow: Option<Box<Slow>>,
+    /// A receive path slower than the link.
+    drain: Option<Box<Drain>>,
+    classes: Classes,
+    /// The eight-octet words that atomics touched; all others are zero.
+    memory: BTreeMap<u64, u64>,
+}
+
+/// CNPs and other packets of laws go first.
+const NOTICES: usize = 0;
+/// Then acknowledgements.
+const REPLIES: usize = 1;
+/// Then data whose grant came late.
+const GRANTED: usize = 2;
+
+impl Host {
+    /// A NIC around `engine`. Its delays are drawn from `random`.
+    pub fn new(engine: Engine, classes: Classes, delays: Delays, random: Random) -> Self {
+        Self {
+            engine,
+            counters: HostCounters::default(),
+            waiting: Default::default(),
+            slow: (!delays.is_ideal()).then(|| Box::new(Slow::new(delays, random))),
+            drain: None,
+            classes,
+            memory: BTreeMap::new(),
+        }
+    }
+
+    /// Gives it a receive path slower than its link.
+    pub fn set_drain(&mut self, net: &Net, id: HostId, config: DrainConfig) {
+        self.drain = Some(Box::new(Drain::new(config, net, id)));
+    }
+
+    /// Frames that the receive path had no room for.
+    pub fn overflowed(&self) -> u64 {
+        self.drain.as_ref().map_or(0, |drain| drain.dropped)
+    }
+
+    /// Tells the fabric what this host wants next. To be called after anything was posted to the engine.
+    #[inline]
+    pub fn poke(&mut self, net: &mut Net, id: HostId) {
+        if self.has_work() {
+            net.kick(id);
+        }
+        if let Some(at) = self.engine.next_wakeup() {
+            net.wake_at(id, at);
+        }
+        if let Some(at) = self.slow.as_ref().and_then(|slow| slow.next()) {
+            net.wake_at(id, at);
+        }
+        if let Some(at) = self.drain.as_ref().and_then(|drain| drain.next()) {
+            net.wake_at(id, at);
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.engine.has_work(0xff) || self.waiting.iter().any(|queue| !queue.is_empty())
+    }
+
+    /// A packet has arrived.
+    #[inline]
+    pub(crate) fn receive(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        match &mut self.drain {
+            None => self.take(net, id, packet, reaction),
+            Some(drain) => drain.push(net, id, packet),
+        }
+    }
+
+    /// The engine judges a packet, and it becomes its own acknowledgement in place.
+    #[inline]
+    fn take(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        let now = net.now();
+        let arrived = &net.packets()[packet];
+        if arrived.marks.has(Marks::CORRUPT) {
+            self.counters.corrupt += 1;
+            net.free(packet);
+            return;
+        }
+        let mut hops = [Hop::default(); HOPS];
+        let (words, hops) = match net.packets().extra(packet) {
+            None => (&[][..], &[][..]),
+            Some(extra) => (extra.words(), telemetry(extra.hops(), &mut hops)),
+        };
+        let path = Path { host: arrived.source, flow: arrived.flow }.pack();
+        let arrival =
+            Arrival { header: &arrived.header, path, ce: arrived.marks.has(Marks::CE), words, hops };
+        self.engine.receive(now, &arrival, reaction);
+        self.counters.refused += u64::from(reaction.refused.is_some());
+        self.react(net, id, packet, reaction);
+        self.settle(net, id);
+    }
+
+    /// The port is free: notices first, then acknowledgements, then data.
+    #[inline]
+    pub(crate) fn transmit(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        let packet = self.next_packet(net, id, open)?;
+        self.counters.sent += 1;
+        Some(packet)
+    }
+
+    #[inline]
+    fn next_packet(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        for queue in &mut self.waiting {
+            if let Some(&packet) = queue.front()
+                && open & (1 << net.packets()[packet].priority) != 0
+            {
+                queue.pop_front();
+                return Some(packet);
+            }
+        }
+        if self.slow.as_ref().is_some_and(|slow| slow.delays.grant.is_some()) {
+            self.request_grants(net, id);
+            return None;
+        }
+        let segment = self.engine.transmit_open(net.now(), open)?;
+        if let Some(at) = self.engine.next_wakeup() {
+            net.wake_at(id, at);
+        }
+        Some(place(net, &mut None, id, &segment))
+    }
+
+    /// A timer of the engine, or work that took time, is due.
+    pub(crate) fn wake(&mut self, net: &mut Net, id: HostId, reaction: &mut Reaction) {
+        let now = net.now();
+        while let Some(packet) = self.drain.as_mut().and_then(|drain| drain.pop(net, id)) {
+            self.take(net, id, packet, reaction);
+        }
+        self.engine.wake(now);
+        self.settle(net, id);
+        while let Some(due) = self.slow.as_mut().and_then(|slow| slow.take(now)) {
+            match due {
+                Due::Resolve(token, resolution) => self.engine.resolve(now, token, resolution),
+                Due::Commit(offer, grant) => {
+                    if let Some(segment) = self.engine.commit(now, offer, grant) {
+                        let packet = place(net, &mut None, id, &segment);
+                        self.waiting[GRANTED].push_back(packet);
+                    }
+                }
+                Due::Decline(offer) => self.engine.decline(now, offer, Until::Recirculated),
+            }
+            self.settle(net, id);
+        }
+    }
+
+    /// Sends what the engine answered, in the packet that it answered if there is room.
+    #[inline]
+    fn react(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        let mut spare = Some(packet);
+        if let Some(segment) = reaction.reply.take() {
+            self.send(net, &mut spare, id, segment);
+        }
+        if let Some(segment) = reaction.notice.take() {
+            self.send(net, &mut spare, id, segment);
+        }
+        if let Some(unused) = spare {
+            net.free(unused);
+        }
+        if let (Some(placement), Some(slow)) = (reaction.placement.take(), &mut self.slow)
+            && let Some(token) = placement.token
+        {
+            let range = slow.delays.placement;
+            slow.after(net.now(), range, Due::Resolve(token, Resolution::Placed));
+        }
+    }
+
+    /// Lets a packet that is no data wait for the port.
+    #[inline]
+    fn send(&mut self, net: &mut Net, spare: &mut Option<PacketId>, id: HostId, mut segment: Segment) {
+        let queue = if segment.header.opcode == Opcode::CNP {
+            segment.priority = self.classes.notice;
+            NOTICES
+        } else {
+            segment.priority = self.classes.ack.unwrap_or(segment.priority);
+            REPLIES
+        };
+        let packet = place(net, spare, id, &segment);
+        self.waiting[queue].push_back(packet);
+    }
+
+    /// Sends what the engine wants sent at once, and does, now or later, what it deferred.
+    #[inline]
+    fn settle(&mut self, net: &mut Net, id: HostId) {
+        loop {
+            if let Some(segment) = self.engine.poll_notice() {
+                self.send(net, &mut None, id, segment);
+            } else if let Some(deferral) = self.engine.poll_deferral() {
+                self.defer(net.now(), deferral);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn defer(&mut self, now: Instant, deferral: Deferral) {
+        let (token, resolution, range) = match deferral {
+            Deferral::Law { token, qpn, event } => {
+                // A queue pair that is gone has no law, and its token is void.
+                let Some(outcome) = self.engine.evaluate(qpn, &event) else { return };
+                (token, Resolution::Law(outcome), self.range(|delays| delays.law))
+            }
+            Deferral::Recovery { token, .. } => {
+                (token, Resolution::Recovered, self.range(|delays| delays.recovery))
+            }
+            Deferral::Memory { token, operation, .. } => {
+                let original = self.access(operation);
+                (token, Resolution::Memory { original }, self.range(|delays| delays.memory))
+            }
+        };
+        match (range, &mut self.slow) {
+            (Some(_), Some(slow)) => slow.after(now, range, Due::Resolve(token, resolution)),
+            _ => self.engine.resolve(now, token, resolution),
+        }
+    }
+
+    fn range(&self, of: impl Fn(&Delays) -> Option<Range>) -> Option<Range> {
+        self.slow.as_ref().and_then(|slow| of(&slow.delays))
+    }
+
+    /// Asks for a grant for each segment that is offered; they become packets when they are granted.
+    fn request_grants(&mut self, net: &mut Net, id: HostId) {
+        let now = net.now();
+        let Some(slow) = &mut self.slow else { return };
+        while let Some(offer) = self.engine.offer(now, 1) {
+            let law = self.engine.transmit_event(now, &offer);
+            let outcome = law.and_then(|event| self.engine.evaluate(offer.qpn, &event));
+            let grant = outcome.map_or(Grant::Engine, Grant::Law);
+            let due = if slow.loops_back() { Due::Decline(offer) } else { Due::Commit(offer, grant) };
+            let range = slow.delays.grant;
+            slow.after(now, range, due);
+        }
+        if let Some(at) = slow.next() {
+            net.wake_at(id, at);
+        }
+    }
+
+    /// Atomics are the only payload that a simulation computes with.
+    fn access(&mut self, operation: MemoryOperation) -> u64 {
+        match operation {
+            MemoryOperation::Read { .. } => 0,
+            MemoryOperation::FetchAdd { address, add, .. } => {
+                let word = self.memory.entry(address).or_default();
+                std::mem::replace(word, word.wrapping_add(add))
+            }
+            MemoryOperation::CompareSwap { address, compare, swap, .. } => {
+                let word = self.memory.entry(address).or_default();
+                let original = *word;
+                if original == compare {
+                    *word = swap;
+                }
+                original
+            }
+        }
+    }
+
+    /// The eight-octet word at `address`, as atomics left it.
+    pub fn word(&self, address: u64) -> u64 {
+        self.memory.get(&address).copied().unwrap_or(0)
+    }
+}
+
+/// Makes a packet of `segment`, in `spare` if there is one.
+#[inline]
+fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Segment) -> PacketId {
+    let path = Path::unpack(segment.path);
+    let words = segment.words.as_ref();
+    let mut packet = Packet::new(from, path.host, segment.header);
+    packet.flow = path.flow;
+    packet.frame = frame_len(segment);
+    packet.priority = segment.priority;
+    packet.marks = if segment.ecn_capable { Marks::ECT } else { Marks::default() };
+    let id = match spare.take() {
+        Some(id) => {
+            net.packets_mut().drop_extra(id);
+            net.packets_mut()[id] = packet;
+            id
+        }
+        None => net.packets_mut().alloc(packet),
+    };
+    if let Some(words) = words {
+        net.packets_mut().extra_mut(id).set_words(&words.words[..usize::from(words.len)]);
+    }
+    id
+}
+
+/// Octets of the frame that carries the first packet of `segment`.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a frame has at most 4096 octets of payload and 300 of headers"
+)]
+fn frame_len(segment: &Segment) -> u16 {
+    let header = &segment.header;
+    roci_wire::frame_len(header.opcode, segment.layout, IpVersion::V4, header.payload) as u16
+}
+
+/// What a packet's telemetry is to a law, in `hops`.
+fn telemetry<'a>(told: &[roci_switch::Hop], hops: &'a mut [Hop; HOPS]) -> &'a [Hop] {
+    for (hop, told) in hops.iter_mut().zip(told) {
+        let roci_switch::Hop { at, tx_bytes, queue_bytes, rate_kbps } = *told;
+        *hop = Hop { at, tx_bytes, queue_bytes, rate_kbps };
+    }
+    &hops[..told.len().min(HOPS)]
+}

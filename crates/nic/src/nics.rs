@@ -1,0 +1,67 @@
+//! The NICs of all hosts, driven by the fabric.
+
+use crate::host::Host;
+use roci_fabric::net::Net;
+use roci_fabric::nics::Nics;
+use roci_fabric::packet::{HostId, Packet, PacketId};
+use roci_prefetch::prefetch_at;
+use roci_transport::{Completion, Reaction};
+
+/// What runs on the hosts: it posts work and hears of its end.
+pub trait Application {
+    /// A work request on `host` has ended. Call [`Host::poke`] on each host that work is then posted to.
+    fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion);
+}
+
+/// The simulated NICs and the application on them.
+pub struct Simulated<A> {
+    /// One NIC per host.
+    pub hosts: Vec<Host>,
+    /// The application.
+    pub application: A,
+    /// Reused for each packet.
+    reaction: Reaction,
+}
+
+impl<A: Application> Simulated<A> {
+    /// NICs with an application on them.
+    pub fn new(hosts: Vec<Host>, application: A) -> Self {
+        Self { hosts, application, reaction: Reaction::default() }
+    }
+
+    /// Tells the application what has ended on `host`, and the fabric what the host wants next.
+    #[inline]
+    fn settle(&mut self, net: &mut Net, host: HostId) {
+        while let Some(completion) = self.hosts[usize::from(host.0)].engine.poll_completion() {
+            self.application.completed(net, &mut self.hosts, host, &completion);
+        }
+        self.hosts[usize::from(host.0)].poke(net, host);
+    }
+}
+
+impl<A: Application> Nics for Simulated<A> {
+    #[inline]
+    fn receive(&mut self, net: &mut Net, host: HostId, packet: PacketId) {
+        self.hosts[usize::from(host.0)].receive(net, host, packet, &mut self.reaction);
+        self.settle(net, host);
+    }
+
+    #[inline]
+    fn transmit(&mut self, net: &mut Net, host: HostId, open: u8) -> Option<PacketId> {
+        self.hosts[usize::from(host.0)].transmit(net, host, open)
+    }
+
+    #[inline]
+    fn wake(&mut self, net: &mut Net, host: HostId) {
+        self.hosts[usize::from(host.0)].wake(net, host, &mut self.reaction);
+        self.settle(net, host);
+    }
+
+    #[inline]
+    fn prefetch(&self, host: HostId, packet: &Packet) {
+        prefetch_at(&self.hosts, usize::from(host.0));
+        if let Some(host) = self.hosts.get(usize::from(host.0)) {
+            host.engine.prefetch(packet.header.dest_qpn);
+        }
+    }
+}
