@@ -2,7 +2,7 @@
 //!
 //! A simulated packet is a header and a length; here it becomes the octets that a real one would have, ICRC included.
 //! Host n has the address 10.0.0.1 + n and the Ethernet address 02:00 followed by those four octets; switch n has
-//! 02:01 and its number. Frames stand without their frame check sequence, as network devices give them.
+//! 02:53 and its number. Frames stand without their frame check sequence, as network devices give them.
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -240,7 +240,7 @@ fn address(host: u16) -> Ipv4Addr {
 fn mac(node: Node) -> Mac {
     let (kind, [a, b, c, d]) = match node {
         Node::Host(host) => (0, address(host).octets()),
-        Node::Switch(switch) => (1, u32::from(switch).to_be_bytes()),
+        Node::Switch(switch) => (0x53, u32::from(switch).to_be_bytes()),
     };
     Mac([0x02, kind, a, b, c, d])
 }
@@ -372,7 +372,7 @@ mod tests {
     fn a_pause_frame_names_its_priority() {
         let seen = capture(&[Frame::Pause { from: Node::Switch(2), classes: 8, stop: true }]);
         let pause = Pause::parse(&seen[0].1).unwrap();
-        assert_eq!((pause.source, pause.classes), (Mac([2, 1, 0, 0, 0, 2]), 8));
+        assert_eq!((pause.source, pause.classes), (Mac([2, 0x53, 0, 0, 0, 2]), 8));
         assert_eq!(pause.quanta, [0, 0, 0, STOP, 0, 0, 0, 0]);
     }
 }

@@ -1,0 +1,170 @@
+//! What we write, read by tools that are not ours: Chromium, tshark, pyarrow, and an ICRC checker that shares no code
+//! with us. Run by `cargo test -p roci-cli --features outside-tools --test outside`; a tool that is not there fails the
+//! test that needs it, with a word on how to get it.
+
+#[path = "outside/chromium.rs"]
+mod chromium;
+#[path = "outside/tools.rs"]
+mod tools;
+
+use chromium::{Look, look_at};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use tools::{output_of, python_with_pyarrow, scratch};
+
+/// Every operation, congestion, PAUSE and some damage on one small network; small enough that a capture of it is
+/// checked packet by packet.
+const SCENARIO: &str = include_str!("outside/scenario.toml");
+
+/// Runs `roci` with `arguments`, which must succeed.
+fn roci(arguments: &[&str]) {
+    output_of(Command::new(env!("CARGO_BIN_EXE_roci")).args(arguments), "it is the program under test");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+fn scenario() -> PathBuf {
+    let path = scratch().join("outside.toml");
+    std::fs::write(&path, SCENARIO).expect("a scratch file");
+    path
+}
+
+/// The results of one run of the scenario, made once for all tests.
+fn results() -> &'static Path {
+    static RESULTS: OnceLock<PathBuf> = OnceLock::new();
+    RESULTS.get_or_init(|| {
+        let folder = scratch().join("run");
+        roci(&["run", text(&scenario()), "--quiet", "--out", text(&folder)]);
+        folder
+    })
+}
+
+/// The captures among the results.
+fn captures() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(results()).expect("a folder of results");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let captures: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect();
+    assert!(!captures.is_empty(), "the scenario asks for a capture");
+    captures
+}
+
+fn summary() -> serde_json::Value {
+    let text = std::fs::read_to_string(results().join("summary.json")).expect("summary.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The page draws itself without help from outside, at a laptop's width and at a telephone's.
+fn assert_good(page: &Path, plots_min: usize) {
+    for width in [1366, 390] {
+        let Look { errors, requests, overflow, plots, tables } = look_at(page, width);
+        assert_eq!(errors, Vec::<String>::new(), "errors in the console, {width} px wide");
+        assert_eq!(requests, Vec::<String>::new(), "requests, {width} px wide");
+        assert!(overflow <= 0, "{overflow} px too wide for {width} px");
+        assert!(plots.len() >= plots_min, "{} plots", plots.len());
+        for plot in plots {
+            assert!(plot.points >= 2 && plot.lines > 0, "empty at {width} px: {plot:?}");
+        }
+        assert!(tables > 0, "no table with rows");
+    }
+}
+
+#[test]
+fn the_report_draws_itself_offline_at_every_width() {
+    assert_good(&results().join("report.html"), 8);
+}
+
+#[test]
+fn a_comparison_draws_itself_offline_at_every_width() {
+    let folder = scratch().join("comparison");
+    roci(&["compare", text(&scenario()), "--control", "dcqcn,none", "--quiet", "--out", text(&folder)]);
+    assert_good(&folder.join("report.html"), 4);
+}
+
+#[test]
+fn tshark_knows_every_packet_and_warns_of_none() {
+    let tshark = |arguments: &[&str], capture: &Path| {
+        let mut command = Command::new("tshark");
+        command.arg("-r").arg(capture).args(arguments);
+        output_of(&mut command, "apt-get install tshark")
+    };
+    let mut pauses = 0;
+    for capture in captures() {
+        // 0x400000 is a note, 0x600000 a warning (Wireshark, epan/proto.h).
+        let severe = ["-Y", "_ws.expert.severity >= 0x600000", "-T", "fields", "-e", "frame.number"];
+        let warned = tshark(&[&severe[..], &["-e", "_ws.expert.message"]].concat(), &capture);
+        assert_eq!(warned, "", "expert notes in {}", capture.display());
+        let fields = ["-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.col.Info"];
+        let all = tshark(&fields, &capture);
+        for line in all.lines() {
+            let known = line.starts_with("RRoCE\t") || line.starts_with("MAC CTRL\t");
+            assert!(known && !line.contains("Malformed") && !line.contains("Unknown"), "{line}");
+            pauses += usize::from(line.starts_with("MAC CTRL\t"));
+        }
+        for operation in ["Send", "Write", "Read Request", "Fetch", "Acknowledge"] {
+            assert!(all.contains(operation), "no {operation} in {}", capture.display());
+        }
+        let interfaces = tshark(&["-T", "fields", "-e", "frame.interface_name"], &capture);
+        assert!(interfaces.lines().all(|name| name.contains('>')), "an interface without a name");
+    }
+    assert!(pauses > 0, "no PAUSE frame was captured");
+}
+
+#[test]
+fn every_icrc_is_what_an_independent_checker_computes() {
+    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/icrc_check.py");
+    for capture in captures() {
+        let mut command = Command::new("python3");
+        let report = output_of(command.arg(&checker).arg(&capture), "apt-get install python3");
+        assert!(report.ends_with(" right, 0 wrong\n"), "{report}");
+        for opcode in ["0x06", "0x0c", "0x11", "0x12", "0x81"] {
+            assert!(report.contains(&format!("opcode {opcode}: ")), "no {opcode} in {report}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_packet_has_a_wrong_icrc() {
+    let folder = scratch().join("damaged");
+    let scenario = scenario();
+    roci(&["run", text(&scenario), "--quiet", "--out", text(&folder), "--set", "faults.corrupt=0.01"]);
+    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/icrc_check.py");
+    let mut command = Command::new("python3");
+    let output = command.arg(&checker).arg(folder.join("capture.pcapng")).output().expect("python3");
+    assert!(!output.status.success(), "the checker must find the damage");
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    let wrong = report.lines().last().and_then(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok());
+    assert!(wrong.is_some_and(|wrong| wrong > 0), "{report}");
+}
+
+#[test]
+fn the_series_is_a_table_that_data_frames_read() {
+    let script = "
+import sys, pyarrow.parquet as parquet
+table = parquet.read_table(sys.argv[1])
+print(','.join(f'{field.name}:{field.type}' for field in table.schema))
+rows = table.to_pylist()
+print(len(rows))
+for kind, metric in sorted({(row['kind'], row['metric']) for row in rows}):
+    print(kind, metric)
+names = {row['name'] for row in rows if row['kind'] == 'flow'}
+print(' '.join(sorted(names)))
+";
+    let mut command = Command::new(python_with_pyarrow());
+    command.args(["-c", script]).arg(results().join("series.parquet"));
+    let report = output_of(&mut command, "pip install pyarrow");
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines[0], "t_ps:int64,kind:string,name:string,metric:string,value:double");
+    assert!(lines[1].parse::<usize>().is_ok_and(|rows| rows > 100), "{} rows", lines[1]);
+    let metrics = ["alpha", "goodput", "rate", "target", "throughput"].map(|metric| format!("flow {metric}"));
+    for metric in metrics.iter().map(String::as_str).chain(["queue bytes", "queue marks", "queue pauses"]) {
+        assert!(lines.contains(&metric), "no {metric} in {report}");
+    }
+    let summary = summary();
+    let flows = summary["flows"].as_array().expect("flows");
+    let known = |name: &str| flows.iter().any(|flow| flow["name"] == name);
+    let names: Vec<&str> = lines.last().expect("a line of names").split(' ').collect();
+    assert!(names.iter().all(|name| known(name)), "{names:?}");
+}
