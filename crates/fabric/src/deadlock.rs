@@ -25,11 +25,12 @@ impl Net {
         let mut seen = vec![Seen::No; self.ports.len()];
         for switch in 0..self.first_ports.len() - 1 {
             for start in self.first_ports[switch]..self.first_ports[switch + 1] {
-                if seen[start as usize] == Seen::No && self.is_stuck(start, priority) {
-                    if let Some(cycle) = self.search(start, priority, &mut seen) {
-                        let owner = |port| self.switch_of(port).map(|switch| (switch, port));
-                        return Some(cycle.into_iter().filter_map(owner).collect());
-                    }
+                if seen[start as usize] == Seen::No
+                    && self.is_stuck(start, priority)
+                    && let Some(cycle) = self.search(start, priority, &mut seen)
+                {
+                    let owner = |port| self.switch_of(port).map(|switch| (switch, port));
+                    return Some(cycle.into_iter().filter_map(owner).collect());
                 }
             }
         }

@@ -96,7 +96,7 @@ impl<N: Nics> Fabric<N> {
             }
             FREE => {
                 if let Some(port) = net.ports.get(key.handle() as usize) {
-                    net.packets.prefetch(port.first(3));
+                    net.packets.prefetch(port.first());
                 }
             }
             _ => {}

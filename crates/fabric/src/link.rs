@@ -15,6 +15,8 @@ pub(crate) struct LinkEnd {
     pub(crate) peer: u32,
     /// The node at the other end: a host's number, or the number of hosts plus a switch's.
     pub(crate) node: u32,
+    /// The node at this end.
+    pub(crate) owner: u32,
     /// Its place among the [`LinkClass`]es.
     pub(crate) class: u16,
     /// Bit p: the peer has paused priority p.

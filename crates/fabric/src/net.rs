@@ -371,7 +371,7 @@ impl Net {
 
     /// Octets of `priority` that wait for `port`.
     pub fn queued(&self, port: u32, priority: u8) -> u32 {
-        self.ports[port as usize].queued(priority)
+        self.switch_of(port).map_or(0, |switch| self.switch(switch).queued(&self.ports, port, priority))
     }
 
     /// Bit p: the peer of `port` has paused its priority p.
@@ -439,10 +439,9 @@ impl Net {
     }
 
     /// The node that `port` belongs to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn owner(&self, port: u32) -> u32 {
-        let peer = self.ports[port as usize].link.peer;
-        self.ports[peer as usize].link.node
+        self.ports[port as usize].link.owner
     }
 
     pub(crate) fn class(&self, port: u32) -> &LinkClass {
@@ -510,8 +509,9 @@ fn connect(graph: &Graph, first_ports: &[u32]) -> Result<(Vec<Port<LinkEnd>>, Ve
         let (a, b) = (next[link.a.0 as usize], next[link.b.0 as usize]);
         next[link.a.0 as usize] += 1;
         next[link.b.0 as usize] += 1;
-        for (port, peer, node) in [(a, b, link.b), (b, a, link.a)] {
-            let end = LinkEnd { free_at: 0, tx_octets: 0, peer, node: node.0, class, paused: 0, flags };
+        for (port, owner, peer, node) in [(a, link.a, b, link.b), (b, link.b, a, link.a)] {
+            let (owner, node) = (owner.0, node.0);
+            let end = LinkEnd { free_at: 0, tx_octets: 0, peer, node, owner, class, paused: 0, flags };
             ends[port as usize] = Some(end);
         }
     }

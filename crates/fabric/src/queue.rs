@@ -113,9 +113,12 @@ impl Lane {
 struct Delay {
     ps: u64,
     seen: u32,
-    /// Its lane, or [`WHEEL`] without.
+    /// Its lane, or [`NO_LANE`].
     lane: u32,
 }
+
+const NO_LANE: u32 = 8;
+const _: () = assert!(NO_LANE as usize == LANES);
 
 /// Places for delays, by a hash of the delay; a power of two.
 const DELAYS: usize = 64;
@@ -147,7 +150,7 @@ impl EventQueue {
             heads: [Key::LAST; LANES + 1],
             lanes: std::array::from_fn(|_| Lane::new()),
             wheel: Wheel::new(),
-            delays: [Delay { ps: u64::MAX, seen: 0, lane: WHEEL as u32 }; DELAYS],
+            delays: [Delay { ps: u64::MAX, seen: 0, lane: NO_LANE }; DELAYS],
             source: WHEEL,
             now: 0,
             serial: 0,
@@ -178,13 +181,12 @@ impl EventQueue {
         debug_assert!(time >= self.now, "events lie ahead");
         if time < HORIZON_PS {
             let key = self.stamp(time, kind, handle);
-            self.to_wheel(key);
+            self.set_aside(key);
         }
     }
 
     /// Adds an event `delay` ahead, where the same delay is likely to come often.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the hash has six bits")]
     pub fn push_after(&mut self, delay: u64, kind: u8, handle: u32) {
         let time = self.now + delay;
         if time >= HORIZON_PS {
@@ -197,7 +199,7 @@ impl EventQueue {
             known.seen = known.seen.wrapping_add(1);
             let lane = known.lane as usize;
             if lane < LANES {
-                return self.to_lane(lane, key);
+                return self.append(lane, key);
             }
             if known.seen == COMMON {
                 self.give_lane(place);
@@ -205,9 +207,9 @@ impl EventQueue {
         } else if known.seen > 0 {
             known.seen -= 1;
         } else {
-            *known = Delay { ps: delay, seen: 1, lane: WHEEL as u32 };
+            *known = Delay { ps: delay, seen: 1, lane: NO_LANE };
         }
-        self.to_wheel(key);
+        self.set_aside(key);
     }
 
     /// Takes the next event out, unless it lies after `until`.
@@ -264,7 +266,7 @@ impl EventQueue {
     }
 
     #[inline]
-    fn to_lane(&mut self, lane: usize, key: Key) {
+    fn append(&mut self, lane: usize, key: Key) {
         let ring = &mut self.lanes[lane];
         if ring.head == ring.tail {
             self.heads[lane] = key;
@@ -272,12 +274,12 @@ impl EventQueue {
         } else if key > ring.back {
             ring.push(key);
         } else {
-            self.to_wheel(key);
+            self.set_aside(key);
         }
     }
 
     #[inline]
-    fn to_wheel(&mut self, key: Key) {
+    fn set_aside(&mut self, key: Key) {
         let head = self.heads[WHEEL];
         if key < head {
             if head != Key::LAST {

@@ -25,7 +25,7 @@ pub mod switch;
 pub mod telemetry;
 
 pub use config::{Buffering, ConfigError, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
-pub use port::{Frames, NONE, PRIORITIES, Port};
+pub use port::{Frames, NEAR, NONE, PRIORITIES, Port};
 pub use red::Red;
 pub use switch::{Admission, Counters, Departure, Outcome, Switch};
 pub use telemetry::Hop;

@@ -46,16 +46,13 @@ pub(crate) struct Queue {
     pub(crate) headroom: u32,
 }
 
-impl Queue {
-    const EMPTY: Self = Self { head: NONE, tail: NONE, octets: 0, peak: 0, held: 0, headroom: 0 };
-}
-
 /// A port of the switch with the caller's `link`, which is all that the switch does not know: where the other end
 /// is, when the transmission ends.
 ///
 /// With a link of 32 octets the link, the masks and the queue of priority 3, where data travel by default, make one
 /// cache line: a hop of a data packet touches one line of its egress port, and one of its ingress port where it
-/// has to wait. The other priorities work alike, a line further.
+/// has to wait. The other queues are the switch's own, lest the lines that are touched lie far apart, where they
+/// would share few sets of the caches.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Port<L> {
@@ -69,19 +66,20 @@ pub struct Port<L> {
     pub(crate) red: u8,
     /// Most octets of a priority in the headroom.
     pub(crate) headroom: u32,
-    queues: [Queue; PRIORITIES],
+    /// The queue of priority [`NEAR`].
+    pub(crate) near: Queue,
 }
 
-/// The place of a priority's queue: that of priority 3 comes first.
-#[inline(always)]
-const fn place(priority: u8) -> usize {
-    ((priority + 5) & 7) as usize
-}
+/// The priority whose queue lies with the port.
+pub const NEAR: u8 = 3;
+
+/// The queues of the other priorities; the place of [`NEAR`] is not used.
+pub(crate) type FarQueues = [Queue; PRIORITIES];
 
 impl<L> Port<L> {
     /// A port with empty queues. The switch sets it up when it is built.
     pub const fn new(link: L) -> Self {
-        Self { link, backlog: 0, xoff: 0, red: 0, headroom: 0, queues: [Queue::EMPTY; PRIORITIES] }
+        Self { link, backlog: 0, xoff: 0, red: 0, headroom: 0, near: Queue::EMPTY }
     }
 
     /// Bit p: packets of priority p wait for this port.
@@ -96,63 +94,39 @@ impl<L> Port<L> {
         self.xoff
     }
 
-    /// Octets of `priority` that wait for this port.
-    pub const fn queued(&self, priority: u8) -> u32 {
-        self.queues[place(priority)].octets
-    }
-
-    /// The most octets of `priority` that ever waited for this port.
-    pub const fn peak(&self, priority: u8) -> u32 {
-        self.queues[place(priority)].peak
-    }
-
-    /// Octets of `priority` in the buffer that came in by this port and are held against it by PFC.
-    pub const fn held(&self, priority: u8) -> u32 {
-        let queue = &self.queues[place(priority)];
-        queue.held + queue.headroom
-    }
-
-    /// The first packet of `priority` that waits, or [`NONE`]. With a queue per flow, of the flow whose turn it is
-    /// there is no list to follow: then always [`NONE`].
-    #[inline]
-    pub const fn first(&self, priority: u8) -> u32 {
-        self.queues[place(priority)].head
-    }
-
+    /// The first packet of priority [`NEAR`] that waits, or [`NONE`]: for prefetching it.
     #[inline(always)]
-    pub(crate) const fn queue(&mut self, priority: u8) -> &mut Queue {
-        &mut self.queues[place(priority)]
+    pub const fn first(&self) -> u32 {
+        self.near.head
     }
+
+    /// The queue of `priority`, here or among `far`.
+    #[inline(always)]
+    pub(crate) const fn queue<'a>(&'a mut self, far: &'a mut FarQueues, priority: u8) -> &'a mut Queue {
+        if priority == NEAR { &mut self.near } else { &mut far[(priority & 7) as usize] }
+    }
+}
+
+impl Queue {
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE, octets: 0, peak: 0, held: 0, headroom: 0 };
 
     /// Puts a packet last.
     #[inline]
-    pub(crate) fn enqueue<F: Frames>(&mut self, frames: &mut F, handle: u32, priority: u8, octets: u32) {
+    pub(crate) fn append<F: Frames>(&mut self, frames: &mut F, handle: u32) {
         frames.set_next(handle, NONE);
-        let queue = self.queue(priority);
-        if queue.head == NONE {
-            queue.head = handle;
+        if self.head == NONE {
+            self.head = handle;
         } else {
-            frames.set_next(queue.tail, handle);
+            frames.set_next(self.tail, handle);
         }
-        queue.tail = handle;
-        self.charge(priority, octets);
-    }
-
-    /// Counts octets that wait.
-    #[inline]
-    pub(crate) fn charge(&mut self, priority: u8, octets: u32) {
-        self.backlog |= 1 << priority;
-        let queue = self.queue(priority);
-        queue.octets += octets;
-        queue.peak = queue.peak.max(queue.octets);
+        self.tail = handle;
     }
 
     /// Takes the first packet.
     #[inline]
-    pub(crate) fn take<F: Frames>(&mut self, frames: &F, priority: u8) -> u32 {
-        let queue = self.queue(priority);
-        let handle = queue.head;
-        queue.head = frames.next(handle);
+    pub(crate) fn take<F: Frames>(&mut self, frames: &F) -> u32 {
+        let handle = self.head;
+        self.head = frames.next(handle);
         handle
     }
 }

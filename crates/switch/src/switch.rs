@@ -5,7 +5,7 @@
 
 use crate::config::{Buffering, ConfigError, LinkSpec, Marking, SwitchConfig, Trim};
 use crate::flows::FlowQueues;
-use crate::port::{Frames, NONE, Port};
+use crate::port::{FarQueues, Frames, NEAR, NONE, PRIORITIES, Port, Queue};
 use crate::red::Red;
 use alloc::vec::Vec;
 use roci_units::{Random, Ratio};
@@ -91,6 +91,8 @@ pub struct Switch {
     random: Random,
     reds: Vec<Red>,
     counters: Vec<Counters>,
+    /// By port, the queues that do not lie with it.
+    far: Vec<FarQueues>,
     trim: Option<Trim>,
     flows: Option<FlowQueues>,
 }
@@ -153,6 +155,7 @@ impl Switch {
             random,
             reds: Vec::new(),
             counters: alloc::vec![Counters::default(); links.len()],
+            far: alloc::vec![[Queue::EMPTY; PRIORITIES]; links.len()],
             trim: config.trim,
             flows: (config.queues == Buffering::PerFlow).then(FlowQueues::default),
         };
@@ -208,6 +211,34 @@ impl Switch {
         &self.counters[(port - self.first_port) as usize]
     }
 
+    /// Octets of `priority` that wait for `port`.
+    pub fn queued<L>(&self, ports: &[Port<L>], port: u32, priority: u8) -> u32 {
+        self.look(ports, port, priority).octets
+    }
+
+    /// The most octets of `priority` that ever waited for `port`.
+    pub fn queue_peak<L>(&self, ports: &[Port<L>], port: u32, priority: u8) -> u32 {
+        self.look(ports, port, priority).peak
+    }
+
+    /// Octets of `priority` in the buffer that came in by `port` and are held against it by PFC.
+    pub fn held<L>(&self, ports: &[Port<L>], port: u32, priority: u8) -> u32 {
+        let queue = self.look(ports, port, priority);
+        queue.held + queue.headroom
+    }
+
+    fn look<'a, L>(&'a self, ports: &'a [Port<L>], port: u32, priority: u8) -> &'a Queue {
+        if priority == NEAR {
+            return &ports[port as usize].near;
+        }
+        &self.far[(port - self.first_port) as usize][usize::from(priority & 7)]
+    }
+
+    #[inline(always)]
+    fn queue<'a, L>(&'a mut self, ports: &'a mut [Port<L>], port: u32, priority: u8) -> &'a mut Queue {
+        ports[port as usize].queue(&mut self.far[(port - self.first_port) as usize], priority)
+    }
+
     fn count(&mut self, port: u32) -> &mut Counters {
         &mut self.counters[(port - self.first_port) as usize]
     }
@@ -223,7 +254,7 @@ impl Switch {
     ) -> Admission {
         if let Some(trim) = self.trim {
             let priority = frames.priority(handle);
-            let waits = u64::from(ports[egress as usize].queue(priority).octets);
+            let waits = u64::from(self.queue(ports, egress, priority).octets);
             let full = waits + u64::from(frames.octets(handle)) > trim.threshold.0;
             if full && priority != trim.header_priority && self.lossless & (1 << priority) == 0 {
                 return self.admit_trimmed(ports, frames, egress, handle, trim);
@@ -245,12 +276,12 @@ impl Switch {
         let mut pause = false;
         if self.lossless & (1 << priority) != 0 {
             let ingress = frames.ingress(handle);
-            match self.charge_lossless(&mut ports[ingress as usize], priority, octets) {
+            match self.charge_lossless(ports, ingress, priority, octets) {
                 Some(now) => pause = now,
                 None => return self.drop_for_headroom(ingress, octets),
             }
         } else {
-            let waits = ports[egress as usize].queue(priority).octets;
+            let waits = self.queue(ports, egress, priority).octets;
             if octets > self.free || u64::from(waits) + u64::from(octets) > part(self.free, self.share) {
                 return self.drop_for_buffer(egress, octets);
             }
@@ -259,16 +290,19 @@ impl Switch {
         self.used += octets;
         self.peak = self.peak.max(self.used);
 
-        let port = &mut ports[egress as usize];
         if self.mark_arrivals {
-            let before = port.queue(priority).octets;
-            self.mark(port.red, frames, egress, handle, before);
+            let red = ports[egress as usize].red;
+            let before = self.queue(ports, egress, priority).octets;
+            self.mark(red, frames, egress, handle, before);
         }
-        if let Some(flows) = &mut self.flows {
-            flows.enqueue(frames, egress, priority, handle);
-            port.charge(priority, octets);
-        } else {
-            port.enqueue(frames, handle, priority, octets);
+        let port = &mut ports[egress as usize];
+        port.backlog |= 1 << priority;
+        let queue = port.queue(&mut self.far[(egress - self.first_port) as usize], priority);
+        queue.octets += octets;
+        queue.peak = queue.peak.max(queue.octets);
+        match &mut self.flows {
+            None => queue.append(frames, handle),
+            Some(flows) => flows.enqueue(frames, egress, priority, handle),
         }
         Admission { outcome: Outcome::Queued, pause }
     }
@@ -276,10 +310,17 @@ impl Switch {
     /// Charges a lossless packet to the account of its ingress port: to reserve and shared buffer while its peer may
     /// send, and to the headroom once it has been told to pause. Whether to tell it now; `None` for no room.
     #[inline]
-    fn charge_lossless<L>(&mut self, port: &mut Port<L>, priority: u8, octets: u32) -> Option<bool> {
+    fn charge_lossless<L>(
+        &mut self,
+        ports: &mut [Port<L>],
+        ingress: u32,
+        priority: u8,
+        octets: u32,
+    ) -> Option<bool> {
+        let port = &mut ports[ingress as usize];
         let paused = port.xoff & (1 << priority) != 0;
         let room = port.headroom;
-        let account = port.queue(priority);
+        let account = port.queue(&mut self.far[(ingress - self.first_port) as usize], priority);
         let shared = account.held.saturating_sub(self.reserve);
         let more = (account.held + octets).saturating_sub(self.reserve) - shared;
         let over = paused && u64::from(shared) >= part(self.free, self.pfc_share);
@@ -327,7 +368,8 @@ impl Switch {
         trim: Trim,
     ) -> Admission {
         let priority = frames.priority(handle);
-        let queue = ports[egress as usize].queue(priority);
+        let port = &mut ports[egress as usize];
+        let queue = port.queue(&mut self.far[(egress - self.first_port) as usize], priority);
         let one_queue = self.flows.is_none() && queue.head != NONE;
         if trim.random_tail && one_queue && self.random.below(2) == 0 {
             let (last, arriving) = (frames.octets(queue.tail), frames.octets(handle));
@@ -368,26 +410,26 @@ impl Switch {
             return None;
         }
         let priority = 7 - ready.leading_zeros().min(7) as u8;
+        let red = port.red;
+        let queue = port.queue(&mut self.far[(egress - self.first_port) as usize], priority);
         let (handle, more) = match &mut self.flows {
-            Some(flows) => flows.take(frames, egress, priority)?,
             None => {
-                let handle = port.take(frames, priority);
-                (handle, port.first(priority) != NONE)
+                let handle = queue.take(frames);
+                (handle, queue.head != NONE)
             }
+            Some(flows) => flows.take(frames, egress, priority)?,
         };
-        port.backlog &= !(u8::from(!more) << priority);
         let octets = frames.octets(handle);
-        let queue = port.queue(priority);
         queue.octets -= octets;
         let behind = queue.octets;
-        let red = port.red;
+        port.backlog &= !(u8::from(!more) << priority);
         if !self.mark_arrivals {
             self.mark(red, frames, egress, handle, behind);
         }
         self.used -= octets;
         let resume = if self.lossless & (1 << priority) != 0 {
             let ingress = frames.ingress(handle);
-            self.release_lossless(&mut ports[ingress as usize], priority, octets).then_some(ingress)
+            self.release_lossless(ports, ingress, priority, octets).then_some(ingress)
         } else {
             self.free += octets;
             None
@@ -397,8 +439,15 @@ impl Switch {
 
     /// Takes a packet off the account of its ingress port, the headroom first; whether its peer may send again.
     #[inline]
-    fn release_lossless<L>(&mut self, port: &mut Port<L>, priority: u8, octets: u32) -> bool {
-        let account = port.queue(priority);
+    fn release_lossless<L>(
+        &mut self,
+        ports: &mut [Port<L>],
+        ingress: u32,
+        priority: u8,
+        octets: u32,
+    ) -> bool {
+        let port = &mut ports[ingress as usize];
+        let account = port.queue(&mut self.far[(ingress - self.first_port) as usize], priority);
         let of_headroom = account.headroom.min(octets);
         account.headroom -= of_headroom;
         let before = account.held.saturating_sub(self.reserve);
@@ -442,7 +491,7 @@ impl Switch {
         };
         match &self.flows {
             Some(flows) => flows.firsts(egress, priority).for_each(&mut follow),
-            None => follow(ports[egress as usize].first(priority)),
+            None => follow(self.look(ports, egress, priority).head),
         }
     }
 }

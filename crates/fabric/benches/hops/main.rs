@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p roci-fabric --bench hops [-- case…]`, where a case is `128`, `1024`, `4096` or `incast`. The runs of
 //! the two are interleaved and timed by the thread's CPU clock; the medians and their ratio are printed.
+#![expect(clippy::cast_possible_truncation, reason = "the workloads are small")]
 
 mod bare;
 mod window;

@@ -566,7 +566,7 @@ proptest! {
         for host in 0..6 {
             for (place, fault) in kinds.into_iter().enumerate() {
                 let (from, to) = (NodeId(host), NodeId(6));
-                let forth = (host as usize + place) % 2 == 0;
+                let forth = (host as usize + place).is_multiple_of(2);
                 faults.push(if forth { always(from, to, fault) } else { always(to, from, fault) });
             }
         }

@@ -310,10 +310,10 @@ proptest! {
                 inside -= u64::from(bench.frame(departure).octets);
             }
             prop_assert_eq!(u64::from(bench.switch.used()), inside);
-            let queued: u32 = bench.ports.iter().map(|port| (0..8).map(|p| port.queued(p)).sum::<u32>()).sum();
+            let queued: u32 = (0..4).flat_map(|port| (0..8).map(move |p| (port, p))).map(|(port, p)| bench.switch.queued(&bench.ports, port, p)).sum();
             prop_assert_eq!(u64::from(queued), inside);
-            let held: u32 = bench.ports.iter().map(|port| port.held(3)).sum();
-            let lossless: u32 = bench.ports.iter().map(|port| port.queued(3)).sum();
+            let held: u32 = (0..4).map(|port| bench.switch.held(&bench.ports, port, 3)).sum();
+            let lossless: u32 = (0..4).map(|port| bench.switch.queued(&bench.ports, port, 3)).sum();
             prop_assert_eq!(held, if pfc { lossless } else { 0 });
             prop_assert!(bench.switch.free() <= whole);
         }
