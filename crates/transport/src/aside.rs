@@ -1,5 +1,7 @@
 //! What a queue pair needs only in trouble or when work is deferred; most never have one.
 
+use crate::keeping::Keeping;
+use crate::recovery::Losing;
 use crate::segment::OwnedEvent;
 use crate::work::Completion;
 use alloc::collections::VecDeque;
@@ -13,7 +15,14 @@ pub(crate) struct Aside {
     pub(crate) timeouts: u32,
     pub(crate) naks: u32,
     pub(crate) rnr: u32,
-    pub(crate) recoveries: u16,
+    /// Decisions asked for elsewhere, modulo 2²⁰.
+    pub(crate) decisions: u32,
+    /// Where the requester stood when it last asked for a READ's data again.
+    pub(crate) asked_at: Option<u32>,
+    /// The sending side of a loss.
+    pub(crate) losing: Option<Losing>,
+    /// The receiving side of a loss.
+    pub(crate) keeping: Option<Keeping>,
     /// Events that wait for the law, which is out with an earlier one.
     pub(crate) events: VecDeque<OwnedEvent>,
     /// Deferred placements of the responder, and what waits for them.
@@ -110,7 +119,9 @@ impl Asides {
         place.events.clear();
         place.inbound.clear();
         place.outbound.clear();
+        debug_assert!(place.losing.is_none() && place.keeping.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
+        place.asked_at = None;
         self.free.push(index);
     }
 

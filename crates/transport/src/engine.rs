@@ -4,9 +4,12 @@ use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::completion::CompletionQueue;
 use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
+use crate::delivery::pool::Pool;
+use crate::delivery::receive::Receiver;
+use crate::delivery::sender::Sender;
 use crate::law::{Laws, TIMER_PACE};
 use crate::memory::{Access, AccessError, Regions, RegisterError};
-use crate::qp::{Common, Profile, Requester, Responder, Standing};
+use crate::qp::{BITMAP_PACKETS, Common, Profile, Requester, Responder, Standing};
 use crate::queue::{NONE, RecvQueue, RecvWork, SendWork, Slab};
 use crate::reads::ReadPool;
 use crate::schedule::Schedule;
@@ -45,6 +48,10 @@ pub struct Engine {
     pub(crate) laws: Laws,
     pub(crate) asides: Asides,
     pub(crate) reads: ReadPool,
+    /// Bitmaps of senders in a loss.
+    pub(crate) boards: Pool,
+    /// Bitmaps of receivers with a gap.
+    pub(crate) kept: Pool,
     pub(crate) regions: Regions,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
@@ -79,6 +86,8 @@ impl Engine {
             laws: Laws::new(),
             asides: Asides::default(),
             reads: ReadPool::default(),
+            boards: Sender::pool(BITMAP_PACKETS, BITMAPS_MAX),
+            kept: Receiver::pool(BITMAP_PACKETS, BITMAPS_MAX),
             regions: Regions::new(config.seed),
             schedule: Schedule::new(),
             timers: Timers::new(2),
@@ -340,11 +349,6 @@ impl Engine {
         &self.profiles[usize::from(self.commons[slot].profile)]
     }
 
-    #[inline]
-    pub(crate) fn is_reliable(&self, slot: usize) -> bool {
-        self.profile(slot).service == Service::Rc
-    }
-
     /// What trouble needs of queue pair `slot`, taken now if it is the first trouble.
     pub(crate) fn aside(&mut self, slot: usize) -> &mut crate::aside::Aside {
         let common = &mut self.commons[slot];
@@ -364,6 +368,9 @@ impl Engine {
         self.commons[slot].state
     }
 }
+
+/// Queue pairs that may have bitmaps at once, on either side; the others recover without, and send more again.
+const BITMAPS_MAX: u32 = 1024;
 
 /// Bits of a queue pair number that tell its place; the upper ones may be drawn at random.
 pub(crate) const PLACE_BITS: u32 = 20;

@@ -17,7 +17,7 @@
 //! | [`credit`] | how fast and how far a queue pair may send |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `responder`, `recovery`, `law` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `law` | the roles between which the engine chooses |
 //! | `qp`, `queue`, `reads`, `aside`, `completion`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -30,6 +30,7 @@ pub mod config;
 pub mod credit;
 pub mod delivery;
 pub mod engine;
+mod keeping;
 mod law;
 pub mod memory;
 mod qp;

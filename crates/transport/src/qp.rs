@@ -23,6 +23,7 @@ macro_rules! bits {
             $($(#[$doc])* pub(crate) const $bit: Self = Self($value);)*
             #[inline]
             pub(crate) const fn has(self, other: Self) -> bool { self.0 & other.0 == other.0 }
+            #[allow(dead_code, reason = "not every set needs it")]
             #[inline]
             pub(crate) const fn meets(self, other: Self) -> bool { self.0 & other.0 != 0 }
             #[inline]
@@ -65,13 +66,13 @@ bits! {
         SEND_TIMER = 1,
         /// The acknowledgement timer is in the wheel.
         ACK_TIMER = 2,
-        /// A gap in READ responses was answered by asking again; nothing more until one fits.
-        ASKED_AGAIN = 4,
+        /// Something is marked to be sent again.
+        RESENDS = 4,
         /// The law deals tokens, or paces the whole port: it is asked before anything is sent.
         LAW_CREDIT = 8,
         /// The last segment was a response, so a request is next.
         RESPONDED = 16,
-        /// Selective repeat is in a loss: its bitmaps say what to send.
+        /// There was a loss: the fixed stage of delivery keeps the window.
         RECOVERING = 32,
         /// READ responses are ready to go.
         RESPONSES = 64,
@@ -104,12 +105,12 @@ bits! {
 pub(crate) struct Requester {
     /// Sequence up to which all is acknowledged. The lower 24 bits of a sequence are the PSN.
     pub(crate) una: u32,
-    /// Sequence of the next packet to send.
-    pub(crate) cursor: u32,
     /// Sequence after the last packet ever sent.
     pub(crate) high: u32,
-    /// The request that `cursor` is in, or the first that has no numbers yet.
+    /// The request that `high` is in, or the first that has no numbers yet.
     pub(crate) current: u32,
+    /// Messages so far that consume a receive.
+    pub(crate) ssn: u32,
     /// Octets of payload sent and not acknowledged.
     pub(crate) in_flight: u32,
     /// Octets that may be.
@@ -148,10 +149,12 @@ pub(crate) struct Responder {
     pub(crate) key: u32,
     /// Octets of the message that may still come.
     pub(crate) remaining: u32,
-    /// Octets of the message that came.
+    /// Octets of the message that came; for selective repeat the sequence at which the message began.
     pub(crate) received: u32,
     /// The identity of the receive request in use, in the slab; NONE: none.
     pub(crate) recv: u32,
+    /// Messages so far that consumed a receive; kept only for selective repeat.
+    pub(crate) ssn: u32,
     /// Receive requests posted.
     pub(crate) queue: RecvQueue,
     /// READs and atomics kept for replay, in the pool; NONE: none came yet.
@@ -194,7 +197,7 @@ pub(crate) struct Common {
 }
 
 const _: () = assert!(size_of::<Requester>() == 64);
-const _: () = assert!(size_of::<Responder>() <= 48);
+const _: () = assert!(size_of::<Responder>() <= 56);
 const _: () = assert!(size_of::<Common>() <= 56);
 
 /// Attributes, kept once for all queue pairs that have the same.
@@ -229,10 +232,13 @@ impl Profile {
             pd: config.pd,
             srq: config.srq,
             q_key: config.q_key,
-            max_in_flight: match config.max_in_flight {
-                0 => MAX_OUTSTANDING,
-                limit if limit > MAX_OUTSTANDING => MAX_OUTSTANDING,
-                limit => limit,
+            max_in_flight: {
+                let most = match config.recovery {
+                    Recovery::GoBackN => MAX_OUTSTANDING,
+                    Recovery::Irn => BITMAP_PACKETS,
+                };
+                let wanted = config.max_in_flight;
+                if wanted == 0 || wanted > most { most } else { wanted }
             },
             mtu: config.mtu,
             ack_every: config.ack_every,
@@ -254,13 +260,16 @@ impl Profile {
 /// Packets that may be outstanding: half the circle less one, so that "before" and "after" stay apart.
 pub(crate) const MAX_OUTSTANDING: u32 = (1 << 23) - 1;
 
+/// Packets that a bitmap of selective repeat covers.
+pub(crate) const BITMAP_PACKETS: u32 = 2048;
+
 impl Requester {
     pub(crate) const fn new(psn: Psn, profile: &Profile, priority: u8, credit: Credit) -> Self {
         Self {
             una: psn.get(),
-            cursor: psn.get(),
             high: psn.get(),
             current: NONE,
+            ssn: 0,
             in_flight: 0,
             window: credit.window,
             pacer: Pacer::new(Span::ZERO),
@@ -278,15 +287,19 @@ impl Requester {
 }
 
 impl Responder {
-    pub(crate) const fn new(psn: Psn) -> Self {
+    pub(crate) const fn new(psn: Psn, recovery: Recovery) -> Self {
         Self {
             address: 0,
             expected: psn.get(),
             msn: 0,
             key: 0,
             remaining: 0,
-            received: 0,
+            received: match recovery {
+                Recovery::GoBackN => 0,
+                Recovery::Irn => psn.get(),
+            },
             recv: NONE,
+            ssn: 0,
             queue: RecvQueue::EMPTY,
             reads: NONE,
             unacknowledged: 0,

@@ -260,10 +260,6 @@ impl<T: Linked> Slab<T> {
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut T {
         &mut self.entries[index as usize]
     }
-
-    pub(crate) fn as_slice(&self) -> &[T] {
-        &self.entries
-    }
 }
 
 /// First and last receive request of a queue.

@@ -102,10 +102,6 @@ impl ReadPool {
         self.free.push(index);
     }
 
-    pub(crate) fn get(&self, index: u32) -> Option<&Reads> {
-        self.places.get(index as usize)
-    }
-
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Reads {
         &mut self.places[index as usize]
     }

@@ -1,32 +1,263 @@
-//! What is done about a loss.
+//! The sending side of a loss: the fixed stage of delivery and the recovery program, for as long as it lasts.
+//!
+//! A queue pair in order has neither. Both begin with the first NAK or timeout, with the window that is in flight
+//! then, and end when nothing is marked and the program has nothing in mind.
 
-use crate::arrival::Arrival;
-use crate::config::{QpConfig, QpError};
+use crate::arrival::Deferral;
+use crate::config::Recovery;
+use crate::delivery::program::{Decision, Event as Loss, Program};
+use crate::delivery::sender::{Observed, Resend, Sender};
 use crate::engine::Engine;
-use crate::queue::SendWork;
+use crate::qp::{Notes, Standing, after, sequence};
+use crate::queue::{NONE, flag};
+use crate::token::Purpose;
 use crate::transmit::Plan;
-use roci_units::Instant;
-use roci_wire::Header;
+use alloc::collections::VecDeque;
+use roci_control::{Class, Event};
+use roci_units::{Instant, Psn, Span};
 
-impl Engine {
-    pub(crate) fn check_recovery(&self, _config: &QpConfig) -> Result<(), QpError> {
-        Ok(())
-    }
-    pub(crate) fn lost(&mut self, now: Instant, slot: usize, _arrival: &Arrival<'_>) {
-        let una = self.requesters[slot].una;
-        self.rewind(slot, una);
-        self.arm(now, slot);
-    }
-    pub(crate) fn timed_out(&mut self, _now: Instant, slot: usize) {
-        let una = self.requesters[slot].una;
-        self.rewind(slot, una);
-    }
-    pub(crate) fn plan_recovery(&mut self, _now: Instant, _slot: usize) -> Option<Plan> {
-        None
-    }
-    pub(crate) fn recovery_advanced(&mut self, _now: Instant, _slot: usize) {}
-    pub(crate) fn end_recovery(&mut self, _now: Instant, _slot: usize) {}
-    pub(crate) fn recovered(&mut self, _now: Instant, _slot: usize, _number: u32) {}
+/// A loss that a queue pair is in.
+#[derive(Debug)]
+pub(crate) struct Losing {
+    sender: Sender,
+    /// Events that wait for a decision; the first one's is out.
+    undecided: VecDeque<Observed>,
+    /// A request at or before which nothing is marked: where the search for a packet's request begins.
+    hint: u32,
 }
 
-pub(crate) fn position(_header: &mut Header, _work: &SendWork, _offset: u32) {}
+impl Engine {
+    /// Something is lost.
+    pub(crate) fn lost(&mut self, now: Instant, slot: usize, event: Loss) {
+        let begins = !self.requesters[slot].notes.has(Notes::RECOVERING);
+        let requester = &self.requesters[slot];
+        let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
+        if in_flight == 0 {
+            return;
+        }
+        if begins {
+            self.begin_recovery(slot, una, in_flight);
+        }
+        self.observe(now, slot, event);
+        let timeout = event == Loss::Timeout;
+        if (begins || timeout) && self.hears(slot, Class::LOSS) {
+            let event = Event { timeout, ..self.event(now, slot, Class::LOSS) };
+            self.tell_law(now, slot, &event);
+        }
+        self.laws.forget_times(self.commons[slot].law);
+        self.arm(now, slot);
+    }
+
+    fn begin_recovery(&mut self, slot: usize, una: u32, in_flight: u32) {
+        let mut sender = Sender::new(Psn::new(una), Program::new(self.profile(slot).recovery));
+        sender.sent(in_flight);
+        self.aside(slot).losing = Some(Losing { sender, undecided: VecDeque::new(), hint: NONE });
+        self.requesters[slot].notes.set(Notes::RECOVERING);
+    }
+
+    fn losing(&mut self, slot: usize) -> Option<&mut Losing> {
+        let index = self.commons[slot].aside;
+        if index == NONE { None } else { self.asides.get_mut(index).losing.as_mut() }
+    }
+
+    /// Takes an event into the window, and has it decided, now or elsewhere.
+    fn observe(&mut self, now: Instant, slot: usize, event: Loss) {
+        let deferred = self.profile(slot).deferred.recovery;
+        let index = self.commons[slot].aside;
+        if index == NONE {
+            return;
+        }
+        let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
+        let Some(observed) = losing.sender.observe(&mut self.boards, event) else { return };
+        if !observed.wants_decision {
+            return;
+        }
+        if deferred && !matches!(observed.event, Loss::Ack { .. }) {
+            losing.undecided.push_back(observed);
+            if losing.undecided.len() == 1 {
+                self.ask_for_decision(slot);
+            }
+            return;
+        }
+        let decision = losing.sender.decide(&self.boards, now, &observed);
+        self.decided(slot, &decision);
+    }
+
+    fn ask_for_decision(&mut self, slot: usize) {
+        self.requesters[slot].standing.set(Standing::RECOVERY_OUT);
+        let aside = self.aside(slot);
+        aside.decisions = (aside.decisions + 1) & 0xf_ffff;
+        let number = aside.decisions;
+        let token = self.token(slot, Purpose::Recovery, number);
+        self.deferrals.push_back(Deferral::Recovery { token, qpn: self.commons[slot].qpn });
+    }
+
+    /// The decision that was out may take effect.
+    pub(crate) fn recovered(&mut self, now: Instant, slot: usize, number: u32) {
+        let index = self.commons[slot].aside;
+        if index == NONE || !self.requesters[slot].standing.has(Standing::RECOVERY_OUT) {
+            return;
+        }
+        let aside = self.asides.get_mut(index);
+        if aside.decisions != number {
+            return;
+        }
+        self.requesters[slot].standing.clear(Standing::RECOVERY_OUT);
+        let Some(losing) = &mut aside.losing else { return self.arm(now, slot) };
+        if let Some(observed) = losing.undecided.pop_front() {
+            let more = !losing.undecided.is_empty();
+            let decision = losing.sender.decide(&self.boards, now, &observed);
+            if more {
+                self.ask_for_decision(slot);
+            }
+            self.decided(slot, &decision);
+        }
+        self.arm(now, slot);
+    }
+
+    fn decided(&mut self, slot: usize, decision: &Decision) {
+        let index = self.commons[slot].aside;
+        if let Some(losing) = &mut self.asides.get_mut(index).losing {
+            losing.sender.apply(&mut self.boards, decision);
+        }
+        self.note_resends(slot);
+    }
+
+    /// Brings the queue pair's notes up to date, and ends the recovery when nothing is left of it.
+    fn note_resends(&mut self, slot: usize) {
+        let index = self.commons[slot].aside;
+        if index == NONE {
+            return;
+        }
+        let Some(losing) = &self.asides.get_mut(index).losing else { return };
+        let marked = losing.sender.has_marked(&self.boards);
+        let over = losing.undecided.is_empty() && losing.sender.is_in_order();
+        let notes = &mut self.requesters[slot].notes;
+        if marked {
+            notes.set(Notes::RESENDS);
+        } else {
+            notes.clear(Notes::RESENDS);
+            if over {
+                self.end_recovery(slot);
+            }
+        }
+    }
+
+    /// Forgets the loss.
+    pub(crate) fn end_recovery(&mut self, slot: usize) {
+        let requester = &mut self.requesters[slot];
+        if !requester.notes.has(Notes::RECOVERING) {
+            return;
+        }
+        requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
+        requester.standing.clear(Standing::RECOVERY_OUT);
+        let (una, recovery) = (Psn::new(requester.una), self.profile(slot).recovery);
+        let index = self.commons[slot].aside;
+        if index != NONE
+            && let Some(mut losing) = self.asides.get_mut(index).losing.take()
+        {
+            losing.sender.reset(&mut self.boards, una, Program::new(recovery));
+        }
+    }
+
+    /// Progress while in a loss.
+    pub(crate) fn recovery_advanced(&mut self, now: Instant, slot: usize) {
+        let cumulative = Psn::new(self.requesters[slot].una);
+        self.observe(now, slot, Loss::Ack { cumulative, selective: None });
+        self.note_resends(slot);
+    }
+
+    /// New packets were sent while in a loss.
+    pub(crate) fn sent_in_recovery(&mut self, slot: usize, packets: u32) {
+        if let Some(losing) = self.losing(slot) {
+            losing.sender.sent(packets);
+        }
+    }
+
+    /// The first run of packets that are marked to be sent again, within one message.
+    pub(crate) fn plan_resend(&mut self, slot: usize, quantum: u32) -> Option<Plan> {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let una = self.requesters[slot].una;
+        let (index, head) = (self.commons[slot].aside, self.commons[slot].head);
+        let losing = self.asides.get_mut(index).losing.as_mut()?;
+        let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
+        let run = losing.sender.resend(&self.boards, most)?;
+        let at = sequence(run.psn, una);
+        let mut place = head;
+        if losing.hint != NONE && after(at, self.sends.get(losing.hint).first) >= 0 {
+            place = losing.hint;
+        }
+        while after(at, self.sends.get(place).end) >= 0 {
+            place = self.sends.get(place).next;
+        }
+        losing.hint = place;
+        let work = self.sends.get(place);
+        debug_assert!(work.has(flag::NUMBERED), "what is in flight has numbers");
+        let left = work.end.wrapping_sub(at);
+        let packets = if work.kind.is_read_or_atomic() { 1 } else { run.packets.min(left) };
+        let length = match work.kind {
+            _ if work.kind.is_read_or_atomic() => 0,
+            _ if packets == left => work.length - at.wrapping_sub(work.first) * mtu,
+            _ => packets * mtu,
+        };
+        let packets = u16::try_from(packets).ok()?;
+        Some(Plan { response: false, work: place, at, packets, length, fresh: false })
+    }
+
+    /// Packets from `at` to before `end` were sent again.
+    pub(crate) fn resent(&mut self, slot: usize, at: u32, end: u32) {
+        let index = self.commons[slot].aside;
+        if index == NONE {
+            return;
+        }
+        let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
+        // A READ is asked for to its end, though fewer of its packets may be marked.
+        if let Some(run) = losing.sender.resend(&self.boards, end.wrapping_sub(at)) {
+            debug_assert_eq!(run.psn, Psn::new(at), "what is marked first is sent first");
+            losing.sender.resent(&mut self.boards, Resend { psn: run.psn, packets: run.packets });
+        }
+        self.note_resends(slot);
+    }
+
+    /// A READ's response is missing: asks for the rest of it, once until it moves on.
+    pub(crate) fn ask_again(&mut self, slot: usize) {
+        let requester = &self.requesters[slot];
+        let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
+        if self.aside(slot).asked_at == Some(una) {
+            return;
+        }
+        if !self.requesters[slot].notes.has(Notes::RECOVERING) {
+            self.begin_recovery(slot, una, in_flight);
+        }
+        let end = self.sends.get(self.commons[slot].head).end;
+        let aside = self.aside(slot);
+        aside.asked_at = Some(una);
+        let mark = Some((Psn::new(una), Psn::new(end)));
+        self.decided(slot, &Decision { mark, window: None, restart_timer: false });
+    }
+
+    /// A request left its queue: no search may begin there.
+    #[inline]
+    pub(crate) fn forget_hint(&mut self, slot: usize, work: u32) {
+        if self.requesters[slot].notes.has(Notes::RECOVERING)
+            && let Some(losing) = self.losing(slot)
+            && losing.hint == work
+        {
+            losing.hint = NONE;
+        }
+    }
+
+    /// The retransmission timeout as things stand; zero: never.
+    #[inline]
+    pub(crate) fn retransmission_timeout(&self, slot: usize) -> Span {
+        let profile = self.profile(slot);
+        match profile.recovery {
+            Recovery::GoBackN => profile.timeout,
+            recovery @ Recovery::Irn => {
+                let requester = &self.requesters[slot];
+                let in_flight = requester.high.wrapping_sub(requester.una);
+                Program::new(recovery).timeout(in_flight, profile.timeout)
+            }
+        }
+    }
+}

@@ -14,6 +14,7 @@ use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
 use roci_control::{Class, Event};
 use roci_units::{Instant, Psn, Qpn};
+use roci_wire::layout::irn::SendPosition;
 use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome, rnr_delay};
 
 /// What an acknowledgement did.
@@ -113,6 +114,7 @@ impl Engine {
             priority: requester.priority,
             ecn_capable: true,
             retransmission: !plan.fresh,
+            each_placed,
             layout: profile.layout,
             words: None,
         };
@@ -368,6 +370,7 @@ impl Engine {
         if self.requesters[slot].current == index {
             self.requesters[slot].current = next;
         }
+        self.forget_hint(slot, index);
         self.sends.remove(index);
     }
 

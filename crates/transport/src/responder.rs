@@ -2,6 +2,7 @@
 
 use crate::arrival::{Arrival, Deferral, MemoryOperation, Placement, Reaction, Refusal};
 use crate::aside::Step;
+use crate::config::Recovery;
 use crate::engine::Engine;
 use crate::memory::Access;
 use crate::qp::{Duties, Notes, after, sequence};
@@ -32,13 +33,16 @@ impl Engine {
         let header = arrival.header;
         let expected = self.responders[slot].expected;
         let at = sequence(header.psn, expected);
-        if at == expected {
-            self.in_order(now, slot, arrival, reaction)
-        } else if after(at, expected) < 0 {
+        if after(at, expected) < 0 {
             self.duplicate(now, slot, at, arrival, reaction);
             Err(Refusal::Duplicate)
+        } else if self.profile(slot).recovery == Recovery::Irn {
+            self.keep(now, slot, at, arrival, reaction)
+        } else if at == expected {
+            self.in_order(now, slot, arrival, reaction)
         } else {
-            self.out_of_order(now, slot, at, arrival, reaction)
+            self.complain(slot, None, reaction);
+            Err(Refusal::OutOfSequence)
         }
     }
 
@@ -55,28 +59,49 @@ impl Engine {
         if !fits_message(self.responders[slot].duties, shape) {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        let class = if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
-            self.take_payload(now, slot, header, shape, reaction)?
-        } else if shape.has(Shape::RETH) {
-            self.take_read(now, slot, header, reaction)?;
-            Class::READ_REQUEST
-        } else {
-            self.take_atomic(now, slot, header, reaction)?;
-            Class::ATOMIC
-        };
+        if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) {
+            return self.take_single(now, slot, arrival, reaction);
+        }
+        let class = self.take_payload(now, slot, header, shape, reaction)?;
         self.responders[slot].duties.clear(Duties::NAKED);
         if arrival.ce {
-            self.responders[slot].duties.set(Duties::MARKED);
+            self.note_mark(slot);
         }
         if self.law_acknowledges(slot) {
             self.tell_law_of_data(now, slot, arrival, class);
         } else {
-            if matches!(class, Class::SEND | Class::WRITE) {
-                self.acknowledge_request(slot, header, reaction);
-            }
+            self.acknowledge_request(slot, header, reaction);
             self.count_marks(now, slot, arrival, class);
         }
         Ok(())
+    }
+
+    /// A READ or atomic, next in order.
+    pub(crate) fn take_single(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let class = if arrival.header.opcode.shape().has(Shape::RETH) {
+            self.take_read(now, slot, arrival.header, reaction)?;
+            Class::READ_REQUEST
+        } else {
+            self.take_atomic(now, slot, arrival.header, reaction)?;
+            Class::ATOMIC
+        };
+        self.responders[slot].duties.clear(Duties::NAKED);
+        if arrival.ce {
+            self.note_mark(slot);
+        }
+        self.count_marks(now, slot, arrival, class);
+        Ok(())
+    }
+
+    /// The next acknowledgement is to echo CE.
+    pub(crate) fn note_mark(&mut self, slot: usize) {
+        self.responders[slot].duties.set(Duties::MARKED);
     }
 
     /// A packet of a SEND or WRITE, next in order: where its octets go, and what follows if it is the last.
@@ -178,7 +203,7 @@ impl Engine {
     }
 
     /// Takes the next receive request, of the queue pair's own or the shared queue. It stays in the slab.
-    fn next_recv(&mut self, slot: usize) -> Option<u32> {
+    pub(crate) fn next_recv(&mut self, slot: usize) -> Option<u32> {
         let shared = self.profile(slot).srq;
         let queue: &mut RecvQueue = match shared {
             Some(srq) => &mut self.shared[srq.0 as usize],
@@ -232,7 +257,7 @@ impl Engine {
 
     /// Acknowledges the packet just taken if it asks for it or enough have come without.
     #[inline]
-    fn acknowledge_request(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
+    pub(crate) fn acknowledge_request(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
         let every = self.profile(slot).ack_every;
         let responder = &mut self.responders[slot];
         responder.unacknowledged = responder.unacknowledged.saturating_add(1);
@@ -275,6 +300,7 @@ impl Engine {
         let psn = if syndrome == ACK { psn.minus(1) } else { psn };
         let mut header = Header::new(Opcode::ACKNOWLEDGE, self.commons[slot].peer, psn);
         header.set_aeth(Aeth { syndrome, msn: responder.msn });
+        header.set_trigger(psn);
         if responder.duties.has(Duties::MARKED) {
             responder.duties.clear(Duties::MARKED);
             header.flags = Flags::BECN;
@@ -298,6 +324,7 @@ impl Engine {
             priority: self.profiles[usize::from(common.profile)].priority,
             ecn_capable: false,
             retransmission: false,
+            each_placed: false,
             layout: self.profiles[usize::from(common.profile)].layout,
             words: None,
         }
@@ -305,7 +332,13 @@ impl Engine {
 
     /// A request that cannot be carried out: it is answered with a NAK, and the queue pair fails (IBTA Vol 1 §9.9.3).
     #[cold]
-    fn refuse(&mut self, now: Instant, slot: usize, code: NakCode, reaction: &mut Reaction) -> Refusal {
+    pub(crate) fn refuse(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        code: NakCode,
+        reaction: &mut Reaction,
+    ) -> Refusal {
         self.reply(slot, Syndrome::Nak(code).to_u8(), reaction);
         self.fail(now, slot, Status::WorkRequestFlushed);
         Refusal::Rejected
@@ -313,7 +346,7 @@ impl Engine {
 
     /// No receive request: the requester is to come again.
     #[cold]
-    fn not_ready(&mut self, slot: usize, reaction: &mut Reaction) -> Refusal {
+    pub(crate) fn not_ready(&mut self, slot: usize, reaction: &mut Reaction) -> Refusal {
         if !self.responders[slot].duties.has(Duties::NAKED) {
             self.responders[slot].duties.set(Duties::NAKED);
             let timer = rnr_timer(self.profile(slot).min_rnr_timer);
@@ -322,20 +355,16 @@ impl Engine {
         Refusal::ReceiverNotReady
     }
 
-    /// A packet beyond the one expected.
-    fn out_of_order(
-        &mut self,
-        _now: Instant,
-        slot: usize,
-        _at: u32,
-        _arrival: &Arrival<'_>,
-        reaction: &mut Reaction,
-    ) -> Result<(), Refusal> {
-        if !self.responders[slot].duties.has(Duties::NAKED) {
-            self.responders[slot].duties.set(Duties::NAKED);
-            self.reply(slot, Syndrome::Nak(NakCode::PsnSequenceError).to_u8(), reaction);
+    /// Tells the requester that the packet expected is missing: once, or with each packet that it learns of by it.
+    pub(crate) fn complain(&mut self, slot: usize, trigger: Option<Psn>, reaction: &mut Reaction) {
+        if trigger.is_none() && self.responders[slot].duties.has(Duties::NAKED) {
+            return;
         }
-        Err(Refusal::OutOfSequence)
+        self.responders[slot].duties.set(Duties::NAKED);
+        self.reply(slot, Syndrome::Nak(NakCode::PsnSequenceError).to_u8(), reaction);
+        if let (Some(trigger), Some(reply)) = (trigger, &mut reaction.reply) {
+            reply.header.set_trigger(trigger);
+        }
     }
 
     /// A packet that came before: it is acknowledged again, a READ is read again, an atomic's result is repeated.

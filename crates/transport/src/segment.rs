@@ -2,7 +2,8 @@
 
 use roci_control::{Event, Outcome, Words};
 use roci_units::{Instant, Qpn};
-use roci_wire::{Flags, Header, Layout, Opcode, Shape};
+use roci_wire::layout::irn::SendPosition;
+use roci_wire::{Flags, Header, Layout, Opcode, Reth, Shape};
 
 /// Where the payload of a segment lies. The engine never touches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,7 +125,11 @@ const fn place_at(header: &mut Header, before: u32) {
     let shape = header.opcode.shape();
     if shape.has(Shape::WRITE) {
         let reth = header.reth();
-        header.set_reth(Reth { va: reth.va.wrapping_add(before as u64), length: reth.length - before, ..reth });
+        header.set_reth(Reth {
+            va: reth.va.wrapping_add(before as u64),
+            length: reth.length - before,
+            ..reth
+        });
     } else if shape.has(Shape::SEND) {
         let position = header.send_position();
         header.set_send_position(SendPosition { offset: position.offset + before, ..position });

@@ -99,7 +99,7 @@ impl Engine {
         if config.state.sends() {
             requester.notes.set(Notes::SENDS);
         }
-        let responder = Responder::new(config.receive_psn);
+        let responder = Responder::new(config.receive_psn, config.recovery);
         let common = Common {
             path: config.path,
             qpn,
@@ -156,10 +156,10 @@ impl Engine {
         match config.layout {
             Layout::Irn => Ok(()),
             Layout::Standard | Layout::Homa | Layout::Cc(_) if !selective => Ok(()),
-            Layout::Standard | Layout::Homa | Layout::Cc(_) => {
-                Err(QpError::Conflict("selective repeat needs layout irn: the standard one does not say where a packet \
-                                       out of order goes, nor which packet drew a NAK"))
-            }
+            Layout::Standard | Layout::Homa | Layout::Cc(_) => Err(QpError::Conflict(
+                "selective repeat needs layout irn: the standard one does not say where a packet \
+                                       out of order goes, nor which packet drew a NAK",
+            )),
             Layout::Srnic | Layout::Ndp => Err(QpError::Conflict("no recovery program speaks this layout")),
         }
     }
@@ -234,6 +234,9 @@ impl Engine {
         }
         if let Some(psn) = change.receive_psn {
             self.responders[slot].expected = psn.get();
+            if profile.recovery == Recovery::Irn {
+                self.responders[slot].received = psn.get();
+            }
         }
         if let Some(way) = change.transition {
             self.enter(now, slot, way, next);
@@ -320,7 +323,7 @@ impl Engine {
             requester.notes.set(Notes::LAW_CREDIT);
         }
         self.requesters[slot] = requester;
-        self.responders[slot] = Responder::new(Psn::new(0));
+        self.responders[slot] = Responder::new(Psn::new(0), profile.recovery);
     }
 
     /// A queue pair's state and where it stands.
@@ -522,7 +525,7 @@ impl Engine {
         let _ = now;
     }
 
-    fn flush_recv(&mut self, slot: usize, recv: u32) {
+    pub(crate) fn flush_recv(&mut self, slot: usize, recv: u32) {
         let id = self.recvs.get(recv).request.id;
         self.recvs.remove(recv);
         let qpn = self.commons[slot].qpn;

@@ -5,11 +5,12 @@
 //! the law. They are sent whatever becomes of the window, and in their order; a retransmission goes before them.
 
 use crate::engine::{Engine, TIMER_SEND};
-use crate::qp::{Notes, Standing, after};
+use crate::qp::{Notes, Standing};
 use crate::queue::{Kind, NONE, flag};
 use crate::segment::{Grant, Offer, Segment, Until};
+use crate::state::QpState;
 use crate::timer::TimerId;
-use roci_control::{Class, Verdict, Words};
+use roci_control::{Class, Event, Part, Verdict, Words};
 use roci_units::Instant;
 
 /// Priorities of which none is paused.
@@ -66,6 +67,9 @@ impl Engine {
             let slot = self.schedule.take(open_priorities)? as usize;
             let Some(plan) = self.plan(now, slot, quantum_octets) else { continue };
             let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
+            if wants_law {
+                self.own_law(slot);
+            }
             let requester = &mut self.requesters[slot];
             requester.standing.set(Standing::OFFERED);
             return Some(Offer {
@@ -86,20 +90,22 @@ impl Engine {
     /// offer.
     pub fn commit(&mut self, now: Instant, offer: Offer, grant: Grant) -> Option<Segment> {
         let slot = self.withdraw(offer)?;
+        let mut refused = false;
         if let Grant::Law(outcome) = &grant {
             self.settle_law(now, slot, outcome);
-            if outcome.verdict != Verdict::Proceed {
-                return None;
-            }
+            refused = outcome.verdict != Verdict::Proceed;
         }
-        let segment = self
-            .plan(now, slot, offer.length)
-            .filter(|plan| plan.length <= offer.length)
-            .and_then(|plan| self.send(now, slot, &plan, grant));
-        if segment.is_none() {
-            self.arm(now, slot);
+        let segment = if refused { None } else { self.settle(now, slot, offer.length, grant) };
+        if offer.wants_law {
+            self.release_law(slot);
         }
+        self.arm(now, slot);
         segment
+    }
+
+    fn settle(&mut self, now: Instant, slot: usize, length: u32, grant: Grant) -> Option<Segment> {
+        let plan = self.plan(now, slot, length).filter(|plan| plan.length <= length)?;
+        self.send(now, slot, &plan, grant)
     }
 
     /// Refuses what was offered; it is offered again when `until` has come.
@@ -115,6 +121,9 @@ impl Engine {
             }
             Until::Recirculated => {}
         }
+        if offer.wants_law {
+            self.release_law(slot);
+        }
         self.arm(now, slot);
     }
 
@@ -125,9 +134,6 @@ impl Engine {
             return None;
         }
         standing.clear(Standing::OFFERED);
-        if offer.wants_law {
-            self.release_law(slot);
-        }
         Some(slot)
     }
 
@@ -149,8 +155,7 @@ impl Engine {
         {
             return false;
         }
-        requester.cursor != requester.high
-            || requester.notes.has(Notes::RECOVERING)
+        requester.notes.has(Notes::RESENDS)
             || requester.current != NONE
                 && (requester.staged > 0
                     || requester.in_flight < requester.window
@@ -219,99 +224,78 @@ impl Engine {
         Some(plan)
     }
 
-    /// The next request packets: what is lost first, then the ring.
+    /// The next request packets: what is marked to be sent again first, then the ring.
     #[inline]
     fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32) -> Option<Plan> {
-        if self.requesters[slot].notes.has(Notes::RECOVERING)
-            && let Some(plan) = self.plan_recovery(now, slot)
+        if self.requesters[slot].notes.has(Notes::RESENDS)
+            && let Some(plan) = self.plan_resend(slot, quantum)
         {
             return Some(plan);
         }
-        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
-        let requester = &mut self.requesters[slot];
-        if requester.current == NONE {
+        let current = self.requesters[slot].current;
+        if current == NONE {
             return None;
         }
-        let work = self.sends.get_mut(requester.current);
+        if !self.sends.get(current).has(flag::NUMBERED) {
+            self.begin(now, slot, current)?;
+        }
+        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
+        let requester = &mut self.requesters[slot];
+        let work = self.sends.get(current);
         let mtu = u32::from(profile.mtu);
-        let fresh = requester.cursor == requester.high;
-        if !work.has(flag::NUMBERED) {
-            if work.kind.is_read_or_atomic() && requester.reads >= profile.max_rd_atomic
-                || work.has(flag::FENCE) && requester.reads > 0
-            {
-                return None;
+        let at = requester.high;
+        let left = work.end.wrapping_sub(at);
+        let plan = Plan { response: false, work: current, at, packets: 1, length: 0, fresh: true };
+        let outstanding = at.wrapping_sub(requester.una);
+        let room = profile.max_in_flight.saturating_sub(outstanding);
+        if work.kind.is_read_or_atomic() {
+            // A READ longer than the window goes by itself.
+            return (left <= room || outstanding == 0).then_some(plan);
+        }
+        let wanted = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX)).min(room);
+        let octets_left = work.length - at.wrapping_sub(work.first) * mtu;
+        if u32::from(requester.staged) < wanted {
+            let ring = u32::from(profile.ring);
+            let lets = window_lets(requester.in_flight, requester.window, mtu, octets_left, wanted.max(ring));
+            requester.staged = requester.staged.max(u8::try_from(lets.min(ring)).unwrap_or(profile.ring));
+            if lets < wanted && u32::from(requester.staged) < wanted {
+                let run = lets.max(u32::from(requester.staged));
+                return run_of(plan, run, left, octets_left, mtu);
             }
         }
-        let packets = if work.has(flag::NUMBERED) {
-            work.end.wrapping_sub(requester.cursor)
-        } else if work.kind.is_read_or_atomic() && work.kind != Kind::Read {
-            1
-        } else {
-            work.length.div_ceil(mtu).max(1)
+        run_of(plan, wanted, left, octets_left, mtu)
+    }
+
+    /// The next request comes to be sent: its packets get their numbers. `None` where it has to wait.
+    fn begin(&mut self, now: Instant, slot: usize, current: u32) -> Option<()> {
+        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
+        let work = self.sends.get_mut(current);
+        let reads = self.requesters[slot].reads;
+        if self.commons[slot].state != QpState::ReadyToSend
+            || work.kind.is_read_or_atomic() && reads >= profile.max_rd_atomic
+            || work.has(flag::FENCE) && reads > 0
+        {
+            return None;
+        }
+        let packets = match work.kind {
+            Kind::FetchAdd | Kind::CompareSwap => 1,
+            _ => work.length.div_ceil(u32::from(profile.mtu)).max(1),
         };
-        let offset =
-            if work.has(flag::NUMBERED) { requester.cursor.wrapping_sub(work.first) * mtu } else { 0 };
-        if matches!(work.kind, Kind::Read | Kind::FetchAdd | Kind::CompareSwap) {
-            if fresh
-                && after(requester.high.wrapping_add(packets), requester.una) as u32 > profile.max_in_flight
-                && requester.high != requester.una
-            {
-                return None;
-            }
-            number(work, requester.cursor, packets);
-            return Some(Plan {
-                response: false,
-                work: requester.current,
-                at: requester.cursor,
-                packets: 1,
-                length: 0,
-                fresh,
-            });
+        let requester = &mut self.requesters[slot];
+        work.flags |= flag::NUMBERED;
+        work.first = requester.high;
+        work.end = requester.high.wrapping_add(packets);
+        if work.consumes_receive() {
+            work.operand = u64::from(requester.ssn);
+            requester.ssn = requester.ssn.wrapping_add(1);
         }
-        let mut run = packets.min(quantum / mtu).max(1);
-        if fresh {
-            let outstanding = requester.high.wrapping_sub(requester.una);
-            let room = profile.max_in_flight.saturating_sub(outstanding);
-            run = run.min(room);
-            if run == 0 {
-                return None;
-            }
-            let left = work.length - offset;
-            if u32::from(requester.staged) < run {
-                let let_through = window_lets(
-                    requester.in_flight,
-                    requester.window,
-                    mtu,
-                    left,
-                    run.max(u32::from(profile.ring)),
-                );
-                run = run.min(let_through.max(u32::from(requester.staged)));
-                if run == 0 {
-                    return None;
-                }
-                #[expect(clippy::cast_possible_truncation, reason = "a ring holds at most 15")]
-                {
-                    requester.staged = let_through.min(u32::from(profile.ring)) as u8;
-                }
-            }
-        } else {
-            // A run does not mix what was sent before with what was not.
-            run = run.min(requester.high.wrapping_sub(requester.cursor));
+        if self.commons[slot].law != NONE && self.hears(slot, Class::MESSAGE) {
+            let length = self.sends.get(current).octets();
+            let part = Part { message: 0, message_length: length, offset: 0, end: length, priority: 0 };
+            let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
+            self.tell_law(now, slot, &event);
         }
-        number(work, requester.cursor, packets);
-        let length = if run == packets { work.length - offset } else { run * mtu };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "at most 2¹⁶ - 1, for the quantum is bounded below"
-        )]
-        Some(Plan {
-            response: false,
-            work: requester.current,
-            at: requester.cursor,
-            packets: run.min(u32::from(u16::MAX)) as u16,
-            length: if run > u32::from(u16::MAX) { u32::from(u16::MAX) * mtu } else { length },
-            fresh,
-        })
+        (!self.requesters[slot].standing.meets(BLOCKED)).then_some(())
     }
 
     /// Sends what was planned, if the law lets it.
@@ -356,14 +340,12 @@ const BLOCKED: Standing = Standing::OFFERED
     .with(Standing::AWAITS_LAW)
     .with(Standing::LAW_DECIDES);
 
-/// Gives a request's packets their sequence numbers, once.
+/// The plan of `run` packets, of which `left` with `octets` end the message; none where there is no room for one.
 #[inline]
-fn number(work: &mut crate::queue::SendWork, first: u32, packets: u32) {
-    if !work.has(flag::NUMBERED) {
-        work.flags |= flag::NUMBERED;
-        work.first = first;
-        work.end = first.wrapping_add(packets);
-    }
+fn run_of(plan: Plan, run: u32, left: u32, octets: u32, mtu: u32) -> Option<Plan> {
+    let run = run.min(left);
+    let length = if run == left { octets } else { run * mtu };
+    u16::try_from(run).ok().filter(|&packets| packets > 0).map(|packets| Plan { packets, length, ..plan })
 }
 
 /// How many of `wanted` packets the window lets through: all that fit, or one where nothing is in flight.

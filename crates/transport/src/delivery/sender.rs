@@ -119,6 +119,12 @@ impl Sender {
         }
     }
 
+    /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind.
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        self.board.is_none() && self.again.0 == self.again.1 && self.program.is_idle()
+    }
+
     /// The first run of marked packets, at most `most` of them.
     #[must_use]
     pub fn resend(&self, pool: &Pool, most: u32) -> Option<Resend> {
