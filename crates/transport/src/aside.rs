@@ -48,6 +48,8 @@ pub(crate) enum Step {
     Completion(Completion),
     /// An acknowledgement to be sent.
     Reply(Header),
+    /// A READ or atomic, by its number, that may now touch memory.
+    Access(u16),
 }
 
 /// Numbers of steps are counted modulo this.

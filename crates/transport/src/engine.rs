@@ -153,6 +153,11 @@ impl Engine {
         Srq(self.shared.len() as u32 - 1)
     }
 
+    /// Bitmaps in use, of senders in a loss and receivers with a gap.
+    pub fn bitmaps_taken(&self) -> u32 {
+        self.boards.taken() + self.kept.taken()
+    }
+
     /// What became of the packets that were refused, by reason.
     pub const fn refused(&self, reason: Refusal) -> u64 {
         self.refusals[reason as usize]
@@ -259,7 +264,7 @@ impl Engine {
         }
         match (parts.purpose, resolution) {
             (Purpose::Law, Resolution::Law(outcome)) => self.law_answered(now, slot, parts.number, &outcome),
-            (Purpose::Inbound, Resolution::Placed) => self.placed_inbound(slot, parts.number),
+            (Purpose::Inbound, Resolution::Placed) => self.placed_inbound(now, slot, parts.number),
             (Purpose::Outbound, Resolution::Placed) => self.placed_outbound(slot, parts.number),
             (Purpose::Recovery, Resolution::Recovered) => self.recovered(now, slot, parts.number),
             (Purpose::Memory, Resolution::Memory { original }) => {

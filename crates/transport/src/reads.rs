@@ -1,5 +1,6 @@
 //! What a responder keeps of READs and atomics: responses still to go, and results for replay (IBTA Vol 1 §9.7.5.1).
 
+use crate::arrival::MemoryOperation;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -17,8 +18,20 @@ pub(crate) struct Resource {
     /// The message count that its responses carry.
     pub(crate) msn: u32,
     pub(crate) access: Access,
-    /// Whether memory has answered.
-    pub(crate) ready: bool,
+    pub(crate) stage: Stage,
+}
+
+/// How far memory is with a resource. Those of a queue pair are carried out one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Payload that came before it is not yet in its place.
+    Held,
+    /// Its turn has not come.
+    Waiting,
+    /// Memory has been asked.
+    Asked,
+    /// Memory has answered, or need not be asked.
+    Ready,
 }
 
 /// What it does to memory.
@@ -31,6 +44,7 @@ pub(crate) enum Access {
     },
     /// With the original value, once known.
     Atomic {
+        operation: MemoryOperation,
         original: u64,
     },
 }
@@ -73,6 +87,12 @@ impl Reads {
     /// The resource that `sequence` belongs to.
     pub(crate) fn covering(&mut self, sequence: u32) -> Option<&mut Resource> {
         self.resources.iter_mut().find(|r| sequence.wrapping_sub(r.first) < r.end.wrapping_sub(r.first))
+    }
+
+    /// The resource that memory is to be asked for next, unless it is busy with another.
+    pub(crate) fn unasked(&mut self) -> Option<&mut Resource> {
+        let first = self.resources.iter_mut().find(|resource| resource.stage != Stage::Ready)?;
+        (first.stage == Stage::Waiting).then_some(first)
     }
 
     /// The resource with this number.

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::memory::Access;
 use crate::qp::{Duties, Notes, after, sequence};
 use crate::queue::{NONE, RecvQueue};
-use crate::reads::{Access as Stored, Resource};
+use crate::reads::{Access as Stored, Resource, Stage};
 use crate::requester::payload_of;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
@@ -238,7 +238,7 @@ impl Engine {
     }
 
     /// A deferred placement is done, and what waited for it happens.
-    pub(crate) fn placed_inbound(&mut self, slot: usize, number: u32) {
+    pub(crate) fn placed_inbound(&mut self, now: Instant, slot: usize, number: u32) {
         let index = self.commons[slot].aside;
         if index == NONE || !self.asides.get_mut(index).inbound.placed(number) {
             return;
@@ -250,6 +250,7 @@ impl Engine {
                     let segment = self.control(slot, header);
                     self.outbox.push_back(segment);
                 }
+                Step::Access(number) => self.release_resource(now, slot, number),
                 Step::Placement(_) => {}
             }
         }
@@ -385,7 +386,7 @@ impl Engine {
         } else if self.responders[slot].reads != NONE {
             let reads = self.reads.get_mut(self.responders[slot].reads);
             if let Some(resource) = reads.covering(at)
-                && let Stored::Atomic { original } = resource.access
+                && let Stored::Atomic { original, .. } = resource.access
                 && !resource.pending()
             {
                 let header = atomic_result(self.commons[slot].peer, resource, original);
@@ -404,7 +405,7 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let reth = header.reth();
         let profile = self.profile(slot);
-        let (pd, mtu, deferred) = (profile.pd, u32::from(profile.mtu), profile.deferred.memory);
+        let (pd, mtu) = (profile.pd, u32::from(profile.mtu));
         let packets = reth.length.div_ceil(mtu).max(1);
         if reth.length > 1 << 31 || packets > crate::qp::MAX_OUTSTANDING || header.payload != 0 {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
@@ -413,27 +414,33 @@ impl Engine {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         let access = Stored::Read { address: reth.va, key: reth.rkey, length: reth.length };
-        self.take_resource(now, slot, packets, access, !deferred, reaction)?;
-        if deferred {
-            self.defer_read(slot);
-        }
-        self.arm_responses(now, slot);
-        Ok(())
+        self.take_resource(now, slot, packets, access, reaction)
     }
 
-    /// Asks the world for the data of the newest READ.
-    fn defer_read(&mut self, slot: usize) {
+    /// Nothing that came before holds a READ or atomic back any more.
+    fn release_resource(&mut self, now: Instant, slot: usize, number: u16) {
+        let deferred = self.profile(slot).deferred.memory;
         let reads = self.reads.get_mut(self.responders[slot].reads);
-        if let Some(&resource) = reads.resources.back()
-            && let Stored::Read { address, key, length } = resource.access
-        {
-            let operation = MemoryOperation::Read { address, key, length };
-            self.defer_memory(slot, resource.number, operation);
+        if let Some(resource) = reads.numbered(number) {
+            resource.stage = match resource.access {
+                Stored::Read { .. } if !deferred => Stage::Ready,
+                _ => Stage::Waiting,
+            };
         }
+        self.ask_memory(slot);
+        self.arm_responses(now, slot);
     }
 
-    fn defer_memory(&mut self, slot: usize, number: u16, operation: MemoryOperation) {
-        let token = self.token(slot, Purpose::Memory, u32::from(number));
+    /// Asks the world for the next access to memory.
+    fn ask_memory(&mut self, slot: usize) {
+        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).unasked() else { return };
+        resource.stage = Stage::Asked;
+        let number = u32::from(resource.number);
+        let operation = match resource.access {
+            Stored::Read { address, key, length } => MemoryOperation::Read { address, key, length },
+            Stored::Atomic { operation, .. } => operation,
+        };
+        let token = self.token(slot, Purpose::Memory, number);
         self.deferrals.push_back(Deferral::Memory { token, qpn: self.commons[slot].qpn, operation });
     }
 
@@ -453,15 +460,13 @@ impl Engine {
         if self.regions.check(pd, atomic.rkey, atomic.va, 8, Access::REMOTE_ATOMIC).is_err() {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
-        let number = self.take_resource(now, slot, 1, Stored::Atomic { original: 0 }, false, reaction)?;
         let (address, key) = (atomic.va, atomic.rkey);
         let operation = if header.opcode == Opcode::FETCH_ADD {
             MemoryOperation::FetchAdd { address, key, add: atomic.swap_or_add }
         } else {
             MemoryOperation::CompareSwap { address, key, compare: atomic.compare, swap: atomic.swap_or_add }
         };
-        self.defer_memory(slot, number, operation);
-        Ok(())
+        self.take_resource(now, slot, 1, Stored::Atomic { operation, original: 0 }, reaction)
     }
 
     /// Keeps a READ or atomic of `packets` responses, and moves on.
@@ -471,9 +476,8 @@ impl Engine {
         slot: usize,
         packets: u32,
         access: Stored,
-        ready: bool,
         reaction: &mut Reaction,
-    ) -> Result<u16, Refusal> {
+    ) -> Result<(), Refusal> {
         let limit = self.profile(slot).max_dest_rd_atomic;
         if self.responders[slot].reads == NONE {
             self.responders[slot].reads = self.reads.take();
@@ -482,7 +486,7 @@ impl Engine {
         let first = responder.expected;
         let end = first.wrapping_add(packets);
         let msn = (responder.msn + 1) & 0x00ff_ffff;
-        let resource = Resource { number: 0, first, end, next: first, msn, access, ready };
+        let resource = Resource { number: 0, first, end, next: first, msn, access, stage: Stage::Held };
         let Some(number) = self.reads.get_mut(responder.reads).push(limit, resource) else {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         };
@@ -491,7 +495,13 @@ impl Engine {
         // The response acknowledges all that came before.
         responder.unacknowledged = 0;
         responder.duties.set(Duties::RESPONDING);
-        Ok(number)
+        let index = self.commons[slot].aside;
+        if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
+            self.asides.get_mut(index).inbound.push(Step::Access(number));
+        } else {
+            self.release_resource(now, slot, number);
+        }
+        Ok(())
     }
 
     /// A READ request that came before: its responses, from the one that it now asks for, are sent again.
@@ -512,14 +522,9 @@ impl Engine {
         }
         (*address, *key, *length) = (reth.va, reth.rkey, reth.length);
         (resource.first, resource.next) = (at, at);
-        let number = resource.number;
-        let asks = deferred && resource.ready;
-        if asks {
-            resource.ready = false;
-        }
-        let operation = MemoryOperation::Read { address: reth.va, key: reth.rkey, length: reth.length };
-        if asks {
-            self.defer_memory(slot, number, operation);
+        if deferred && resource.stage == Stage::Ready {
+            resource.stage = Stage::Waiting;
+            self.ask_memory(slot);
         }
         self.responders[slot].duties.set(Duties::RESPONDING);
         self.arm_responses(now, slot);
@@ -528,7 +533,8 @@ impl Engine {
     /// Notes whether the next response can go, for the sender's line.
     fn note_responses(&mut self, slot: usize) {
         let reads = self.reads.get_mut(self.responders[slot].reads);
-        let ready = reads.turn().is_some_and(|r| r.ready && matches!(r.access, Stored::Read { .. }));
+        let ready =
+            reads.turn().is_some_and(|r| r.stage == Stage::Ready && matches!(r.access, Stored::Read { .. }));
         let notes = &mut self.requesters[slot].notes;
         if ready {
             notes.set(Notes::RESPONSES);
@@ -553,13 +559,14 @@ impl Engine {
         else {
             return;
         };
-        if resource.ready || !resource.pending() {
+        if resource.stage != Stage::Asked {
             return;
         }
-        resource.ready = true;
-        if let Stored::Atomic { original } = &mut resource.access {
+        resource.stage = Stage::Ready;
+        if let Stored::Atomic { original, .. } = &mut resource.access {
             *original = value;
         }
+        self.ask_memory(slot);
         self.answer(now, slot);
     }
 
@@ -568,8 +575,8 @@ impl Engine {
         let peer = self.commons[slot].peer;
         loop {
             let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() else { break };
-            let Stored::Atomic { original } = resource.access else { break };
-            if !resource.ready {
+            let Stored::Atomic { original, .. } = resource.access else { break };
+            if resource.stage != Stage::Ready {
                 break;
             }
             resource.next = resource.end;
@@ -597,7 +604,7 @@ impl Engine {
         let mtu = u32::from(self.profile(slot).mtu);
         let resource = self.reads.get_mut(self.responders[slot].reads).turn()?;
         let Stored::Read { length, .. } = resource.access else { return None };
-        if !resource.ready {
+        if resource.stage != Stage::Ready {
             return None;
         }
         let left = resource.end.wrapping_sub(resource.next);

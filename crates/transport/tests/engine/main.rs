@@ -9,3 +9,4 @@
 
 mod pair;
 mod scripts;
+mod wander;

@@ -1,0 +1,170 @@
+//! Seeds that draw operations, losses, delays and configurations: each message ends exactly once and in order.
+
+use crate::pair::{ALL_DEFERRED, Chance, Client, Fate, Pair, Server, Side};
+use crate::scripts::request;
+use proptest::prelude::*;
+use roci_transport::{
+    CompletionKind, Deferred, Operation, QpConfig, QpState, Recovery, SendRequest, Status, Tail,
+};
+use roci_units::{Psn, Span};
+use roci_wire::Layout;
+
+/// What a run is drawn from.
+#[derive(Clone, Copy, Debug)]
+struct Draw {
+    seed: u64,
+    irn: bool,
+    late: bool,
+    deferred: bool,
+    /// Faults of one packet in 64.
+    faults: u64,
+    operations: u64,
+}
+
+const OPS: u64 = 6;
+/// Each operation has its own region at either side.
+const ROOM: u64 = 8192;
+
+fn run(draw: Draw) -> Result<(), TestCaseError> {
+    let mut chance = Chance(draw.seed);
+    let mtu = [256, 1024, 1000, 4096][chance.below(4) as usize];
+    let irn = draw.irn;
+    let base = QpConfig {
+        mtu,
+        send_psn: Psn::new(0x00ff_fff0u32.wrapping_add(chance.below(32) as u32)),
+        ack_every: [1, 2, 8][chance.below(3) as usize],
+        ring: 1 + chance.below(15) as u8,
+        max_rd_atomic: 1 + chance.below(4) as u8,
+        timeout: Span::from_micros(200),
+        layout: if irn { Layout::Irn } else { Layout::Standard },
+        recovery: if irn { Recovery::Irn } else { Recovery::GoBackN },
+        max_in_flight: chance.below(40) as u32,
+        deferred: if draw.deferred { ALL_DEFERRED } else { Deferred::default() },
+        min_rnr_timer: Span::from_micros(20),
+        ..QpConfig::default()
+    };
+    let config = QpConfig { receive_psn: base.send_psn, ..base };
+    let mut pair = Pair::connected(config);
+    if draw.late {
+        pair = pair.late(draw.seed);
+    }
+    let faults = draw.faults;
+    pair = pair.script(move |_: Side, _, _, chance: &mut Chance| {
+        if chance.below(64) >= faults {
+            return Fate::Pass;
+        }
+        match chance.below(8) {
+            0..=3 => Fate::Drop,
+            4 => Fate::Duplicate,
+            5 => Fate::Mark,
+            _ => Fate::Delay(Span::from_nanos(100 + chance.below(5_000))),
+        }
+    });
+    let before_server = pair.server.memory.clone();
+    let mut sends = Vec::new();
+    let mut adds = 0u64;
+    let counter = 1u64 << 19;
+    pair.server.memory[counter as usize..counter as usize + 8].fill(0);
+    let rkey = pair.server.key;
+    for id in 0..draw.operations {
+        let (there, here) = (id * ROOM, id * ROOM);
+        let length = chance.below(ROOM.min(u64::from(mtu) * 5)) as u32;
+        let (operation, length) = match chance.below(OPS) {
+            0 => (Operation::Write { va: there, rkey, tail: Tail::Plain }, length),
+            1 => (Operation::Write { va: there, rkey, tail: Tail::Immediate(id as u32) }, length),
+            2 => (Operation::Send(Tail::Plain), length),
+            3 => (Operation::Send(Tail::Immediate(id as u32)), length),
+            4 => (Operation::Read { va: there, rkey }, length),
+            _ => (Operation::FetchAdd { va: counter, rkey, add: 1 }, 8),
+        };
+        let fence = chance.below(5) == 0;
+        pair.post(Client, SendRequest { fence, ..request(id, operation, here, length) });
+        if matches!(operation, Operation::Send(_) | Operation::Write { tail: Tail::Immediate(_), .. }) {
+            sends.push((id, operation, length));
+        }
+        adds += u64::from(matches!(operation, Operation::FetchAdd { .. }));
+        if chance.below(4) == 0 {
+            let until = pair.now + Span::from_nanos(chance.below(20_000));
+            pair.run_until(until);
+        }
+        // Half of the receives come late, so that the receiver is not always ready.
+        while let Some(&(id, ..)) = sends.first()
+            && chance.below(2) == 0
+        {
+            pair.post_recv(Server, id, id * ROOM, ROOM as u32);
+            sends.remove(0);
+        }
+    }
+    for (id, ..) in sends {
+        pair.post_recv(Server, id, id * ROOM, ROOM as u32);
+    }
+    pair.run();
+    check(&pair, draw, &before_server, counter, adds)
+}
+
+fn check(pair: &Pair, draw: Draw, before: &[u8], counter: u64, adds: u64) -> Result<(), TestCaseError> {
+    let ended = pair.client.ended();
+    let ids: Vec<u64> = ended.iter().map(|end| end.0).collect();
+    prop_assert_eq!(ids, (0..draw.operations).collect::<Vec<_>>(), "each ends once, in the order of posting");
+    let failed = ended.iter().position(|end| end.1 != Status::Success);
+    if let Some(first) = failed {
+        prop_assert!(draw.faults > 0, "nothing fails without faults: {:?}", ended[first]);
+        prop_assert!(ended[first + 1..].iter().all(|end| end.1 == Status::WorkRequestFlushed));
+        return Ok(());
+    }
+    let received: Vec<u64> = pair.server.completions.iter().map(|c| c.id).collect();
+    prop_assert!(
+        received.is_sorted() && received.windows(2).all(|two| two[0] < two[1]),
+        "in order, once each"
+    );
+    let done = u64::from_le_bytes(pair.server.memory[counter as usize..][..8].try_into().unwrap());
+    prop_assert_eq!(done, adds, "each atomic is carried out once");
+    let mut previous = None;
+    for completion in &pair.client.completions {
+        let at = (completion.id * ROOM) as usize;
+        let range = at..at + completion.length as usize;
+        match completion.kind {
+            CompletionKind::Write | CompletionKind::Send => {
+                prop_assert!(pair.client.memory[range.clone()] == pair.server.memory[range], "octets arrive");
+            }
+            CompletionKind::Read => {
+                prop_assert!(pair.client.memory[range.clone()] == before[range], "octets are read");
+            }
+            CompletionKind::FetchAdd => {
+                prop_assert!(previous.is_none_or(|earlier| earlier < completion.original), "in order");
+                previous = Some(completion.original);
+            }
+            _ => {}
+        }
+    }
+    for completion in &pair.server.completions {
+        let sent = pair.client.completions[completion.id as usize];
+        prop_assert_eq!(completion.length, sent.length, "the receiver hears the same length");
+        let known =
+            matches!(completion.tail, Tail::Plain) || completion.tail == Tail::Immediate(sent.id as u32);
+        prop_assert!(known);
+    }
+    for node in [&pair.client, &pair.server] {
+        let status = node.engine.query(node.qpns[0]).unwrap();
+        prop_assert_eq!((status.state, status.in_flight), (QpState::ReadyToSend, 0));
+        prop_assert!(!node.engine.has_work(0xff), "nothing is left to send");
+        prop_assert_eq!(node.engine.bitmaps_taken(), 0, "bitmaps go back");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_message_ends_once_and_in_order(
+        seed in any::<u64>(),
+        irn in any::<bool>(),
+        late in any::<bool>(),
+        deferred in any::<bool>(),
+        faults in prop_oneof![Just(0u64), 0u64..12],
+        operations in 1u64..30,
+    ) {
+        run(Draw { seed, irn, late, deferred, faults, operations })?;
+    }
+}
