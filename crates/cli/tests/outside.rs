@@ -96,12 +96,15 @@ fn tshark_knows_every_packet_and_warns_of_none() {
         let severe = ["-Y", "_ws.expert.severity >= 0x600000", "-T", "fields", "-e", "frame.number"];
         let warned = tshark(&[&severe[..], &["-e", "_ws.expert.message"]].concat(), &capture);
         assert_eq!(warned, "", "expert notes in {}", capture.display());
-        let fields = ["-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.col.Info"];
-        let all = tshark(&fields, &capture);
+        let fields = ["_ws.col.Protocol", "_ws.col.Info", "infiniband.bth.opcode"].map(|name| ["-e", name]);
+        let all = tshark(&[&["-T", "fields"], fields.as_flattened()].concat(), &capture);
         for line in all.lines() {
-            let known = line.starts_with("RRoCE\t") || line.starts_with("MAC CTRL\t");
-            assert!(known && !line.contains("Malformed") && !line.contains("Unknown"), "{line}");
-            pauses += usize::from(line.starts_with("MAC CTRL\t"));
+            let (rest, opcode) = line.rsplit_once('\t').expect("three fields");
+            // tshark 4.0 takes a CNP's headers apart but has no name for its opcode.
+            let named = !rest.contains("Unknown") || opcode == "129";
+            let known = rest.starts_with("RRoCE\t") || rest.starts_with("MAC CTRL\t");
+            assert!(known && named && !rest.contains("Malformed"), "{line}");
+            pauses += usize::from(rest.starts_with("MAC CTRL\t"));
         }
         for operation in ["Send", "Write", "Read Request", "Fetch", "Acknowledge"] {
             assert!(all.contains(operation), "no {operation} in {}", capture.display());

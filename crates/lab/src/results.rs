@@ -30,7 +30,7 @@ pub struct Results {
     pub packets: u64,
     /// Link crossings: each packet counts once per link that it crosses; PAUSE frames do not count.
     pub packet_hops: u64,
-    /// One record per message flow, in the order of the scenario.
+    /// One record per flow, in the order in which they were posted.
     pub flows: Vec<FlowResult>,
     /// One record per switch.
     pub switches: Vec<SwitchResult>,

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub(crate) const LINES_MAX: usize = 12;
 /// Buckets along the axis; a line has at most two points in each, its least and its greatest.
 const BUCKETS: usize = 400;
-/// Bars along the axis of what is counted per interval.
-const INTERVALS_MAX: usize = 150;
+/// Stretches of time that counts are given for.
+const STRETCHES_MAX: f64 = 150.0;
 
 /// A line's points.
 #[derive(Debug, Default)]
@@ -124,28 +124,36 @@ impl Readings {
     }
 }
 
-/// How often something that is counted since the start happened in each interval of a run of `seconds`, whose samples
-/// are `interval` apart.
-pub(crate) fn per_interval(counted: &Points, seconds: f64, interval: f64) -> (f64, Points) {
-    let wanted = (seconds / interval.max(seconds / 1e4)).floor();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 10000")]
-    let bins = (wanted as usize).clamp(1, INTERVALS_MAX);
-    #[expect(clippy::cast_precision_loss, reason = "few")]
-    let width = seconds / bins as f64;
-    let mut counts = vec![0.0; bins];
+/// How often something that is counted since the start happened in each stretch of a run of `seconds`, whose samples are
+/// `interval` apart; and how long a stretch is: a whole number of intervals.
+#[expect(clippy::cast_precision_loss, reason = "few stretches")]
+pub(crate) fn per_stretch(counted: &Points, seconds: f64, interval: f64) -> (f64, Points) {
+    let interval = if interval > 0.0 { interval } else { seconds };
+    let width = interval * (seconds / interval / STRETCHES_MAX).ceil().max(1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 1 and STRETCHES_MAX"
+    )]
+    let stretches = ((seconds / width).ceil() as usize).max(1);
+    let mut counts = vec![0.0; stretches];
     let mut before = 0.0;
     for (at, value) in counted.x.iter().zip(&counted.y) {
         // A sample speaks of the time before it; half an interval back is surely inside.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the bins")]
-        let bin = (((at - interval / 2.0) / width).max(0.0) as usize).min(bins - 1);
-        counts[bin] += value - before;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to the stretches"
+        )]
+        let stretch = (((at - interval / 2.0) / width).max(0.0) as usize).min(stretches - 1);
+        counts[stretch] += value - before;
         before = *value;
     }
     let mut points = Points::default();
     for (n, count) in counts.into_iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "few")]
         points.push(n as f64 * width, count);
     }
+    // The last stretch, too, has a right end.
     let last = points.y.last().copied().unwrap_or(0.0);
     points.push(seconds, last);
     (width, points)
@@ -184,16 +192,18 @@ mod tests {
     }
 
     #[test]
-    fn counts_per_interval_add_up_to_what_was_counted() {
+    fn counts_per_stretch_add_up_to_what_was_counted() {
         let mut counted = Points::default();
         for n in 1..=1_000 {
             counted.push(f64::from(n) * 1e-4, f64::from(n * 3));
         }
-        let (width, points) = per_interval(&counted, 0.1, 1e-4);
-        assert!((width - 0.1 / 150.0).abs() < 1e-12);
-        let total: f64 = points.y[..points.y.len() - 1].iter().sum();
-        assert_eq!(total, 3_000.0);
-        assert!(points.y.iter().all(|count| (15.0..=24.0).contains(count)), "{:?}", points.y);
+        let (width, points) = per_stretch(&counted, 0.1, 1e-4);
+        assert!((width - 7e-4).abs() < 1e-12, "seven samples each");
+        let (right_end, counts) = points.y.split_last().unwrap();
+        assert_eq!(counts.iter().sum::<f64>(), 3_000.0);
+        assert!(counts[..counts.len() - 1].iter().all(|count| *count == 21.0), "{counts:?}");
+        assert_eq!(counts.last(), Some(right_end));
+        assert!(points.x.is_sorted());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The page of one run.
 
-use super::lines::{LINES_MAX, Points, Readings, distribution, per_interval};
+use super::lines::{LINES_MAX, Points, Readings, distribution, per_stretch};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
 use crate::results::series::Metric;
@@ -251,7 +251,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
             .into_iter()
             .filter_map(|place| {
                 let points;
-                (width, points) = per_interval(readings.get(metric, place)?, seconds, interval);
+                (width, points) = per_stretch(readings.get(metric, place)?, seconds, interval);
                 Some(points.line(name(place), colour(place), false))
             })
             .collect();
