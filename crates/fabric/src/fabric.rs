@@ -88,10 +88,11 @@ impl<N: Nics> Fabric<N> {
         match key.kind() {
             ARRIVE => {
                 let packet = &net.packets[PacketId(key.handle())];
-                roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
-                match self.switch_at(packet.next) {
-                    Some(switch) => net.routes.prefetch(switch, packet.destination),
-                    None => self.nics.prefetch(packet.destination, packet),
+                if (packet.port as usize) < net.hosts.len() {
+                    self.nics.prefetch(packet.destination, packet);
+                } else {
+                    roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
+                    roci_prefetch::prefetch_at(&net.ports, packet.next as usize);
                 }
             }
             FREE => {
@@ -103,27 +104,19 @@ impl<N: Nics> Fabric<N> {
         }
     }
 
-    /// The switch that is node `node`; `None` for a host.
-    #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
-    fn switch_at(&self, node: u32) -> Option<u32> {
-        node.checked_sub(self.net.hosts.len() as u32)
-    }
-
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
     fn arrive(&mut self, id: PacketId) {
         let packet = &self.net.packets[id];
-        let node = packet.next;
+        let port = packet.port;
         if packet.marks.has(Marks::TAPPED) {
             self.arrive_tapped(id);
         }
-        if let Some(switch) = self.switch_at(node) {
-            return self.net.arrive(switch, id);
-        }
+        // The port of host i is port i.
+        let Some(host) = self.net.hosts.get_mut(port as usize) else { return self.net.arrive(id) };
+        host.rx_octets += u64::from(self.net.packets[id].frame);
         self.net.totals.delivered += 1;
-        self.net.hosts[node as usize].rx_octets += u64::from(self.net.packets[id].frame);
-        self.nics.receive(&mut self.net, HostId(node as u16), id);
+        self.nics.receive(&mut self.net, HostId(port as u16), id);
     }
 
     #[cold]
@@ -144,7 +137,7 @@ impl<N: Nics> Fabric<N> {
             return self.net.queue.push_at(end.free_at, FREE, port);
         }
         end.flags &= !PENDING;
-        match self.switch_at(self.net.owner(port)) {
+        match self.net.switch_of(port) {
             Some(switch) => self.net.serve(switch, port),
             None => self.serve_host(HostId(port as u16)),
         }
@@ -166,7 +159,7 @@ impl<N: Nics> Fabric<N> {
         }
     }
 
-    /// Serves the hosts that were kicked while their port was free.
+    /// Serves the hosts that were kicked while their port was free, and arms the wake-ups that were asked for.
     #[inline]
     fn serve_kicked(&mut self) {
         let mut next = 0;
@@ -181,6 +174,7 @@ impl<N: Nics> Fabric<N> {
             }
         }
         self.net.kicked.clear();
+        self.net.arm_wakeful();
     }
 
     #[inline]
@@ -212,7 +206,7 @@ impl<N: Nics> Fabric<N> {
 
     #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
     fn serve_resumed(&mut self, port: u32) {
-        match self.switch_at(self.net.owner(port)) {
+        match self.net.switch_of(port) {
             Some(switch) => self.net.serve_soon(switch, port),
             None => self.net.kick(HostId(port as u16)),
         }

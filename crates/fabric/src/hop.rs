@@ -6,29 +6,24 @@
 use crate::fault::Copy;
 use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::net::{ARRIVE, FREE, Net, PAUSE};
-use crate::packet::{Marks, Packet, PacketId};
+use crate::packet::{HostId, Marks, Packet, PacketId};
 use crate::routing::NO_PORT;
 use crate::tap::{Tapped, TappedFrame};
 use roci_switch::config::PAUSE_FRAME;
 use roci_switch::{Hop, Outcome};
 
+/// No port: the packet ends at the other end of the link, at a host or because no path leads on.
+const NOWHERE: u32 = u32::MAX;
+
 impl Net {
-    /// A packet has arrived at switch `switch`.
+    /// A packet has arrived at a switch.
     #[inline]
-    pub(crate) fn arrive(&mut self, switch: u32, id: PacketId) {
+    pub(crate) fn arrive(&mut self, id: PacketId) {
         let packet = &self.packets[id];
-        let bit = 1 << packet.priority;
-        let local = match self.turns.get_mut(switch as usize) {
-            None => self.routes.next_port(switch, packet.destination, packet.flow),
-            Some(turn) => {
-                *turn = turn.wrapping_add(1);
-                self.routes.port_in_turn(switch, packet.destination, *turn)
-            }
-        };
-        if local == NO_PORT {
+        let (egress, bit) = (packet.next, 1 << packet.priority);
+        if egress == NOWHERE {
             return self.lose(id);
         }
-        let egress = self.first_ports[switch as usize] + u32::from(local);
         let port = &self.ports[egress as usize];
         let end = &port.link;
         let waits = port.backlog() & !end.paused;
@@ -39,12 +34,36 @@ impl Net {
             }
             return self.transmit(egress, id);
         }
-        self.wait(switch, egress, id);
+        self.wait(egress, id);
+    }
+
+    /// The port by which a packet sent to `node` will go on from there: none for a host.
+    ///
+    /// It is looked up as the packet is sent and not as it arrives, so that the port can be prefetched before.
+    #[inline]
+    fn next_egress(&mut self, node: u32, destination: HostId, flow: u32) -> u32 {
+        let Some(switch) = self.switch_at(node) else { return NOWHERE };
+        let local = match self.turns.get_mut(switch as usize) {
+            None => self.routes.next_port(switch, destination, flow),
+            Some(turn) => {
+                *turn = turn.wrapping_add(1);
+                self.routes.port_in_turn(switch, destination, *turn)
+            }
+        };
+        if local == NO_PORT { NOWHERE } else { self.first_ports[switch as usize] + u32::from(local) }
+    }
+
+    /// The switch that is node `node`; `None` for a host.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    pub(crate) fn switch_at(&self, node: u32) -> Option<u32> {
+        node.checked_sub(self.hosts.len() as u32)
     }
 
     /// The packet cannot leave at once.
     #[inline]
-    fn wait(&mut self, switch: u32, egress: u32, id: PacketId) {
+    fn wait(&mut self, egress: u32, id: PacketId) {
+        let Some(switch) = self.switch_of(egress) else { return };
         let buffer = &mut self.switches[switch as usize];
         let admission = buffer.admit(&mut self.ports, &mut self.packets, egress, id.0);
         if admission.outcome == Outcome::Dropped {
@@ -108,15 +127,19 @@ impl Net {
     pub(crate) fn transmit(&mut self, port: u32, id: PacketId) {
         let end = &mut self.ports[port as usize].link;
         let packet = &mut self.packets[id];
-        let class = &self.classes[usize::from(end.class)];
         debug_assert!(end.free_at <= self.queue.now(), "one frame at a time");
         packet.port = end.peer;
-        packet.next = end.node;
         end.tx_octets += u64::from(packet.frame);
+        let (node, destination, flow) = (end.node, packet.destination, packet.flow);
+        let next = self.next_egress(node, destination, flow);
         self.totals.packet_hops += 1;
+        let end = &mut self.ports[port as usize].link;
+        let packet = &mut self.packets[id];
+        packet.next = next;
         if end.flags & SPECIAL != 0 {
             return self.transmit_special(port, id);
         }
+        let class = &self.classes[usize::from(end.class)];
         let time = class.time(u32::from(packet.frame), None).as_ps();
         end.free_at = self.queue.now() + time;
         self.queue.push_after(time + class.delay_ps, ARRIVE, id.0);
@@ -224,7 +247,8 @@ impl Net {
     /// Puts a packet on its way to the node that sends into `port`'s link, as if from that link.
     pub(crate) fn inject(&mut self, port: u32, packet: Packet) {
         let (owner, delay) = (self.owner(port), self.class(port).delay_ps);
-        let id = self.packets.alloc(Packet { port, next: owner, ..packet });
+        let next = self.next_egress(owner, packet.destination, packet.flow);
+        let id = self.packets.alloc(Packet { port, next, ..packet });
         self.queue.push_after(delay, ARRIVE, id.0);
     }
 

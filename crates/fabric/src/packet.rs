@@ -56,7 +56,7 @@ impl Marks {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Packet {
-    /// The next packet of the queue that it stands in; while it crosses a link, the node at the other end.
+    /// The next packet of the queue that it stands in; while it crosses a link, the port that it will go on by.
     pub(crate) next: u32,
     /// The port that it arrives by, from the moment it is sent; later the port whose account it is charged to.
     pub(crate) port: u32,

@@ -1,5 +1,6 @@
 //! How long the work takes that the engine defers.
 
+use roci_transport::Deferred;
 use roci_units::{Random, Ratio, Span};
 
 /// A span drawn uniformly from `min` to `max`, both included.
@@ -42,9 +43,10 @@ pub struct Delays {
     pub recovery: Option<Range>,
     /// Data of a READ, and the original value of an atomic.
     pub memory: Option<Range>,
-    /// How often the law's grant is answered with LoopBack first.
+    /// How often an offer is answered with LoopBack: it goes to the end of the line and is offered anew.
     pub loop_back: Ratio,
-    /// Whether acknowledgements of data are the law's to send (`GenTxEvent`).
+    /// Whether the law answers each event about arriving data with an acknowledgement (`GenTxEvent`). Its queue pairs
+    /// run a law that traces them, such as [`Law::External`](roci_control::Law::External).
     pub law_acknowledges: bool,
 }
 
@@ -64,6 +66,30 @@ impl Delays {
     pub const fn delaying() -> Self {
         let range = Some(Range::up_to(Span::from_micros(5)));
         Self { grant: range, law: range, placement: range, recovery: range, memory: range, ..Self::IDEAL }
+    }
+
+    /// A law that runs beside the engine, as on SwCC's cores: the TX grant comes 150 ns late, half of the packets take
+    /// another round first (LoopBack), and the acknowledgements are the law's.
+    pub const fn deferred_law() -> Self {
+        let law = Some(Range::exactly(Span::from_nanos(150)));
+        Self { grant: law, law, loop_back: Ratio::new(1, 2), law_acknowledges: true, ..Self::IDEAL }
+    }
+
+    /// The same with a host that takes `placement` to have payload in its memory.
+    #[must_use]
+    pub const fn with_placement(self, placement: Span) -> Self {
+        Self { placement: Some(Range::exactly(placement)), ..self }
+    }
+
+    /// What queue pairs on such a NIC have to defer.
+    pub const fn deferred(&self) -> Deferred {
+        Deferred {
+            law: self.law.is_some() || self.law_acknowledges,
+            placement: self.placement.is_some(),
+            ack_after_placement: self.placement.is_some(),
+            recovery: self.recovery.is_some(),
+            memory: self.memory.is_some(),
+        }
     }
 
     /// Whether nothing waits.

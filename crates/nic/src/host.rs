@@ -4,15 +4,15 @@ use crate::delay::{Delays, Range};
 use crate::drain::{Drain, DrainConfig};
 use crate::path::Path;
 use crate::work::{Due, Slow};
-use roci_control::Hop;
+use roci_control::{Class, Emit, Hop};
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
 use roci_fabric::packets::HOPS;
 use roci_transport::{
     Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
 };
-use roci_units::{Instant, Random};
-use roci_wire::{IpVersion, Opcode};
+use roci_units::{Instant, Psn, Random};
+use roci_wire::{Header, IpVersion, Layout, Opcode};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a NIC counted that no queue pair knows of.
@@ -65,6 +65,8 @@ const NOTICES: usize = 0;
 const REPLIES: usize = 1;
 /// Then data whose grant came late.
 const GRANTED: usize = 2;
+/// How many of these may wait before further offers are left with the engine.
+const GRANTED_MAX: usize = 16;
 
 impl Host {
     /// A NIC around `engine`. Its delays are drawn from `random`.
@@ -107,7 +109,19 @@ impl Host {
         }
     }
 
-    fn has_work(&self) -> bool {
+    /// The CNP that this host would send to the source of `packet`, if it has the queue pair that it is for.
+    pub(crate) fn cnp_against(&self, packet: &Packet) -> Option<Packet> {
+        let peer = self.engine.query(packet.header.dest_qpn).ok()?.peer;
+        let header = Header::new(Opcode::CNP, peer, Psn::new(0));
+        let mut cnp = Packet::new(packet.destination, packet.source, header);
+        cnp.flow = packet.flow;
+        cnp.frame = frame_octets(&header, Layout::Standard);
+        cnp.priority = self.classes.notice;
+        Some(cnp)
+    }
+
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
         self.engine.has_work(0xff) || self.waiting.iter().any(|queue| !queue.is_empty())
     }
 
@@ -163,7 +177,7 @@ impl Host {
             }
         }
         if self.slow.as_ref().is_some_and(|slow| slow.delays.grant.is_some()) {
-            self.request_grants(net, id);
+            self.request_grants(net, id, open);
             return None;
         }
         let segment = self.engine.transmit_open(net.now(), open)?;
@@ -249,7 +263,11 @@ impl Host {
         let (token, resolution, range) = match deferral {
             Deferral::Law { token, qpn, event } => {
                 // A queue pair that is gone has no law, and its token is void.
-                let Some(outcome) = self.engine.evaluate(qpn, &event) else { return };
+                let Some(mut outcome) = self.engine.evaluate(qpn, &event) else { return };
+                let acknowledges = self.slow.as_ref().is_some_and(|slow| slow.delays.law_acknowledges);
+                if acknowledges && event.event.class.meets(Class::DATA) {
+                    outcome.emit = Some(Emit::plain(Class::ACK));
+                }
                 (token, Resolution::Law(outcome), self.range(|delays| delays.law))
             }
             Deferral::Recovery { token, .. } => {
@@ -270,14 +288,20 @@ impl Host {
         self.slow.as_ref().and_then(|slow| of(&slow.delays))
     }
 
-    /// Asks for a grant for each segment that is offered; they become packets when they are granted.
-    fn request_grants(&mut self, net: &mut Net, id: HostId) {
+    /// Asks for a grant for each segment that is offered; they become packets when they are granted. A port that
+    /// falls behind, as under a pause, holds further ones back: what is granted is sent and takes up the window.
+    fn request_grants(&mut self, net: &mut Net, id: HostId, open: u8) {
         let now = net.now();
         let Some(slow) = &mut self.slow else { return };
-        while let Some(offer) = self.engine.offer(now, 1) {
-            let law = self.engine.transmit_event(now, &offer);
-            let outcome = law.and_then(|event| self.engine.evaluate(offer.qpn, &event));
-            let grant = outcome.map_or(Grant::Engine, Grant::Law);
+        while self.waiting[GRANTED].len() < GRANTED_MAX
+            && let Some(offer) = self.engine.offer_open(now, 1, open)
+        {
+            let grant = match self.engine.transmit_event(now, &offer) {
+                Some(event) if offer.wants_law => {
+                    self.engine.evaluate(offer.qpn, &event).map_or(Grant::Engine, Grant::Law)
+                }
+                _ => Grant::Engine,
+            };
             let due = if slow.loops_back() { Due::Decline(offer) } else { Due::Commit(offer, grant) };
             let range = slow.delays.grant;
             slow.after(now, range, due);
@@ -319,7 +343,7 @@ fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Se
     let words = segment.words.as_ref();
     let mut packet = Packet::new(from, path.host, segment.header);
     packet.flow = path.flow;
-    packet.frame = frame_len(segment);
+    packet.frame = frame_octets(&segment.header, segment.layout);
     packet.priority = segment.priority;
     packet.marks = if segment.ecn_capable { Marks::ECT } else { Marks::default() };
     let id = match spare.take() {
@@ -336,15 +360,14 @@ fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Se
     id
 }
 
-/// Octets of the frame that carries the first packet of `segment`.
+/// Octets of the frame that carries `header`.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a frame has at most 4096 octets of payload and 300 of headers"
 )]
-fn frame_len(segment: &Segment) -> u16 {
-    let header = &segment.header;
-    roci_wire::frame_len(header.opcode, segment.layout, IpVersion::V4, header.payload) as u16
+fn frame_octets(header: &Header, layout: Layout) -> u16 {
+    roci_wire::frame_len(header.opcode, layout, IpVersion::V4, header.payload) as u16
 }
 
 /// What a packet's telemetry is to a law, in `hops`.

@@ -52,6 +52,17 @@ impl<A: Application> Nics for Simulated<A> {
     }
 
     #[inline]
+    fn has_more(&self, host: HostId) -> bool {
+        self.hosts[usize::from(host.0)].has_work()
+    }
+
+    /// The CNP that the packet's destination would send.
+    fn forge_cnp(&self, packet: &Packet) -> Option<Packet> {
+        let destination = self.hosts.get(usize::from(packet.destination.0))?;
+        destination.cnp_against(packet)
+    }
+
+    #[inline]
     fn wake(&mut self, net: &mut Net, host: HostId) {
         self.hosts[usize::from(host.0)].wake(net, host, &mut self.reaction);
         self.settle(net, host);

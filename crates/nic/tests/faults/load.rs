@@ -1,0 +1,227 @@
+//! The load of a case: what each side posts, and the ledger of what it hears.
+
+use crate::case::Case;
+use roci_fabric::net::Net;
+use roci_fabric::packet::HostId;
+use roci_nic::{Application, Host};
+use roci_transport::{Completion, CompletionKind, Operation, RecvRequest, SendRequest, Status, Tail};
+use roci_units::{Instant, Qpn, Random, Ratio, Span};
+use std::collections::BTreeSet;
+
+/// The word that all FETCH-ADDs to a host add 1 to.
+pub const SUM: u64 = 0;
+/// The words of COMPARE-SWAPs, one for each side that asks.
+pub fn word_of(side: usize) -> u64 {
+    8 + 8 * side as u64
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Send(Tail),
+    Write(Tail),
+    Read,
+    FetchAdd,
+    /// With what it compares, what it swaps in, and what it finds if each one before it was carried out once.
+    CompareSwap { compare: u64, swap: u64, finds: u64 },
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    pub action: Action,
+    pub length: u32,
+    pub signaled: bool,
+    pub fence: bool,
+}
+
+impl Message {
+    /// Whether it takes a receive request at the responder, and what its completion there is of.
+    pub fn received_as(&self) -> Option<(CompletionKind, Tail)> {
+        match self.action {
+            Action::Send(tail) => Some((CompletionKind::Recv, tail)),
+            Action::Write(tail @ Tail::Immediate(_)) => Some((CompletionKind::RecvWrite, tail)),
+            _ => None,
+        }
+    }
+
+    pub fn completed_as(&self) -> CompletionKind {
+        match self.action {
+            Action::Send(_) => CompletionKind::Send,
+            Action::Write(_) => CompletionKind::Write,
+            Action::Read => CompletionKind::Read,
+            Action::FetchAdd => CompletionKind::FetchAdd,
+            Action::CompareSwap { .. } => CompletionKind::CompareSwap,
+        }
+    }
+
+    /// The messages that one side sends.
+    pub fn draw_all(case: &Case, random: &mut Random) -> Vec<Self> {
+        let packet = f64::from(crate::run::mtu(case));
+        let longest = f64::from(2u32.pow(case.size)).min(100_000.0).min(packet * 200.0) as u64;
+        let mut swapped = 0;
+        let draw = |number: u32| {
+            let immediate = Tail::Immediate(random.below(1 << 32) as u32);
+            let length = random.below(longest + 1) as u32;
+            let kinds: Vec<u32> = (0..7).filter(|kind| case.operations >> kind & 1 == 1).collect();
+            let (action, length) = match kinds[random.below(kinds.len() as u64) as usize] {
+                0 => (Action::Send(Tail::Plain), length),
+                1 => (Action::Write(Tail::Plain), length),
+                2 => (Action::Send(immediate), length),
+                3 => (Action::Write(immediate), length),
+                4 => (Action::Read, length),
+                5 => (Action::FetchAdd, 8),
+                _ if random.below(4) == 0 => {
+                    (Action::CompareSwap { compare: swapped + 1_000, swap: 0, finds: swapped }, 8)
+                }
+                _ => {
+                    swapped += 1;
+                    let finds = swapped - 1;
+                    (Action::CompareSwap { compare: finds, swap: swapped, finds }, 8)
+                }
+            };
+            // Of those outstanding at once, one at least must tell.
+            let tells = number % case.depth == case.depth - 1 || number + 1 == case.messages;
+            let signaled = case.silent == 0 || tells || random.below(2) == 0;
+            Self { action, length, signaled, fence: case.fences == 1 && random.below(4) == 0 }
+        };
+        (0..case.messages).map(draw).collect()
+    }
+}
+
+/// One queue pair and what became of its work.
+pub struct Side {
+    pub host: HostId,
+    pub qpn: Qpn,
+    /// The other side.
+    pub peer: usize,
+    pub messages: Vec<Message>,
+    pub posted: usize,
+    /// Completions of send requests, and of receive requests.
+    pub sent: Vec<Completion>,
+    pub received: Vec<Completion>,
+    pub receives_posted: u64,
+    /// Whether one ended with an error.
+    pub failed: bool,
+}
+
+/// Receive requests are told from others by this bit of their name; below it is their number, above it their side.
+const RECEIVE: u64 = 1 << 31;
+
+/// The application on all hosts.
+pub struct Load {
+    pub sides: Vec<Side>,
+    /// By host, the key of all its memory.
+    pub keys: Vec<u32>,
+    depth: usize,
+    /// Receive requests that are kept posted.
+    receives: u64,
+    late: bool,
+    random: Random,
+    /// When receive queues will be filled that were left to run empty.
+    withheld: BTreeSet<(Instant, usize)>,
+}
+
+impl Load {
+    pub fn new(case: &Case, sides: Vec<Side>, keys: Vec<u32>) -> Self {
+        Self {
+            sides,
+            keys,
+            depth: case.depth as usize,
+            receives: u64::from(6 - case.few_receives),
+            late: case.late_receives == 1,
+            random: Random::new(case.seed, LATE_STREAM),
+            withheld: BTreeSet::new(),
+        }
+    }
+
+    /// Posts the first requests of all sides.
+    pub fn begin(&mut self, now: Instant, hosts: &mut [Host]) {
+        for side in 0..self.sides.len() {
+            self.fill_receives(hosts, side);
+            self.post(now, hosts, side);
+        }
+    }
+
+    /// When a receive queue is next to be filled late.
+    pub fn next_late(&self) -> Option<Instant> {
+        self.withheld.first().map(|&(at, _)| at)
+    }
+
+    /// Fills the receive queues whose time has come.
+    pub fn fill_late(&mut self, net: &mut Net, hosts: &mut [Host]) {
+        while let Some(&(at, side)) = self.withheld.first().filter(|(at, _)| *at <= net.now()) {
+            self.withheld.remove(&(at, side));
+            self.fill_receives(hosts, side);
+            let host = self.sides[side].host;
+            hosts[usize::from(host.0)].poke(net, host);
+        }
+    }
+
+    fn fill_receives(&mut self, hosts: &mut [Host], place: usize) {
+        let wanted = self.receives;
+        let side = &mut self.sides[place];
+        while !side.failed && side.receives_posted - (side.received.len() as u64) < wanted {
+            let id = (place as u64) << 32 | RECEIVE | side.receives_posted;
+            let request = RecvRequest { id, address: 0, length: 1 << 20, lkey: 0 };
+            let engine = &mut hosts[usize::from(side.host.0)].engine;
+            engine.post_recv(side.qpn, request).expect("the queue pair is connected");
+            side.receives_posted += 1;
+        }
+    }
+
+    /// Posts until as many are outstanding as may be.
+    fn post(&mut self, now: Instant, hosts: &mut [Host], place: usize) {
+        let peer = self.sides[self.sides[place].peer].host;
+        let rkey = self.keys[usize::from(peer.0)];
+        let depth = self.depth;
+        let side = &mut self.sides[place];
+        let done = side.sent.last().map_or(0, |last| number_of(last) + 1);
+        while !side.failed && side.posted < side.messages.len() && side.posted - done < depth {
+            let Message { action, length, signaled, fence } = side.messages[side.posted];
+            let operation = match action {
+                Action::Send(tail) => Operation::Send(tail),
+                Action::Write(tail) => Operation::Write { va: 1 << 20, rkey, tail },
+                Action::Read => Operation::Read { va: 1 << 20, rkey },
+                Action::FetchAdd => Operation::FetchAdd { va: SUM, rkey, add: 1 },
+                Action::CompareSwap { compare, swap, .. } => {
+                    Operation::CompareSwap { va: word_of(place), rkey, compare, swap }
+                }
+            };
+            let id = (place as u64) << 32 | side.posted as u64;
+            let request =
+                SendRequest { id, operation, length, address: 0, lkey: 0, solicited: false, signaled, fence };
+            let engine = &mut hosts[usize::from(side.host.0)].engine;
+            engine.post_send(now, side.qpn, &request).expect("the queue pair is connected");
+            side.posted += 1;
+        }
+    }
+}
+
+impl Application for Load {
+    fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion) {
+        let place = (completion.id >> 32) as usize;
+        let side = &mut self.sides[place];
+        assert_eq!((side.host, side.qpn), (host, completion.qpn), "a completion where it was posted");
+        side.failed |= completion.status != Status::Success;
+        if completion.id & RECEIVE == 0 {
+            side.sent.push(*completion);
+            self.post(net.now(), hosts, place);
+            return;
+        }
+        side.received.push(*completion);
+        if self.late && self.random.chance(Ratio::new(1, 10)) {
+            let delay = Span::from_ps(self.random.below(100_000_000));
+            self.withheld.insert((net.now() + delay, place));
+        } else if !self.withheld.iter().any(|&(_, withheld)| withheld == place) {
+            self.fill_receives(hosts, place);
+        }
+    }
+}
+
+/// The number of a request among those of its side and kind.
+pub fn number_of(completion: &Completion) -> usize {
+    (completion.id & (RECEIVE - 1)) as usize
+}
+
+const LATE_STREAM: u64 = 2;

@@ -1,0 +1,168 @@
+//! Running a case to its end.
+
+use crate::case::Case;
+use crate::check::check;
+use crate::load::{Load, Message, Side};
+use crate::network;
+use roci_control::{Class, Law};
+use roci_fabric::fabric::{Fabric, Stopped};
+use roci_fabric::packet::HostId;
+use roci_fabric::routing::flow_hash;
+use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
+use roci_transport::{Access, Change, Engine, EngineConfig, Pd, QpConfig, Recovery};
+use roci_units::{BitsPerSec, Bytes, Instant, Psn, Qpn, Random, Span};
+use roci_wire::Layout;
+
+/// A NIC to run a case on.
+#[derive(Clone, Copy, Debug)]
+pub struct Nic {
+    pub name: &'static str,
+    pub delays: Delays,
+}
+
+/// Immediate; everything late and out of order; a law on other cores; the same with a slow host.
+pub const NICS: [Nic; 4] = [
+    Nic { name: "ideal", delays: Delays::IDEAL },
+    Nic { name: "delaying", delays: Delays::delaying() },
+    Nic { name: "deferred law", delays: Delays::deferred_law() },
+    Nic {
+        name: "deferred law, slow host",
+        delays: Delays::deferred_law().with_placement(Span::from_micros(2)),
+    },
+];
+
+/// All traffic must have ended by then: many times what the slowest retries take.
+const LIMIT: Instant = Instant::from_ps(60_000_000_000_000);
+/// How often it is looked after receive queues that are filled late.
+const SLICE: Span = Span::from_micros(20);
+
+/// Streams of chance. Those of hosts begin at 1000.
+const LOAD_STREAM: u64 = 3;
+const HOST_STREAMS: u64 = 1_000;
+
+/// Octets of payload in a full packet.
+pub fn mtu(case: &Case) -> u16 {
+    [1024, 4096, 256, 1000][case.mtu as usize]
+}
+
+/// Runs the case on NICs like `nic` until nothing more happens, and checks what came of it.
+pub fn run(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
+    let mut fabric = build(case, nic);
+    let Fabric { net, nics } = &mut fabric;
+    nics.application.begin(net.now(), &mut nics.hosts);
+    for host in 0..nics.hosts.len() {
+        nics.hosts[host].poke(net, id(host));
+    }
+    loop {
+        let now = fabric.net.now();
+        assert!(now < LIMIT, "traffic goes on without end on the {} NIC: {case:?}", nic.name);
+        let stopped = fabric.run_until(if case.late_receives == 1 { now + SLICE } else { LIMIT });
+        let Fabric { net, nics } = &mut fabric;
+        match (stopped, nics.application.next_late()) {
+            (Stopped::Idle, None) => break,
+            (Stopped::Idle, Some(late)) => net.pass_to(late.max(net.now())),
+            _ => {}
+        }
+        nics.application.fill_late(net, &mut nics.hosts);
+    }
+    check(case, nic, &fabric);
+    fabric
+}
+
+fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
+    let graph = network::graph(case);
+    let (rate, _) = network::rates(case);
+    let count = graph.hosts.len();
+    let law = match case.dcqcn {
+        _ if nic.delays.law_acknowledges => Law::External(Class::DATA.with(Class::TRANSMIT)),
+        0 => Law::None,
+        _ => Law::from_settings("dcqcn", &[], rate).expect("it is known"),
+    };
+    let mut keys = Vec::new();
+    let mut hosts: Vec<Host> = (0..count as u64)
+        .map(|number| {
+            let random = Random::new(case.seed, HOST_STREAMS + number);
+            let mut engine = Engine::new(EngineConfig { link: rate, seed: case.seed, ..EngineConfig::default() });
+            engine.add_law(law.clone());
+            let (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
+            keys.push(key);
+            Host::new(engine, Classes::default(), nic.delays, random)
+        })
+        .collect();
+    let sides = connect(case, nic, &mut hosts);
+    let load = Load::new(case, sides, keys);
+    let nics = Simulated::new(hosts, load);
+    let mut fabric = Fabric::new(&graph, &network::config(case, &graph), nics)
+        .unwrap_or_else(|error| panic!("{error}: {case:?}"));
+    if case.slow_receivers == 1 {
+        let pause = if case.pfc == 1 { 1 << 3 } else { 0 };
+        let config = DrainConfig { fifo: Bytes(100_000), rate: BitsPerSec(rate.0 / 2), pause };
+        let Fabric { net, nics } = &mut fabric;
+        for (number, host) in nics.hosts.iter_mut().enumerate() {
+            host.set_drain(net, id(number), config);
+        }
+    }
+    fabric
+}
+
+/// Connects pairs of queue pairs between hosts drawn at random, and draws what they send.
+fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
+    let mut random = Random::new(case.seed, LOAD_STREAM);
+    let mut sides = Vec::new();
+    for _ in 0..case.pairs {
+        let a = random.below(hosts.len() as u64) as usize;
+        let b = (a + 1 + random.below(hosts.len() as u64 - 1) as usize) % hosts.len();
+        // Half of them are about to wrap around.
+        let mut psn = || Psn::new(if random.below(2) == 0 { 0xff_fff8 } else { random.below(1 << 24) as u32 });
+        let (psn_a, psn_b) = (psn(), psn());
+        let flow = flow_hash(id(a), id(b), 0xc000 | random.below(1 << 14) as u16);
+        let path = |peer| Path { host: id(peer), flow }.pack();
+        let common = qp_config(case, nic);
+        let config = QpConfig { path: path(b), send_psn: psn_a, receive_psn: psn_b, ..common };
+        let qpn_a = hosts[a].engine.create_qp(config).expect("the attributes go together");
+        let config = QpConfig { peer: qpn_a, path: path(a), send_psn: psn_b, receive_psn: psn_a, ..common };
+        let qpn_b = hosts[b].engine.create_qp(config).expect("the attributes go together");
+        let known = Change { peer: Some(qpn_b), ..Change::default() };
+        hosts[a].engine.modify_qp(Instant::ZERO, qpn_a, &known).expect("a peer may be named in any state");
+        let place = sides.len();
+        let mut side = |host, qpn: Qpn, peer, sends| Side {
+            host: id(host),
+            qpn,
+            peer,
+            messages: if sends { Message::draw_all(case, &mut random) } else { Vec::new() },
+            posted: 0,
+            sent: Vec::new(),
+            received: Vec::new(),
+            receives_posted: 0,
+            failed: false,
+        };
+        let pair = [side(a, qpn_a, place + 1, true), side(b, qpn_b, place, case.both == 1)];
+        sides.extend(pair);
+    }
+    sides
+}
+
+fn qp_config(case: &Case, nic: Nic) -> QpConfig {
+    let (recovery, layout) =
+        if case.irn == 1 { (Recovery::Irn, Layout::Irn) } else { (Recovery::GoBackN, Layout::Standard) };
+    QpConfig {
+        mtu: mtu(case),
+        layout,
+        law: 1,
+        recovery,
+        ring: case.ring as u8,
+        timeout: Span::from_micros([4_000, 500, 200, 60][case.timeout as usize]),
+        retry: 7 - case.no_retries as u8,
+        rnr_retry: if case.rnr_limited == 1 { 3 } else { 7 },
+        min_rnr_timer: Span::from_micros(20),
+        ack_every: case.ack_every as u16,
+        max_rd_atomic: case.reads as u8,
+        max_dest_rd_atomic: case.reads as u8,
+        deferred: nic.delays.deferred(),
+        ..QpConfig::default()
+    }
+}
+
+fn id(host: usize) -> HostId {
+    HostId(u16::try_from(host).expect("few hosts"))
+}
