@@ -83,4 +83,4 @@ pub fn write(
 }
 
 #[cfg(test)]
-mod test_results;
+pub(crate) mod test_results;

@@ -89,38 +89,40 @@ impl Results {
     pub fn by_size(&self) -> Vec<SizeGroup> {
         let mut flows: Vec<&FlowResult> = self.completed().collect();
         flows.sort_by_key(|flow| flow.bytes);
-        let mut sizes: Vec<u64> = flows.iter().map(|flow| flow.bytes).collect();
-        sizes.dedup();
-        let bound = |bytes: u64| if sizes.len() <= FEW_SIZES { bytes } else { round_up(bytes) };
-        flows.chunk_by(|a, b| bound(a.bytes) == bound(b.bytes)).map(SizeGroup::new).collect()
+        let few = flows.chunk_by(|a, b| a.bytes == b.bytes).count() <= FEW_SIZES;
+        let group = |flow: &FlowResult| if few { (flow.bytes, flow.bytes) } else { bounds(flow.bytes) };
+        let groups = flows.chunk_by(|a, b| group(a) == group(b));
+        groups.map(|flows| SizeGroup::new(group(flows[0]), flows)).collect()
     }
 }
 
 /// Up to so many different sizes have a group each.
 const FEW_SIZES: usize = 8;
 
-/// The next of 1, 2, 5, 10, 20, 50, … from `bytes` on.
-fn round_up(bytes: u64) -> u64 {
+/// The neighbours among 0, 1, 2, 5, 10, 20, 50, … that `bytes` lies between: above the first, up to the second.
+fn bounds(bytes: u64) -> (u64, u64) {
+    let mut below = 0;
     let mut decade = 1u64;
     loop {
         for step in [1, 2, 5] {
             match decade.checked_mul(step) {
-                Some(bound) if bound < bytes => {}
-                Some(bound) => return bound,
-                None => return u64::MAX,
+                Some(bound) if bound < bytes => below = bound,
+                bound => return (below, bound.unwrap_or(u64::MAX)),
             }
         }
-        let Some(next) = decade.checked_mul(10) else { return u64::MAX };
-        decade = next;
+        match decade.checked_mul(10) {
+            Some(next) => decade = next,
+            None => return (below, u64::MAX),
+        }
     }
 }
 
 /// Completed flows of similar size.
 #[derive(Clone, Debug)]
 pub struct SizeGroup {
-    /// The smallest of their sizes.
+    /// They are longer than this, or, where it equals [`SizeGroup::to`], exactly so long.
     pub from: Bytes,
-    /// The largest of their sizes.
+    /// They are no longer than this.
     pub to: Bytes,
     /// Their completion times in seconds.
     pub completion_times: Sorted,
@@ -129,12 +131,11 @@ pub struct SizeGroup {
 }
 
 impl SizeGroup {
-    fn new(flows: &[&FlowResult]) -> Self {
-        let sizes = || flows.iter().map(|flow| flow.bytes);
+    fn new((from, to): (u64, u64), flows: &[&FlowResult]) -> Self {
         let seconds = |flow: &&FlowResult| flow.fct().map(|fct| fct.as_secs_f64());
         Self {
-            from: Bytes(sizes().min().unwrap_or(0)),
-            to: Bytes(sizes().max().unwrap_or(0)),
+            from: Bytes(from),
+            to: Bytes(to),
             completion_times: Sorted::new(flows.iter().filter_map(seconds).collect()),
             slowdowns: Sorted::new(flows.iter().filter_map(|flow| flow.slowdown()).collect()),
         }
@@ -164,10 +165,33 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_rounded_up_in_three_steps_a_decade() {
-        for (bytes, bound) in [(0, 1), (1, 1), (3, 5), (5, 5), (6, 10), (1_001, 2_000), (u64::MAX, u64::MAX)]
-        {
-            assert_eq!(round_up(bytes), bound, "{bytes}");
+    fn sizes_lie_between_bounds_three_to_a_decade() {
+        for (bytes, from, to) in [
+            (0, 0, 1),
+            (1, 0, 1),
+            (3, 2, 5),
+            (5, 2, 5),
+            (6, 5, 10),
+            (1_001, 1_000, 2_000),
+            (u64::MAX, 10_000_000_000_000_000_000, u64::MAX),
+        ] {
+            assert_eq!(bounds(bytes), (from, to), "{bytes}");
         }
+    }
+
+    #[test]
+    fn many_sizes_are_grouped_and_few_are_not() {
+        let template = crate::output::test_results::sample().flows[0].clone();
+        let results = |sizes: &[u64]| Results {
+            flows: sizes.iter().map(|&bytes| FlowResult { bytes, ..template.clone() }).collect(),
+            ..Results::default()
+        };
+        let sizes = |results: &Results| -> Vec<(u64, u64, usize)> {
+            let group = |group: SizeGroup| (group.from.0, group.to.0, group.slowdowns.values().len());
+            results.by_size().into_iter().map(group).collect()
+        };
+        assert_eq!(sizes(&results(&[3_000, 900, 3_000])), [(900, 900, 1), (3_000, 3_000, 2)]);
+        let many = [120, 130, 140, 150, 160, 170, 180, 190, 1_500, 200];
+        assert_eq!(sizes(&results(&many)), [(100, 200, 9), (1_000, 2_000, 1)]);
     }
 }

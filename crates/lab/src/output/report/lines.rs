@@ -100,28 +100,39 @@ impl Readings {
         sum
     }
 
-    /// The flows or queues whose `metric` peaks highest, the highest first; none that stays zero.
-    fn by_peak(&self, metric: Metric) -> Vec<usize> {
-        let peak = |points: &Points| points.y.iter().copied().fold(0.0, f64::max);
-        let peaks = self.0[metric as usize].iter().map(|(place, points)| (*place, peak(points)));
-        let mut peaks: Vec<_> = peaks.filter(|(_, peak)| *peak > 0.0).collect();
-        peaks.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        peaks.into_iter().map(|(place, _)| place).collect()
+    /// The flows or queues with readings of `metric`, the one with the greatest `weight` first; none that weighs nothing.
+    fn ranked(&self, metric: Metric, weight: impl Fn(&Points) -> f64) -> Vec<usize> {
+        let weights = self.0[metric as usize].iter().map(|(place, points)| (*place, weight(points)));
+        let mut weights: Vec<_> = weights.filter(|(_, weight)| *weight > 0.0).collect();
+        weights.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        weights.into_iter().map(|(place, _)| place).collect()
     }
 
     /// The flow or queue whose `metric` peaks highest of all; none where all stay zero.
     pub(crate) fn peak(&self, metric: Metric) -> Option<(usize, &Points)> {
-        let place = *self.by_peak(metric).first()?;
+        let place = *self.ranked(metric, highest).first()?;
         Some((place, self.get(metric, place)?))
     }
 
-    /// The flows or queues whose `metric` peaks highest, [`LINES_MAX`] at most, in their order; none that stays zero.
-    pub(crate) fn highest(&self, metric: Metric) -> Vec<usize> {
-        let mut places = self.by_peak(metric);
-        places.truncate(LINES_MAX);
-        places.sort_unstable();
-        places
+    /// Those whose `metric` peaks highest, [`LINES_MAX`] at most, in their order.
+    pub(crate) fn with_highest_peaks(&self, metric: Metric) -> Vec<usize> {
+        shown(self.ranked(metric, highest))
     }
+
+    /// Those whose `metric` adds up to the most over time, [`LINES_MAX`] at most, in their order.
+    pub(crate) fn with_greatest_sums(&self, metric: Metric) -> Vec<usize> {
+        shown(self.ranked(metric, |points| points.y.iter().sum()))
+    }
+}
+
+fn highest(points: &Points) -> f64 {
+    points.y.iter().copied().fold(0.0, f64::max)
+}
+
+fn shown(mut places: Vec<usize>) -> Vec<usize> {
+    places.truncate(LINES_MAX);
+    places.sort_unstable();
+    places
 }
 
 /// How often something that is counted since the start happened in each stretch of a run of `seconds`, whose samples are

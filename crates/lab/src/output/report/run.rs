@@ -117,10 +117,9 @@ fn completion(results: &Results) -> Section {
                     the time of the same flow alone on an idle path."
             .into();
     let rows = results.by_size().into_iter().map(|group| {
-        let size = if group.from == group.to {
-            group.to.to_string()
-        } else {
-            format!("{} to {}", group.from, group.to)
+        let size = match group.from == group.to {
+            true => group.to.to_string(),
+            false => format!("{} to {}", group.from, group.to),
         };
         let (fct, slowdown) = (&group.completion_times, &group.slowdowns);
         vec![
@@ -169,11 +168,11 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
         return vec![Section { title: "Over time", note, ..Section::default() }];
     }
     let mut section = Section { title: "Rates", ..Section::default() };
-    let shown = readings.highest(Metric::Throughput);
+    let shown = readings.with_greatest_sums(Metric::Throughput);
     let sampled = readings.sources(Metric::Throughput);
     if shown.len() < sampled {
         section.note =
-            format!("The {LINES_MAX} fastest of {sampled} sampled flows; all are in series.parquet.");
+            format!("The {LINES_MAX} flows of {sampled} that moved the most; all are in series.parquet.");
     }
     let name = |place: usize| results.flows[place].name.to_string();
     let lines = |metric, suffix: &str, dashed| -> Vec<Line> {
@@ -214,13 +213,13 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
     // A queue has the same colour in every plot: its place among all that are shown.
     let mut shown: Vec<usize> = [Metric::Bytes, Metric::Marks, Metric::Pauses]
         .iter()
-        .flat_map(|metric| readings.highest(*metric))
+        .flat_map(|metric| readings.with_highest_peaks(*metric))
         .collect();
     shown.sort_unstable();
     shown.dedup();
     let colour = |place: usize| shown.binary_search(&place).unwrap_or(0);
 
-    let deepest = readings.highest(Metric::Bytes);
+    let deepest = readings.with_highest_peaks(Metric::Bytes);
     let lines: Vec<Line> = deepest
         .iter()
         .filter_map(|&place| {
@@ -247,7 +246,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
     for (metric, what) in [(Metric::Marks, "CE marks"), (Metric::Pauses, "PAUSE frames received")] {
         let mut width = 0.0;
         let lines: Vec<Line> = readings
-            .highest(metric)
+            .with_highest_peaks(metric)
             .into_iter()
             .filter_map(|place| {
                 let points;
