@@ -151,6 +151,9 @@ impl Engine {
             let moved = crate::qp::sequence(expected, end);
             self.responders[slot].expected = moved;
             self.end_messages(slot, moved);
+            if moved != end {
+                self.acknowledge_kept(slot, reaction);
+            }
         }
         Ok(())
     }

@@ -325,8 +325,12 @@ impl Engine {
         }
         let requester = &mut self.requesters[slot];
         requester.window = window;
-        if let Some(priority) = outcome.priority {
+        if let Some(priority) = outcome.priority
+            && priority.min(7) != requester.priority
+        {
             requester.priority = priority.min(7);
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            self.schedule.remove(slot as u32);
         }
         let limited = state.port.is_some() || tokens != Credit::UNLIMITED;
         if limited {

@@ -165,6 +165,13 @@ impl Engine {
         let cumulative = Psn::new(self.requesters[slot].una);
         self.observe(now, slot, Loss::Ack { cumulative, selective: None });
         self.note_resends(slot);
+        let index = self.commons[slot].aside;
+        if let Some(losing) = &self.asides.get_mut(index).losing {
+            let missing = losing.sender.first_missing(&self.boards);
+            if missing != cumulative {
+                self.acknowledge(now, slot, sequence(missing, self.requesters[slot].una));
+            }
+        }
     }
 
     /// New packets were sent while in a loss.

@@ -267,6 +267,11 @@ impl Engine {
         }
     }
 
+    /// Acknowledges what had been kept behind a gap that is closed.
+    pub(crate) fn acknowledge_kept(&mut self, slot: usize, reaction: &mut Reaction) {
+        self.reply(slot, ACK, reaction);
+    }
+
     /// Answers with `syndrome`, at once or when the responses before it are gone.
     #[inline]
     pub(crate) fn reply(&mut self, slot: usize, syndrome: u8, reaction: &mut Reaction) {
@@ -348,11 +353,10 @@ impl Engine {
     /// No receive request: the requester is to come again.
     #[cold]
     pub(crate) fn not_ready(&mut self, slot: usize, reaction: &mut Reaction) -> Refusal {
-        if !self.responders[slot].duties.has(Duties::NAKED) {
-            self.responders[slot].duties.set(Duties::NAKED);
-            let timer = rnr_timer(self.profile(slot).min_rnr_timer);
-            self.reply(slot, Syndrome::RnrNak { timer }.to_u8(), reaction);
-        }
+        // What comes behind it draws no NAK of its own: the requester goes back to this packet anyway.
+        self.responders[slot].duties.set(Duties::NAKED);
+        let timer = rnr_timer(self.profile(slot).min_rnr_timer);
+        self.reply(slot, Syndrome::RnrNak { timer }.to_u8(), reaction);
         Refusal::ReceiverNotReady
     }
 

@@ -44,11 +44,20 @@ impl Engine {
     #[inline]
     pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
         loop {
-            let slot = self.schedule.take(open_priorities)? as usize;
-            if let Some(plan) = self.plan(now, slot, 1)
-                && let Some(segment) = self.send(now, slot, &plan, Grant::Engine)
-            {
-                return Some(segment);
+            let place = self.schedule.turn(open_priorities)?;
+            let slot = place as usize;
+            let Some(plan) = self.plan(now, slot, 1) else {
+                self.schedule.remove(place);
+                continue;
+            };
+            let segment = self.send(now, slot, &plan, Grant::Engine);
+            // Most have more to send and stay where they are.
+            if !self.may_send(now, slot) {
+                self.schedule.remove(place);
+                self.arm(now, slot);
+            }
+            if segment.is_some() {
+                return segment;
             }
         }
     }
@@ -162,6 +171,12 @@ impl Engine {
                     || requester.in_flight == 0)
     }
 
+    /// Whether the queue pair belongs among those that may send.
+    #[inline]
+    fn may_send(&self, now: Instant, slot: usize) -> bool {
+        self.requesters[slot].pacer.eligible_at() <= now && self.wants_to_send(slot)
+    }
+
     /// Puts the queue pair where it belongs: among those that may send, or into the wheel until its time comes.
     #[inline]
     pub(crate) fn arm(&mut self, now: Instant, slot: usize) {
@@ -252,7 +267,8 @@ impl Engine {
             // A READ longer than the window goes by itself.
             return (left <= room || outstanding == 0).then_some(plan);
         }
-        let wanted = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX)).min(room);
+        let packets = if quantum <= mtu { 1 } else { (quantum / mtu).min(u32::from(u16::MAX)) };
+        let wanted = left.min(packets).min(room);
         let octets_left = work.length - at.wrapping_sub(work.first) * mtu;
         if u32::from(requester.staged) < wanted {
             let ring = u32::from(profile.ring);
@@ -328,7 +344,6 @@ impl Engine {
         }
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
-        self.arm(now, slot);
         Some(segment)
     }
 }

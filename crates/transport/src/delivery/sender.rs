@@ -119,6 +119,16 @@ impl Sender {
         }
     }
 
+    /// The first packet that is not known to have arrived: beyond the start where a response moved the start to packets
+    /// that had been acknowledged selectively.
+    #[must_use]
+    pub fn first_missing(&self, pool: &Pool) -> Psn {
+        let known = self.board.as_ref().map(|slot| {
+            pool.plane(slot, ACKED).first_clear(self.start, self.in_flight()).unwrap_or(self.next)
+        });
+        known.unwrap_or(self.start)
+    }
+
     /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
