@@ -42,6 +42,9 @@ pub enum Law {
     None,
     /// DCQCN, whichever member of the family.
     Dcqcn(Dcqcn),
+    /// A law that runs outside the engine and is to hear of these classes: its queue pairs are made with the law
+    /// deferred, and whoever runs it answers. By itself it changes nothing.
+    External(Class),
 }
 
 /// What a law remembers of one queue pair.
@@ -90,18 +93,19 @@ impl Law {
         Ok(law)
     }
 
-    /// Its name, one of [`LAWS`].
+    /// Its name, one of [`LAWS`]; "external" for a law that runs elsewhere.
     pub fn name(&self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Dcqcn(_) => "dcqcn",
+            Self::External(_) => "external",
         }
     }
 
     /// The names of its presets.
     pub fn presets(&self) -> &'static [&'static str] {
         match self {
-            Self::None => &[],
+            Self::None | Self::External(_) => &[],
             Self::Dcqcn(_) => &dcqcn::PRESETS,
         }
     }
@@ -109,7 +113,7 @@ impl Law {
     /// Its registers: parameters and what its contexts hold.
     pub fn registers(&self) -> &'static [Register] {
         match self {
-            Self::None => &[],
+            Self::None | Self::External(_) => &[],
             Self::Dcqcn(_) => &dcqcn::REGISTERS,
         }
     }
@@ -119,7 +123,7 @@ impl Law {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => law.get(state, name, now),
             (Self::Dcqcn(law), Context::None) => law.parameter(name),
-            (Self::None, _) => None,
+            (Self::None | Self::External(_), _) => None,
         }
     }
 
@@ -169,7 +173,7 @@ impl Law {
 
     fn set_any(&mut self, name: &str, text: &str, running: bool) -> Option<Result<(), SettingError>> {
         match self {
-            Self::None => None,
+            Self::None | Self::External(_) => None,
             Self::Dcqcn(law) => law.set(name, text, running),
         }
     }
@@ -200,6 +204,7 @@ impl Law {
         match self {
             Self::None => Class::NONE,
             Self::Dcqcn(_) => Dcqcn::TRACES,
+            Self::External(traces) => *traces,
         }
     }
 
@@ -207,7 +212,7 @@ impl Law {
     /// of the port that run this law, hands it in whichever of them an event concerns, and paces them together.
     pub fn limiter(&self) -> Scope {
         match self {
-            Self::None => Scope::Qp,
+            Self::None | Self::External(_) => Scope::Qp,
             Self::Dcqcn(law) => law.params().limiter,
         }
     }
@@ -215,7 +220,7 @@ impl Law {
     /// The context of a new queue pair on a link of `link_kbps`, and the credit and wake-up that it begins with.
     pub fn connect(&self, link_kbps: u32) -> (Context, Credit, Instant) {
         match self {
-            Self::None => (Context::None, Credit::FREE, Instant::NEVER),
+            Self::None | Self::External(_) => (Context::None, Credit::FREE, Instant::NEVER),
             Self::Dcqcn(law) => (Context::Dcqcn(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
         }
     }
@@ -227,7 +232,7 @@ impl Law {
     pub fn on_event(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => law.on_event(state, event, outcome),
-            (Self::None, Context::None) => {}
+            (Self::None | Self::External(_), Context::None) => {}
             _ => debug_assert!(false, "the context belongs to another law"),
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Resource {
     pub(crate) msn: u32,
     pub(crate) access: Access,
     pub(crate) stage: Stage,
+    /// Whether all responses had gone before it was asked for again.
+    pub(crate) answered: bool,
 }
 
 /// How far memory is with a resource. Those of a queue pair are carried out one after the other.
@@ -66,9 +68,12 @@ pub(crate) struct Reads {
 impl Reads {
     /// Adds a resource, at the cost of the oldest if there are `limit` and it has been answered. `None`: the peer has
     /// more outstanding than it may.
+    ///
+    /// A READ that is being answered again must go as well: the request that asked for it again was overtaken by the
+    /// first answer, or the peer would not ask for more than it may.
     pub(crate) fn push(&mut self, limit: u8, mut resource: Resource) -> Option<u16> {
         if self.resources.len() >= usize::from(limit) {
-            if self.resources.front().is_none_or(Resource::pending) {
+            if self.resources.front().is_none_or(|oldest| oldest.pending() && !oldest.answered) {
                 return None;
             }
             self.resources.pop_front();

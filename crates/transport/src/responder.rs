@@ -490,7 +490,8 @@ impl Engine {
         let first = responder.expected;
         let end = first.wrapping_add(packets);
         let msn = (responder.msn + 1) & 0x00ff_ffff;
-        let resource = Resource { number: 0, first, end, next: first, msn, access, stage: Stage::Held };
+        let stage = Stage::Held;
+        let resource = Resource { number: 0, first, end, next: first, msn, access, stage, answered: false };
         let Some(number) = self.reads.get_mut(responder.reads).push(limit, resource) else {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         };
@@ -525,6 +526,7 @@ impl Engine {
             return;
         }
         (*address, *key, *length) = (reth.va, reth.rkey, reth.length);
+        resource.answered |= !resource.pending();
         (resource.first, resource.next) = (at, at);
         if deferred && resource.stage == Stage::Ready {
             resource.stage = Stage::Waiting;

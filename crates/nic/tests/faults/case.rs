@@ -11,12 +11,12 @@ macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident: $range:expr,)*) => {
         /// A run.
         #[derive(Clone, PartialEq, Eq, Default)]
-        pub struct Case {
-            $($(#[$doc])* pub $name: u32,)*
+        pub(crate) struct Case {
+            $($(#[$doc])* pub(crate) $name: u32,)*
             /// Faults on links.
-            pub faults: Vec<FaultChoice>,
+            pub(crate) faults: Vec<FaultChoice>,
             /// The seed of everything that is drawn during the run.
-            pub seed: u64,
+            pub(crate) seed: u64,
         }
 
         const NAMES: &[&str] = &[$(stringify!($name)),*];
@@ -92,20 +92,20 @@ choices! {
 }
 
 /// A fault on a link.
-#[derive(Clone, PartialEq, Eq)]
-pub struct FaultChoice {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FaultChoice {
     /// Which: see `network::fault`.
-    pub kind: u32,
+    pub(crate) kind: u32,
     /// The share of packets that it concerns, in thousandths.
-    pub permille: u32,
+    pub(crate) permille: u32,
     /// The link, modulo their number.
-    pub link: u32,
+    pub(crate) link: u32,
     /// One way, the other, or both.
-    pub way: u32,
+    pub(crate) way: u32,
 }
 
 /// Any case.
-pub fn any_case() -> impl Strategy<Value = Case> {
+pub(crate) fn any_case() -> impl Strategy<Value = Case> {
     let fault = (0..=6u32, 1..=100u32, 0..=31u32, 0..=2u32)
         .prop_map(|(kind, permille, link, way)| FaultChoice { kind, permille, link, way });
     (ranges(), vec(fault, 0..=4), any::<u64>()).prop_map(|(values, faults, seed)| {

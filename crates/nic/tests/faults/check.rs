@@ -16,7 +16,7 @@ struct Over<'a> {
 }
 
 /// Checks everything.
-pub fn check(case: &Case, nic: Nic, fabric: &Fabric<Simulated<Load>>) {
+pub(crate) fn check(case: &Case, nic: Nic, fabric: &Fabric<Simulated<Load>>) {
     let over = Over { fabric, what: format!("on the {} NIC: {case:?}", nic.name) };
     for side in &fabric.nics.application.sides {
         over.sent(side);
@@ -44,7 +44,11 @@ impl Over<'_> {
             let number = number_of(completion);
             let said = || format!("{completion:?} after {next} requests {what}");
             assert!((next..side.posted).contains(&number), "twice or out of order: {}", said());
-            assert!(side.messages[next..number].iter().all(|message| !message.signaled), "left out: {}", said());
+            assert!(
+                side.messages[next..number].iter().all(|message| !message.signaled),
+                "left out: {}",
+                said()
+            );
             let message = &side.messages[number];
             assert_eq!(completion.kind, message.completed_as(), "{}", said());
             match completion.status {
@@ -118,7 +122,10 @@ impl Over<'_> {
                 }
             }
             let sum = host.word(SUM) as usize;
-            assert!((succeeded_ones..=posted).contains(&sum), "{sum} added, {succeeded_ones}..={posted} asked {what}");
+            assert!(
+                (succeeded_ones..=posted).contains(&sum),
+                "{sum} added, {succeeded_ones}..={posted} asked {what}"
+            );
             assert!(originals.last().is_none_or(|&last| (last as usize) < sum), "{what}");
         }
     }
@@ -204,7 +211,11 @@ impl Over<'_> {
         }
         for port in 0..net.port_count() as u32 {
             let queued: u32 = (0..8).map(|priority| net.queued(port, priority)).sum();
-            assert_eq!((queued, net.paused(port)), (0, 0), "octets queued, priorities paused at port {port} {what}");
+            assert_eq!(
+                (queued, net.paused(port)),
+                (0, 0),
+                "octets queued, priorities paused at port {port} {what}"
+            );
         }
         for (number, host) in self.fabric.nics.hosts.iter().enumerate() {
             assert!(!host.engine.has_work(0xff), "host {number} has work left {what}");

@@ -9,35 +9,39 @@ use roci_units::{Instant, Qpn, Random, Ratio, Span};
 use std::collections::BTreeSet;
 
 /// The word that all FETCH-ADDs to a host add 1 to.
-pub const SUM: u64 = 0;
+pub(crate) const SUM: u64 = 0;
 /// The words of COMPARE-SWAPs, one for each side that asks.
-pub fn word_of(side: usize) -> u64 {
+pub(crate) fn word_of(side: usize) -> u64 {
     8 + 8 * side as u64
 }
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     Send(Tail),
     Write(Tail),
     Read,
     FetchAdd,
     /// With what it compares, what it swaps in, and what it finds if each one before it was carried out once.
-    CompareSwap { compare: u64, swap: u64, finds: u64 },
+    CompareSwap {
+        compare: u64,
+        swap: u64,
+        finds: u64,
+    },
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
-pub struct Message {
-    pub action: Action,
-    pub length: u32,
-    pub signaled: bool,
-    pub fence: bool,
+pub(crate) struct Message {
+    pub(crate) action: Action,
+    pub(crate) length: u32,
+    pub(crate) signaled: bool,
+    pub(crate) fence: bool,
 }
 
 impl Message {
     /// Whether it takes a receive request at the responder, and what its completion there is of.
-    pub fn received_as(&self) -> Option<(CompletionKind, Tail)> {
+    pub(crate) fn received_as(&self) -> Option<(CompletionKind, Tail)> {
         match self.action {
             Action::Send(tail) => Some((CompletionKind::Recv, tail)),
             Action::Write(tail @ Tail::Immediate(_)) => Some((CompletionKind::RecvWrite, tail)),
@@ -45,7 +49,7 @@ impl Message {
         }
     }
 
-    pub fn completed_as(&self) -> CompletionKind {
+    pub(crate) fn completed_as(&self) -> CompletionKind {
         match self.action {
             Action::Send(_) => CompletionKind::Send,
             Action::Write(_) => CompletionKind::Write,
@@ -56,7 +60,7 @@ impl Message {
     }
 
     /// The messages that one side sends.
-    pub fn draw_all(case: &Case, random: &mut Random) -> Vec<Self> {
+    pub(crate) fn draw_all(case: &Case, random: &mut Random) -> Vec<Self> {
         let packet = f64::from(crate::run::mtu(case));
         let longest = f64::from(2u32.pow(case.size)).min(100_000.0).min(packet * 200.0) as u64;
         let mut swapped = 0;
@@ -90,29 +94,29 @@ impl Message {
 }
 
 /// One queue pair and what became of its work.
-pub struct Side {
-    pub host: HostId,
-    pub qpn: Qpn,
+pub(crate) struct Side {
+    pub(crate) host: HostId,
+    pub(crate) qpn: Qpn,
     /// The other side.
-    pub peer: usize,
-    pub messages: Vec<Message>,
-    pub posted: usize,
+    pub(crate) peer: usize,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) posted: usize,
     /// Completions of send requests, and of receive requests.
-    pub sent: Vec<Completion>,
-    pub received: Vec<Completion>,
-    pub receives_posted: u64,
+    pub(crate) sent: Vec<Completion>,
+    pub(crate) received: Vec<Completion>,
+    pub(crate) receives_posted: u64,
     /// Whether one ended with an error.
-    pub failed: bool,
+    pub(crate) failed: bool,
 }
 
 /// Receive requests are told from others by this bit of their name; below it is their number, above it their side.
 const RECEIVE: u64 = 1 << 31;
 
 /// The application on all hosts.
-pub struct Load {
-    pub sides: Vec<Side>,
+pub(crate) struct Load {
+    pub(crate) sides: Vec<Side>,
     /// By host, the key of all its memory.
-    pub keys: Vec<u32>,
+    pub(crate) keys: Vec<u32>,
     depth: usize,
     /// Receive requests that are kept posted.
     receives: u64,
@@ -123,7 +127,7 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn new(case: &Case, sides: Vec<Side>, keys: Vec<u32>) -> Self {
+    pub(crate) fn new(case: &Case, sides: Vec<Side>, keys: Vec<u32>) -> Self {
         Self {
             sides,
             keys,
@@ -136,7 +140,7 @@ impl Load {
     }
 
     /// Posts the first requests of all sides.
-    pub fn begin(&mut self, now: Instant, hosts: &mut [Host]) {
+    pub(crate) fn begin(&mut self, now: Instant, hosts: &mut [Host]) {
         for side in 0..self.sides.len() {
             self.fill_receives(hosts, side);
             self.post(now, hosts, side);
@@ -144,12 +148,12 @@ impl Load {
     }
 
     /// When a receive queue is next to be filled late.
-    pub fn next_late(&self) -> Option<Instant> {
+    pub(crate) fn next_late(&self) -> Option<Instant> {
         self.withheld.first().map(|&(at, _)| at)
     }
 
     /// Fills the receive queues whose time has come.
-    pub fn fill_late(&mut self, net: &mut Net, hosts: &mut [Host]) {
+    pub(crate) fn fill_late(&mut self, net: &mut Net, hosts: &mut [Host]) {
         while let Some(&(at, side)) = self.withheld.first().filter(|(at, _)| *at <= net.now()) {
             self.withheld.remove(&(at, side));
             self.fill_receives(hosts, side);
@@ -220,7 +224,7 @@ impl Application for Load {
 }
 
 /// The number of a request among those of its side and kind.
-pub fn number_of(completion: &Completion) -> usize {
+pub(crate) fn number_of(completion: &Completion) -> usize {
     (completion.id & (RECEIVE - 1)) as usize
 }
 

@@ -3,8 +3,8 @@
 use crate::case::{Case, FaultChoice};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::{Dumbbell, LeafSpine, Star, Tree};
-use roci_fabric::{Fault, FabricConfig, FaultSpec};
-use roci_switch::{Headroom, Pfc, SwitchConfig, LinkSpec};
+use roci_fabric::{FabricConfig, Fault, FaultSpec};
+use roci_switch::{Headroom, LinkSpec, Pfc, SwitchConfig};
 use roci_units::{BitsPerSec, Bytes, Instant, Random, Ratio, Span};
 
 /// The stream of chance that graphs are drawn from.
@@ -12,13 +12,13 @@ const GRAPH_STREAM: u64 = 1;
 
 const DELAY: Span = Span::from_micros(1);
 
-pub fn rates(case: &Case) -> (BitsPerSec, BitsPerSec) {
+pub(crate) fn rates(case: &Case) -> (BitsPerSec, BitsPerSec) {
     let (host, core) = [(100, 100), (10, 10), (25, 100)][case.rate as usize];
     (BitsPerSec::from_gbps(host), BitsPerSec::from_gbps(core))
 }
 
 /// The graph.
-pub fn graph(case: &Case) -> Graph {
+pub(crate) fn graph(case: &Case) -> Graph {
     let (rate, core) = rates(case);
     let (hosts, delay) = (case.hosts, DELAY);
     let built = match case.shape {
@@ -61,10 +61,12 @@ fn any_graph(case: &Case) -> Graph {
 }
 
 /// The fabric's configuration.
-pub fn config(case: &Case, graph: &Graph) -> FabricConfig {
+pub(crate) fn config(case: &Case, graph: &Graph) -> FabricConfig {
     let pfc = (case.pfc == 1).then(Pfc::default);
     let defaults = SwitchConfig::default();
-    let headroom: u64 = if case.pfc == 0 { 0 } else {
+    let headroom: u64 = if case.pfc == 0 {
+        0
+    } else {
         let of = |link: &Link| {
             let spec = LinkSpec { rate: link.rate, delay: link.delay };
             2 * Headroom::Usual.octets(spec, defaults.max_frame)
@@ -83,13 +85,8 @@ pub fn config(case: &Case, graph: &Graph) -> FabricConfig {
 
 fn specs(choice: &FaultChoice, graph: &Graph) -> Vec<FaultSpec> {
     let link = graph.links[choice.link as usize % graph.links.len()];
-    let spec = |from, to| FaultSpec {
-        from,
-        to,
-        start: Instant::ZERO,
-        until: Instant::NEVER,
-        fault: fault(choice),
-    };
+    let spec =
+        |from, to| FaultSpec { from, to, start: Instant::ZERO, until: Instant::NEVER, fault: fault(choice) };
     match choice.way {
         0 => vec![spec(link.a, link.b)],
         1 => vec![spec(link.b, link.a)],

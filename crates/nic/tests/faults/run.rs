@@ -15,13 +15,13 @@ use roci_wire::Layout;
 
 /// A NIC to run a case on.
 #[derive(Clone, Copy, Debug)]
-pub struct Nic {
-    pub name: &'static str,
-    pub delays: Delays,
+pub(crate) struct Nic {
+    pub(crate) name: &'static str,
+    pub(crate) delays: Delays,
 }
 
 /// Immediate; everything late and out of order; a law on other cores; the same with a slow host.
-pub const NICS: [Nic; 4] = [
+pub(crate) const NICS: [Nic; 4] = [
     Nic { name: "ideal", delays: Delays::IDEAL },
     Nic { name: "delaying", delays: Delays::delaying() },
     Nic { name: "deferred law", delays: Delays::deferred_law() },
@@ -41,12 +41,12 @@ const LOAD_STREAM: u64 = 3;
 const HOST_STREAMS: u64 = 1_000;
 
 /// Octets of payload in a full packet.
-pub fn mtu(case: &Case) -> u16 {
+pub(crate) fn mtu(case: &Case) -> u16 {
     [1024, 4096, 256, 1000][case.mtu as usize]
 }
 
 /// Runs the case on NICs like `nic` until nothing more happens, and checks what came of it.
-pub fn run(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
+pub(crate) fn run(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     let mut fabric = build(case, nic);
     let Fabric { net, nics } = &mut fabric;
     nics.application.begin(net.now(), &mut nics.hosts);
@@ -82,7 +82,8 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     let mut hosts: Vec<Host> = (0..count as u64)
         .map(|number| {
             let random = Random::new(case.seed, HOST_STREAMS + number);
-            let mut engine = Engine::new(EngineConfig { link: rate, seed: case.seed, ..EngineConfig::default() });
+            let mut engine =
+                Engine::new(EngineConfig { link: rate, seed: case.seed, ..EngineConfig::default() });
             engine.add_law(law.clone());
             let (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
             keys.push(key);
@@ -113,7 +114,8 @@ fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
         let a = random.below(hosts.len() as u64) as usize;
         let b = (a + 1 + random.below(hosts.len() as u64 - 1) as usize) % hosts.len();
         // Half of them are about to wrap around.
-        let mut psn = || Psn::new(if random.below(2) == 0 { 0xff_fff8 } else { random.below(1 << 24) as u32 });
+        let mut psn =
+            || Psn::new(if random.below(2) == 0 { 0xff_fff8 } else { random.below(1 << 24) as u32 });
         let (psn_a, psn_b) = (psn(), psn());
         let flow = flow_hash(id(a), id(b), 0xc000 | random.below(1 << 14) as u16);
         let path = |peer| Path { host: id(peer), flow }.pack();
