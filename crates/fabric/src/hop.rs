@@ -168,11 +168,14 @@ impl Net {
         }
         let packet = self.packets[id];
         let mut copies = std::mem::take(&mut self.faults.copies);
+        let lost = |net: &Self| net.fault_counters(port).map_or(0, |counters| counters.dropped.packets);
+        let lost_before = lost(self);
         if self.faults.cross(port, now, arrival, &packet, &mut copies) {
             self.forged.push((port, packet));
         }
+        self.totals.dropped += lost(self) - lost_before;
         if copies.is_empty() {
-            self.lose(id);
+            self.packets.free(id);
         }
         for (place, copy) in copies.drain(..).enumerate() {
             let Copy { arrival, corrupt } = copy;
