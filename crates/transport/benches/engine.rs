@@ -56,7 +56,7 @@ const ROUND: u32 = 8192;
 fn segment(bencher: Bencher, flows: u32) {
     bencher.counter(ItemsCount::new(ROUND)).with_inputs(|| busy(flows)).bench_local_refs(|engine| {
         for _ in 0..ROUND {
-            black_box(engine.transmit(Instant::ZERO));
+            black_box(&engine.transmit(Instant::ZERO));
         }
     });
 }

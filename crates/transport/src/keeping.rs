@@ -64,7 +64,8 @@ impl End {
 impl Engine {
     /// A packet of a request that is not a duplicate, on a queue pair with selective repeat.
     ///
-    /// While in order, `received` is unused by this path and holds the sequence at which the message in course began.
+    /// Two fields that only the other path needs have another meaning here: `received` is the sequence at which the
+    /// message in course began, `remaining` the number of that message among those that consume a receive.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -244,7 +245,7 @@ impl Engine {
     /// The receive request that a packet's message number means, taken now if it is not yet; `None` where the queue
     /// does not reach so far, or the number is of a message that has ended.
     fn receive_for(&mut self, slot: usize, header: &Header) -> Option<u32> {
-        let ahead = header.send_position().ssn.wrapping_sub(self.responders[slot].ssn) & 0x00ff_ffff;
+        let ahead = header.send_position().ssn.wrapping_sub(self.responders[slot].remaining) & 0x00ff_ffff;
         if ahead == 0 && self.responders[slot].recv != NONE {
             return Some(self.responders[slot].recv);
         }
@@ -324,7 +325,7 @@ impl Engine {
                 continue;
             }
             let recv = core::mem::replace(&mut responder.recv, taken.unwrap_or(NONE));
-            responder.ssn = responder.ssn.wrapping_add(1) & 0x00ff_ffff;
+            responder.remaining = responder.remaining.wrapping_add(1) & 0x00ff_ffff;
             let length = end.at.wrapping_sub(start) * mtu + u32::from(end.payload);
             let id = self.recvs.get(recv).request.id;
             self.recvs.remove(recv);

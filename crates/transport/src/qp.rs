@@ -147,14 +147,12 @@ pub(crate) struct Responder {
     pub(crate) msn: u32,
     /// The key of the region that the message goes to.
     pub(crate) key: u32,
-    /// Octets of the message that may still come.
+    /// Octets of the message that may still come; for selective repeat the messages so far that consumed a receive.
     pub(crate) remaining: u32,
     /// Octets of the message that came; for selective repeat the sequence at which the message began.
     pub(crate) received: u32,
     /// The identity of the receive request in use, in the slab; NONE: none.
     pub(crate) recv: u32,
-    /// Messages so far that consumed a receive; kept only for selective repeat.
-    pub(crate) ssn: u32,
     /// Receive requests posted.
     pub(crate) queue: RecvQueue,
     /// READs and atomics kept for replay, in the pool; NONE: none came yet.
@@ -197,7 +195,7 @@ pub(crate) struct Common {
 }
 
 const _: () = assert!(size_of::<Requester>() == 64);
-const _: () = assert!(size_of::<Responder>() <= 56);
+const _: () = assert!(size_of::<Responder>() <= 48);
 const _: () = assert!(size_of::<Common>() <= 56);
 
 /// Attributes, kept once for all queue pairs that have the same.
@@ -299,7 +297,6 @@ impl Responder {
                 Recovery::Irn => psn.get(),
             },
             recv: NONE,
-            ssn: 0,
             queue: RecvQueue::EMPTY,
             reads: NONE,
             unacknowledged: 0,

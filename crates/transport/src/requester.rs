@@ -12,7 +12,7 @@ use crate::timer::TimerId;
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
-use roci_control::{Class, Event};
+use roci_control::{Class, Event, Words};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::layout::irn::SendPosition;
 use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome, rnr_delay};
@@ -28,26 +28,30 @@ pub(crate) struct Progress {
     pub(crate) implies_loss: bool,
 }
 
+/// What is kept of a request while one of its segments is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draft {
+    work: SendWork,
+    /// Whether the segment ends the message.
+    last: bool,
+    /// The flags of the segment's last packet.
+    last_flags: Flags,
+}
+
 impl Engine {
-    /// Makes the packets that were planned and moves the cursor past them.
-    #[inline]
-    pub(crate) fn request(&mut self, now: Instant, slot: usize, plan: &Plan) -> Segment {
-        let common = &self.commons[slot];
-        let profile = &self.profiles[usize::from(common.profile)];
+    /// Accounts for the packets that were planned as sent, and keeps what is needed to make them: their request may
+    /// end with this.
+    #[inline(always)]
+    pub(crate) fn advance_request(&mut self, now: Instant, slot: usize, plan: &Plan) -> Draft {
+        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
         let requester = &mut self.requesters[slot];
-        let work = self.sends.get_mut(plan.work);
-        let mtu = u32::from(profile.mtu);
-        let at = plan.at.wrapping_sub(work.first);
+        let work = *self.sends.get(plan.work);
         let end = match work.kind {
             Kind::Read => work.end,
             _ => plan.at.wrapping_add(u32::from(plan.packets)),
         };
         let last = end == work.end;
-        let (opcode, last_opcode) = opcodes(work, at == 0, last, plan.packets);
-        let mut header = Header::new(opcode, common.peer, Psn::new(plan.at));
-        header.payload = payload_of(plan.length, profile.mtu);
-        let offset = at * mtu;
-        requester.unasked = requester.unasked.saturating_add(plan.packets.min(255) as u8);
+        requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
         if last || u16::from(requester.unasked) >= profile.ack_every {
             last_flags = Flags::ACK_REQUEST;
@@ -56,11 +60,65 @@ impl Engine {
         if last && work.has(flag::SOLICITED) {
             last_flags = last_flags.with(Flags::SOLICITED);
         }
+        let draft = Draft { work, last, last_flags };
+        if !plan.fresh {
+            self.resent(slot, plan.at, end);
+            self.aside(slot).retransmitted += u32::from(plan.packets);
+            return draft;
+        }
+        requester.high = end;
+        if last {
+            requester.current = work.next;
+        }
+        requester.staged = requester.staged.saturating_sub(u8::try_from(plan.packets).unwrap_or(u8::MAX));
+        requester.in_flight = requester.in_flight.saturating_add(plan.length);
+        if work.kind.is_read_or_atomic() {
+            requester.reads += 1;
+        }
+        if requester.notes.has(Notes::RECOVERING) {
+            self.sent_in_recovery(slot, end.wrapping_sub(plan.at));
+        }
+        let requester = &mut self.requesters[slot];
+        if work.kind == Kind::Datagram {
+            requester.una = end;
+            requester.in_flight = 0;
+            self.pop_work(slot);
+            if work.has(flag::SIGNALED) {
+                let qpn = self.commons[slot].qpn;
+                self.completions.push(done(work.id, qpn, work.kind, work.length));
+            }
+        } else if requester.deadline == Instant::NEVER {
+            self.start_timer(now, slot);
+        }
+        draft
+    }
+
+    fn start_timer(&mut self, now: Instant, slot: usize) {
+        if !self.profile(slot).timeout.is_zero() {
+            let deadline = now + self.retransmission_timeout(slot);
+            self.set_deadline(slot, deadline);
+        }
+    }
+
+    /// Makes the packets that were planned.
+    #[inline(always)]
+    pub(crate) fn request(&self, slot: usize, plan: &Plan, draft: &Draft, words: Option<Words>) -> Segment {
+        let common = &self.commons[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        let work = &draft.work;
+        let at = plan.at.wrapping_sub(work.first);
+        let (opcode, last_opcode) = opcodes(work, at == 0, draft.last, plan.packets);
+        let offset = at * u32::from(profile.mtu);
+        let mut header = Header::new(opcode, common.peer, Psn::new(plan.at));
+        header.payload = payload_of(plan.length, profile.mtu);
+        if plan.packets == 1 {
+            header.flags = draft.last_flags;
+        }
         let mut path = common.path;
         let mut source = Source { address: work.address.wrapping_add(u64::from(offset)), lkey: work.lkey };
         match work.kind {
             Kind::Send => header.set_immediate(work.immediate),
-            Kind::Write => {
+            Kind::Write | Kind::Read => {
                 header.set_reth(Reth {
                     va: work.va.wrapping_add(u64::from(offset)),
                     rkey: work.rkey,
@@ -68,95 +126,42 @@ impl Engine {
                 });
                 header.set_immediate(work.immediate);
             }
-            Kind::Read => {
-                source = Source::default();
-                header.set_reth(Reth {
-                    va: work.va.wrapping_add(u64::from(offset)),
-                    rkey: work.rkey,
-                    length: work.length - offset,
-                });
-            }
             Kind::FetchAdd | Kind::CompareSwap => {
-                source = Source::default();
                 let compare = if work.kind == Kind::CompareSwap { work.compare() } else { 0 };
-                header.set_atomic(AtomicEth {
-                    va: work.va,
-                    rkey: work.rkey,
-                    swap_or_add: work.operand,
-                    compare,
-                });
+                let swap_or_add = work.operand;
+                header.set_atomic(AtomicEth { va: work.va, rkey: work.rkey, swap_or_add, compare });
             }
             Kind::Datagram => {
                 path = work.va;
-                last_flags = last_flags.without(Flags::ACK_REQUEST);
+                header.flags = header.flags.without(Flags::ACK_REQUEST);
                 header.dest_qpn = work.datagram_qpn();
                 header.set_immediate(work.immediate);
                 header.set_deth(Deth { q_key: work.rkey, source_qpn: common.qpn });
             }
         }
-        let each_placed = matches!(profile.layout, Layout::Irn | Layout::Homa);
-        if matches!(profile.layout, Layout::Irn) && work.consumes_receive() {
+        if work.kind.is_read_or_atomic() {
+            source = Source::default();
+        }
+        if profile.layout == Layout::Irn && work.consumes_receive() {
             #[expect(clippy::cast_possible_truncation, reason = "it was made from a u32")]
             header.set_send_position(SendPosition { ssn: work.operand as u32, offset });
         }
-        if plan.packets == 1 {
-            header.flags = last_flags;
-        }
-        let segment = Segment {
+        Segment {
             header,
             last_opcode,
-            last_flags,
+            last_flags: if work.kind == Kind::Datagram { header.flags } else { draft.last_flags },
             path,
             source,
             length: plan.length,
             packets: plan.packets,
             mtu: profile.mtu,
-            priority: requester.priority,
+            priority: self.requesters[slot].priority,
             ecn_capable: true,
             retransmission: !plan.fresh,
-            each_placed,
             layout: profile.layout,
-            words: None,
-        };
-        let (kind, next, signaled, id, length) =
-            (work.kind, work.next, work.has(flag::SIGNALED), work.id, work.length);
-        if !plan.fresh {
-            self.resent(slot, plan.at, end);
-            self.aside(slot).retransmitted += u32::from(plan.packets);
-            return segment;
+            each_placed: matches!(profile.layout, Layout::Irn | Layout::Homa),
+            words,
         }
-        requester.high = end;
-        if last {
-            requester.current = next;
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "never below zero, at most what it was")]
-        {
-            requester.staged = u16::from(requester.staged).saturating_sub(plan.packets) as u8;
-        }
-        if kind == Kind::Datagram {
-            let qpn = common.qpn;
-            requester.una = end;
-            self.pop_work(slot);
-            if signaled {
-                self.completions.push(done(id, qpn, kind, length));
-            }
-            return segment;
-        }
-        if kind.is_read_or_atomic() {
-            requester.reads += 1;
-        }
-        requester.in_flight = requester.in_flight.saturating_add(plan.length);
-        let recovers = requester.notes.has(Notes::RECOVERING);
-        if recovers {
-            self.sent_in_recovery(slot, end.wrapping_sub(plan.at));
-        }
-        let requester = &self.requesters[slot];
-        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
-        if requester.deadline == Instant::NEVER && !profile.timeout.is_zero() {
-            let deadline = now + self.retransmission_timeout(slot);
-            self.set_deadline(slot, deadline);
-        }
-        segment
     }
 
     /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.

@@ -13,7 +13,7 @@ use crate::segment::{Segment, Source};
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use crate::work::{Completion, CompletionKind, Status, Tail};
-use roci_control::Class;
+use roci_control::{Class, Words};
 use roci_units::{Instant, Psn};
 use roci_wire::{Aeth, Flags, Header, NakCode, Opcode, Shape, Syndrome, rnr_timer};
 
@@ -628,7 +628,13 @@ impl Engine {
     }
 
     /// Makes the READ responses that were planned.
-    pub(crate) fn respond(&mut self, now: Instant, slot: usize, plan: &Plan) -> Segment {
+    pub(crate) fn respond(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        plan: &Plan,
+        words: Option<Words>,
+    ) -> Segment {
         let mtu = self.profile(slot).mtu;
         let peer = self.commons[slot].peer;
         let reads = self.reads.get_mut(self.responders[slot].reads);
@@ -656,6 +662,7 @@ impl Engine {
             packets: plan.packets,
             priority: self.requesters[slot].priority,
             ecn_capable: true,
+            words,
             ..self.control(slot, header)
         };
         self.answer(now, slot);

@@ -503,6 +503,8 @@ impl Engine {
         if current != NONE {
             self.flush_recv(slot, current);
         }
+        // Those taken for messages that came early were posted before those that still stand in the queue.
+        self.end_keeping(slot, true);
         while let Some(recv) = self.responders[slot].queue.take(&self.recvs) {
             self.flush_recv(slot, recv);
         }
@@ -521,7 +523,6 @@ impl Engine {
             .clear(Notes::SENDS.with(Notes::RESPONSES).with(Notes::SEND_TIMER).with(Notes::ACK_TIMER));
         requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
         self.end_recovery(slot);
-        self.end_keeping(slot, true);
         let _ = now;
     }
 
@@ -548,10 +549,10 @@ pub(crate) const fn flushed(id: u64, qpn: Qpn, kind: CompletionKind) -> Completi
     }
 }
 
-/// Appends to a slab that grows by an eighth, not twofold: many queue pairs must not cost double.
+/// Appends to a slab that grows by a sixteenth, not twofold: many queue pairs must not cost double.
 fn push_lean<T>(slab: &mut Vec<T>, value: T) {
     if slab.len() == slab.capacity() {
-        slab.reserve_exact(if slab.len() < 16 { 2 } else { slab.len() / 8 });
+        slab.reserve_exact(if slab.len() < 16 { 2 } else { slab.len() / 16 });
     }
     slab.push(value);
 }

@@ -50,16 +50,26 @@ impl Engine {
                 self.schedule.remove(place);
                 continue;
             };
-            let segment = self.send(now, slot, &plan, Grant::Engine);
-            // Most have more to send and stay where they are.
-            if !self.may_send(now, slot) {
-                self.schedule.remove(place);
-                self.arm(now, slot);
+            if self.grants_at_once(slot) {
+                return self.send(now, slot, &plan, &Grant::Engine);
             }
-            if segment.is_some() {
-                return segment;
+            if let Some(segment) = self.send_if_granted(now, slot, &plan, &Grant::Engine) {
+                return Some(segment);
             }
+            self.relist(now, slot);
         }
+    }
+
+    /// Whether no law is asked before a packet goes.
+    #[inline]
+    fn grants_at_once(&self, slot: usize) -> bool {
+        !self.hears(slot, Class::TRANSMIT)
+    }
+
+    /// The way of queue pairs whose law is asked, kept apart from the quick one.
+    #[inline(never)]
+    fn send_if_granted(&mut self, now: Instant, slot: usize, plan: &Plan, grant: &Grant) -> Option<Segment> {
+        self.send(now, slot, plan, grant)
     }
 
     /// Offers the head of the next queue pair's ring: a run of packets of one message, of at most `quantum_octets`
@@ -104,7 +114,7 @@ impl Engine {
             self.settle_law(now, slot, outcome);
             refused = outcome.verdict != Verdict::Proceed;
         }
-        let segment = if refused { None } else { self.settle(now, slot, offer.length, grant) };
+        let segment = if refused { None } else { self.settle(now, slot, offer.length, &grant) };
         if offer.wants_law {
             self.release_law(slot);
         }
@@ -112,9 +122,9 @@ impl Engine {
         segment
     }
 
-    fn settle(&mut self, now: Instant, slot: usize, length: u32, grant: Grant) -> Option<Segment> {
+    fn settle(&mut self, now: Instant, slot: usize, length: u32, grant: &Grant) -> Option<Segment> {
         let plan = self.plan(now, slot, length).filter(|plan| plan.length <= length)?;
-        self.send(now, slot, &plan, grant)
+        self.send_if_granted(now, slot, &plan, grant)
     }
 
     /// Refuses what was offered; it is offered again when `until` has come.
@@ -315,36 +325,51 @@ impl Engine {
     }
 
     /// Sends what was planned, if the law lets it.
-    #[inline]
-    fn send(&mut self, now: Instant, slot: usize, plan: &Plan, grant: Grant) -> Option<Segment> {
+    #[inline(always)]
+    fn send(&mut self, now: Instant, slot: usize, plan: &Plan, grant: &Grant) -> Option<Segment> {
+        let has_law = self.commons[slot].law != NONE;
         let mut words: Option<Words> = None;
-        if self.commons[slot].law != NONE {
-            match grant {
-                Grant::Law(outcome) => words = outcome.words,
-                Grant::Engine => match self.ask_law(now, slot, plan) {
-                    Some(answer) => words = answer,
-                    None => return None,
-                },
-            }
+        if has_law {
+            words = self.granted(now, slot, plan, grant)?;
         }
-        let mut segment =
-            if plan.response { self.respond(now, slot, plan) } else { self.request(now, slot, plan) };
-        segment.words = words;
-        self.commons[slot].packets = self.commons[slot].packets.wrapping_add(u32::from(plan.packets));
+        let draft = if plan.response { None } else { Some(self.advance_request(now, slot, plan)) };
+        let common = &mut self.commons[slot];
+        common.packets = common.packets.wrapping_add(u32::from(plan.packets));
         let octets = plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets);
         let requester = &mut self.requesters[slot];
         requester.pacer.charge(now, octets);
-        if plan.response {
-            requester.notes.set(Notes::RESPONDED);
-        } else {
-            requester.notes.clear(Notes::RESPONDED);
-        }
-        if self.commons[slot].law != NONE {
-            self.law_sent(now, slot, plan, octets);
-        }
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
-        Some(segment)
+        if has_law {
+            self.law_sent(now, slot, plan, octets);
+        }
+        let Some(draft) = draft else {
+            self.requesters[slot].notes.set(Notes::RESPONDED);
+            let segment = self.respond(now, slot, plan, words);
+            self.relist(now, slot);
+            return Some(segment);
+        };
+        self.requesters[slot].notes.clear(Notes::RESPONDED);
+        self.relist(now, slot);
+        Some(self.request(slot, plan, &draft, words))
+    }
+
+    /// Has the law's leave to send, and the words that it puts on the packet; `None`: not now.
+    fn granted(&mut self, now: Instant, slot: usize, plan: &Plan, grant: &Grant) -> Option<Option<Words>> {
+        match grant {
+            Grant::Law(outcome) => Some(outcome.words),
+            Grant::Engine => self.ask_law(now, slot, plan),
+        }
+    }
+
+    /// Most queue pairs have more to send after a packet and stay where they are.
+    #[inline]
+    fn relist(&mut self, now: Instant, slot: usize) {
+        if !self.may_send(now, slot) {
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            self.schedule.remove(slot as u32);
+        }
+        self.arm(now, slot);
     }
 }
 
