@@ -359,6 +359,7 @@ impl Switch {
     }
 
     /// Admits the header of the arriving packet, or of the queue's last one, whose place the arriving one takes.
+    #[inline(never)]
     fn admit_trimmed<L, F: Frames>(
         &mut self,
         ports: &mut [Port<L>],

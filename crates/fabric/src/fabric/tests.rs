@@ -203,9 +203,10 @@ fn exact_headroom_never_drops_and_one_mtu_less_does() {
     let exact = Headroom::Exact.octets(link, u32::from(FRAME));
     let phases = || (0..64).map(|step| step * 2 * wire_time(FRAME) / 64);
     assert!(phases().all(|phase| incast_drops(exact, phase) == 0));
-    // The worst phases are those at which a PAUSE frame waits for more than three quarters of a frame.
+    // The worst phases are those at which a PAUSE frame waits for more than three quarters of a frame: 7 or 8 of the
+    // 64, for a frame is there to wait for half of the time.
     let worst = phases().filter(|&phase| incast_drops(exact - 4_096, phase) > 0).count();
-    assert_eq!(worst, 8, "of 64 phases, half of them without a frame to wait for");
+    assert!((7..=8).contains(&worst), "{worst}");
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn one_wake_up_is_outstanding_and_it_is_the_earliest() {
     assert_eq!(fabric.nics.wakes, [(300, 1)]);
     fabric.net.wake_at(HostId(1), Instant::ZERO);
     fabric.run_until(SECOND);
-    assert_eq!(fabric.nics.wakes[1..], [(500, 1)], "an instant that has passed means now");
+    assert_eq!(fabric.nics.wakes[1..], [(300, 1)], "an instant that has passed means now");
 }
 
 #[test]
