@@ -1,5 +1,6 @@
 //! The engine: who is called for what. The roles decide; this room only chooses among them.
 
+use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::completion::CompletionQueue;
@@ -18,6 +19,7 @@ use crate::state::QpState;
 use crate::timer::{TimerId, Timers};
 use crate::token::{Purpose, TokenParts};
 use crate::work::Completion;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use roci_control::Law;
@@ -62,6 +64,7 @@ pub struct Engine {
     /// Numbers drawn from the seed.
     pub(crate) draws: u64,
     last_pd: u32,
+    pub(crate) agent: Option<Box<dyn PortAgent>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -97,6 +100,7 @@ impl Engine {
             refusals: [0; Refusal::COUNT],
             draws: 0,
             last_pd: 0,
+            agent: None,
         }
     }
 
@@ -172,6 +176,9 @@ impl Engine {
         if let Err(refusal) = self.accept(now, arrival, reaction) {
             self.refusals[refusal as usize] += 1;
             reaction.refused = Some(refusal);
+        }
+        if self.agent.is_some() && reaction.refused.is_none() {
+            self.tell_agent(now, arrival);
         }
         if !self.outbox.is_empty() && reaction.notice.is_none() {
             reaction.notice = self.outbox.pop_front();
@@ -295,10 +302,8 @@ impl Engine {
     /// When [`wake`](Self::wake) is due, if at all.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        match (self.timers.next(), self.laws.timers.next()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let agent = self.agent.as_ref().and_then(|agent| agent.next_wakeup());
+        [self.timers.next(), self.laws.timers.next(), agent].into_iter().flatten().min()
     }
 
     /// Fires the timers that are due by `now`.
@@ -317,6 +322,9 @@ impl Engine {
             } else {
                 self.law_timer(now, qp);
             }
+        }
+        if self.agent.is_some() {
+            self.wake_agent(now);
         }
     }
 

@@ -18,7 +18,7 @@ use roci_control::{
     Verdict, Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{Aeth, Flags, Header, Opcode, Syndrome};
+use roci_wire::{Flags, Header, Opcode};
 
 /// The kind of a law's timer.
 pub(crate) const TIMER_LAW: u8 = 0;
@@ -362,28 +362,16 @@ impl Engine {
     }
 
     /// Sends what a law asks for. A class for which the queue pair's layout has no packet is left out.
-    fn emit(&mut self, slot: usize, emit: &Emit) {
+    pub(crate) fn emit(&mut self, slot: usize, emit: &Emit) {
         let peer = self.commons[slot].peer;
         let layout = self.profile(slot).layout;
         let mut priority = None;
-        let responder = &mut self.responders[slot];
         let mut header = match emit.class {
             Class::CNP => {
                 priority = Some(self.config.cnp_priority);
                 Header::new(Opcode::CNP, peer, Psn::new(0))
             }
-            Class::ACK => {
-                let mut header =
-                    Header::new(Opcode::ACKNOWLEDGE, peer, Psn::new(responder.expected).minus(1));
-                let syndrome = Syndrome::Ack { credits: Syndrome::CREDITS_OFF }.to_u8();
-                header.set_aeth(Aeth { syndrome, msn: responder.msn });
-                responder.unacknowledged = 0;
-                if responder.duties.has(crate::qp::Duties::MARKED) {
-                    responder.duties.clear(crate::qp::Duties::MARKED);
-                    header.flags = Flags::BECN;
-                }
-                header
-            }
+            Class::ACK => self.law_acknowledgement(slot),
             Class::GRANT => Header::new(Opcode::HOMA_GRANT, peer, Psn::new(0)),
             Class::PULL => Header::new(Opcode::PULL, peer, Psn::new(0)),
             Class::RESEND => Header::new(Opcode::HOMA_RESEND, peer, Psn::new(0)),

@@ -15,6 +15,7 @@
 //! | [`memory`] | regions, their keys and rights |
 //! | [`delivery`] | which packets have arrived, and which are sent again |
 //! | [`credit`] | how fast and how far a queue pair may send |
+//! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
 //! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `law` | the roles between which the engine chooses |
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod agent;
 pub mod arrival;
 mod aside;
 mod completion;
@@ -48,6 +50,7 @@ mod token;
 mod transmit;
 pub mod work;
 
+pub use agent::PortAgent;
 pub use arrival::{
     Arrival, Deferral, Deferred, MemoryOperation, Placement, Reaction, Refusal, Resolution, Token,
 };

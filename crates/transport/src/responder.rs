@@ -314,6 +314,26 @@ impl Engine {
         header
     }
 
+    /// The header of an acknowledgement that a law asks for.
+    ///
+    /// It reaches no further than to the READ or atomic whose response is the next to go, for the requester would take
+    /// that response for lost; what lies behind is acknowledged when the responses are gone.
+    pub(crate) fn law_acknowledgement(&mut self, slot: usize) -> Header {
+        let mut header = self.acknowledgement(slot, ACK);
+        let responder = &mut self.responders[slot];
+        if responder.duties.has(Duties::RESPONDING)
+            && let Some(resource) = self.reads.get_mut(responder.reads).turn()
+        {
+            header.psn = Psn::new(resource.first).minus(1);
+            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn.wrapping_sub(1) & 0x00ff_ffff });
+            if !responder.duties.has(Duties::OWES) {
+                responder.duties.set(Duties::OWES);
+                responder.owed = ACK;
+            }
+        }
+        header
+    }
+
     /// A header alone, to the peer.
     #[inline]
     pub(crate) fn control(&self, slot: usize, header: Header) -> Segment {

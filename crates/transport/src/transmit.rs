@@ -114,7 +114,7 @@ impl Engine {
             self.settle_law(now, slot, outcome);
             refused = outcome.verdict != Verdict::Proceed;
         }
-        let segment = if refused { None } else { self.settle(now, slot, offer.length, &grant) };
+        let segment = if refused { None } else { self.settle(now, slot, &offer, &grant) };
         if offer.wants_law {
             self.release_law(slot);
         }
@@ -122,8 +122,9 @@ impl Engine {
         segment
     }
 
-    fn settle(&mut self, now: Instant, slot: usize, length: u32, grant: &Grant) -> Option<Segment> {
-        let plan = self.plan(now, slot, length).filter(|plan| plan.length <= length)?;
+    fn settle(&mut self, now: Instant, slot: usize, offer: &Offer, grant: &Grant) -> Option<Segment> {
+        let quantum = u32::from(offer.packets) * u32::from(self.profile(slot).mtu);
+        let plan = self.plan(now, slot, quantum).filter(|plan| plan.length <= offer.length)?;
         self.send_if_granted(now, slot, &plan, grant)
     }
 

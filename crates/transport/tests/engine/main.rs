@@ -7,6 +7,8 @@
     reason = "a test that does not fit its harness may panic"
 )]
 
+mod hostile;
+mod laws;
 mod pair;
 mod scripts;
 mod wander;

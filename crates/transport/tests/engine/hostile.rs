@@ -1,0 +1,250 @@
+//! What a stranger or a broken peer may send: it is refused and counted, and nothing panics.
+
+use crate::pair::{Chance, Pair, Server};
+use crate::scripts::{MTU, config, request};
+use proptest::prelude::*;
+use roci_transport::{
+    Access, Arrival, CompletionKind, Engine, EngineConfig, Operation, Pd, PostError, QpConfig, QpError,
+    QpState, Reaction, Recovery, RecvRequest, RecvTarget, Refusal, Service, Status, Tail, Transition,
+};
+use roci_units::{Instant, Psn, Qpn};
+use roci_wire::{Aeth, AtomicEth, Deth, Flags, Header, Layout, Opcode, Reth};
+
+/// A header with whatever in it.
+fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
+    let mut header = Header::new(
+        Opcode(chance.below(256) as u8),
+        Qpn::new(2 + chance.below(3) as u32),
+        Psn::new(base.wrapping_add(chance.below(24) as u32).wrapping_sub(8)),
+    );
+    header.flags = Flags(chance.below(32) as u8);
+    header.payload = [0, 1, 100, 1024, 1025, u16::MAX][chance.below(6) as usize];
+    let va = [0, 8, 7, u64::MAX, u64::MAX - 4][chance.below(5) as usize];
+    let rkey = if chance.below(2) == 0 { key } else { chance.below(1 << 32) as u32 };
+    match chance.below(4) {
+        0 => {
+            let length = [0, 1, 1024, 5000, u32::MAX][chance.below(5) as usize];
+            header.set_reth(Reth { va, rkey, length });
+            header.set_immediate(rkey);
+        }
+        1 => header.set_atomic(AtomicEth { va, rkey, swap_or_add: 1, compare: 2 }),
+        2 => header.set_aeth(Aeth { syndrome: chance.below(256) as u8, msn: chance.below(1 << 24) as u32 }),
+        _ => header.set_deth(Deth { q_key: chance.below(2) as u32, source_qpn: Qpn::new(7) }),
+    }
+    if chance.below(2) == 0 {
+        header.set_trigger(Psn::new(base.wrapping_add(chance.below(24) as u32).wrapping_sub(8)));
+    }
+    header
+}
+
+fn engine(irn: bool) -> (Engine, u32) {
+    let mut engine = Engine::new(EngineConfig::default());
+    let (key, _) = engine.register(Pd(0), 0, 1 << 20, Access::ALL).unwrap();
+    let (layout, recovery) =
+        if irn { (Layout::Irn, Recovery::Irn) } else { (Layout::Standard, Recovery::GoBackN) };
+    for (n, service) in [Service::Rc, Service::Rc, Service::Ud].into_iter().enumerate() {
+        let qpn = Some(Qpn::new(2 + n as u32));
+        let peer = Qpn::new(9);
+        let (layout, recovery) =
+            if service == Service::Ud { (Layout::Standard, Recovery::GoBackN) } else { (layout, recovery) };
+        engine.create_qp(QpConfig { qpn, peer, service, layout, recovery, ..config() }).unwrap();
+    }
+    (engine, key)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_packet_makes_it_panic(seed in any::<u64>(), irn in any::<bool>(), count in 1u32..400) {
+        let mut chance = Chance(seed);
+        let (mut engine, key) = engine(irn);
+        let mut reaction = Reaction::default();
+        let mut now = Instant::ZERO;
+        for step in 0..count {
+            now += roci_units::Span::from_nanos(chance.below(100_000));
+            let qpn = Qpn::new(2 + chance.below(2) as u32);
+            match chance.below(6) {
+                0 => {
+                    let rkey = key;
+                    let operation = match chance.below(4) {
+                        0 => Operation::Write { va: 0, rkey, tail: Tail::Plain },
+                        1 => Operation::Send(Tail::Immediate(1)),
+                        2 => Operation::Read { va: 0, rkey },
+                        _ => Operation::FetchAdd { va: 8, rkey, add: 1 },
+                    };
+                    let length = if matches!(operation, Operation::FetchAdd { .. }) { 8 } else { 3 * MTU };
+                    let _ = engine.post_send(now, qpn, &request(u64::from(step), operation, 0, length));
+                }
+                1 => {
+                    let recv = RecvRequest { id: 1, address: 0, length: 2 * MTU, lkey: 0 };
+                    let _ = engine.post_recv(Qpn::new(2 + chance.below(3) as u32), recv);
+                }
+                2 => engine.wake(now),
+                3 => drop(engine.transmit(now)),
+                _ => {
+                    let base = engine.query(qpn).unwrap();
+                    let base = if chance.below(2) == 0 { base.send_psn } else { base.receive_psn };
+                    let header = forged(&mut chance, key, base.get());
+                    let path = chance.below(20) / 19;
+                    let ce = chance.below(4) == 0;
+                    let arrival = Arrival { header: &header, path, ce, words: &[], hops: &[] };
+                    engine.receive(now, &arrival, &mut reaction);
+                    if let Some(placement) = reaction.placement {
+                        let end = placement.address.checked_add(u64::from(placement.length));
+                        prop_assert!(end.is_some_and(|end| end <= 1 << 20), "{placement:?} leaves the region");
+                    }
+                }
+            }
+            while engine.poll_completion().is_some() {}
+            while engine.poll_deferral().is_some() {}
+            while engine.poll_notice().is_some() {}
+        }
+    }
+}
+
+#[test]
+fn a_strangers_packet_changes_nothing_but_a_counter() {
+    let (mut engine, key) = engine(false);
+    let before = engine.query(Qpn::new(2)).unwrap();
+    let mut header = Header::new(Opcode::WRITE_ONLY, Qpn::new(2), Psn::new(0));
+    header.set_reth(Reth { va: 0, rkey: key, length: 10 });
+    header.payload = 10;
+    let mut reaction = Reaction::default();
+    let arrival = Arrival { header: &header, path: 77, ce: true, words: &[], hops: &[] };
+    engine.receive(Instant::ZERO, &arrival, &mut reaction);
+    assert_eq!(reaction.refused, Some(Refusal::WrongPeer));
+    assert!(reaction.reply.is_none() && reaction.placement.is_none());
+    assert_eq!(engine.query(Qpn::new(2)).unwrap(), before);
+    assert_eq!(engine.refused(Refusal::WrongPeer), 1);
+}
+
+#[test]
+fn a_packet_out_of_its_place_in_a_message_ends_the_connection() {
+    let (mut engine, _) = engine(false);
+    let mut header = Header::new(Opcode::WRITE_MIDDLE, Qpn::new(2), Psn::new(0));
+    header.payload = 1024;
+    let mut reaction = Reaction::default();
+    let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+    engine.receive(Instant::ZERO, &arrival, &mut reaction);
+    assert_eq!(reaction.refused, Some(Refusal::Rejected));
+    assert_eq!(reaction.reply.unwrap().header.aeth().syndrome, 0x61);
+    assert_eq!(engine.query(Qpn::new(2)).unwrap().state, QpState::Error);
+}
+
+#[test]
+fn a_send_longer_than_its_receive_ends_both_sides() {
+    let mut pair = Pair::connected(config());
+    pair.post_recv(Server, 5, 8192, 100);
+    pair.send(1, 0, 101);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::RemoteInvalidRequestError)]);
+    assert_eq!(pair.server.ended(), [(5, Status::LocalLengthError)]);
+}
+
+#[test]
+fn a_send_with_invalidate_takes_the_key_away() {
+    let mut pair = Pair::connected(config());
+    let pd = pair.server.pd;
+    let (key, _) = pair.server.engine.register(pd, 0, 4096, Access::ALL).unwrap();
+    pair.post_recv(Server, 5, 8192, 100);
+    pair.post(crate::pair::Client, request(1, Operation::Send(Tail::Invalidate(key)), 0, 10));
+    let write = Operation::Write { va: 0, rkey: key, tail: Tail::Plain };
+    pair.post(crate::pair::Client, request(2, write, 0, 10));
+    pair.run();
+    assert_eq!(pair.server.completions[0].tail, Tail::Invalidate(key));
+    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::RemoteAccessError)]);
+}
+
+#[test]
+fn a_datagram_finds_its_receive_and_says_who_sent_it() {
+    let config = QpConfig { service: Service::Ud, q_key: 11, ..config() };
+    let mut pair = Pair::connected(config);
+    pair.post_recv(Server, 5, 8192, 4096);
+    let qpn = pair.server.qpns[0];
+    for (id, q_key) in [(1, 12), (2, 11)] {
+        let operation = Operation::Datagram { path: 9, qpn, q_key, tail: Tail::Immediate(3) };
+        pair.post(crate::pair::Client, request(id, operation, 0, 100));
+    }
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)]);
+    assert_eq!(pair.server.refused, [Refusal::Datagram], "the wrong queue key");
+    let received = pair.server.completions[0];
+    assert_eq!((received.id, received.length, received.source), (5, 100, Some((9, qpn))));
+    assert_eq!(received.kind, CompletionKind::Recv);
+    pair.assert_copied(0, 8192, 100);
+}
+
+#[test]
+fn queue_pairs_share_a_receive_queue() {
+    let mut server = Engine::new(EngineConfig::default());
+    let srq = server.create_srq();
+    let mut client = Engine::new(EngineConfig::default());
+    assert_eq!(client.create_srq(), srq);
+    let mut pair = Pair::with_engines(client, server, QpConfig { srq: Some(srq), ..config() }, 3);
+    let (pd, lkey) = (pair.server.pd, pair.server.key);
+    for id in 0..3 {
+        let recv = RecvRequest { id, address: 8192 + id * 1024, length: 1024, lkey };
+        pair.server.engine.post_recv(RecvTarget::Srq(srq, pd), recv).unwrap();
+        let own = pair.server.engine.post_recv(pair.server.qpns[0], recv);
+        assert_eq!(own, Err(PostError::Shared));
+    }
+    for qp in 0..3 {
+        pair.post_on(crate::pair::Client, qp, request(qp as u64, Operation::Send(Tail::Plain), 0, 100));
+    }
+    pair.run();
+    assert_eq!(pair.client.completions.len(), 3);
+    assert_eq!(pair.server.ended().iter().map(|end| end.0).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn the_error_state_flushes_what_was_posted_and_what_is_posted() {
+    let mut pair = Pair::connected(config());
+    pair.post_recv(crate::pair::Client, 30, 0, 100);
+    pair.write(1, 0, 4096, 100);
+    pair.write(2, 0, 4096, 100);
+    let qpn = pair.client.qpns[0];
+    let change = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
+    pair.client.engine.modify_qp(Instant::ZERO, qpn, &change).unwrap();
+    pair.write(3, 0, 4096, 100);
+    pair.run();
+    let flushed = Status::WorkRequestFlushed;
+    assert_eq!(pair.client.ended(), [(1, flushed), (2, flushed), (30, flushed), (3, flushed)]);
+    assert!(pair.client.sent.is_empty());
+}
+
+#[test]
+fn a_queue_pair_is_connected_step_by_step() {
+    let mut engine = Engine::new(EngineConfig::default());
+    let qpn = engine.create_qp(QpConfig { state: QpState::Reset, ..config() }).unwrap();
+    let send = request(1, Operation::Send(Tail::Plain), 0, 1);
+    assert_eq!(engine.post_send(Instant::ZERO, qpn, &send), Err(PostError::State(QpState::Reset)));
+    let step = |engine: &mut Engine, transition| {
+        let change = roci_transport::Change {
+            transition: Some(transition),
+            peer: Some(Qpn::new(8)),
+            ..Default::default()
+        };
+        engine.modify_qp(Instant::ZERO, qpn, &change)
+    };
+    assert_eq!(
+        step(&mut engine, Transition::Send),
+        Err(QpError::Transition(QpState::Reset, Transition::Send))
+    );
+    for way in [Transition::Initialize, Transition::Receive, Transition::Send] {
+        step(&mut engine, way).unwrap();
+    }
+    engine.post_send(Instant::ZERO, qpn, &send).unwrap();
+    assert_eq!(engine.transmit(Instant::ZERO).unwrap().header.dest_qpn, Qpn::new(8));
+    engine.destroy_qp(qpn).unwrap();
+    assert_eq!(engine.query(qpn), Err(QpError::Unknown(qpn)));
+    assert_eq!(engine.next_wakeup(), None, "its timers are gone");
+    assert!(engine.transmit(Instant::ZERO).is_none());
+}
+
+#[test]
+fn selective_repeat_without_its_layout_is_refused() {
+    let mut engine = Engine::new(EngineConfig::default());
+    let config = QpConfig { recovery: Recovery::Irn, ..config() };
+    assert!(matches!(engine.create_qp(config), Err(QpError::Conflict(_))));
+}

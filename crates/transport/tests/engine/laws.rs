@@ -1,0 +1,171 @@
+//! Laws: what they hear, what their answers do, immediately and late.
+
+use crate::pair::{Client, Fate, Pair};
+use crate::scripts::{MTU, config, request};
+use roci_control::{Class, Emit, Event, Law};
+use roci_transport::{Deferred, Engine, EngineConfig, Operation, PortAgent, QpConfig, Status, Tail, Until};
+use roci_units::{BitsPerSec, Instant, Qpn, Span};
+
+const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
+
+fn engine(seed: u64, settings: &[(&str, &str)]) -> Engine {
+    let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+    let law = Law::from_settings("dcqcn", settings, LINK).unwrap();
+    assert_eq!(engine.add_law(law), 1);
+    engine
+}
+
+fn dcqcn(settings: &[(&str, &str)], config: QpConfig, count: u32) -> Pair {
+    Pair::with_engines(engine(1, settings), engine(2, settings), QpConfig { law: 1, ..config }, count)
+}
+
+fn rate(pair: &Pair, qp: usize) -> u32 {
+    pair.client.engine.query(pair.client.qpns[qp]).unwrap().credit.rate_kbps
+}
+
+#[test]
+fn a_marked_packet_draws_a_cnp_and_the_cnp_a_lower_rate() {
+    let mut pair = dcqcn(&[], config(), 1).fate(1, Fate::Mark);
+    pair.write(1, 0, 4096, 20 * MTU);
+    pair.run_until(Instant::ZERO + Span::from_micros(8));
+    assert_eq!(pair.server.story().iter().filter(|word| *word == "cnp").count(), 1);
+    let counters = pair.client.engine.counters(pair.client.qpns[0]);
+    assert_eq!(counters.cnps, 1);
+    assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).ecn_marked, 1);
+    assert!(rate(&pair, 0) < LINK.as_kbps(), "{} kb/s", rate(&pair, 0));
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
+fn a_paced_queue_pair_keeps_its_gaps() {
+    let mut pair =
+        dcqcn(&[], config(), 1).script(|side, _, _, _| if side == Client { Fate::Mark } else { Fate::Pass });
+    pair.write(1, 0, 4096, 400 * MTU);
+    pair.run();
+    let taken = pair.now.as_ps();
+    let at_link_rate = LINK.time_for(400 * 1106).as_ps();
+    assert!(taken > 2 * at_link_rate, "{taken} ps against {at_link_rate} ps at the link's rate");
+    pair.assert_copied(0, 4096, 400 * MTU);
+}
+
+#[test]
+fn a_deferred_law_gives_the_same_octets() {
+    for seed in 0..10 {
+        let deferred = Deferred { law: true, ..Deferred::default() };
+        let mut pair = dcqcn(&[], QpConfig { deferred, ..config() }, 1)
+            .late(seed)
+            .script(|_, n, _, _| if n % 5 == 0 { Fate::Mark } else { Fate::Pass });
+        pair.write(1, 0, 4096, 60 * MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        pair.assert_copied(0, 4096, 60 * MTU);
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert!(counters.cnps > 0, "{counters:?}");
+    }
+}
+
+#[test]
+fn a_limiter_of_the_port_paces_its_queue_pairs_together() {
+    let settings = [("limiter", "port")];
+    let mut pair = dcqcn(&settings, config(), 4).fate(0, Fate::Mark);
+    let rkey = pair.server.key;
+    for qp in 0..4u64 {
+        let write = Operation::Write { va: 4096 + qp * 65_536, rkey, tail: Tail::Plain };
+        pair.post_on(Client, qp as usize, request(qp, write, 0, 40 * MTU));
+    }
+    pair.run_until(Instant::ZERO + Span::from_micros(10));
+    let rates: Vec<u32> = (0..4).map(|qp| rate(&pair, qp)).collect();
+    assert!(rates.iter().all(|&rate| rate == rates[0] && rate < LINK.as_kbps()), "{rates:?}");
+    pair.run();
+    assert_eq!(pair.client.completions.len(), 4, "nobody is forgotten in the line");
+}
+
+#[test]
+fn registers_are_read_and_written_during_a_run() {
+    let mut pair = dcqcn(&[], config(), 1);
+    let qpn = pair.client.qpns[0];
+    let engine = &mut pair.client.engine;
+    let before = engine.control_get(qpn, "g", Instant::ZERO);
+    engine.control_set(qpn, "g", "1/128", Instant::ZERO).unwrap();
+    let after = engine.control_get(qpn, "g", Instant::ZERO);
+    assert!(before.is_some() && before != after);
+    assert!(engine.control_set(qpn, "no-such", "1", Instant::ZERO).is_err());
+    assert!(engine.sample(qpn, Instant::ZERO).is_some());
+}
+
+#[test]
+fn a_declined_queue_pair_parks_until_what_it_waits_for() {
+    let mut pair = Pair::connected(config());
+    pair.write(1, 0, 4096, MTU);
+    let engine = &mut pair.client.engine;
+    let now = Instant::ZERO;
+    let offer = engine.offer(now, 1 << 16).unwrap();
+    assert!(engine.offer(now, 1 << 16).is_none(), "an offered queue pair offers nothing else");
+    engine.decline(now, offer, Until::At(now + Span::from_micros(3)));
+    assert!(engine.offer(now, 1 << 16).is_none());
+    assert_eq!(engine.next_wakeup(), Some(now + Span::from_micros(3)));
+    let later = now + Span::from_micros(3);
+    engine.wake(later);
+    let offer = engine.offer(later, 1 << 16).unwrap();
+    engine.decline(later, offer, Until::Recirculated);
+    let offer = engine.offer(later, 1 << 16).unwrap();
+    let segment = engine.commit(later, offer, roci_transport::Grant::Engine).unwrap();
+    assert_eq!((segment.packets, segment.length), (1, MTU));
+    assert!(engine.commit(later, offer, roci_transport::Grant::Engine).is_none(), "an offer is settled once");
+}
+
+#[test]
+fn a_run_is_one_message_and_no_longer_than_the_quantum() {
+    let mut pair = Pair::connected(config());
+    pair.write(1, 0, 4096, 10 * MTU + 1);
+    pair.write(2, 0, 65_536, MTU);
+    let engine = &mut pair.client.engine;
+    let mut lengths = Vec::new();
+    while let Some(offer) = engine.offer(Instant::ZERO, 4 * MTU) {
+        let segment = engine.commit(Instant::ZERO, offer, roci_transport::Grant::Engine).unwrap();
+        lengths.push(segment.length);
+    }
+    assert_eq!(lengths, [4 * MTU, 4 * MTU, 2 * MTU + 1, MTU]);
+}
+
+/// Answers each data packet with a CNP after a microsecond: an agent that is not to be taken as an example.
+#[derive(Debug, Default)]
+struct Nag {
+    due: Vec<(Instant, Qpn)>,
+    awake: bool,
+}
+
+impl PortAgent for Nag {
+    fn on_event(&mut self, event: &Event<'_>) {
+        if event.class == Class::WRITE {
+            self.due.push((event.now + Span::from_micros(1), Qpn::new(event.qpn)));
+        }
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Qpn, Emit)> {
+        if !self.awake || self.due.is_empty() {
+            self.awake = false;
+            return None;
+        }
+        Some((self.due.remove(0).1, Emit::plain(Class::CNP)))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.due.first().map(|due| due.0)
+    }
+
+    fn wake(&mut self, _now: Instant) {
+        self.awake = true;
+    }
+}
+
+#[test]
+fn a_port_agent_hears_of_packets_and_sends_its_own() {
+    let mut pair = Pair::connected(config());
+    pair.server.engine.set_port_agent(Box::new(Nag::default()));
+    pair.write(1, 0, 4096, 100);
+    pair.run();
+    assert_eq!(pair.server.story(), ["ack0", "cnp"]);
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).cnps, 1);
+}
