@@ -75,7 +75,7 @@ pub static TOP: Section = section(
         key("seed", "a whole number, 0 to 2^63-1", "1", "What all randomness of the run is drawn from."),
         key(
             "stop",
-            "a time above zero, such as `\"300ms\"`",
+            "a time above zero, at most 4503s, such as `\"300ms\"`",
             "when all traffic is done",
             "When the run ends at the latest.",
         ),

@@ -105,6 +105,10 @@ impl Scenario {
         let topology = topology::read(&source, top.require("topology", top.get("topology"))?)?;
         let names = topology::Names::of(&topology.graph);
         let stop = top.period("stop")?;
+        if stop.is_some_and(|stop| stop.as_ps() >= roci_fabric::queue::HORIZON_PS) {
+            let message = "a run cannot last that long";
+            return Err(top.refuse("stop", message, "it takes a time above zero, at most 4503s"));
+        }
 
         let switch = Switch::read(top.table("switch", &keys::SWITCH)?)?;
         for name in switch.rules.iter().flat_map(|rule| &rule.switches) {

@@ -315,6 +315,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
             "a negative number",
             tail("seed = 1").replace("[topology]", "seed = -1\n[topology]").replace("\nseed = 1\n", "\n"),
         ),
+        ("a run without an end in sight", format!("stop = \"5000s\"\n{}", star(PERMUTATION))),
         ("a size of zero", flow("src = \"h0\", dst = \"h1\", size = \"0B\"")),
         ("a size too large", flow("src = \"h0\", dst = \"h1\", size = \"3GiB\"")),
         ("a missing size", flow("src = \"h0\", dst = \"h1\"")),
