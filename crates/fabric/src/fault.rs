@@ -61,7 +61,7 @@ pub enum Fault {
         /// And up to this much more.
         jitter: Span,
     },
-    /// The link goes up and down in turn, up first. A packet is lost if the link is down as it begins or ends to be sent.
+    /// The link goes up and down in turn, up first. A packet is lost if the link is down as its transmission begins.
     Flap {
         /// How long it is up.
         up: Span,

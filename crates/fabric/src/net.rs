@@ -390,6 +390,12 @@ impl Net {
         self.switch_of(port).map_or(0, |switch| self.switch(switch).queued(&self.ports, port, priority))
     }
 
+    /// The most octets of `priority` that ever waited for `port`.
+    pub fn queue_peak(&self, port: u32, priority: u8) -> u32 {
+        let peak = |switch| self.switch(switch).queue_peak(&self.ports, port, priority);
+        self.switch_of(port).map_or(0, peak)
+    }
+
     /// Bit p: the peer of `port` has paused its priority p.
     pub fn paused(&self, port: u32) -> u8 {
         self.ports[port as usize].link.paused

@@ -304,6 +304,7 @@ fn a_queue_beyond_the_step_marks_what_understands_ecn() {
     assert_eq!(marked(1), 0);
     assert!(marked(0) > 3);
     assert_eq!(fabric.net.counters(5).unwrap().marked, marked(0));
+    assert!(fabric.net.queue_peak(5, 3) > 20_000);
 }
 
 #[test]
