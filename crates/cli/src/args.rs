@@ -1,0 +1,150 @@
+//! What can be asked for.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// RDMA (RoCEv2) transports and congestion control in a simulated data centre.
+#[derive(Debug, Parser)]
+#[command(name = "roci", version, arg_required_else_help = true, after_help = EXIT)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT: &str = "It exits with 0 when all is done, 1 when a run failed, 2 when the request was wrong.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run scenarios: a table here, results and a report in a folder
+    #[command(after_help = RUN)]
+    Run(Run),
+    /// Run a scenario with every combination of some values
+    #[command(after_help = SWEEP)]
+    Sweep(Sweep),
+    /// Run scenarios side by side, or one with several congestion controls
+    #[command(after_help = COMPARE)]
+    Compare(Compare),
+    /// Run the figures of papers and print the paper's values beside ours
+    #[command(after_help = REPRODUCE)]
+    Reproduce(Reproduce),
+}
+
+const RUN: &str = "\
+Examples:
+  roci run scenarios/advcam-incast.toml
+  roci run scenarios/advcam-incast.toml --set switch.ecn=false
+  roci run scenarios/incast-32.toml --seeds 1..8 --out out/eight-seeds
+  roci run scenarios/*.toml --json --quiet > summaries.json";
+
+const SWEEP: &str = "\
+Examples:
+  roci sweep scenarios/incast-32.toml --set switch.ecn.kmin=50KB,100KB,400KB
+  roci sweep scenarios/incast-32.toml --set traffic.0.senders=1..32 --set switch.pfc=true,false
+  roci sweep scenarios/websearch-fat-tree.toml --set traffic.0.load=0.3,0.5,0.7 --seeds 1..5";
+
+const COMPARE: &str = "\
+Examples:
+  roci compare scenarios/incast-32.toml scenarios/permutation-128.toml
+  roci compare scenarios/incast-32.toml --control dcqcn,none
+  roci compare scenarios/incast-32.toml --control '{ law = \"dcqcn\", preset = \"hpcc\" },dcqcn,none' --seeds 1..5";
+
+const REPRODUCE: &str = "\
+Examples:
+  roci reproduce lst-fig5
+  roci reproduce lst-fig5 --ablate
+  roci reproduce validation
+  roci reproduce all --seeds 1..3 --out out/figures";
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The scenario files
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+    /// Override a key, such as switch.ecn=false; again for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sweep {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: PathBuf,
+    /// Values of a key: a list a,b,c, a range 1..8 with both ends, or one value for all; again for more keys
+    #[arg(long, required = true, value_name = "KEY=VALUES")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// The scenario files; one with --control, else two or more
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+    /// The congestion controls to compare: names of laws, or tables as in a scenario, separated by commas
+    #[arg(long, value_name = "CONTROLS")]
+    pub(crate) control: Option<String>,
+    /// Override a key in all of them; again for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reproduce {
+    /// Names of figures; `lst`, `validation` and `all` stand for several
+    #[arg(required = true, value_name = "FIGURE")]
+    pub(crate) figures: Vec<String>,
+    /// Switch off the mechanism behind each figure: its rows must then fail
+    #[arg(long)]
+    pub(crate) ablate: bool,
+    /// The seeds to run with: a range 1..8 with both ends, or a list [default: 1..5]
+    #[arg(long, value_name = "SEEDS")]
+    pub(crate) seeds: Option<String>,
+    /// The folder for tables and plots
+    #[arg(long, value_name = "FOLDER", default_value = "out/figures")]
+    pub(crate) out: PathBuf,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print the rows as JSON in place of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// The seed, in place of the scenario's
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(..=i64::MAX.cast_unsigned()))]
+    pub(crate) seed: Option<u64>,
+    /// Several seeds: a range 1..8 with both ends, or a list; prints means with 95 % confidence intervals
+    #[arg(long, value_name = "SEEDS")]
+    pub(crate) seeds: Option<String>,
+    /// The folder for results [default: out/<name>]; earlier results there are replaced
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print summaries as JSON in place of tables; an array where there are several runs
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many runs go on at once [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,108 @@
+//! The commands: from arguments to groups of runs, and what they are called.
+
+mod reproduce;
+
+pub(crate) use reproduce::reproduce;
+
+use crate::Failure;
+use crate::args::{Common, Compare, Run, Sweep};
+use crate::execute::{Request, execute};
+use roci_lab::batch::{Group, PlanError};
+use roci_lab::scenario::overrides;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+impl From<overrides::ArgumentError> for Failure {
+    fn from(error: overrides::ArgumentError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+/// `roci run`: each scenario is a group of its own.
+pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
+    let set = assignments(&arguments.set)?;
+    let seeds = seeds(&arguments.common)?;
+    let mut requests = Vec::new();
+    let mut names = BTreeSet::new();
+    for path in &arguments.scenarios {
+        let group = Group::of_seeds(path, &set, &seeds)?;
+        if !names.insert(group.title.clone()) {
+            return Err(Failure::Request(format!(
+                "{}: another scenario is called `{}` too; give it a name of its own, or run it by itself",
+                path.display(),
+                group.title
+            )));
+        }
+        let folder = match (&arguments.common.out, arguments.scenarios.len()) {
+            (Some(out), 1) => out.clone(),
+            (Some(out), _) => out.join(&group.title),
+            (None, _) => default_folder(&group.title),
+        };
+        requests.push(Request { group, folder });
+    }
+    execute(requests, &arguments.common)
+}
+
+/// `roci sweep`: every combination of the values that have several.
+pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
+    let (mut set, mut axes) = (Vec::new(), Vec::new());
+    for (path, list) in assignments(&arguments.set)? {
+        match overrides::values(&list)?.as_slice() {
+            [value] => set.push((path, value.clone())),
+            _ => axes.push((path, list)),
+        }
+    }
+    let group = Group::of_sweep(&arguments.scenario, &set, &axes, &seeds(&arguments.common)?)?;
+    one_group(group, &arguments.common)
+}
+
+/// `roci compare`: scenarios, or controls of one scenario, side by side.
+pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
+    let set = assignments(&arguments.set)?;
+    let seeds = seeds(&arguments.common)?;
+    let group = match (&arguments.control, arguments.scenarios.as_slice()) {
+        (Some(controls), [path]) => {
+            let axis = ("transport.control".to_owned(), controls.clone());
+            let mut group = Group::of_sweep(path, &set, &[axis], &seeds)?;
+            group.title = group.title.replace("-sweep", "-controls");
+            group
+        }
+        (Some(_), _) => {
+            let message = "--control compares congestion controls of one scenario; name one, or leave it out";
+            return Err(Failure::Request(message.to_owned()));
+        }
+        (None, [_]) => {
+            let message = "one scenario alone cannot be compared; name another, or add --control dcqcn,none";
+            return Err(Failure::Request(message.to_owned()));
+        }
+        (None, paths) => Group::of_scenarios(paths, &set, &seeds)?,
+    };
+    one_group(group, &arguments.common)
+}
+
+fn one_group(group: Group, common: &Common) -> Result<(), Failure> {
+    let folder = common.out.clone().unwrap_or_else(|| default_folder(&group.title));
+    execute(vec![Request { group, folder }], common)
+}
+
+fn default_folder(title: &str) -> PathBuf {
+    // File systems take no longer names; a comparison of many scenarios has one.
+    Path::new("out").join(title.chars().take(60).collect::<String>())
+}
+
+fn assignments(arguments: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    Ok(arguments.iter().map(|argument| overrides::assignment(argument)).collect::<Result<_, _>>()?)
+}
+
+fn seeds(common: &Common) -> Result<Vec<u64>, Failure> {
+    match (&common.seeds, common.seed) {
+        (Some(list), _) => Ok(overrides::seeds(list)?),
+        (None, seed) => Ok(seed.into_iter().collect()),
+    }
+}

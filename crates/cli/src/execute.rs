@@ -1,0 +1,145 @@
+//! Running groups of runs, writing their results, printing what came out.
+
+use crate::Failure;
+use crate::args::Common;
+use crate::progress::{Watcher, listen};
+use crate::table;
+use roci_lab::batch::{self, Group};
+use roci_lab::output::{Folder, OutputError, summary};
+use roci_lab::results::Results;
+use roci_lab::run::RunError;
+use roci_lab::world::SimulatedWorld;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A group of runs, and the folder for its results.
+pub(crate) struct Request {
+    pub(crate) group: Group,
+    pub(crate) folder: PathBuf,
+}
+
+/// Runs all groups at once. The results of a group appear when all of its runs are done; those of a group with a
+/// failed run do not.
+pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
+    // Before anything runs: whoever waits an hour should not learn then that the folder cannot be written.
+    let folders: Vec<Folder> =
+        requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
+    if !common.quiet {
+        for run in requests.iter().flat_map(|request| request.group.runs.first()) {
+            if let Some(note) = &run.scenario.topology.note {
+                let _ = writeln!(std::io::stderr(), "{}: {note}", run.scenario.name);
+            }
+        }
+    }
+    listen()?;
+    let tasks: Vec<_> = requests
+        .iter()
+        .zip(&folders)
+        .flat_map(|(request, folder)| batch::tasks(&request.group, Some(folder)))
+        .collect();
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = common.jobs.and_then(|jobs| usize::try_from(jobs).ok()).unwrap_or_else(cores);
+    let watcher = Watcher::new(common.quiet, &tasks);
+    let mut answers = batch::run_all(&SimulatedWorld, &tasks, threads, &watcher).into_iter();
+    watcher.clear();
+
+    let answers: Vec<Vec<_>> =
+        requests.iter().map(|request| answers.by_ref().take(request.group.runs.len()).collect()).collect();
+    if answers.iter().flatten().any(|answer| matches!(answer, Err(RunError::Interrupted))) {
+        return Err(Failure::Run(RunError::Interrupted.to_string()));
+    }
+    let mut failures = Vec::new();
+    let mut done = Vec::new();
+    for ((request, folder), answers) in requests.iter().zip(folders).zip(answers) {
+        match all_done(&request.group, answers) {
+            Ok(results) => {
+                publish(&request.group, folder, &results).map_err(|error| Failure::Run(error.to_string()))?;
+                done.push((request, results));
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
+    report(&done, common)?;
+    match failures.into_iter().reduce(worse) {
+        None => Ok(()),
+        Some(failure) => Err(failure),
+    }
+}
+
+/// The draft of a folder of results.
+pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
+    let remedy = "  remedy: name a folder that can be written, with --out";
+    Folder::prepare(folder).map_err(|error| match error {
+        OutputError::Write { .. } => Failure::Request(format!("{error}\n{remedy}")),
+        OutputError::Foreign { .. } | OutputError::Nameless { .. } => Failure::Request(error.to_string()),
+    })
+}
+
+/// The results of a group, or what the first of its failed runs says.
+fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Vec<Results>, Failure> {
+    let failed = answers.iter().filter(|answer| answer.is_err()).count();
+    let mut results = Vec::with_capacity(answers.len());
+    for (run, answer) in group.runs.iter().zip(answers) {
+        match answer {
+            Ok(result) => results.push(result),
+            // The message of a wrong scenario begins with its place.
+            Err(RunError::Scenario(error)) => return Err(Failure::Request(error.to_string())),
+            Err(error) => {
+                let others = match failed {
+                    1 => String::new(),
+                    n => format!("\n{} more of {} runs failed", n - 1, group.runs.len()),
+                };
+                let message = format!("{}, seed {}: {error}{others}", run.scenario.name, run.seed);
+                return Err(match error {
+                    RunError::Impossible(_) => Failure::Request(message),
+                    _ => Failure::Run(message),
+                });
+            }
+        }
+    }
+    Ok(results)
+}
+
+fn publish(group: &Group, folder: Folder, results: &[Results]) -> Result<(), OutputError> {
+    group.write_comparison(folder.draft(), results)?;
+    folder.publish()
+}
+
+/// Both messages, with the exit code that says more about what to do: a wrong request.
+fn worse(a: Failure, b: Failure) -> Failure {
+    let (wrong, first, second) = match (a, b) {
+        (Failure::Run(a), Failure::Run(b)) => (false, a, b),
+        (Failure::Request(a) | Failure::Run(a), Failure::Request(b) | Failure::Run(b)) => (true, a, b),
+    };
+    let message = format!("{first}\n{second}");
+    if wrong { Failure::Request(message) } else { Failure::Run(message) }
+}
+
+fn report(done: &[(&Request, Vec<Results>)], common: &Common) -> Result<(), Failure> {
+    if common.json {
+        let all: Vec<&Results> = done.iter().flat_map(|(_, results)| results).collect();
+        let mut text = Vec::new();
+        let several = all.len() > 1;
+        for (place, results) in all.into_iter().enumerate() {
+            text.extend_from_slice(match (several, place) {
+                (false, _) => b"",
+                (true, 0) => b"[\n",
+                (true, _) => b",\n",
+            });
+            summary::write(&mut text, results).map_err(|error| Failure::Run(error.to_string()))?;
+        }
+        text.extend_from_slice(if several { b"]\n" } else { b"" });
+        print(&String::from_utf8_lossy(&text));
+    } else if !common.quiet {
+        for (request, results) in done {
+            print(&table::group(&request.group, results));
+            print(&format!("Results are in {}.\n", request.folder.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Prints `text`. Whoever has closed the pipe wants no more of it.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

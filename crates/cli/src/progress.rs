@@ -1,0 +1,124 @@
+//! How far runs have come, on a terminal only; and Ctrl-C.
+
+use crate::Failure;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use roci_lab::batch::{Task, Watch};
+use roci_lab::results::Results;
+use roci_lab::run::{Go, Progress, RunError};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C no longer kills us, but is remembered, so that drafts of results can be taken away.
+pub(crate) fn listen() -> Result<(), Failure> {
+    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))
+        .map_err(|error| Failure::Run(format!("cannot listen for Ctrl-C: {error}")))
+}
+
+/// Whether the user has pressed Ctrl-C.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// A progress bar on stderr; where that is no terminal, or all is to be quiet, it draws nothing.
+pub(crate) struct Bar(ProgressBar);
+
+/// Steps of a bar: it shows tenths of a percent.
+const STEPS: u64 = 1_000;
+
+impl Bar {
+    pub(crate) fn new(quiet: bool, what: &str) -> Self {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
+        let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg} [{elapsed}]");
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(what.chars().take(30).collect::<String>());
+        Self(bar)
+    }
+
+    /// Shows `done` of `asked` runs.
+    pub(crate) fn runs(&self, done: usize, asked: usize) {
+        self.0.set_position(thousandths(done as u64, asked as u64));
+        self.0.set_message(format!("{done} of {asked} runs"));
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// How many thousandths of `whole` there are in `part`.
+fn thousandths(part: u64, whole: u64) -> u64 {
+    let share = u128::from(part) * u128::from(STEPS) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(STEPS).min(STEPS)
+}
+
+/// Hears of all runs and shows them in one bar.
+pub(crate) struct Watcher {
+    bar: Bar,
+    /// Thousandths of each run.
+    parts: Mutex<Vec<u64>>,
+    done: AtomicUsize,
+    start: Instant,
+}
+
+impl Watcher {
+    #[expect(clippy::disallowed_methods, reason = "for people, and for what writing takes")]
+    pub(crate) fn new(quiet: bool, tasks: &[Task]) -> Self {
+        let what = tasks.first().map_or("", |task| task.run.scenario.name.as_str());
+        Self {
+            bar: Bar::new(quiet, what),
+            parts: Mutex::new(vec![0; tasks.len()]),
+            done: AtomicUsize::new(0),
+            start: Instant::now(),
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.bar.clear();
+    }
+
+    fn show(&self, index: usize, part: u64, message: impl FnOnce(usize) -> String) {
+        // Who finds the lock taken has nothing newer to show.
+        if self.bar.0.is_hidden() {
+            return;
+        }
+        let Ok(mut parts) = self.parts.try_lock() else { return };
+        parts[index] = part;
+        let sum: u64 = parts.iter().sum();
+        self.bar.0.set_position(sum / parts.len() as u64);
+        self.bar.0.set_message(message(parts.len()));
+    }
+}
+
+impl Watch for Watcher {
+    fn progress(&self, index: usize, progress: &Progress) -> Go {
+        let part = match (progress.total, progress.stop) {
+            (Some(total), _) if total > 0 => thousandths(progress.delivered, total),
+            (_, Some(stop)) => thousandths(progress.now.as_ps(), stop.as_ps()),
+            _ => 0,
+        };
+        self.show(index, part, |runs| match runs {
+            1 => format!(
+                "{:.2} ms simulated, {} of {} flows, {:.1} M hops",
+                progress.now.as_secs_f64() * 1e3,
+                progress.flows_done,
+                progress.flows_begun,
+                crate::format::float(progress.packet_hops) / 1e6
+            ),
+            runs => format!("{} of {runs} runs", self.done.load(Ordering::Relaxed)),
+        });
+        if interrupted() { Go::Stop } else { Go::On }
+    }
+
+    fn ended(&self, index: usize, _result: &Result<Results, RunError>) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.show(index, STEPS, |runs| format!("{done} of {runs} runs"));
+    }
+
+    fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+}

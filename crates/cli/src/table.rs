@@ -1,0 +1,286 @@
+//! What is printed: of one run its flows and switches, of several a line each.
+
+use crate::format::{estimate, float, number, or_dash, rate, size, time};
+use comfy_table::{CellAlignment, Table, presets};
+use roci_lab::batch::{Group, Metric};
+use roci_lab::figures::Report;
+use roci_lab::figures::statistics::Estimate;
+use roci_lab::results::{FlowStatus, Results, SwitchResult};
+
+/// More flows than this are shown by their sizes, more switches summed up.
+const MANY_FLOWS: usize = 24;
+const MANY_SWITCHES: usize = 12;
+
+/// The tables of a group.
+pub(crate) fn group(group: &Group, results: &[Results]) -> String {
+    match results {
+        [one] => run(one),
+        several => side_by_side(group, several),
+    }
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header.iter().copied());
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        column.set_cell_alignment(if place == 0 { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table
+}
+
+/// The table with its lines indented and without spaces at their ends.
+fn lines(table: &Table) -> String {
+    table.lines().map(|line| format!("  {}\n", line.trim_end())).collect()
+}
+
+fn run(results: &Results) -> String {
+    let done = results.completed().count();
+    let mut text = format!(
+        "{}, seed {}: {done} of {} flows done, {} simulated\n\n",
+        results.name,
+        results.seed,
+        results.flows.len(),
+        time(results.simulated.as_secs_f64())
+    );
+    if results.flows.len() <= MANY_FLOWS {
+        text.push_str(&lines(&flows(results)));
+    } else {
+        text.push_str(&lines(&sizes(results)));
+        let failed = results
+            .flows
+            .iter()
+            .filter(|flow| !matches!(flow.status, FlowStatus::Running) && flow.status != FlowStatus::OK);
+        if let Some(first) = failed.clone().next() {
+            text.push_str(&format!(
+                "\n  {} flows failed, the first: {}, {}\n",
+                failed.count(),
+                first.name,
+                first.status.name()
+            ));
+        }
+    }
+    text.push('\n');
+    text.push_str(&lines(&switches(results)));
+    let goodput = results.total_goodput_bps().map(|bps| format!("goodput {}", rate(bps)));
+    let fairness = results.fairness().map(|jain| format!("Jain's fairness index {}", number(jain)));
+    let both: Vec<String> = goodput.into_iter().chain(fairness).collect();
+    text.push_str(&format!("\n  {}\n  {}\n", both.join(", "), speed(results)));
+    text
+}
+
+fn speed(results: &Results) -> String {
+    format!(
+        "{:.2} M packet-hops in {:.3} s of CPU time: {:.2} M per second; {} of memory",
+        float(results.packet_hops) / 1e6,
+        results.run.cpu_s,
+        results.packet_hops_per_s() / 1e6,
+        size(results.run.peak_rss_bytes)
+    )
+}
+
+fn flows(results: &Results) -> Table {
+    let mut table = table(&[
+        "flow",
+        "from",
+        "to",
+        "op",
+        "size",
+        "completion",
+        "slowdown",
+        "goodput",
+        "resent",
+        "CNPs",
+        "marked",
+        "status",
+    ]);
+    for flow in &results.flows {
+        table.add_row([
+            flow.name.to_string(),
+            results.host(flow.src).to_owned(),
+            results.host(flow.dst).to_owned(),
+            flow.op.name().to_owned(),
+            size(flow.bytes),
+            or_dash(flow.fct().map(|fct| time(fct.as_secs_f64()))),
+            or_dash(flow.slowdown().map(number)),
+            rate(float(flow.goodput_bps(results.simulated))),
+            flow.retransmitted.to_string(),
+            flow.cnps.to_string(),
+            flow.ecn_marked.to_string(),
+            flow.status.name().to_owned(),
+        ]);
+    }
+    table
+}
+
+fn sizes(results: &Results) -> Table {
+    let mut table =
+        table(&["size", "flows", "completion p50", "p99", "slowdown mean", "p50", "p95", "p99", "max"]);
+    for group in results.by_size() {
+        let range = match group.from == group.to {
+            true => size(group.from.0),
+            false => format!("{} to {}", size(group.from.0), size(group.to.0)),
+        };
+        let times = |percent| or_dash(group.completion_times.percentile(percent).map(time));
+        let slowdown = |percent| or_dash(group.slowdowns.percentile(percent).map(number));
+        table.add_row([
+            range,
+            group.slowdowns.values().len().to_string(),
+            times(50),
+            times(99),
+            or_dash(group.slowdowns.mean().map(number)),
+            slowdown(50),
+            slowdown(95),
+            slowdown(99),
+            slowdown(100),
+        ]);
+    }
+    table
+}
+
+fn switches(results: &Results) -> Table {
+    let mut table = table(&[
+        "switch",
+        "drops",
+        "ECN marks",
+        "PAUSE sent",
+        "PAUSE received",
+        "time paused",
+        "most buffered",
+    ]);
+    let row = |switch: &SwitchResult| {
+        [
+            switch.name.clone(),
+            switch.drops.to_string(),
+            switch.ecn_marks.to_string(),
+            switch.pause_sent.to_string(),
+            switch.pause_received.to_string(),
+            time(switch.paused.as_secs_f64()),
+            size(switch.max_buffer_bytes),
+        ]
+    };
+    if results.switches.len() <= MANY_SWITCHES {
+        results.switches.iter().for_each(|switch| {
+            table.add_row(row(switch));
+        });
+        return table;
+    }
+    let mut all = SwitchResult { name: format!("all {}", results.switches.len()), ..SwitchResult::default() };
+    for switch in &results.switches {
+        all.drops += switch.drops;
+        all.ecn_marks += switch.ecn_marks;
+        all.pause_sent += switch.pause_sent;
+        all.pause_received += switch.pause_received;
+        all.paused += switch.paused;
+        all.max_buffer_bytes = all.max_buffer_bytes.max(switch.max_buffer_bytes);
+    }
+    table.add_row(row(&all));
+    table
+}
+
+fn side_by_side(group: &Group, results: &[Results]) -> String {
+    let sums = group.sums(results);
+    let runs = results.len();
+    let mut text = match (sums.len(), runs) {
+        (1, runs) => format!("{}: {runs} seeds, means with 95 % confidence intervals\n\n", group.title),
+        (kinds, runs) if kinds == runs => format!("{}: {runs} runs\n\n", group.title),
+        (kinds, runs) => format!(
+            "{}: {kinds} configurations, {} seeds each, means with 95 % confidence intervals\n\n",
+            group.title,
+            runs / kinds.max(1)
+        ),
+    };
+    let mut table = table(&[
+        "run",
+        "flows",
+        "completion",
+        "p99",
+        "slowdown",
+        "p99",
+        "goodput",
+        "fairness",
+        "drops",
+        "ECN marks",
+        "PAUSE",
+    ]);
+    for sum in &sums {
+        let cell = |(metric, value): &(Metric, Option<Estimate>)| {
+            or_dash(value.as_ref().map(|value| estimate(*metric, value)))
+        };
+        table.add_row(std::iter::once(sum.label.to_owned()).chain(sum.values.iter().map(cell)));
+    }
+    text.push_str(&lines(&table));
+    let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
+    let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
+    let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };
+    text.push_str(&format!(
+        "\n  {:.2} M packet-hops in {cpu:.3} s of CPU time: {per_second:.2} M per second\n",
+        float(hops) / 1e6
+    ));
+    text
+}
+
+/// A figure: what the paper has, what we have.
+pub(crate) fn figure(report: &Report) -> String {
+    let mut text = format!("{}: {}", report.name, report.title);
+    if let Some(without) = &report.without {
+        text.push_str(&format!(", without {without}"));
+    }
+    text.push_str("\n\n");
+    let mut table = table(&["what", "paper", "ours", "wanted", "verdict"]);
+    for row in report.cells() {
+        table.add_row(row);
+    }
+    text.push_str(&lines(&table));
+    if !report.note.is_empty() {
+        text.push_str(&format!("\n  {}\n", report.note));
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roci_lab::results::{FlowName, FlowResult, Op};
+    use roci_units::{Instant, Span};
+
+    fn results(flows: u32) -> Results {
+        let flow = |n| FlowResult {
+            name: FlowName::Numbered { traffic: 0, n },
+            src: 0,
+            dst: 1,
+            op: Op::Write,
+            status: FlowStatus::OK,
+            bytes: 1_000_000,
+            delivered: 1_000_000,
+            start: Instant::ZERO,
+            end: Instant::ZERO + Span::from_micros(100),
+            ideal: Span::from_micros(80),
+            packets: 977,
+            retransmitted: 0,
+            timeouts: 0,
+            naks: 0,
+            cnps: 3,
+            ecn_marked: 9,
+        };
+        let host = |name: &str| roci_lab::results::HostResult { name: name.to_owned(), ..Default::default() };
+        Results {
+            name: "small".to_owned(),
+            seed: 1,
+            simulated: Instant::ZERO + Span::from_micros(100),
+            flows: (0..flows).map(flow).collect(),
+            hosts: vec![host("a"), host("b")],
+            switches: vec![SwitchResult { name: "s0".to_owned(), ecn_marks: 9, ..Default::default() }],
+            ..Results::default()
+        }
+    }
+
+    #[test]
+    fn few_flows_are_shown_one_by_one_and_many_by_size() {
+        let few = run(&results(2));
+        assert!(few.contains("0.1") && few.contains("80.00 Gb/s"), "{few}");
+        let many = run(&results(100));
+        assert!(many.contains("slowdown mean") && !many.contains("0.99 "), "{many}");
+    }
+}

@@ -1,0 +1,370 @@
+//! Several runs at once: of one scenario with several seeds, of a sweep, or side by side.
+//!
+//! A [`Group`] is what is looked at together: its runs have one folder of results and one table. Runs share nothing, so
+//! each gives the same results whether it runs alone or among others.
+
+use crate::figures::statistics::Estimate;
+use crate::output::report::{self, Run as Shown};
+use crate::output::{self, Folder, OutputError};
+use crate::results::Results;
+use crate::run::{Go, Progress, RunError, World};
+use crate::scenario::overrides::{self, ArgumentError};
+use crate::scenario::{Scenario, ScenarioError};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs that are looked at together.
+#[derive(Debug)]
+pub struct Group {
+    /// What they show.
+    pub title: String,
+    /// The runs; never empty.
+    pub runs: Vec<Run>,
+}
+
+/// One run of a group.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What tells its configuration from others of the group, such as `switch.buffer=2MB`.
+    pub label: String,
+    /// What is run.
+    pub scenario: Arc<Scenario>,
+    /// With which seed.
+    pub seed: u64,
+}
+
+/// Why runs could not be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// An argument is wrong.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// Too many combinations.
+    #[error("{0} runs are too many for one group; at most {MOST} fit: sweep fewer values")]
+    TooMany(usize),
+}
+
+/// The most runs of a group: their results are all kept to be compared.
+const MOST: usize = 10_000;
+
+impl Group {
+    /// One scenario with each of `seeds`; its own seed where there are none.
+    ///
+    /// # Errors
+    /// When the scenario is wrong, or there are too many seeds.
+    pub fn of_seeds(path: &Path, set: &[(String, String)], seeds: &[u64]) -> Result<Self, PlanError> {
+        let scenario = Arc::new(Scenario::load(path, set)?);
+        let mut group = Self { title: scenario.name.clone(), runs: Vec::new() };
+        group.add(&scenario.name, &scenario, seeds)?;
+        Ok(group)
+    }
+
+    /// Every combination of the values of `axes`, each a path and a list such as `1..8` or `a,b,c`.
+    ///
+    /// # Errors
+    /// When a list or a combination is wrong, or there are too many.
+    pub fn of_sweep(
+        path: &Path,
+        set: &[(String, String)],
+        axes: &[(String, String)],
+        seeds: &[u64],
+    ) -> Result<Self, PlanError> {
+        let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
+        for (key, list) in axes {
+            let values = overrides::values(list)?;
+            if combinations.len() * values.len() > MOST {
+                return Err(PlanError::TooMany(combinations.len() * values.len()));
+            }
+            combinations = combinations
+                .iter()
+                .flat_map(|before| {
+                    values.iter().map(|value| {
+                        let mut combination = before.clone();
+                        combination.push((key.clone(), value.clone()));
+                        combination
+                    })
+                })
+                .collect();
+        }
+        let mut group = Self { title: String::new(), runs: Vec::new() };
+        for combination in combinations {
+            let varied = |(key, value): &(String, String)| format!("{key}={value}");
+            let label = combination.iter().map(varied).collect::<Vec<_>>().join(" ");
+            let all: Vec<_> = set.iter().cloned().chain(combination).collect();
+            let scenario = Arc::new(Scenario::load(path, &all)?);
+            group.title = format!("{}-sweep", scenario.name);
+            group.add(if label.is_empty() { &scenario.name } else { &label }, &scenario, seeds)?;
+        }
+        Ok(group)
+    }
+
+    /// Several scenarios side by side.
+    ///
+    /// # Errors
+    /// When a scenario is wrong, or there are too many.
+    pub fn of_scenarios(
+        paths: &[PathBuf],
+        set: &[(String, String)],
+        seeds: &[u64],
+    ) -> Result<Self, PlanError> {
+        let mut group = Self { title: String::new(), runs: Vec::new() };
+        let mut names = Vec::new();
+        for path in paths {
+            let scenario = Arc::new(Scenario::load(path, set)?);
+            // Scenarios of one name are told apart by their files.
+            let label = match names.contains(&scenario.name) {
+                true => path.display().to_string(),
+                false => scenario.name.clone(),
+            };
+            names.push(scenario.name.clone());
+            group.add(&label, &scenario, seeds)?;
+        }
+        group.title = names.join("-vs-");
+        Ok(group)
+    }
+
+    fn add(&mut self, label: &str, scenario: &Arc<Scenario>, seeds: &[u64]) -> Result<(), PlanError> {
+        let own = [scenario.seed];
+        let seeds = if seeds.is_empty() { &own } else { seeds };
+        if self.runs.len() + seeds.len() > MOST {
+            return Err(PlanError::TooMany(self.runs.len() + seeds.len()));
+        }
+        self.runs.extend(seeds.iter().map(|seed| Run {
+            label: label.to_owned(),
+            scenario: Arc::clone(scenario),
+            seed: *seed,
+        }));
+        Ok(())
+    }
+
+    /// Where each run's results lie within the folder of the group: in itself for a single one, else in a folder each.
+    pub fn places(&self) -> Vec<PathBuf> {
+        if self.runs.len() == 1 {
+            return vec![PathBuf::new()];
+        }
+        let mut taken = BTreeSet::new();
+        let place = |run: &Run| {
+            let name = folder_name(&self.full_label(run));
+            let free = |name: &String| !taken.contains(name);
+            let numbered = || (2..).map(|n| format!("{name}-{n}")).find(free).unwrap_or_default();
+            let name = if free(&name) { name.clone() } else { numbered() };
+            taken.insert(name.clone());
+            PathBuf::from(name)
+        };
+        self.runs.iter().map(place).collect()
+    }
+
+    /// The label of a run, with its seed where configurations run with several.
+    pub fn full_label(&self, run: &Run) -> String {
+        let alike = self.runs.iter().filter(|other| other.label == run.label).count();
+        match (alike > 1, self.configurations().len() > 1) {
+            (true, true) => format!("{} seed={}", run.label, run.seed),
+            (true, false) => format!("seed={}", run.seed),
+            (false, _) => run.label.clone(),
+        }
+    }
+
+    /// The labels of the configurations, in the order of their first runs.
+    pub fn configurations(&self) -> Vec<&str> {
+        let mut labels: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if labels.last() != Some(&run.label.as_str()) && !labels.contains(&run.label.as_str()) {
+                labels.push(&run.label);
+            }
+        }
+        labels
+    }
+
+    /// Writes what shows the runs side by side into `folder`: `report.html` and `comparison.csv`. Nothing for a single
+    /// run, which has its own report.
+    ///
+    /// # Errors
+    /// [`OutputError`] names the file.
+    pub fn write_comparison(&self, folder: &Path, results: &[Results]) -> Result<(), OutputError> {
+        if self.runs.len() == 1 {
+            return Ok(());
+        }
+        let labels: Vec<String> = self.runs.iter().map(|run| self.full_label(run)).collect();
+        let places: Vec<String> =
+            self.places().iter().map(|place| place.to_string_lossy().into_owned()).collect();
+        let shown: Vec<Shown<'_>> = (labels.iter().zip(&places).zip(results))
+            .map(|((label, place), results)| Shown { label, folder: Some(place), results })
+            .collect();
+        output::write(&folder.join("comparison.csv"), |file| report::write_comparison_csv(file, &shown))?;
+        output::write(&folder.join("report.html"), |file| report::write_comparison(file, &self.title, &shown))
+    }
+
+    /// What each configuration came to, over its seeds.
+    pub fn sums(&self, results: &[Results]) -> Vec<Sum<'_>> {
+        let estimate = |label: &str, metric: Metric| {
+            let alike = self.runs.iter().zip(results).filter(|(run, _)| run.label == label);
+            let values: Option<Vec<f64>> = alike.map(|(_, results)| metric.of(results)).collect();
+            Estimate::of(&values?)
+        };
+        let sum = |label| Sum { label, values: Metric::ALL.map(|metric| (metric, estimate(label, metric))) };
+        self.configurations().into_iter().map(sum).collect()
+    }
+}
+
+/// What one configuration of a group came to, over its seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum<'a> {
+    /// The configuration.
+    pub label: &'a str,
+    /// Each metric; `None` where a run does not yield it.
+    pub values: [(Metric, Option<Estimate>); 10],
+}
+
+/// A number that sums a run up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Flows that completed with success.
+    Completed,
+    /// Mean completion time in seconds.
+    MeanCompletion,
+    /// 99th percentile of completion times in seconds.
+    P99Completion,
+    /// Mean slowdown.
+    MeanSlowdown,
+    /// 99th percentile of slowdowns.
+    P99Slowdown,
+    /// Payload delivered per second by all flows together, in bits per second.
+    Goodput,
+    /// Jain's index of the flows' goodput.
+    Fairness,
+    /// Packets dropped by switches.
+    Drops,
+    /// Packets marked CE by switches.
+    Marks,
+    /// PAUSE frames sent by switches.
+    Pauses,
+}
+
+impl Metric {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 10] = [
+        Self::Completed,
+        Self::MeanCompletion,
+        Self::P99Completion,
+        Self::MeanSlowdown,
+        Self::P99Slowdown,
+        Self::Goodput,
+        Self::Fairness,
+        Self::Drops,
+        Self::Marks,
+        Self::Pauses,
+    ];
+
+    /// Its value for a run; `None` where the run yields none, such as a completion time without a completion.
+    #[expect(clippy::cast_precision_loss, reason = "a table shows fewer digits than f64 holds")]
+    pub fn of(self, results: &Results) -> Option<f64> {
+        let sum = |of: fn(&crate::results::SwitchResult) -> u64| {
+            Some(results.switches.iter().map(of).sum::<u64>() as f64)
+        };
+        match self {
+            Self::Completed => Some(results.completed().count() as f64),
+            Self::MeanCompletion => results.completion_times().mean(),
+            Self::P99Completion => results.completion_times().percentile(99),
+            Self::MeanSlowdown => results.slowdowns().mean(),
+            Self::P99Slowdown => results.slowdowns().percentile(99),
+            Self::Goodput => results.total_goodput_bps(),
+            Self::Fairness => results.fairness(),
+            Self::Drops => sum(|switch| switch.drops),
+            Self::Marks => sum(|switch| switch.ecn_marks),
+            Self::Pauses => sum(|switch| switch.pause_sent),
+        }
+    }
+}
+
+/// Letters, digits and a few signs of `label`; dashes for the rest.
+fn folder_name(label: &str) -> String {
+    let fit = |c: char| if c.is_alphanumeric() || "._=+".contains(c) { c } else { '-' };
+    let name: String = label.chars().map(fit).take(120).collect();
+    name.trim_start_matches('.').to_owned()
+}
+
+/// Hears of runs as they go on, from several threads at once.
+pub trait Watch: Sync {
+    /// Run `index` has come so far; says whether it goes on.
+    fn progress(&self, index: usize, progress: &Progress) -> Go;
+    /// Run `index` is over.
+    fn ended(&self, index: usize, result: &Result<Results, RunError>);
+    /// Seconds since any moment; what writing takes is measured with it.
+    fn seconds(&self) -> f64;
+}
+
+/// A run, and where its results go.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The run.
+    pub run: Run,
+    /// The folder that its files are written into, made where it does not exist; `None`: nothing is written.
+    pub folder: Option<PathBuf>,
+}
+
+/// Runs `tasks` in `world` on as many as `threads` threads, and writes each one's results as it ends. The answers stand
+/// in the order of the tasks.
+pub fn run_all(
+    world: &dyn World,
+    tasks: &[Task],
+    threads: usize,
+    watch: &dyn Watch,
+) -> Vec<Result<Results, RunError>> {
+    let next = AtomicUsize::new(0);
+    let answers: Vec<Mutex<Option<Result<Results, RunError>>>> =
+        tasks.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(index) else { break };
+            let result = run_one(world, task, index, watch);
+            watch.ended(index, &result);
+            *answers[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, tasks.len().max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let answer = |answer: Mutex<Option<_>>| {
+        answer.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(RunError::Interrupted))
+    };
+    answers.into_iter().map(answer).collect()
+}
+
+fn run_one(world: &dyn World, task: &Task, index: usize, watch: &dyn Watch) -> Result<Results, RunError> {
+    if watch.progress(index, &Progress::default()) == Go::Stop {
+        return Err(RunError::Interrupted);
+    }
+    let output = |error: &dyn std::fmt::Display| RunError::Output(error.to_string());
+    if let Some(folder) = &task.folder {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| output(&format!("cannot write {}: {error}", folder.display())))?;
+    }
+    let mut on = |progress: &Progress| watch.progress(index, progress);
+    let mut results = world.run(&task.run.scenario, task.run.seed, task.folder.as_deref(), &mut on)?;
+    if let Some(folder) = &task.folder {
+        output::write_all(folder, &mut results, &|| watch.seconds()).map_err(|error| output(&error))?;
+    }
+    Ok(results)
+}
+
+/// The tasks of `group` with their results in `folder`; without one, nothing is written.
+pub fn tasks(group: &Group, folder: Option<&Folder>) -> Vec<Task> {
+    let places = group.places();
+    let task = |(run, place): (&Run, PathBuf)| Task {
+        run: run.clone(),
+        folder: folder.map(|folder| folder.draft().join(place)),
+    };
+    group.runs.iter().zip(places).map(task).collect()
+}
+
+#[cfg(test)]
+mod tests;

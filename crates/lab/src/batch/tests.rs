@@ -1,0 +1,151 @@
+use super::*;
+use roci_units::Instant;
+
+/// A world in which a run ends with its seed, unless that is odd and it fails.
+struct Echo;
+
+impl World for Echo {
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        _folder: Option<&Path>,
+        progress: &mut dyn FnMut(&Progress) -> Go,
+    ) -> Result<Results, RunError> {
+        for step in 1..4 {
+            if progress(&Progress { now: Instant::from_ps(step), ..Progress::default() }) == Go::Stop {
+                return Err(RunError::Interrupted);
+            }
+        }
+        match seed % 2 {
+            0 => Ok(Results { name: scenario.name.clone(), seed, packets: seed * 10, ..Results::default() }),
+            _ => Err(RunError::Impossible("odd".to_owned())),
+        }
+    }
+}
+
+/// Counts, and stops everything after `stop_after` words of progress.
+struct Count {
+    heard: AtomicUsize,
+    ended: AtomicUsize,
+    stop_after: usize,
+}
+
+impl Count {
+    fn until(stop_after: usize) -> Self {
+        Self { heard: AtomicUsize::new(0), ended: AtomicUsize::new(0), stop_after }
+    }
+}
+
+impl Watch for Count {
+    fn progress(&self, _index: usize, _progress: &Progress) -> Go {
+        let heard = self.heard.fetch_add(1, Ordering::Relaxed) + 1;
+        if heard > self.stop_after { Go::Stop } else { Go::On }
+    }
+    fn ended(&self, _index: usize, _result: &Result<Results, RunError>) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+    fn seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+const TEXT: &str = "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"1Gb/s\"\ndelay = \"1us\"\n\
+    [[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+
+/// A scenario file of its own for one test.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("roci-batch-{name}-{}.toml", std::process::id()));
+        std::fs::write(&path, TEXT).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn set(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn answers_stand_in_the_order_of_the_tasks_however_many_threads_there_are() {
+    let file = File::new("order");
+    let group = Group::of_seeds(&file.0, &[], &[2, 3, 4, 8, 10, 12]).unwrap();
+    for threads in [0, 1, 3, 64] {
+        let watch = Count::until(usize::MAX);
+        let answers = run_all(&Echo, &tasks(&group, None), threads, &watch);
+        let packets: Vec<_> = answers.iter().map(|answer| answer.as_ref().map(|r| r.packets).ok()).collect();
+        assert_eq!(packets, [Some(20), None, Some(40), Some(80), Some(100), Some(120)], "{threads}");
+        assert_eq!(watch.ended.into_inner(), 6);
+    }
+}
+
+#[test]
+fn a_stop_ends_what_runs_and_what_has_not_begun() {
+    let file = File::new("stop");
+    let group = Group::of_seeds(&file.0, &[], &[2, 4, 6]).unwrap();
+    let answers = run_all(&Echo, &tasks(&group, None), 1, &Count::until(6));
+    assert!(answers[0].is_ok());
+    assert_eq!(
+        answers[1..].iter().map(|a| a.clone().unwrap_err()).collect::<Vec<_>>(),
+        [RunError::Interrupted, RunError::Interrupted]
+    );
+}
+
+#[test]
+fn a_sweep_is_every_combination_in_order_each_with_every_seed() {
+    let file = File::new("sweep");
+    let axes = set(&[("nic.mtu", "1024,4096"), ("transport.ring", "1..2")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[5, 6]).unwrap();
+    assert_eq!(group.runs.len(), 8);
+    assert_eq!(
+        group.configurations(),
+        [
+            "nic.mtu=1024 transport.ring=1",
+            "nic.mtu=1024 transport.ring=2",
+            "nic.mtu=4096 transport.ring=1",
+            "nic.mtu=4096 transport.ring=2"
+        ]
+    );
+    assert_eq!(group.runs[7].scenario.nic.config.mtu, 4096);
+    assert_eq!(group.places()[7], PathBuf::from("nic.mtu=4096-transport.ring=2-seed=6"));
+    let axes = set(&[("seed", "1..101"), ("nic.mtu", "1..100")]);
+    assert!(matches!(Group::of_sweep(&file.0, &[], &axes, &[]), Err(PlanError::TooMany(10_100))));
+    let axes = set(&[("nic.mtu", "1024,-1")]);
+    assert!(matches!(Group::of_sweep(&file.0, &[], &axes, &[]), Err(PlanError::Scenario(_))));
+}
+
+#[test]
+fn scenarios_of_one_name_have_folders_of_their_own() {
+    let (a, b) = (File::new("one"), File::new("two"));
+    let group = Group::of_scenarios(&[a.0.clone(), b.0.clone()], &set(&[("name", "same")]), &[]).unwrap();
+    let places = group.places();
+    assert_eq!(places[0], PathBuf::from("same"));
+    assert_ne!(places[0], places[1]);
+    assert!(!places[1].to_string_lossy().contains('/'));
+}
+
+#[test]
+fn a_configuration_is_summed_up_over_its_seeds() {
+    let file = File::new("estimates");
+    let group = Group::of_seeds(&file.0, &[], &[1, 2, 3]).unwrap();
+    let result = |drops| Results {
+        switches: vec![crate::results::SwitchResult { drops, ..Default::default() }],
+        ..Results::default()
+    };
+    let sums = group.sums(&[result(1), result(2), result(3)]);
+    let (_, drops) = sums[0].values.iter().find(|(metric, _)| *metric == Metric::Drops).unwrap();
+    let drops = drops.unwrap();
+    assert_eq!(drops.mean, 2.0);
+    // Student's t for two degrees of freedom, 4.303, times a deviation of 1, over the root of 3.
+    assert!((drops.half_width - 2.484).abs() < 0.01, "{}", drops.half_width);
+    let (_, slowdown) = sums[0].values.iter().find(|(metric, _)| *metric == Metric::MeanSlowdown).unwrap();
+    assert_eq!(*slowdown, None, "nothing completed");
+}
