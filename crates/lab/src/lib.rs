@@ -2,6 +2,8 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
+//! | [`batch`] | several runs at once: seeds, sweeps, side by side |
+//! | [`figures`] | the papers' figures, and the model against what is known of it |
 //! | [`ideal`] | how long a flow takes alone on an idle path |
 //! | [`output`] | results as files |
 //! | [`results`] | what a run found out |
@@ -12,6 +14,8 @@
 //! | [`traffic`] | what flows there are, as a stream in the order of time |
 #![forbid(unsafe_code)]
 
+pub mod batch;
+pub mod figures;
 pub mod ideal;
 pub mod output;
 pub mod results;

@@ -1,0 +1,232 @@
+//! The papers' figures, reproduced from scenarios, and the model held against what is known of it independently.
+//!
+//! A figure is a scenario, what its code measures in the results, and what `figures/expectations.toml` expects of it.
+//! Inputs may come from a paper; results come out of the model. An *emergent* figure names the mechanism that brings
+//! it about; with that switched off its rows must fail, else they would prove nothing.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`expect`] | what must come out |
+//! | [`report`] | the paper's value beside ours |
+//! | [`statistics`] | means over seeds, fits and distances |
+//! | [`plot`] | line plots |
+//! | `bench` | running a scenario for every seed |
+//! | `trace` | flows and queues over time |
+//! | `lst` | the figures of the LST front-end paper |
+//! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares |
+
+mod bench;
+pub mod expect;
+mod lst;
+pub mod plot;
+pub mod report;
+pub mod statistics;
+mod trace;
+mod validation;
+
+pub use report::{Report, Row, Verdict};
+
+use crate::output::{self, OutputError};
+use crate::run::{Go, RunError, World};
+use bench::Bench;
+use std::io::Write as _;
+use std::path::Path;
+
+/// How a figure is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether the mechanism behind it is switched off.
+    pub ablate: bool,
+    /// The seeds to run with, at least one. Default 1 to 5.
+    pub seeds: Vec<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { ablate: false, seeds: (1..=5).collect() }
+    }
+}
+
+/// How far a figure has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Runs that have ended.
+    pub done: usize,
+    /// Runs that have been asked for so far; a figure may ask for more.
+    pub asked: usize,
+}
+
+/// Why a figure could not be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FigureError {
+    /// There is no such figure.
+    #[error("there is no figure `{name}`; there are {known}, `all`, `lst` and `validation`", name = .0, known = names().join(", "))]
+    Unknown(String),
+    /// It has no mechanism to switch off.
+    #[error("`{name}` has no ablation: it is {kind}", name = .0, kind = expect::figure(.0).kind.name())]
+    NoAblation(&'static str),
+    /// One of its runs failed.
+    #[error("{name} with seed {seed}: {error}")]
+    Run {
+        /// The scenario.
+        name: String,
+        /// The seed.
+        seed: u64,
+        /// What happened.
+        error: RunError,
+    },
+}
+
+/// What a figure's code found out.
+#[derive(Debug, Default)]
+struct Measured {
+    /// Each quantity with its value for each seed.
+    values: Vec<(&'static str, Vec<f64>)>,
+    /// What is drawn, of the first seed.
+    plots: Vec<plot::Plot>,
+    /// What a reader should know and no row says.
+    remarks: Vec<String>,
+}
+
+impl Measured {
+    fn add(&mut self, key: &'static str, values: Vec<f64>) {
+        self.values.push((key, values));
+    }
+
+    /// Adds what `value` reads from each run.
+    fn each<R>(&mut self, key: &'static str, runs: &[R], value: impl Fn(&R) -> f64) {
+        self.add(key, runs.iter().map(value).collect());
+    }
+}
+
+/// A figure's code.
+type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
+
+/// Every figure, in the order of the papers; what validates the model comes last.
+const FIGURES: [(&str, Measure); 12] = [
+    ("lst-fig4", lst::incast::pfc_alone),
+    ("lst-fig5", lst::incast::dcqcn),
+    ("lst-fig9", lst::forged::measure),
+    ("lst-fig11", lst::three::without_dcqcn),
+    ("lst-fig12", lst::three::with_dcqcn),
+    ("lst-fig13", lst::sawtooth::measure),
+    ("lst-fig14", lst::limiter::measure),
+    ("lst-scale", lst::scale::measure),
+    ("validation-queueing", validation::queueing::measure),
+    ("validation-fixed-point", validation::fixed_point::measure),
+    ("validation-headroom", validation::headroom::measure),
+    ("validation-shares", validation::shares::measure),
+];
+
+/// The names of all figures.
+pub fn names() -> Vec<&'static str> {
+    FIGURES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The figures that `name` stands for: one, those whose names it begins (`lst`, `validation`), or `all`.
+///
+/// # Errors
+/// [`FigureError::Unknown`] where it stands for none.
+pub fn resolve(name: &str) -> Result<Vec<&'static str>, FigureError> {
+    let name = if name == "lst-fig6" { "lst-fig5" } else { name };
+    let all = names();
+    let chosen: Vec<&'static str> = match all.iter().find(|figure| **figure == name) {
+        Some(figure) => vec![*figure],
+        None if name == "all" => all,
+        None => {
+            let group = format!("{name}-");
+            all.into_iter().filter(|figure| figure.starts_with(&group)).collect()
+        }
+    };
+    if chosen.is_empty() { Err(FigureError::Unknown(name.to_owned())) } else { Ok(chosen) }
+}
+
+/// Whether the figure `name` has a mechanism that can be switched off.
+///
+/// # Errors
+/// [`FigureError::Unknown`] where there is no such figure.
+pub fn has_ablation(name: &str) -> Result<bool, FigureError> {
+    find(name).map(|(name, _)| expect::figure(name).ablation.is_some())
+}
+
+/// Runs the figure `name` in `world` and judges it. `progress` is asked now and then, from several threads, whether
+/// to go on.
+///
+/// # Errors
+/// When there is no such figure, it has no ablation and one is asked for, or a run fails.
+pub fn reproduce(
+    world: &dyn World,
+    name: &str,
+    options: &Options,
+    progress: &(dyn Fn(Step) -> Go + Sync),
+) -> Result<Report, FigureError> {
+    let (name, measure) = find(name)?;
+    let figure = expect::figure(name);
+    let ablation = match (&figure.ablation, options.ablate) {
+        (_, false) => Vec::new(),
+        (Some(ablation), true) => ablation.set.clone(),
+        (None, true) => return Err(FigureError::NoAblation(name)),
+    };
+    let bench = Bench::new(world, &options.seeds, ablation, progress);
+    let measured = measure(&bench)?;
+    let mut report = Report::new(name, figure, options.seeds.clone(), options.ablate, &measured.values);
+    for remark in measured.remarks {
+        report.note.push_str(if report.note.is_empty() { "" } else { " " });
+        report.note.push_str(&remark);
+    }
+    report.plots = measured.plots;
+    Ok(report)
+}
+
+fn find(name: &str) -> Result<(&'static str, Measure), FigureError> {
+    let name = if name == "lst-fig6" { "lst-fig5" } else { name };
+    FIGURES
+        .into_iter()
+        .find(|(figure, _)| *figure == name)
+        .ok_or_else(|| FigureError::Unknown(name.to_owned()))
+}
+
+/// Writes `reports` into `folder`: `figures.html` with tables and plots, `figures.md` with the tables, and each plot as
+/// `<figure>.svg`, numbered where a figure has several.
+///
+/// # Errors
+/// [`OutputError::Write`] names the file.
+pub fn write(folder: &Path, reports: &[Report]) -> Result<(), OutputError> {
+    output::write(&folder.join("figures.html"), |file| file.write_all(plot::page(reports).as_bytes()))?;
+    output::write(&folder.join("figures.md"), |file| file.write_all(markdown(reports).as_bytes()))?;
+    for report in reports {
+        for (index, plot) in report.plots.iter().enumerate() {
+            let number = if report.plots.len() == 1 { String::new() } else { format!("-{}", index + 1) };
+            let path = folder.join(format!("{}{number}.svg", report.name));
+            output::write(&path, |file| file.write_all(plot.svg().as_bytes()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The tables of `reports` as Markdown: what `docs/reproductions.md` holds below its introduction.
+pub fn markdown(reports: &[Report]) -> String {
+    reports.iter().map(Report::markdown).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_a_figure_or_for_a_group() {
+        assert_eq!(resolve("lst-fig6").unwrap(), ["lst-fig5"]);
+        assert_eq!(resolve("all").unwrap().len(), FIGURES.len());
+        assert_eq!(resolve("validation").unwrap().len(), 4);
+        assert_eq!(resolve("lst").unwrap().len(), 8);
+        let error = resolve("lst-fig7").unwrap_err().to_string();
+        assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");
+    }
+
+    #[test]
+    fn every_scenario_of_a_figure_is_read_with_and_without_its_mechanism() {
+        for scenario in bench::SCENARIOS {
+            scenario.read(&[]).unwrap_or_else(|error| panic!("{error:?}"));
+        }
+    }
+}

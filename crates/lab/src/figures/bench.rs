@@ -1,0 +1,126 @@
+//! Running the scenarios of figures, once for each seed, on all cores.
+
+use super::{FigureError, Step};
+use crate::results::Results;
+use crate::run::{Go, RunError, World};
+use crate::scenario::{Scenario, ScenarioError};
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A scenario that is part of this program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    /// Its file, from the repository's root.
+    pub(super) file: &'static str,
+    text: &'static str,
+}
+
+macro_rules! scenario {
+    ($file:literal) => {
+        Text { file: $file, text: include_str!(concat!("../../../../", $file)) }
+    };
+}
+
+/// Eight boards behind three leaves: the LST paper's Figure 3, and this project's first example.
+pub(super) const INCAST: Text = scenario!("scenarios/advcam-incast.toml");
+/// One board and a device that forges CNPs: the LST paper's Figure 8.
+pub(super) const FORGED: Text = scenario!("figures/lst-forged-cnps.toml");
+/// Three boards and a server: the LST paper's Figure 10.
+pub(super) const THREE: Text = scenario!("figures/lst-three-boards.toml");
+/// The same, one board with other parameters: the LST paper's Figure 13.
+pub(super) const SAWTOOTH: Text = scenario!("figures/lst-sawtooth.toml");
+/// Hundreds of boards.
+pub(super) const SCALE: Text = scenario!("figures/lst-scale.toml");
+/// Messages at random times on one link.
+pub(super) const QUEUEING: Text = scenario!("figures/validation-queueing.toml");
+/// N flows on one link, for DCQCN's fixed point.
+pub(super) const FIXED_POINT: Text = scenario!("figures/validation-fixed-point.toml");
+/// A link whose receiving port is filled to the last octet.
+pub(super) const HEADROOM: Text = scenario!("figures/validation-headroom.toml");
+/// Leaves with one, two, three and six senders.
+pub(super) const SHARES: Text = scenario!("figures/validation-shares.toml");
+
+/// All of them.
+#[cfg(test)]
+pub(super) const SCENARIOS: [Text; 9] =
+    [INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES];
+
+impl Text {
+    /// The scenario, with `overrides`.
+    pub(super) fn read(self, overrides: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        Scenario::parse(self.text, self.file, overrides)
+    }
+}
+
+/// Where figures are run.
+pub(super) struct Bench<'a> {
+    world: &'a dyn World,
+    seeds: &'a [u64],
+    /// What switches the figure's mechanism off; empty where it is on.
+    ablation: Vec<(String, String)>,
+    progress: &'a (dyn Fn(Step) -> Go + Sync),
+    done: AtomicUsize,
+    asked: AtomicUsize,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        world: &'a dyn World,
+        seeds: &'a [u64],
+        ablation: Vec<(String, String)>,
+        progress: &'a (dyn Fn(Step) -> Go + Sync),
+    ) -> Self {
+        Self { world, seeds, ablation, progress, done: AtomicUsize::new(0), asked: AtomicUsize::new(0) }
+    }
+
+    /// The results of `scenario` with `set`, for each seed; with the figure's mechanism off where that is asked for.
+    pub(super) fn run(&self, scenario: Text, set: &[(&str, &str)]) -> Result<Vec<Results>, FigureError> {
+        let ablation = self.ablation.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        self.control(scenario, &set.iter().copied().chain(ablation).collect::<Vec<_>>())
+    }
+
+    /// As [`Bench::run`], with the mechanism on in any case: what a figure is compared with.
+    pub(super) fn control(&self, scenario: Text, set: &[(&str, &str)]) -> Result<Vec<Results>, FigureError> {
+        let overrides: Vec<(String, String)> =
+            set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        self.asked.fetch_add(self.seeds.len(), Ordering::Relaxed);
+        let next = AtomicUsize::new(0);
+        let results: Vec<Mutex<Option<_>>> = self.seeds.iter().map(|_| Mutex::new(None)).collect();
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        std::thread::scope(|scope| {
+            for _ in 0..cores.min(self.seeds.len()) {
+                scope.spawn(|| {
+                    while let Some((seed, place)) = {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        self.seeds.get(index).zip(results.get(index))
+                    } {
+                        let result = self.once(scenario, &overrides, *seed);
+                        *place.lock().expect("nobody panics with this lock") = Some(result);
+                        self.done.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let taken =
+            results.into_iter().map(|place| place.into_inner().expect("nobody panics with this lock"));
+        taken.map(|result| result.expect("every seed was run")).collect()
+    }
+
+    fn once(
+        &self,
+        scenario: Text,
+        overrides: &[(String, String)],
+        seed: u64,
+    ) -> Result<Results, FigureError> {
+        let read = scenario.read(overrides).map_err(RunError::Scenario);
+        let mut progress = |_: &_| self.tell();
+        let run = read.and_then(|scenario| self.world.run(&scenario, seed, None, &mut progress));
+        run.map_err(|error| FigureError::Run { name: scenario.file.to_owned(), seed, error })
+    }
+
+    fn tell(&self) -> Go {
+        let (done, asked) = (self.done.load(Ordering::Relaxed), self.asked.load(Ordering::Relaxed));
+        (self.progress)(Step { done, asked })
+    }
+}

@@ -1,0 +1,248 @@
+//! What must come out: `figures/expectations.toml`, which holds no result of ours, only the papers' values and the
+//! bounds of what reproduces them.
+
+use super::statistics::Estimate;
+use std::fmt;
+use toml::de::{DeTable, DeValue};
+
+const TEXT: &str = include_str!("../../../../figures/expectations.toml");
+
+/// Where a figure's numbers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing in the model was fitted to it.
+    Emergent,
+    /// One of its points fitted one input.
+    Calibrated,
+    /// Sums and counts.
+    Accounting,
+    /// Printed beside the paper's value and not judged, because the paper leaves out what decides it.
+    Reported,
+    /// Not from a paper's figure: the model against a formula.
+    Validation,
+}
+
+impl Kind {
+    const ALL: [Self; 5] =
+        [Self::Emergent, Self::Calibrated, Self::Accounting, Self::Reported, Self::Validation];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Emergent => "emergent",
+            Self::Calibrated => "calibrated",
+            Self::Accounting => "accounting",
+            Self::Reported => "reported",
+            Self::Validation => "validation",
+        }
+    }
+}
+
+/// What a figure is, and what must come out of it.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// Where its numbers come from.
+    pub kind: Kind,
+    /// The mechanism that brings it about, and how a scenario switches it off; `None` where no ablation is asked for.
+    pub ablation: Option<Ablation>,
+    /// What is measured, in the order of the table.
+    pub rows: Vec<Expectation>,
+    /// Why ours differs from the paper's, where it does.
+    pub note: String,
+}
+
+/// A mechanism that can be switched off.
+#[derive(Clone, Debug)]
+pub struct Ablation {
+    /// What is switched off.
+    pub without: String,
+    /// The overrides that do it.
+    pub set: Vec<(String, String)>,
+}
+
+/// What must come out of one measurement.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// What the figure's code calls it.
+    pub key: String,
+    /// What is measured.
+    pub what: String,
+    /// Its unit; empty for a number.
+    pub unit: String,
+    /// The paper's value, as it prints it; empty where it gives none.
+    pub paper: String,
+    /// The bound.
+    pub bound: Bound,
+    /// Whether it must fail without the figure's mechanism.
+    pub needs_mechanism: bool,
+}
+
+/// What a measurement is held against.
+///
+/// A value with a tolerance is compared with the mean over the seeds; every other bound must hold for each seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// This value, plus or minus so many percent of it.
+    About {
+        /// The value.
+        value: f64,
+        /// The tolerance.
+        percent: f64,
+    },
+    /// At least this.
+    AtLeast(f64),
+    /// More than this.
+    Above(f64),
+    /// At most this.
+    AtMost(f64),
+    /// Exactly this.
+    Exactly(f64),
+    /// It is not judged.
+    Reported,
+}
+
+impl Bound {
+    /// Whether `ours` keeps it.
+    #[expect(clippy::float_cmp, reason = "an exact bound is about counts")]
+    pub fn holds(self, ours: &Estimate) -> bool {
+        match self {
+            Self::About { value, percent } => (ours.mean - value).abs() <= value.abs() * percent / 100.0,
+            Self::AtLeast(least) => ours.min >= least,
+            Self::Above(floor) => ours.min > floor,
+            Self::AtMost(most) => ours.max <= most,
+            Self::Exactly(value) => ours.min == value && ours.max == value,
+            Self::Reported => true,
+        }
+    }
+
+    /// Reads `1.54 ± 5 %`, `>= 0.99`, `> 0`, `<= 0.8`, `= 0` or `reported`.
+    fn parse(text: &str) -> Option<Self> {
+        if text == "reported" {
+            return Some(Self::Reported);
+        }
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        if let Some((value, percent)) = text.split_once('±') {
+            let percent = number(percent.trim().strip_suffix('%')?)?;
+            return Some(Self::About { value: number(value)?, percent });
+        }
+        let bounds: [(&str, fn(f64) -> Self); 4] =
+            [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("=", Self::Exactly)];
+        let (sign, bound) = bounds.into_iter().find(|(sign, _)| text.starts_with(sign))?;
+        number(&text[sign.len()..]).map(bound)
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::About { value, percent } => write!(f, "{value} ± {percent} %"),
+            Self::AtLeast(least) => write!(f, "≥ {least}"),
+            Self::Above(floor) => write!(f, "> {floor}"),
+            Self::AtMost(most) => write!(f, "≤ {most}"),
+            Self::Exactly(value) => write!(f, "= {value}"),
+            Self::Reported => f.write_str("not judged"),
+        }
+    }
+}
+
+/// The expectations of the figure `name`.
+///
+/// # Panics
+/// When there are none, or the file is not well formed: it is part of this program, and a test reads all of it.
+pub(super) fn figure(name: &str) -> Figure {
+    let table = DeTable::parse(TEXT).expect("figures/expectations.toml is TOML");
+    let figure = table.get_ref().get(name).unwrap_or_else(|| panic!("expectations.toml has no [{name}]"));
+    let figure = figure.get_ref().as_table().expect("a figure is a table");
+    let kind = text(figure, "kind");
+    Figure {
+        title: text(figure, "title"),
+        kind: *Kind::ALL.iter().find(|other| other.name() == kind).expect("a kind of figure"),
+        ablation: figure.get("ablation").map(|ablation| {
+            let ablation = ablation.get_ref().as_table().expect("an ablation is a table");
+            let set = ablation.get("set").and_then(|set| set.get_ref().as_table()).expect("what it sets");
+            let pair = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+                let key: &std::borrow::Cow<'_, str> = key.get_ref();
+                (key.to_string(), value.get_ref().as_str().expect("a value is a string").to_owned())
+            };
+            Ablation { without: text(ablation, "without"), set: set.iter().map(pair).collect() }
+        }),
+        rows: figure
+            .get("rows")
+            .and_then(|rows| rows.get_ref().as_array())
+            .expect("rows")
+            .iter()
+            .map(row)
+            .collect(),
+        note: optional(figure, "note"),
+    }
+}
+
+fn row(row: &toml::Spanned<DeValue<'_>>) -> Expectation {
+    let row = row.get_ref().as_table().expect("a row is a table");
+    let bound = text(row, "expect");
+    Expectation {
+        key: text(row, "key"),
+        what: text(row, "what"),
+        unit: optional(row, "unit"),
+        paper: optional(row, "paper"),
+        bound: Bound::parse(&bound).unwrap_or_else(|| panic!("not a bound: {bound}")),
+        needs_mechanism: row.get("mechanism").is_some(),
+    }
+}
+
+fn text(table: &DeTable<'_>, key: &str) -> String {
+    let value = table.get(key).and_then(|value| value.get_ref().as_str());
+    value.unwrap_or_else(|| panic!("expectations.toml: a string `{key}` is missing")).trim().to_owned()
+}
+
+fn optional(table: &DeTable<'_>, key: &str) -> String {
+    if table.contains_key(key) { text(table, key) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_read_as_they_are_printed() {
+        for (text, bound, printed) in [
+            ("1.54 ± 5 %", Bound::About { value: 1.54, percent: 5.0 }, "1.54 ± 5 %"),
+            (">= 0.99", Bound::AtLeast(0.99), "≥ 0.99"),
+            ("> 0", Bound::Above(0.0), "> 0"),
+            ("<= 0.8", Bound::AtMost(0.8), "≤ 0.8"),
+            ("= 0", Bound::Exactly(0.0), "= 0"),
+            ("reported", Bound::Reported, "not judged"),
+        ] {
+            assert_eq!(Bound::parse(text), Some(bound), "{text}");
+            assert_eq!(bound.to_string(), printed);
+        }
+        assert_eq!(Bound::parse("about 5"), None);
+    }
+
+    #[test]
+    fn a_tolerance_is_for_the_mean_and_a_bound_for_every_seed() {
+        let ours = Estimate::of(&[0.9, 1.0, 1.1]).unwrap();
+        assert!(Bound::About { value: 1.04, percent: 5.0 }.holds(&ours));
+        assert!(!Bound::About { value: 1.06, percent: 5.0 }.holds(&ours));
+        assert!(Bound::AtLeast(0.9).holds(&ours) && !Bound::AtLeast(0.95).holds(&ours));
+        assert!(Bound::AtMost(1.1).holds(&ours) && !Bound::AtMost(1.05).holds(&ours));
+        assert!(!Bound::Exactly(1.0).holds(&ours) && !Bound::Above(0.9).holds(&ours));
+    }
+
+    #[test]
+    fn every_figure_has_expectations_and_every_emergent_one_an_ablation_that_bites() {
+        for name in super::super::names() {
+            let figure = figure(name);
+            assert!(!figure.rows.is_empty(), "{name}");
+            if figure.kind == Kind::Emergent {
+                assert!(figure.ablation.is_some(), "{name} has no ablation");
+                assert!(
+                    figure.rows.iter().any(|row| row.needs_mechanism),
+                    "{name}: no row needs the mechanism"
+                );
+            }
+        }
+    }
+}

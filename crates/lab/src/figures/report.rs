@@ -1,0 +1,261 @@
+//! What `roci reproduce` prints: the paper's value beside ours.
+
+use super::expect::{Bound, Expectation, Figure, Kind};
+use super::plot::Plot;
+use super::statistics::Estimate;
+use std::fmt::Write as _;
+
+/// A figure, reproduced or not.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The name by which it is asked for.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// Where its numbers come from.
+    pub kind: Kind,
+    /// The mechanism that was switched off, where it was.
+    pub without: Option<String>,
+    /// The seeds that it ran with.
+    pub seeds: Vec<u64>,
+    /// What was measured.
+    pub rows: Vec<Row>,
+    /// Why ours differs from the paper's, where it does; and what else is worth knowing.
+    pub note: String,
+    /// What is drawn.
+    pub plots: Vec<Plot>,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What is measured.
+    pub what: String,
+    /// Its unit; empty for a number.
+    pub unit: String,
+    /// The paper's value, as it prints it; empty where it gives none.
+    pub paper: String,
+    /// Ours; `None` where a run did not yield it.
+    pub ours: Option<Estimate>,
+    /// What it is held against.
+    pub bound: Bound,
+    /// The judgement.
+    pub verdict: Verdict,
+}
+
+/// The judgement of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Pass,
+    /// It does not.
+    Fail,
+    /// The mechanism is off and the row fails, as it should.
+    FailsAsItShould,
+    /// The mechanism is off and the row holds all the same: it proves nothing.
+    HoldsWithoutMechanism,
+    /// It is not judged.
+    Reported,
+}
+
+impl Verdict {
+    /// How it is printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "FAIL",
+            Self::FailsAsItShould => "fails as it should",
+            Self::HoldsWithoutMechanism => "HOLDS WITHOUT THE MECHANISM",
+            Self::Reported => "reported",
+        }
+    }
+
+    /// Whether it counts as success.
+    pub const fn is_good(self) -> bool {
+        matches!(self, Self::Pass | Self::FailsAsItShould | Self::Reported)
+    }
+}
+
+impl Report {
+    /// Joins what was `measured` over the seeds with what is expected of it.
+    ///
+    /// # Panics
+    /// When the figure's code and its expectations disagree on what is measured: a defect of this program.
+    pub(super) fn new(
+        name: &'static str,
+        figure: Figure,
+        seeds: Vec<u64>,
+        ablate: bool,
+        measured: &[(&'static str, Vec<f64>)],
+    ) -> Self {
+        for (key, _) in measured {
+            assert!(figure.rows.iter().any(|row| row.key == *key), "{name}: nothing is expected of `{key}`");
+        }
+        let rows = figure
+            .rows
+            .iter()
+            .map(|expectation| {
+                let values = measured.iter().find(|(key, _)| *key == expectation.key);
+                let (_, values) =
+                    values.unwrap_or_else(|| panic!("{name}: `{}` was not measured", expectation.key));
+                Row::new(expectation, values, ablate)
+            })
+            .collect();
+        let without = figure.ablation.filter(|_| ablate).map(|ablation| ablation.without);
+        Self {
+            name,
+            title: figure.title,
+            kind: figure.kind,
+            without,
+            seeds,
+            rows,
+            note: figure.note,
+            plots: Vec::new(),
+        }
+    }
+
+    /// Whether every row is as it should be.
+    pub fn passed(&self) -> bool {
+        self.rows.iter().all(|row| row.verdict.is_good())
+    }
+
+    /// The rows as cells: what, the paper's value, ours, the bound, the verdict.
+    pub fn cells(&self) -> Vec<[String; 5]> {
+        self.rows.iter().map(Row::cells).collect()
+    }
+
+    /// The report as a section of Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("## {}: {}\n\n", self.name, self.title);
+        let seeds = self.seeds.len();
+        let _ = writeln!(out, "*{}*, {seeds} seed{}.", self.kind.name(), if seeds == 1 { "" } else { "s" });
+        if let Some(without) = &self.without {
+            let _ = writeln!(out, "Switched off: {without}.");
+        }
+        let _ =
+            writeln!(out, "\n| what | paper | ours | must be | verdict |\n| --- | --- | --- | --- | --- |");
+        for cells in self.cells() {
+            let _ = writeln!(out, "| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        }
+        if !self.note.is_empty() {
+            let _ = writeln!(out, "\n{}", self.note);
+        }
+        out
+    }
+}
+
+impl Row {
+    fn new(expectation: &Expectation, values: &[f64], ablate: bool) -> Self {
+        let ours = Estimate::of(values);
+        let holds = ours.is_some_and(|ours| expectation.bound.holds(&ours));
+        let verdict = match (ablate, expectation.needs_mechanism, holds) {
+            _ if expectation.bound == Bound::Reported => Verdict::Reported,
+            (false, _, true) => Verdict::Pass,
+            (false, _, false) => Verdict::Fail,
+            (true, true, true) => Verdict::HoldsWithoutMechanism,
+            (true, true, false) => Verdict::FailsAsItShould,
+            (true, false, _) => Verdict::Reported,
+        };
+        Self {
+            what: expectation.what.clone(),
+            unit: expectation.unit.clone(),
+            paper: expectation.paper.clone(),
+            ours,
+            bound: expectation.bound,
+            verdict,
+        }
+    }
+
+    /// What, the paper's value, ours, the bound, the verdict.
+    fn cells(&self) -> [String; 5] {
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        let ours = match &self.ours {
+            None => "none".to_owned(),
+            Some(ours) if ours.min.to_bits() == ours.max.to_bits() => format!("{}{unit}", short(ours.mean)),
+            Some(ours) => {
+                let mean = match self.bound {
+                    Bound::AtLeast(_) | Bound::Above(_) => format!(", least {}", short(ours.min)),
+                    Bound::AtMost(_) | Bound::Exactly(_) => format!(", most {}", short(ours.max)),
+                    _ => String::new(),
+                };
+                format!("{} ± {}{unit}{mean}", short(ours.mean), short(ours.half_width))
+            }
+        };
+        let paper = if self.paper.is_empty() { "–".to_owned() } else { format!("{}{unit}", self.paper) };
+        [self.what.clone(), paper, ours, self.bound.to_string(), self.verdict.name().to_owned()]
+    }
+}
+
+/// A number with four significant digits, and without needless ones.
+fn short(value: f64) -> String {
+    let magnitude = value.abs();
+    let text = match magnitude {
+        0.0 => return "0".to_owned(),
+        m if m >= 1_000.0 => return format!("{value:.0}"),
+        m if m >= 100.0 => format!("{value:.1}"),
+        m if m >= 10.0 => format!("{value:.2}"),
+        m if m >= 0.1 => format!("{value:.4}"),
+        _ => return format!("{value:.2e}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expectation(bound: Bound, needs_mechanism: bool) -> Expectation {
+        Expectation {
+            key: "share".to_owned(),
+            what: "a share".to_owned(),
+            unit: "Gb/s".to_owned(),
+            paper: "1.1".to_owned(),
+            bound,
+            needs_mechanism,
+        }
+    }
+
+    #[test]
+    fn a_row_is_judged_by_its_bound() {
+        let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, true);
+        assert_eq!(Row::new(&about, &[1.2], false).verdict, Verdict::Pass);
+        assert_eq!(Row::new(&about, &[1.3], false).verdict, Verdict::Fail);
+        assert_eq!(Row::new(&about, &[], false).verdict, Verdict::Fail);
+        let reported = expectation(Bound::Reported, false);
+        assert_eq!(Row::new(&reported, &[9.9], false).verdict, Verdict::Reported);
+    }
+
+    #[test]
+    fn without_the_mechanism_a_row_that_needs_it_must_fail() {
+        let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, true);
+        assert_eq!(Row::new(&about, &[0.8], true).verdict, Verdict::FailsAsItShould);
+        let held = Row::new(&about, &[1.1], true).verdict;
+        assert_eq!(held, Verdict::HoldsWithoutMechanism);
+        assert!(!held.is_good());
+        let other = expectation(Bound::Exactly(0.0), false);
+        assert_eq!(Row::new(&other, &[3.0], true).verdict, Verdict::Reported);
+    }
+
+    #[test]
+    fn a_row_prints_mean_and_interval_and_the_seed_that_decides() {
+        let row = Row::new(&expectation(Bound::AtLeast(1.0), false), &[1.0, 2.0, 3.0, 4.0, 5.0], false);
+        let cells = row.cells();
+        assert_eq!(cells[1], "1.1 Gb/s");
+        assert_eq!(cells[2], "3 ± 1.963 Gb/s, least 1");
+        assert_eq!(cells[3], "≥ 1");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (0.9975, "0.9975"),
+            (98.7654, "98.77"),
+            (12_345.6, "12346"),
+            (0.000_25, "2.50e-4"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+}

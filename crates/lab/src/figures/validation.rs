@@ -1,0 +1,7 @@
+//! The model against what is known independently of it.
+
+pub(super) mod fixed_point;
+mod fluid;
+pub(super) mod headroom;
+pub(super) mod queueing;
+pub(super) mod shares;

@@ -1,0 +1,92 @@
+//! DCQCN's fixed point: rate and queue of N flows against the fluid model.
+
+use super::super::bench::{Bench, FIXED_POINT};
+use super::super::plot::Plot;
+use super::super::statistics::mean;
+use super::super::trace::{Trace, mean_of_steps, queue};
+use super::super::{FigureError, Measured};
+use super::fluid::Fluid;
+use crate::results::Results;
+use roci_wire::ethernet::WIRE_OVERHEAD;
+use roci_wire::{IpVersion, Layout, Opcode};
+
+/// The scenario's link in bits per second, its packets, its marking line and its loop.
+const LINK: f64 = 40e9;
+const MTU: u16 = 1_024;
+const KMIN: f64 = 40e3;
+const KMAX: f64 = 1e6;
+const DELAY: f64 = 4e-6;
+/// The queue of the receiver's link.
+const QUEUE: &str = "s0>h0:3";
+/// What is averaged over, in seconds: the start is over by then.
+const WINDOW: (f64, f64) = (0.1, 0.3);
+
+pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    let mut measured = Measured::default();
+    let mut ours = Vec::new();
+    for (rate, length, margin, flows) in [
+        ("rate_2", "queue_2", "margin_2", 2u32),
+        ("rate_4", "queue_4", "margin_4", 4),
+        ("rate_8", "queue_8", "margin_8", 8),
+        ("rate_16", "queue_16", "margin_16", 16),
+        ("rate_32", "queue_32", "margin_32", 32),
+        ("rate_64", "queue_64", "margin_64", 64),
+    ] {
+        let fluid = fluid(flows);
+        let runs = bench.run(FIXED_POINT, &[("traffic.0.senders", &flows.to_string())])?;
+        let share = LINK / 1e9 / f64::from(flows);
+        measured.each(rate, &runs, |results| {
+            let rates = Trace::all(results).into_iter().filter_map(|trace| trace.rate(WINDOW.0, WINDOW.1));
+            mean(&rates.collect::<Vec<_>>()).unwrap_or(f64::NAN) / share
+        });
+        let theory = fluid.queue() * frame();
+        measured.each(length, &runs, |results| mean_queue(results) / theory);
+        measured.add(margin, vec![fluid.phase_margin(); runs.len()]);
+        ours.push((
+            f64::from(flows),
+            mean(&runs.iter().map(mean_queue).collect::<Vec<_>>()).unwrap_or(f64::NAN) / 1e3,
+        ));
+    }
+    let saturated = bench.run(
+        FIXED_POINT,
+        &[("traffic.0.senders", "16"), ("switch.ecn", "{ kmin = \"5KB\", kmax = \"200KB\", pmax = 0.01 }")],
+    )?;
+    measured.each("saturated", &saturated, |results| mean_queue(results) / 200e3);
+    let theory = (2..=64u32).map(|flows| (f64::from(flows), fluid(flows).queue() * frame() / 1e3));
+    measured.plots.push(
+        Plot::new("Mean queue of N flows at DCQCN's fixed point", "flows", "queue (KB)")
+            .line("fluid model", theory.collect())
+            .line("simulated", ours),
+    );
+    Ok(measured)
+}
+
+fn mean_queue(results: &Results) -> f64 {
+    mean_of_steps(&queue(results, QUEUE), WINDOW.0, WINDOW.1)
+}
+
+/// Octets of a full packet in a queue.
+fn frame() -> f64 {
+    f64::from(roci_wire::frame_len(Opcode::WRITE_MIDDLE, Layout::Standard, IpVersion::V4, MTU))
+}
+
+/// The model with the scenario's parameters, which are those of the preset `sigcomm15`.
+fn fluid(flows: u32) -> Fluid {
+    let wire = frame() + WIRE_OVERHEAD as f64;
+    let cut_period = 50e-6;
+    Fluid {
+        flows: f64::from(flows),
+        link: LINK / 8.0 / wire,
+        gain: 1.0 / 256.0,
+        cut_period,
+        alpha_period: 55e-6,
+        timer: 55e-6,
+        byte_counter: 10e6 / f64::from(MTU),
+        stages: 5.0,
+        increment: 40e6 / 8.0 / wire,
+        slope: frame() / (KMAX - KMIN),
+        kmin: KMIN / frame(),
+        // A CNP cuts at the end of its period: half of one later on average.
+        delay: DELAY + cut_period / 2.0,
+    }
+}

@@ -1,0 +1,296 @@
+//! DCQCN as a fluid: its fixed point, and whether the loop linearised there is stable.
+//!
+//! The model is that of Zhu, Ghobadi, Misra and Padhye, "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY"
+//! (CoNEXT 2016, §3), for N equal flows. A packet is marked with probability p. Then, with rates in packets per second:
+//!
+//! - a = 1 − (1 − p)^(τR): the chance of a CNP in the period τ, after each of which the rate is cut;
+//! - a′ = 1 − (1 − p)^(τ′R): the same in alpha's period τ′;
+//! - b = p / ((1 − p)^(−B) − 1) and d = p / ((1 − p)^(−TR) − 1): the increases by the byte counter and by the timer,
+//!   per packet sent; c = b·(1 − p)^(FB) and e = d·(1 − p)^(FTR): those of them behind F stages, which are additive;
+//!
+//! - dα/dt = g/τ′ · (a′ − α)
+//! - dR_T/dt = −(R_T − R)·a/τ + R_AI·R·(c + e)
+//! - dR/dt = −R·α·a/(2τ) + (R_T − R)/2 · R·(b + d)
+//! - dq/dt = N·R − C
+//!
+//! At rest R = C/N and α = a′; the other two give R_T − R = τ·R_AI·R·(c + e)/a and a²·α = τ²·R_AI·R·(b + d)·(c + e),
+//! whose one root p gives the queue by the marking line.
+
+/// The parameters of the model. Rates are packets per second, times seconds, and B packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fluid {
+    /// N.
+    pub(super) flows: f64,
+    /// C.
+    pub(super) link: f64,
+    /// g.
+    pub(super) gain: f64,
+    /// τ.
+    pub(super) cut_period: f64,
+    /// τ′.
+    pub(super) alpha_period: f64,
+    /// T.
+    pub(super) timer: f64,
+    /// B.
+    pub(super) byte_counter: f64,
+    /// F.
+    pub(super) stages: f64,
+    /// R_AI.
+    pub(super) increment: f64,
+    /// The slope of the marking line, per packet of queue.
+    pub(super) slope: f64,
+    /// Where the marking line begins, in packets.
+    pub(super) kmin: f64,
+    /// The delay of the loop without its queue.
+    pub(super) delay: f64,
+}
+
+/// Alpha, R_T and R.
+type State = [f64; 3];
+
+impl Fluid {
+    /// The marking probability at rest.
+    pub(super) fn marking(&self) -> f64 {
+        let rate = self.link / self.flows;
+        let excess = |p: f64| {
+            let terms = self.terms(p, rate);
+            let Terms { a, alpha, b, c, d, e } = terms;
+            a * a * alpha - self.cut_period.powi(2) * self.increment * rate * (b + d) * (c + e)
+        };
+        // The left side grows with p from zero, the right side falls: one root. Bisected on the logarithm.
+        let (mut low, mut high) = (1e-9f64.ln(), 0.999f64.ln());
+        for _ in 0..200 {
+            let middle = f64::midpoint(low, high);
+            if excess(middle.exp()) < 0.0 { low = middle } else { high = middle }
+        }
+        f64::midpoint(low, high).exp()
+    }
+
+    /// The queue at rest, in packets, on a marking line without an end.
+    pub(super) fn queue(&self) -> f64 {
+        self.kmin + self.marking() / self.slope
+    }
+
+    /// How many degrees of phase the linearised loop has left where its gain is one; negative: it is unstable.
+    pub(super) fn phase_margin(&self) -> f64 {
+        let p = self.marking();
+        let rate = self.link / self.flows;
+        let Terms { a, alpha, c, e, .. } = self.terms(p, rate);
+        let target = rate + self.cut_period * self.increment * rate * (c + e) / a;
+        let rest = [alpha, target, rate];
+        let delay = self.delay + self.queue() / self.link;
+        let linear = self.linearise(&rest, rate, p);
+        let mut margin = f64::INFINITY;
+        let mut before: Option<(f64, f64)> = None;
+        let mut unwrapped = 0.0;
+        for step in 0..4_000 {
+            let omega = 10f64.powf(1.0 + 6.0 * f64::from(step) / 4_000.0);
+            let gain = linear.open_loop(omega, delay, self.slope * self.flows);
+            let (size, mut phase) = (gain.abs(), gain.phase());
+            if let Some((size_before, phase_before)) = before {
+                // The phase is continuous; its branch is not.
+                phase += 360.0 * ((phase_before - phase) / 360.0).round();
+                if (size_before >= 1.0) != (size >= 1.0) {
+                    margin = margin.min(180.0 + phase);
+                }
+            }
+            unwrapped = phase;
+            before = Some((size, unwrapped));
+        }
+        debug_assert!(unwrapped.is_finite());
+        margin
+    }
+
+    fn terms(&self, p: f64, rate: f64) -> Terms {
+        let unmarked = |packets: f64| (packets * (-p).ln_1p()).exp();
+        let per_packet = |packets: f64| p / (-packets * (-p).ln_1p()).exp_m1();
+        let b = per_packet(self.byte_counter);
+        let d = per_packet(self.timer * rate);
+        Terms {
+            a: 1.0 - unmarked(self.cut_period * rate),
+            alpha: 1.0 - unmarked(self.alpha_period * rate),
+            b,
+            c: b * unmarked(self.stages * self.byte_counter),
+            d,
+            e: d * unmarked(self.stages * self.timer * rate),
+        }
+    }
+
+    /// The right sides of the equations of alpha, R_T and R, where feedback was caused by `delayed`, R a loop delay ago.
+    fn slopes(&self, &[alpha, target, rate]: &State, delayed: f64, p: f64) -> State {
+        let Terms { a, alpha: seen, b, c, d, e } = self.terms(p, delayed);
+        [
+            self.gain / self.alpha_period * (seen - alpha),
+            -(target - rate) * a / self.cut_period + self.increment * delayed * (c + e),
+            -rate * alpha * a / (2.0 * self.cut_period) + (target - rate) / 2.0 * delayed * (b + d),
+        ]
+    }
+
+    /// Derivatives at rest, by central differences.
+    fn linearise(&self, rest: &State, delayed: f64, p: f64) -> Linear {
+        let difference = |plus: State, minus: State, width: f64| {
+            [0, 1, 2].map(|row: usize| (plus[row] - minus[row]) / (2.0 * width))
+        };
+        let columns = [0, 1, 2].map(|column: usize| {
+            let width = rest[column].abs().max(1e-6) * 1e-5;
+            let moved = |by: f64| {
+                let mut state = *rest;
+                state[column] += by;
+                self.slopes(&state, delayed, p)
+            };
+            difference(moved(width), moved(-width), width)
+        });
+        let by_rate = delayed * 1e-5;
+        let by_mark = p * 1e-5;
+        Linear {
+            columns,
+            delayed: difference(
+                self.slopes(rest, delayed + by_rate, p),
+                self.slopes(rest, delayed - by_rate, p),
+                by_rate,
+            ),
+            marked: difference(
+                self.slopes(rest, delayed, p + by_mark),
+                self.slopes(rest, delayed, p - by_mark),
+                by_mark,
+            ),
+        }
+    }
+}
+
+/// The terms of the model, by the names of its paper; `alpha` is a′.
+struct Terms {
+    a: f64,
+    alpha: f64,
+    b: f64,
+    c: f64,
+    d: f64,
+    e: f64,
+}
+
+/// The equations of one flow, linearised: d(state) = columns·state + delayed·R(t − τ*) + marked·p(t − τ*).
+struct Linear {
+    columns: [State; 3],
+    delayed: State,
+    marked: State,
+}
+
+impl Linear {
+    /// The loop, cut open at the queue: −K·N·G(jω)/(jω), where G leads from marking to R and `gain` is K·N.
+    fn open_loop(&self, omega: f64, delay: f64, gain: f64) -> Complex {
+        let s = Complex { re: 0.0, im: omega };
+        let late = Complex::turn(-omega * delay);
+        // (sI − A − D·e^(−sτ*)) x = P·e^(−sτ*), of which R is the last.
+        let mut matrix = [[Complex::default(); 3]; 3];
+        for (column, values) in self.columns.iter().enumerate() {
+            for (row, value) in values.iter().enumerate() {
+                matrix[row][column] = Complex { re: -value, im: 0.0 };
+            }
+        }
+        for row in 0..3 {
+            matrix[row][row] = matrix[row][row].add(s);
+            matrix[row][2] = matrix[row][2].add(late.times(-self.delayed[row]));
+        }
+        let mut replaced = matrix;
+        for row in 0..3 {
+            replaced[row][2] = late.times(self.marked[row]);
+        }
+        let rate = determinant(&replaced).over(determinant(&matrix));
+        rate.times(-gain).over(s)
+    }
+}
+
+fn determinant(m: &[[Complex; 3]; 3]) -> Complex {
+    let minor = |a: usize, b: usize| m[1][a].by(m[2][b]).add(m[1][b].by(m[2][a]).times(-1.0));
+    m[0][0].by(minor(1, 2)).add(m[0][1].by(minor(0, 2)).times(-1.0)).add(m[0][2].by(minor(0, 1)))
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Complex {
+    re: f64,
+    im: f64,
+}
+
+impl Complex {
+    fn turn(angle: f64) -> Self {
+        Self { re: angle.cos(), im: angle.sin() }
+    }
+
+    fn add(self, other: Self) -> Self {
+        Self { re: self.re + other.re, im: self.im + other.im }
+    }
+
+    fn by(self, other: Self) -> Self {
+        Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self { re: self.re * factor, im: self.im * factor }
+    }
+
+    fn over(self, other: Self) -> Self {
+        let size = other.re * other.re + other.im * other.im;
+        self.by(Self { re: other.re / size, im: -other.im / size })
+    }
+
+    fn abs(self) -> f64 {
+        self.re.hypot(self.im)
+    }
+
+    /// Its angle in degrees.
+    fn phase(self) -> f64 {
+        self.im.atan2(self.re).to_degrees()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 40 Gb/s of packets of 1000 octets, with the parameters of the paper's Table 2.
+    fn paper(flows: f64) -> Fluid {
+        Fluid {
+            flows,
+            link: 5e6,
+            gain: 1.0 / 256.0,
+            cut_period: 50e-6,
+            alpha_period: 55e-6,
+            timer: 55e-6,
+            byte_counter: 10_000.0,
+            stages: 5.0,
+            increment: 40e6 / 8_000.0,
+            slope: 0.01 / 195.0,
+            kmin: 5.0,
+            delay: 4e-6,
+        }
+    }
+
+    #[test]
+    fn at_rest_nothing_changes() {
+        let fluid = paper(2.0);
+        let p = fluid.marking();
+        let rate = fluid.link / fluid.flows;
+        let Terms { a, alpha, c, e, .. } = fluid.terms(p, rate);
+        let target = rate + fluid.cut_period * fluid.increment * rate * (c + e) / a;
+        for slope in fluid.slopes(&[alpha, target, rate], rate, p) {
+            assert!(slope.abs() < 1e-3 * rate, "{slope}");
+        }
+        assert!(target > rate);
+    }
+
+    #[test]
+    fn more_flows_need_more_marking() {
+        let marking: Vec<f64> =
+            [2.0, 4.0, 8.0, 16.0, 32.0].into_iter().map(|flows| paper(flows).marking()).collect();
+        assert!(marking.is_sorted(), "{marking:?}");
+        // With the paper's Pmax of 1 % two flows rest on the line; many saturate it.
+        assert!(marking[0] < 0.01 && marking[4] > 0.01, "{marking:?}");
+    }
+
+    #[test]
+    fn delay_takes_phase_away() {
+        let near = paper(10.0).phase_margin();
+        let far = Fluid { delay: 85e-6, ..paper(10.0) }.phase_margin();
+        assert!(near > far, "{near} {far}");
+    }
+}
