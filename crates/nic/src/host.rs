@@ -12,7 +12,7 @@ use roci_transport::{
     Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
 };
 use roci_units::{Instant, Psn, Random};
-use roci_wire::{Header, IpVersion, Layout, Opcode};
+use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a NIC counted that no queue pair knows of.
@@ -61,9 +61,9 @@ pub struct Host {
 
 /// CNPs and other packets of laws go first.
 const NOTICES: usize = 0;
-/// Then acknowledgements.
+/// Then acknowledgements, and READ responses whose grant came late, in the order in which they were made.
 const REPLIES: usize = 1;
-/// Then data whose grant came late.
+/// Then requests whose grant came late.
 const GRANTED: usize = 2;
 /// How many of these may wait before further offers are left with the engine.
 const GRANTED_MAX: usize = 16;
@@ -180,11 +180,12 @@ impl Host {
             self.request_grants(net, id, open);
             return None;
         }
-        let segment = self.engine.transmit_open(net.now(), open)?;
+        let segment = self.engine.transmit_open(net.now(), open);
+        // Also where nothing may leave: what holds a packet back has named the instant at which it may.
         if let Some(at) = self.engine.next_wakeup() {
             net.wake_at(id, at);
         }
-        Some(place(net, &mut None, id, &segment))
+        segment.map(|segment| place(net, &mut None, id, &segment))
     }
 
     /// A timer of the engine, or work that took time, is due.
@@ -200,8 +201,11 @@ impl Host {
                 Due::Resolve(token, resolution) => self.engine.resolve(now, token, resolution),
                 Due::Commit(offer, grant) => {
                     if let Some(segment) = self.engine.commit(now, offer, grant) {
+                        // What acknowledges beyond a READ's response must not overtake it.
+                        let response = segment.header.opcode.shape().has(Shape::RESPONSE);
+                        let queue = if response { REPLIES } else { GRANTED };
                         let packet = place(net, &mut None, id, &segment);
-                        self.waiting[GRANTED].push_back(packet);
+                        self.waiting[queue].push_back(packet);
                     }
                 }
                 Due::Decline(offer) => self.engine.decline(now, offer, Until::Recirculated),
