@@ -77,6 +77,7 @@ pub enum Refusal {
 
 /// Work that takes time elsewhere; give its result back with `resolve`, late and in any order.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "boxing the event of a law would allocate for each packet")]
 pub enum Deferral {
     /// Run the law of `qpn` on this event; answer with [`Resolution::Law`].
     Law {

@@ -18,7 +18,7 @@ use roci_control::{
     Verdict, Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{Flags, Header, Opcode};
+use roci_wire::{Header, Opcode};
 
 /// The kind of a law's timer.
 pub(crate) const TIMER_LAW: u8 = 0;

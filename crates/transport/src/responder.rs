@@ -477,7 +477,7 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
         let atomic = header.atomic();
-        if atomic.va % 8 != 0 || header.payload != 0 {
+        if !atomic.va.is_multiple_of(8) || header.payload != 0 {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
         let pd = self.profile(slot).pd;
@@ -599,8 +599,7 @@ impl Engine {
     /// Sends what the order of responses now allows: results of atomics, and what was owed behind the last response.
     fn answer(&mut self, now: Instant, slot: usize) {
         let peer = self.commons[slot].peer;
-        loop {
-            let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() else { break };
+        while let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() {
             let Stored::Atomic { original, .. } = resource.access else { break };
             if resource.stage != Stage::Ready {
                 break;

@@ -48,6 +48,7 @@ pub enum Until {
 
 /// What a caller brings to `commit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "boxing the outcome of a law would allocate for each packet")]
 pub enum Grant {
     /// The engine runs the law itself, if it is to be run.
     Engine,

@@ -422,7 +422,7 @@ impl Engine {
                 if request.length != 8 {
                     return Err(PostError::Length(request.length));
                 }
-                if va % 8 != 0 || profile.max_rd_atomic == 0 {
+                if !va.is_multiple_of(8) || profile.max_rd_atomic == 0 {
                     return Err(PostError::Remote);
                 }
             }

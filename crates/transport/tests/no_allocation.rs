@@ -2,7 +2,12 @@
 //!
 //! One test alone: the counters of the allocator are the process's.
 #![allow(unsafe_code, reason = "a counting allocator is an allocator")]
-#![allow(clippy::unwrap_used, reason = "a test that does not fit its engine may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    reason = "a test that does not fit its engine may panic"
+)]
 
 use roci_transport::{
     Access, Arrival, Engine, EngineConfig, Operation, Pd, QpConfig, Reaction, RecvRequest, SendRequest, Tail,

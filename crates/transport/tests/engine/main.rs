@@ -1,6 +1,7 @@
 //! The engine, played by two sides over a scripted wire.
 #![allow(
     clippy::unwrap_used,
+    clippy::large_enum_variant,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     missing_docs,

@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     Client,
     Server,
 }
-pub use Side::{Client, Server};
+pub(crate) use Side::{Client, Server};
 
 impl Side {
     const fn other(self) -> Self {
@@ -31,7 +31,7 @@ impl Side {
 
 /// What the wire does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     Pass,
     Drop,
     Duplicate,
@@ -41,11 +41,11 @@ pub enum Fate {
 
 /// A packet on the wire.
 #[derive(Clone, Debug)]
-pub struct Packet {
-    pub header: Header,
-    pub payload: Vec<u8>,
-    pub ce: bool,
-    pub words: Vec<u32>,
+pub(crate) struct Packet {
+    pub(crate) header: Header,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) ce: bool,
+    pub(crate) words: Vec<u32>,
 }
 
 enum Event {
@@ -57,25 +57,25 @@ enum Event {
 }
 
 /// One engine, its memory and what was seen of it.
-pub struct Node {
-    pub engine: Engine,
-    pub memory: Vec<u8>,
-    pub key: u32,
-    pub pd: Pd,
-    pub qpns: Vec<Qpn>,
-    pub completions: Vec<Completion>,
-    pub refused: Vec<Refusal>,
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) memory: Vec<u8>,
+    pub(crate) key: u32,
+    pub(crate) pd: Pd,
+    pub(crate) qpns: Vec<Qpn>,
+    pub(crate) completions: Vec<Completion>,
+    pub(crate) refused: Vec<Refusal>,
     /// Every packet sent, in order.
-    pub sent: Vec<Packet>,
+    pub(crate) sent: Vec<Packet>,
     ready: VecDeque<Packet>,
     busy_until: Instant,
 }
 
 /// SplitMix64.
-pub struct Chance(pub u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -87,39 +87,39 @@ impl Chance {
 type Script = Box<dyn FnMut(Side, usize, &Packet, &mut Chance) -> Fate>;
 
 /// Two connected engines.
-pub struct Pair {
-    pub client: Node,
-    pub server: Node,
-    pub now: Instant,
+pub(crate) struct Pair {
+    pub(crate) client: Node,
+    pub(crate) server: Node,
+    pub(crate) now: Instant,
     events: BTreeMap<(Instant, u64), Event>,
     serial: u64,
     script: Script,
     chance: Chance,
     /// Octets offered at once; zero: the fused path.
-    pub quantum: u32,
+    pub(crate) quantum: u32,
     /// Late by up to so much.
-    pub lateness: Span,
+    pub(crate) lateness: Span,
 }
 
 /// Octets of memory on each side.
-pub const MEMORY: usize = 1 << 20;
+pub(crate) const MEMORY: usize = 1 << 20;
 const FLIGHT: Span = Span::from_nanos(1_000);
 const PORT_TIME: Span = Span::from_nanos(100);
 
 impl Pair {
     /// One queue pair on each side, connected, with `config`'s attributes.
-    pub fn connected(config: QpConfig) -> Self {
+    pub(crate) fn connected(config: QpConfig) -> Self {
         Self::many(config, 1)
     }
 
     /// `count` queue pairs on each side.
-    pub fn many(config: QpConfig, count: u32) -> Self {
+    pub(crate) fn many(config: QpConfig, count: u32) -> Self {
         let engine = |seed| Engine::new(EngineConfig { seed, ..EngineConfig::default() });
         Self::with_engines(engine(1), engine(2), config, count)
     }
 
     /// The same with engines that have laws.
-    pub fn with_engines(client: Engine, server: Engine, config: QpConfig, count: u32) -> Self {
+    pub(crate) fn with_engines(client: Engine, server: Engine, config: QpConfig, count: u32) -> Self {
         let mut pair = Self {
             client: Node::new(client, 3),
             server: Node::new(server, 5),
@@ -144,7 +144,7 @@ impl Pair {
         pair
     }
 
-    pub fn node(&mut self, side: Side) -> &mut Node {
+    pub(crate) fn node(&mut self, side: Side) -> &mut Node {
         match side {
             Client => &mut self.client,
             Server => &mut self.server,
@@ -152,7 +152,7 @@ impl Pair {
     }
 
     /// Each deferral comes back after up to 5 µs, sending included.
-    pub fn late(mut self, seed: u64) -> Self {
+    pub(crate) fn late(mut self, seed: u64) -> Self {
         self.lateness = Span::from_micros(5);
         self.quantum = 3_000;
         self.chance = Chance(seed);
@@ -160,17 +160,20 @@ impl Pair {
     }
 
     /// What becomes of each packet: `script` sees its sender and its number among those of that side.
-    pub fn script(mut self, script: impl FnMut(Side, usize, &Packet, &mut Chance) -> Fate + 'static) -> Self {
+    pub(crate) fn script(
+        mut self,
+        script: impl FnMut(Side, usize, &Packet, &mut Chance) -> Fate + 'static,
+    ) -> Self {
         self.script = Box::new(script);
         self
     }
 
     /// The client's packet `number`, counted from 0, has this fate.
-    pub fn fate(self, number: usize, fate: Fate) -> Self {
+    pub(crate) fn fate(self, number: usize, fate: Fate) -> Self {
         self.fate_of(Client, number, fate)
     }
 
-    pub fn fate_of(mut self, of: Side, number: usize, fate: Fate) -> Self {
+    pub(crate) fn fate_of(mut self, of: Side, number: usize, fate: Fate) -> Self {
         let mut earlier = std::mem::replace(&mut self.script, Box::new(|_, _, _, _| Fate::Pass));
         self.script =
             Box::new(
@@ -181,22 +184,22 @@ impl Pair {
         self
     }
 
-    pub fn post(&mut self, side: Side, request: SendRequest) {
+    pub(crate) fn post(&mut self, side: Side, request: SendRequest) {
         self.post_on(side, 0, request);
     }
 
-    pub fn post_on(&mut self, side: Side, qp: usize, request: SendRequest) {
+    pub(crate) fn post_on(&mut self, side: Side, qp: usize, request: SendRequest) {
         let now = self.now;
         let node = self.node(side);
         let qpn = node.qpns[qp];
         node.engine.post_send(now, qpn, &request).expect("the request is right");
     }
 
-    pub fn post_recv(&mut self, side: Side, id: u64, address: u64, length: u32) {
+    pub(crate) fn post_recv(&mut self, side: Side, id: u64, address: u64, length: u32) {
         self.post_recv_on(side, 0, id, address, length);
     }
 
-    pub fn post_recv_on(&mut self, side: Side, qp: usize, id: u64, address: u64, length: u32) {
+    pub(crate) fn post_recv_on(&mut self, side: Side, qp: usize, id: u64, address: u64, length: u32) {
         let node = self.node(side);
         let (qpn, lkey) = (node.qpns[qp], node.key);
         node.engine.post_recv(qpn, RecvRequest { id, address, length, lkey }).expect("the request is right");
@@ -215,11 +218,11 @@ impl Pair {
     }
 
     /// Runs until nothing is left to do. It panics when that takes more than a million steps.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         self.run_until(Instant::NEVER);
     }
 
-    pub fn run_until(&mut self, end: Instant) {
+    pub(crate) fn run_until(&mut self, end: Instant) {
         for _ in 0..1_000_000 {
             self.drain(Client);
             self.drain(Server);
@@ -427,12 +430,12 @@ impl Node {
     }
 
     /// The packets sent, one word each: `w3` for WRITE, with its PSN, `ack3`, `nak3`, `rnr3`, `read`, `resp`, ….
-    pub fn story(&self) -> Vec<String> {
+    pub(crate) fn story(&self) -> Vec<String> {
         self.sent.iter().map(|packet| word(&packet.header)).collect()
     }
 
     /// The completions' names and ends.
-    pub fn ended(&self) -> Vec<(u64, roci_transport::Status)> {
+    pub(crate) fn ended(&self) -> Vec<(u64, roci_transport::Status)> {
         self.completions.iter().map(|c| (c.id, c.status)).collect()
     }
 }
@@ -460,5 +463,5 @@ fn word(header: &Header) -> String {
 }
 
 /// All kinds of work deferred.
-pub const ALL_DEFERRED: Deferred =
+pub(crate) const ALL_DEFERRED: Deferred =
     Deferred { law: true, placement: true, ack_after_placement: true, recovery: true, memory: true };

@@ -4,32 +4,32 @@ use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use roci_transport::{CompletionKind, Operation, QpConfig, Refusal, SendRequest, Status, Tail};
 use roci_units::Span;
 
-pub const MTU: u32 = 1024;
+pub(crate) const MTU: u32 = 1024;
 
-pub fn config() -> QpConfig {
+pub(crate) fn config() -> QpConfig {
     QpConfig::default()
 }
 
-pub fn request(id: u64, operation: Operation, address: u64, length: u32) -> SendRequest {
+pub(crate) fn request(id: u64, operation: Operation, address: u64, length: u32) -> SendRequest {
     SendRequest { id, operation, length, address, lkey: 0, solicited: false, signaled: true, fence: false }
 }
 
 impl Pair {
-    pub fn write(&mut self, id: u64, from: u64, va: u64, length: u32) {
+    pub(crate) fn write(&mut self, id: u64, from: u64, va: u64, length: u32) {
         let rkey = self.server.key;
         self.post(Client, request(id, Operation::Write { va, rkey, tail: Tail::Plain }, from, length));
     }
 
-    pub fn send(&mut self, id: u64, from: u64, length: u32) {
+    pub(crate) fn send(&mut self, id: u64, from: u64, length: u32) {
         self.post(Client, request(id, Operation::Send(Tail::Plain), from, length));
     }
 
-    pub fn read(&mut self, id: u64, to: u64, va: u64, length: u32) {
+    pub(crate) fn read(&mut self, id: u64, to: u64, va: u64, length: u32) {
         let rkey = self.server.key;
         self.post(Client, request(id, Operation::Read { va, rkey }, to, length));
     }
 
-    pub fn assert_copied(&self, from: u64, to: u64, length: u32) {
+    pub(crate) fn assert_copied(&self, from: u64, to: u64, length: u32) {
         let (from, to, length) = (from as usize, to as usize, length as usize);
         assert!(
             self.client.memory[from..from + length] == self.server.memory[to..to + length],
