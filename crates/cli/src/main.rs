@@ -1,3 +1,51 @@
-//! The command `roci`.
+//! The command `roci`: arguments, progress, tables and exit codes. What it does is done by `roci_lab`.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`args`] | what can be asked for |
+//! | [`command`] | the commands |
+//! | [`execute`] | running groups of runs and writing their results |
+//! | [`progress`] | how far they have come; Ctrl-C |
+//! | [`table`] | what is printed |
+//! | [`format`] | numbers for people |
+//!
+//! It exits with 0 when all is done, 1 when a run failed, 2 when the request was wrong.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod command;
+mod execute;
+mod format;
+mod progress;
+mod table;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Why the command did not do what it was asked.
+#[derive(Debug)]
+enum Failure {
+    /// The request was wrong: exit 2.
+    Request(String),
+    /// It was right, but a run failed: exit 1.
+    Run(String),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Run(arguments) => command::run(&arguments),
+        Command::Sweep(arguments) => command::sweep(&arguments),
+        Command::Compare(arguments) => command::compare(&arguments),
+        Command::Reproduce(arguments) => command::reproduce(&arguments),
+    };
+    let (message, code) = match done {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Run(message)) => (message, 1),
+        Err(Failure::Request(message)) => (message, 2),
+    };
+    // A closed pipe behind us is no reason to panic.
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{message}");
+    ExitCode::from(code)
+}

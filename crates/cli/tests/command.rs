@@ -1,0 +1,299 @@
+//! The command as a user meets it: exit codes, messages, and what is left on disk.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const SMALL: &str = r#"
+[topology]
+kind = "star"
+hosts = 4
+rate = "10Gb/s"
+delay = "1us"
+
+[[traffic]]
+kind = "permutation"
+size = "200KB"
+
+[measure]
+sample = "10us"
+"#;
+
+/// An empty folder for one test, removed with its content when the test is over.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("roci-cli-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn scenario(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    fn roci(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_roci")).args(arguments).current_dir(&self.0).output().unwrap()
+    }
+
+    /// The names of all files below the folder, with their paths.
+    fn files(&self) -> Vec<String> {
+        fn walk(folder: &Path, names: &mut Vec<PathBuf>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() { walk(&path, names) } else { names.push(path) }
+            }
+        }
+        let mut paths = Vec::new();
+        walk(&self.0, &mut paths);
+        let relative = |path: PathBuf| path.strip_prefix(&self.0).unwrap().to_string_lossy().into_owned();
+        let mut names: Vec<String> = paths.into_iter().map(relative).collect();
+        names.sort();
+        names
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// A summary without what may differ between two runs.
+    fn summary(&self, name: &str) -> serde_json::Value {
+        let mut summary: serde_json::Value = serde_json::from_slice(&self.read(name)).unwrap();
+        assert!(summary.as_object_mut().unwrap().remove("host").is_some());
+        summary
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).unwrap()
+}
+
+#[test]
+fn a_run_prints_a_table_and_writes_its_results() {
+    let scratch = Scratch::new("run");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&["run", "small.toml"]);
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(printed.contains("small, seed 1: 4 of 4 flows done"), "{printed}");
+    assert!(printed.contains("packet-hops") && printed.contains("out/small"), "{printed}");
+    assert_eq!(text(&output.stderr), "", "no progress bar where there is no terminal");
+    assert_eq!(
+        scratch.files(),
+        [
+            "out/small/flows.csv",
+            "out/small/report.html",
+            "out/small/series.parquet",
+            "out/small/summary.json",
+            "small.toml"
+        ]
+    );
+}
+
+#[test]
+fn one_seed_gives_the_same_octets_alone_and_among_parallel_runs() {
+    let scratch = Scratch::new("same");
+    scratch.scenario("small.toml", SMALL);
+    assert!(scratch.roci(&["run", "small.toml", "--seed", "2", "--out", "alone"]).status.success());
+    let parallel = scratch.roci(&["run", "small.toml", "--seeds", "1..3", "--jobs", "3", "--out", "three"]);
+    assert!(parallel.status.success());
+    assert!(text(&parallel.stdout).contains("3 seeds, means with 95 % confidence intervals"));
+    for file in ["flows.csv", "series.parquet"] {
+        assert!(
+            scratch.read(&format!("alone/{file}")) == scratch.read(&format!("three/seed=2/{file}")),
+            "{file}"
+        );
+    }
+    assert_eq!(scratch.summary("alone/summary.json"), scratch.summary("three/seed=2/summary.json"));
+    assert_ne!(scratch.read("three/seed=1/flows.csv"), scratch.read("three/seed=2/flows.csv"));
+    assert!(scratch.files().contains(&"three/comparison.csv".to_owned()));
+}
+
+#[test]
+fn a_wrong_scenario_exits_with_2_and_leaves_nothing() {
+    let scratch = Scratch::new("wrong");
+    scratch.scenario("wrong.toml", &SMALL.replace("hosts = 4", "host = 4"));
+    let output = scratch.roci(&["run", "wrong.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.starts_with("wrong.toml:4:1: unknown key `host`"), "{message}");
+    assert!(message.contains("did you mean `hosts`?"), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(scratch.files(), ["wrong.toml"]);
+}
+
+#[test]
+fn one_wrong_scenario_of_several_stops_all_of_them() {
+    let scratch = Scratch::new("one-wrong");
+    scratch.scenario("small.toml", SMALL);
+    scratch.scenario("wrong.toml", "nonsense");
+    assert_eq!(scratch.roci(&["run", "small.toml", "wrong.toml"]).status.code(), Some(2));
+    assert_eq!(scratch.files(), ["small.toml", "wrong.toml"]);
+}
+
+#[test]
+fn a_wrong_override_is_named() {
+    let scratch = Scratch::new("override");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&["run", "small.toml", "--set", "switch.buffer=-1MB"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--set switch.buffer=-1MB: "), "{}", text(&output.stderr));
+    assert_eq!(scratch.roci(&["run", "small.toml", "--set", "switch.buffer"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_found_before_the_run() {
+    let scratch = Scratch::new("unwritable");
+    // It would run for hours: that it answers at once shows the order.
+    scratch.scenario(
+        "long.toml",
+        &format!("stop = \"1000s\"\n{SMALL}").replace("\"permutation\"\nsize", ENDLESS),
+    );
+    scratch.scenario("file", "");
+    let output = scratch.roci(&["run", "long.toml", "--out", "file/below"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("cannot write") && message.contains("--out"), "{message}");
+    assert_eq!(scratch.files(), ["file", "long.toml"]);
+}
+
+/// What makes of the permutation a loop without an end.
+const ENDLESS: &str = "\"closed-loop\"\nsrc = \"h0\"\ndst = \"h1\"\nmessage";
+
+#[test]
+fn what_is_not_ours_is_never_replaced() {
+    let scratch = Scratch::new("foreign");
+    scratch.scenario("small.toml", SMALL);
+    fs::create_dir(scratch.0.join("thesis")).unwrap();
+    scratch.scenario("thesis/chapter.tex", "years of work");
+    let output = scratch.roci(&["run", "small.toml", "--out", "thesis"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(scratch.files(), ["small.toml", "thesis/chapter.tex"]);
+}
+
+#[test]
+fn a_run_that_stalls_exits_with_1_and_writes_nothing() {
+    let scratch = Scratch::new("stall");
+    scratch
+        .scenario("stall.toml", &format!("{SMALL}\n[transport]\ntimeout = \"0s\"\n[faults]\nloss = 0.5\n"));
+    let output = scratch.roci(&["run", "stall.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("stalled at"), "{}", text(&output.stderr));
+    assert_eq!(scratch.files(), ["stall.toml"]);
+}
+
+#[test]
+fn json_is_all_that_is_printed_and_quiet_prints_nothing() {
+    let scratch = Scratch::new("json");
+    scratch.scenario("small.toml", SMALL);
+    let one: serde_json::Value =
+        serde_json::from_slice(&scratch.roci(&["run", "small.toml", "--json"]).stdout).unwrap();
+    assert_eq!(one["flows"].as_array().unwrap().len(), 4);
+    let two = scratch.roci(&["run", "small.toml", "--json", "--seeds", "4,5"]).stdout;
+    let two: serde_json::Value = serde_json::from_slice(&two).unwrap();
+    assert_eq!((&two[0]["seed"], &two[1]["seed"]), (&4.into(), &5.into()));
+    let quiet = scratch.roci(&["run", "small.toml", "--quiet"]);
+    assert_eq!((quiet.status.code(), quiet.stdout.len(), quiet.stderr.len()), (Some(0), 0, 0));
+}
+
+#[test]
+fn a_sweep_runs_every_combination() {
+    let scratch = Scratch::new("sweep");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&[
+        "sweep",
+        "small.toml",
+        "--set",
+        "nic.mtu=1024,4096",
+        "--set",
+        "seed=7",
+        "--out",
+        "out",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("nic.mtu=1024") && printed.contains("nic.mtu=4096"), "{printed}");
+    assert_eq!(scratch.summary("out/nic.mtu=4096/summary.json")["seed"], 7);
+    assert!(scratch.files().contains(&"out/report.html".to_owned()));
+}
+
+#[test]
+fn controls_are_compared_and_one_scenario_alone_is_not() {
+    let scratch = Scratch::new("compare");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,none", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("transport.control=none"));
+    assert_eq!(scratch.roci(&["compare", "small.toml"]).status.code(), Some(2));
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,timely"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("there is no law `timely`"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_figure_that_does_not_exist_is_refused_with_those_that_do() {
+    let scratch = Scratch::new("figure");
+    let output = scratch.roci(&["reproduce", "lst-fig99"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("lst-fig5"), "{}", text(&output.stderr));
+    assert_eq!(scratch.files(), [""; 0]);
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let scratch = Scratch::new("help");
+    for command in ["run", "sweep", "compare", "reproduce"] {
+        let output = scratch.roci(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains(&format!("Examples:\n  roci {command} ")), "{command}");
+    }
+    assert_eq!(scratch.roci(&["--help"]).status.code(), Some(0));
+    assert_eq!(scratch.roci(&["rnu"]).status.code(), Some(2));
+    assert_eq!(scratch.roci(&["run"]).status.code(), Some(2));
+    assert_eq!(scratch.roci(&["run", "x.toml", "--seed", "1", "--seeds", "1..2"]).status.code(), Some(2));
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_says_so_and_writes_nothing() {
+    let scratch = Scratch::new("interrupt");
+    scratch.scenario(
+        "long.toml",
+        &format!("stop = \"1000s\"\n{SMALL}").replace("\"permutation\"\nsize", ENDLESS),
+    );
+    let child = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(["run", "long.toml", "--out", "out"])
+        .current_dir(&scratch.0)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its draft shows that it listens: it is made before, and the handler set at once after.
+    let drafted = || {
+        fs::read_dir(&scratch.0)
+            .unwrap()
+            .any(|e| e.unwrap().file_name().to_string_lossy().starts_with(".out"))
+    };
+    for _ in 0..500 {
+        if drafted() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stderr), "interrupted; nothing was written\n");
+    assert_eq!(scratch.files(), ["long.toml"]);
+}
