@@ -181,6 +181,8 @@ impl Host {
             return None;
         }
         let segment = self.engine.transmit_open(net.now(), open);
+        // The last of a READ's responses lets go of the acknowledgement that waited behind it.
+        self.settle(net, id);
         // Also where nothing may leave: what holds a packet back has named the instant at which it may.
         if let Some(at) = self.engine.next_wakeup() {
             net.wake_at(id, at);
@@ -310,7 +312,8 @@ impl Host {
             let range = slow.delays.grant;
             slow.after(now, range, due);
         }
-        if let Some(at) = slow.next() {
+        self.settle(net, id);
+        if let Some(at) = self.slow.as_ref().and_then(|slow| slow.next()) {
             net.wake_at(id, at);
         }
     }

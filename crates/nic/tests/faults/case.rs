@@ -42,13 +42,15 @@ choices! {
     shape: 0..=4,
     hosts: 2..=8,
     /// Pairs of queue pairs.
-    pairs: 1..=5,
+    pairs: 1..=6,
+    /// Whether all of them lead to one host.
+    incast: 0..=1,
     /// Requests on each side that sends.
     messages: 1..=16,
     /// Requests outstanding on each.
     depth: 1..=6,
-    /// Octets of the longest message: up to 2 to this, and at most 100 000.
-    size: 0..=17,
+    /// Octets of the longest message: 0, 1, 64, 1 000, 5 000, 20 000, 60 000 or 100 000.
+    size: 0..=7,
     /// The operations that occur, one bit each.
     operations: 1..=127,
     /// Whether both sides of a pair send.

@@ -61,8 +61,8 @@ impl Message {
 
     /// The messages that one side sends.
     pub(crate) fn draw_all(case: &Case, random: &mut Random) -> Vec<Self> {
-        let packet = f64::from(crate::run::mtu(case));
-        let longest = f64::from(2u32.pow(case.size)).min(100_000.0).min(packet * 200.0) as u64;
+        let longest = [0, 1, 64, 1_000, 5_000, 20_000, 60_000, 100_000][case.size as usize];
+        let longest = u64::min(longest, 200 * u64::from(crate::run::mtu(case)));
         let mut swapped = 0;
         let draw = |number: u32| {
             let immediate = Tail::Immediate(random.below(1 << 32) as u32);

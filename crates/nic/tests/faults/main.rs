@@ -5,12 +5,15 @@
 mod case;
 mod check;
 mod load;
+mod met;
 mod network;
 mod run;
 
 use case::{Case, any_case};
+use met::{Met, met};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngSeed, TestRunner};
 use run::{NICS, run};
 
 /// As many cases as a few seconds allow, the same ones each time; the environment asks for more or others.
@@ -41,6 +44,42 @@ proptest! {
         run(&case, NICS[2]);
         run(&case, NICS[3]);
     }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Nor does go-back-N take for a loss what is none.
+    #[test]
+    fn without_faults_everything_succeeds_and_nothing_is_sent_twice(case in any_case()) {
+        let case = Case {
+            faults: Vec::new(), pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
+        };
+        for nic in NICS {
+            let met = met(&run(&case, nic));
+            for trouble in ["failures", "dropped by links and switches", "overflowed"] {
+                prop_assert_eq!(met[trouble], 0, "{} on the {} NIC", trouble, nic.name);
+            }
+            // IRN's short timeout may run out in a long queue, and a receiver that is not ready refuses what follows.
+            let repeated = met["timeouts"] + met["naks"] + met["retransmitted"];
+            prop_assert!(repeated == 0 || case.irn == 1 || met["rnr"] > 0, "{} NIC: {:?}", nic.name, met);
+        }
+    }
+}
+
+/// The properties above would hold as well where nothing ever happens.
+#[test]
+fn the_cases_meet_every_kind_of_trouble() {
+    let mut runner = TestRunner::new(ProptestConfig { rng_seed: RngSeed::Fixed(2), ..config() });
+    let mut all = Met::new();
+    for number in 0..200 {
+        let tree = any_case().new_tree(&mut runner).expect("nothing is filtered");
+        for (name, count) in met(&run(&tree.current(), NICS[number % NICS.len()])) {
+            *all.entry(name).or_default() += count;
+        }
+    }
+    assert!(all.values().all(|&count| count > 0), "{all:?}");
+    assert!(all["successes"] > 4 * all["failures"], "{all:?}");
 }
 
 /// Cases that failed once, and the one that the environment names.

@@ -112,7 +112,9 @@ fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
     let mut sides = Vec::new();
     for _ in 0..case.pairs {
         let a = random.below(hosts.len() as u64) as usize;
-        let b = (a + 1 + random.below(hosts.len() as u64 - 1) as usize) % hosts.len();
+        let a = if case.incast == 1 { a.max(1) } else { a };
+        let other = (a + 1 + random.below(hosts.len() as u64 - 1) as usize) % hosts.len();
+        let b = if case.incast == 1 { 0 } else { other };
         // Half of them are about to wrap around.
         let mut psn =
             || Psn::new(if random.below(2) == 0 { 0xff_fff8 } else { random.below(1 << 24) as u32 });
