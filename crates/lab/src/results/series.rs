@@ -264,6 +264,21 @@ impl Series {
         of_source(&self.times, &self.flows, flow)
     }
 
+    /// Gives flows other places: the flow at `i` goes to `places[i]`.
+    ///
+    /// # Panics
+    /// When `places` is shorter than the places that flows have, or names one beyond its own length.
+    pub fn renumber(&mut self, places: &[u32]) {
+        for row in &mut self.flows {
+            row.source = places[row.source as usize];
+        }
+        let mut chosen = vec![false; places.len()];
+        for (place, is_chosen) in places.iter().zip(&self.chosen) {
+            chosen[*place as usize] = *is_chosen;
+        }
+        self.chosen = chosen;
+    }
+
     /// What was recorded of the queue at this place in [`Series::queue_names`], in the order of time. A reading holds
     /// until the next.
     pub fn queue_readings(&self, queue: u32) -> impl Iterator<Item = (Instant, QueueSample)> {

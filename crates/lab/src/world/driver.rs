@@ -2,6 +2,7 @@
 
 use super::profile::Profiles;
 use crate::results::{FlowResult, FlowStatus, Op};
+use crate::traffic::JobId;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
@@ -14,6 +15,8 @@ use roci_units::{Instant, Psn, Qpn, Random};
 /// A flow to be started: what is posted on a queue pair of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
+    /// Where it stands in the scenario.
+    pub(super) id: JobId,
     /// Its record, as it stands before anything was sent.
     pub(super) record: FlowResult,
     /// Octets of each message but the last.
@@ -48,7 +51,10 @@ const RECV: u64 = u64::MAX;
 /// All flows of a run.
 pub(super) struct Driver {
     pub(super) profiles: Profiles,
+    /// Records of flows, in the order of their starts.
     pub(super) records: Vec<FlowResult>,
+    /// Where each of them stands in the scenario.
+    pub(super) order: Vec<JobId>,
     /// The flows that are alive; a work request's name is its flow's place here.
     pub(super) live: Vec<Option<Live>>,
     vacant: Vec<u32>,
@@ -70,6 +76,7 @@ impl Driver {
         Self {
             profiles,
             records: Vec::new(),
+            order: Vec::new(),
             live: Vec::new(),
             vacant: Vec::new(),
             ended: Vec::new(),
@@ -82,7 +89,7 @@ impl Driver {
 
     /// Connects two queue pairs for `start` and posts its first messages. The caller pokes the source's NIC.
     pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], start: Start) {
-        let Start { record, message, depth, priority, law } = start;
+        let Start { id, record, message, depth, priority, law } = start;
         let (src, dst) = (HostId(record.src), HostId(record.dst));
         let (src_qpn, dst_qpn) = self.connect(now, hosts, src, dst, priority, law);
         let place = self.vacant.pop().unwrap_or_else(|| {
@@ -100,6 +107,7 @@ impl Driver {
         };
         self.live[place as usize] = Some(live);
         self.records.push(record);
+        self.order.push(id);
         self.alive += 1;
         self.post(now, hosts, place);
     }

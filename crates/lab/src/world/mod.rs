@@ -206,6 +206,7 @@ impl<'a> Simulation<'a> {
         // A flow of many messages takes at least as long as one message of all their octets.
         let ideal = self.paths.ideal(job, bytes.min(IDEAL_BYTES_MAX), mtu);
         Start {
+            id: job.id,
             record: FlowResult {
                 name,
                 src: job.src.0,
@@ -264,7 +265,9 @@ impl<'a> Simulation<'a> {
         for live in live {
             nics.application.update(&nics.hosts, &live);
         }
-        let now = net.now();
+        let done = nics.application.alive == 0 && self.scenario.stop.is_none();
+        // The last event of a run that is done may be a timer that came to nothing.
+        let now = if done { nics.application.last_end } else { net.now() };
         let totals = net.totals();
         let graph = &self.scenario.topology.graph;
         let switches = (0u32..).zip(&graph.switches).map(|(number, name)| {
@@ -282,6 +285,9 @@ impl<'a> Simulation<'a> {
             result.max_buffer_bytes = u64::from(net.switch(number).peak());
             result
         });
+        let (flows, places) = in_order(&mut nics.application);
+        let mut series = self.sampler.into_series();
+        series.renumber(&places);
         let hosts = (0u16..).zip(&graph.hosts).map(|(number, name)| HostResult {
             name: name.clone(),
             tx_bytes: net.tx_octets(u32::from(number)),
@@ -297,11 +303,28 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             switches: switches.collect(),
             hosts: hosts.collect(),
-            flows: std::mem::take(&mut nics.application.records),
-            series: self.sampler.into_series(),
+            flows,
+            series,
             run: figures,
         }
     }
+}
+
+/// The records of all flows in the order of the scenario, and the place there of each that started.
+fn in_order(driver: &mut Driver) -> (Vec<FlowResult>, Vec<u32>) {
+    let ids = std::mem::take(&mut driver.order);
+    let mut records: Vec<(usize, FlowResult)> =
+        std::mem::take(&mut driver.records).into_iter().enumerate().collect();
+    records.sort_by_key(|(start, _)| ids[*start]);
+    let mut places = vec![0; records.len()];
+    for (place, (start, record)) in (0u32..).zip(&mut records) {
+        places[*start] = place;
+        if record.bytes == u64::MAX {
+            // A flow without an end has posted as much as was done.
+            record.bytes = record.delivered;
+        }
+    }
+    (records.into_iter().map(|(_, record)| record).collect(), places)
 }
 
 /// Beyond this many octets an ideal completion time is not asked for: flows without an end have none.
