@@ -1,7 +1,7 @@
 //! `[faults]`: what the links do to packets.
 
 use super::keys;
-use super::read::Table;
+use super::read::{Detail, Table};
 use super::source::{Located, Origin, ScenarioError};
 use super::topology::Names;
 use super::tree::Kind;
@@ -63,7 +63,7 @@ pub struct LinkFaults {
     pub delay: Option<ExtraDelay>,
     /// The link goes down and comes up again.
     pub flap: Option<Flap>,
-    /// The receiving end sends PAUSE again and again.
+    /// The receiving end keeps the sender paused.
     pub pause_storm: Option<PauseStorm>,
 }
 
@@ -127,13 +127,9 @@ pub struct Flap {
     pub down: Span,
 }
 
-/// PAUSE frames without a reason.
+/// PAUSE without a reason: the receiving end keeps a priority stopped for as long as the fault is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseStorm {
-    /// The time from one to the next.
-    pub every: Span,
-    /// How long each stops the link, in units of 512 bit times.
-    pub quanta: u16,
     /// The priority that is stopped; `None`: that of data.
     pub priority: Option<u8>,
 }
@@ -271,14 +267,11 @@ fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, Scenar
             down: flap.require("down", flap.period("down")?)?,
         })
     });
-    let storm = table.table("pause_storm", &keys::PAUSE_STORM)?.map(|storm| {
-        let quanta = storm.number("quanta", 1..=65_535)?;
-        Ok(PauseStorm {
-            every: storm.require("every", storm.period("every")?)?,
-            quanta: quanta.and_then(|quanta| u16::try_from(quanta).ok()).unwrap_or(u16::MAX),
-            priority: storm.priority("priority")?,
-        })
-    });
+    let storm = match table.switch("pause_storm", &keys::PAUSE_STORM)? {
+        None | Some(Detail::Off) => None,
+        Some(Detail::On) => Some(PauseStorm { priority: None }),
+        Some(Detail::Table(storm)) => Some(PauseStorm { priority: storm.priority("priority")? }),
+    };
     Ok(LinkFaults {
         loss,
         corrupt: table.share("corrupt")?.unwrap_or(base.corrupt),
@@ -286,7 +279,7 @@ fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, Scenar
         reorder: reorder.filter(|reorder| reorder.share != Ratio::ZERO).or(base.reorder),
         delay: delay.filter(|delay| !delay.max.is_zero()).or(base.delay),
         flap: flap.transpose()?.or(base.flap),
-        pause_storm: storm.transpose()?.or(base.pause_storm),
+        pause_storm: storm.or(base.pause_storm),
     })
 }
 

@@ -714,7 +714,12 @@ pub static FAULTS_EACH: Section = section(
         ),
         key("delay", "a time, or a table", "`\"0s\"`", "How much later a packet arrives."),
         key("flap", "a table", "none", "A link that goes down and comes up again."),
-        key("pause_storm", "a table", "none", "A neighbour that sends PAUSE again and again."),
+        key(
+            "pause_storm",
+            "`true`, `false`, or a table",
+            "`false`",
+            "The receiving end keeps the sender paused, for as long as the fault is in force.",
+        ),
     ],
 );
 
@@ -764,16 +769,7 @@ pub static FLAP: Section = section(
 /// A storm of PAUSE frames.
 pub static PAUSE_STORM: Section = section(
     "faults.pause_storm",
-    &[
-        key("every", "a time above zero", "required", "The time from one PAUSE frame to the next."),
-        key(
-            "quanta",
-            "a whole number, 1 to 65535",
-            "`65535`",
-            "How long each stops the link, in units of 512 bit times.",
-        ),
-        key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority that is stopped."),
-    ],
+    &[key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority that is stopped.")],
 );
 
 /// Faults of some links.

@@ -215,7 +215,7 @@ link = "s-0>rack-2"
 from = "10us"
 until = "20us"
 flap = { up = "1us", down = "1us" }
-pause_storm = { every = "10us" }
+pause_storm = { priority = 3 }
 cnp = { threshold = "5Gb/s", window = "32us", cooldown = "100us" }
 "#;
     let faults = parse(text).unwrap().faults;
@@ -223,6 +223,7 @@ cnp = { threshold = "5Gb/s", window = "32us", cooldown = "100us" }
     assert_eq!((faults.rules[0].links.as_slice(), faults.rules[0].way), (&[0][..], faults::Way::Both));
     assert_eq!((faults.rules[1].links.as_slice(), faults.rules[1].way), (&[1][..], faults::Way::From(2)));
     assert!(faults.rules[1].cnp.is_some());
+    assert_eq!(faults.rules[1].faults.pause_storm, Some(faults::PauseStorm { priority: Some(3) }));
 }
 
 #[test]
