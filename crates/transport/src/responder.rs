@@ -625,25 +625,21 @@ impl Engine {
     }
 
     /// The next READ responses, in runs of at most `quantum` octets.
-    pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32) -> Option<Plan> {
+    pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         let mtu = u32::from(self.profile(slot).mtu);
-        let resource = self.reads.get_mut(self.responders[slot].reads).turn()?;
-        let Stored::Read { length, .. } = resource.access else { return None };
+        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() else { return false };
+        let Stored::Read { length, .. } = resource.access else { return false };
         if resource.stage != Stage::Ready {
-            return None;
+            return false;
         }
         let left = resource.end.wrapping_sub(resource.next);
         let run = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX));
         let sent = resource.next.wrapping_sub(resource.first) * mtu;
         #[expect(clippy::cast_possible_truncation, reason = "clamped above")]
-        Some(Plan {
-            response: true,
-            work: NONE,
-            at: resource.next,
-            packets: run as u16,
-            length: if run == left { length - sent } else { run * mtu },
-            fresh: true,
-        })
+        let packets = run as u16;
+        let length = if run == left { length - sent } else { run * mtu };
+        *plan = Plan { response: true, work: NONE, at: resource.next, packets, length, fresh: true };
+        true
     }
 
     /// Makes the READ responses that were planned.

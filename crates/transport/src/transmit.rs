@@ -33,6 +33,11 @@ pub(crate) struct Plan {
     pub(crate) fresh: bool,
 }
 
+impl Plan {
+    /// To be filled in.
+    const NONE: Self = Self { response: false, work: NONE, at: 0, packets: 0, length: 0, fresh: true };
+}
+
 impl Engine {
     /// Takes the next packet that is to be sent now, with the law run by the engine itself.
     #[inline]
@@ -46,10 +51,11 @@ impl Engine {
         loop {
             let place = self.schedule.turn(open_priorities)?;
             let slot = place as usize;
-            let Some(plan) = self.plan(now, slot, 1) else {
+            let mut plan = Plan::NONE;
+            if !self.plan(now, slot, 1, &mut plan) {
                 self.schedule.remove(place);
                 continue;
-            };
+            }
             if self.grants_at_once(slot) {
                 return self.send(now, slot, &plan, &Grant::Engine);
             }
@@ -84,7 +90,10 @@ impl Engine {
     pub fn offer_open(&mut self, now: Instant, quantum_octets: u32, open_priorities: u8) -> Option<Offer> {
         loop {
             let slot = self.schedule.take(open_priorities)? as usize;
-            let Some(plan) = self.plan(now, slot, quantum_octets) else { continue };
+            let mut plan = Plan::NONE;
+            if !self.plan(now, slot, quantum_octets, &mut plan) {
+                continue;
+            }
             let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
             if wants_law {
                 self.own_law(slot);
@@ -124,7 +133,10 @@ impl Engine {
 
     fn settle(&mut self, now: Instant, slot: usize, offer: &Offer, grant: &Grant) -> Option<Segment> {
         let quantum = u32::from(offer.packets) * u32::from(self.profile(slot).mtu);
-        let plan = self.plan(now, slot, quantum).filter(|plan| plan.length <= offer.length)?;
+        let mut plan = Plan::NONE;
+        if !self.plan(now, slot, quantum, &mut plan) || plan.length > offer.length {
+            return None;
+        }
         self.send_if_granted(now, slot, &plan, grant)
     }
 
@@ -218,52 +230,43 @@ impl Engine {
         self.arm(now, slot);
     }
 
-    /// What the queue pair sends next, in runs of at most `quantum` octets; `None` where something holds it back,
+    /// Plans what the queue pair sends next, in runs of at most `quantum` octets; false where something holds it back,
     /// and then whatever ends that arms it again.
+    ///
+    /// The plan is filled in place: handing it over whole made the processor wait for its parts.
     #[inline]
-    fn plan(&mut self, now: Instant, slot: usize, quantum: u32) -> Option<Plan> {
+    fn plan(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         let requester = &self.requesters[slot];
         if requester.standing.meets(BLOCKED) {
-            return None;
+            return false;
         }
         if requester.pacer.eligible_at() > now {
             self.arm(now, slot);
-            return None;
+            return false;
         }
-        let plan = if requester.notes.has(Notes::RESPONSES)
-            && !(requester.notes.has(Notes::RESPONDED) && self.request_ready(slot))
-        {
-            self.plan_response(slot, quantum)?
-        } else {
-            let plan = if self.request_ready(slot) { self.plan_request(now, slot, quantum) } else { None };
-            match plan {
-                Some(plan) => plan,
-                None if self.requesters[slot].notes.has(Notes::RESPONSES) => {
-                    self.plan_response(slot, quantum)?
-                }
-                None => return None,
-            }
-        };
-        if self.requesters[slot].notes.has(Notes::LAW_CREDIT) && !self.law_admits(now, slot, plan.length) {
-            return None;
-        }
-        Some(plan)
+        let responds = requester.notes.has(Notes::RESPONSES);
+        let first = responds && !requester.notes.has(Notes::RESPONDED);
+        let planned = first && self.plan_response(slot, quantum, plan)
+            || self.request_ready(slot) && self.plan_request(now, slot, quantum, plan)
+            || responds && self.plan_response(slot, quantum, plan);
+        planned
+            && (!self.requesters[slot].notes.has(Notes::LAW_CREDIT)
+                || self.law_admits(now, slot, plan.length))
     }
 
     /// The next request packets: what is marked to be sent again first, then the ring.
     #[inline]
-    fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32) -> Option<Plan> {
+    fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         if self.requesters[slot].notes.has(Notes::RESENDS)
-            && let Some(plan) = self.plan_resend(slot, quantum)
+            && let Some(resend) = self.plan_resend(slot, quantum)
         {
-            return Some(plan);
+            *plan = resend;
+            return true;
         }
         let current = self.requesters[slot].current;
-        if current == NONE {
-            return None;
-        }
-        if !self.sends.get(current).has(flag::NUMBERED) {
-            self.begin(now, slot, current)?;
+        if current == NONE || !self.sends.get(current).has(flag::NUMBERED) && !self.begin(now, slot, current)
+        {
+            return false;
         }
         let profile = &self.profiles[usize::from(self.commons[slot].profile)];
         let requester = &mut self.requesters[slot];
@@ -271,30 +274,33 @@ impl Engine {
         let mtu = u32::from(profile.mtu);
         let at = requester.high;
         let left = work.end.wrapping_sub(at);
-        let plan = Plan { response: false, work: current, at, packets: 1, length: 0, fresh: true };
         let outstanding = at.wrapping_sub(requester.una);
         let room = profile.max_in_flight.saturating_sub(outstanding);
+        (plan.response, plan.work, plan.at, plan.fresh) = (false, current, at, true);
         if work.kind.is_read_or_atomic() {
+            (plan.packets, plan.length) = (1, 0);
             // A READ longer than the window goes by itself.
-            return (left <= room || outstanding == 0).then_some(plan);
+            return left <= room || outstanding == 0;
         }
         let packets = if quantum <= mtu { 1 } else { (quantum / mtu).min(u32::from(u16::MAX)) };
-        let wanted = left.min(packets).min(room);
+        let mut run = left.min(packets).min(room);
         let octets_left = work.length - at.wrapping_sub(work.first) * mtu;
-        if u32::from(requester.staged) < wanted {
+        if u32::from(requester.staged) < run {
             let ring = u32::from(profile.ring);
-            let lets = window_lets(requester.in_flight, requester.window, mtu, octets_left, wanted.max(ring));
+            let lets = window_lets(requester.in_flight, requester.window, mtu, octets_left, run.max(ring));
             requester.staged = requester.staged.max(u8::try_from(lets.min(ring)).unwrap_or(profile.ring));
-            if lets < wanted && u32::from(requester.staged) < wanted {
-                let run = lets.max(u32::from(requester.staged));
-                return run_of(plan, run, left, octets_left, mtu);
-            }
+            run = run.min(lets.max(u32::from(requester.staged)));
         }
-        run_of(plan, wanted, left, octets_left, mtu)
+        plan.length = if run == left { octets_left } else { run * mtu };
+        #[expect(clippy::cast_possible_truncation, reason = "bounded by 2¹⁶ - 1 above")]
+        {
+            plan.packets = run as u16;
+        }
+        run > 0
     }
 
-    /// The next request comes to be sent: its packets get their numbers. `None` where it has to wait.
-    fn begin(&mut self, now: Instant, slot: usize, current: u32) -> Option<()> {
+    /// The next request comes to be sent: its packets get their numbers. False where it has to wait.
+    fn begin(&mut self, now: Instant, slot: usize, current: u32) -> bool {
         let profile = &self.profiles[usize::from(self.commons[slot].profile)];
         let work = self.sends.get_mut(current);
         let reads = self.requesters[slot].reads;
@@ -302,7 +308,7 @@ impl Engine {
             || work.kind.is_read_or_atomic() && reads >= profile.max_rd_atomic
             || work.has(flag::FENCE) && reads > 0
         {
-            return None;
+            return false;
         }
         let packets = match work.kind {
             Kind::FetchAdd | Kind::CompareSwap => 1,
@@ -322,7 +328,7 @@ impl Engine {
             let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
             self.tell_law(now, slot, &event);
         }
-        (!self.requesters[slot].standing.meets(BLOCKED)).then_some(())
+        !self.requesters[slot].standing.meets(BLOCKED)
     }
 
     /// Sends what was planned, if the law lets it.
@@ -380,14 +386,6 @@ const BLOCKED: Standing = Standing::OFFERED
     .with(Standing::HELD)
     .with(Standing::AWAITS_LAW)
     .with(Standing::LAW_DECIDES);
-
-/// The plan of `run` packets, of which `left` with `octets` end the message; none where there is no room for one.
-#[inline]
-fn run_of(plan: Plan, run: u32, left: u32, octets: u32, mtu: u32) -> Option<Plan> {
-    let run = run.min(left);
-    let length = if run == left { octets } else { run * mtu };
-    u16::try_from(run).ok().filter(|&packets| packets > 0).map(|packets| Plan { packets, length, ..plan })
-}
 
 /// How many of `wanted` packets the window lets through: all that fit, or one where nothing is in flight.
 #[inline]
