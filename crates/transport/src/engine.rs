@@ -8,7 +8,7 @@ use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
 use crate::delivery::pool::Pool;
 use crate::delivery::receive::Receiver;
 use crate::delivery::sender::Sender;
-use crate::law::{Laws, TIMER_PACE};
+use crate::laws::{Laws, TIMER_PACE};
 use crate::memory::{Access, AccessError, Regions, RegisterError};
 use crate::qp::{BITMAP_PACKETS, Common, Profile, Requester, Responder, Standing};
 use crate::queue::{NONE, RecvQueue, RecvWork, SendWork, Slab};

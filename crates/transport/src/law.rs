@@ -1,216 +1,20 @@
-//! How laws are run: what is kept for them, when they are called, and what their answers do.
+//! How laws are run: when they are called, and what their answers do.
 
 use crate::arrival::{Arrival, Deferral, Refusal};
-use crate::config::EngineConfig;
-use crate::credit::{Pacer, Tokens};
+use crate::credit::Tokens;
 use crate::engine::Engine;
+use crate::laws::{Laws, TIMED, TIMER_PACE};
 use crate::qp::{Notes, Standing};
 use crate::queue::NONE;
 use crate::segment::{Offer, OwnedEvent};
-use crate::timer::{TimerId, Timers};
+use crate::timer::TimerId;
 use crate::token::Purpose;
 use crate::transmit::Plan;
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use roci_control::{
-    Class, Context, Credit, Emit, Event, Hop, Law, Outcome, Part, Sample, Scope, SettingError, Value,
-    Verdict, Words,
+    Class, Context, Credit, Emit, Event, Hop, Outcome, Part, Sample, SettingError, Value, Verdict, Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Opcode};
-
-/// The kind of a law's timer.
-pub(crate) const TIMER_LAW: u8 = 0;
-/// The kind of the timer that a port's pacer uses.
-pub(crate) const TIMER_PACE: u8 = 1;
-
-/// All laws of an engine, and what each remembers of whom.
-#[derive(Debug)]
-pub(crate) struct Laws {
-    laws: Vec<Law>,
-    /// For laws that limit the port: their one state.
-    ports: Vec<u32>,
-    states: Vec<LawState>,
-    vacant: Vec<u32>,
-    pub(crate) timers: Timers,
-}
-
-/// What a law remembers of one queue pair, or of a port.
-#[derive(Debug)]
-pub(crate) struct LawState {
-    context: Context,
-    traces: Class,
-    law: u16,
-    /// The queue pair; of a port's state, the one that spoke last.
-    slot: u32,
-    wake: Instant,
-    tokens: Tokens,
-    /// Octets until the byte counter's event; zero: stopped.
-    count_down: u32,
-    counts: u32,
-    /// The number of the event that is out.
-    serial: u32,
-    port: Option<Box<Port>>,
-    /// When packets were sent, for laws that hear of acknowledgements.
-    sent: Option<Box<SentTimes>>,
-}
-
-/// What queue pairs share whose law limits the port.
-#[derive(Debug)]
-struct Port {
-    pacer: Pacer,
-    window: u32,
-    /// Queue pairs whose turn it would be.
-    waiting: VecDeque<u32>,
-    users: u32,
-}
-
-/// The sending times of some packets in flight, oldest first; when it is full, packets go untimed.
-#[derive(Debug, Default)]
-struct SentTimes {
-    times: VecDeque<(u32, Instant)>,
-}
-
-const TIMED: usize = 64;
-
-impl Laws {
-    pub(crate) fn new() -> Self {
-        Self {
-            laws: alloc::vec![Law::None],
-            ports: alloc::vec![NONE],
-            states: Vec::new(),
-            vacant: Vec::new(),
-            timers: Timers::new(2),
-        }
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
-    pub(crate) fn add(&mut self, law: Law) -> u16 {
-        self.laws.push(law);
-        self.ports.push(NONE);
-        self.laws.len() as u16 - 1
-    }
-
-    pub(crate) fn law(&self, law: u16) -> Option<&Law> {
-        self.laws.get(usize::from(law))
-    }
-
-    pub(crate) fn law_mut(&mut self, law: u16) -> Option<&mut Law> {
-        self.laws.get_mut(usize::from(law))
-    }
-
-    /// The state of a new queue pair's law and the credit that it begins with.
-    pub(crate) fn connect(&mut self, config: &EngineConfig, number: u16, slot: u32) -> (u32, Credit) {
-        let law = &self.laws[usize::from(number)];
-        let traces = law.traces();
-        if traces == Class::NONE {
-            let (_, credit, _) = law.connect(config.link.as_kbps());
-            return (NONE, credit);
-        }
-        if self.ports[usize::from(number)] != NONE {
-            let index = self.ports[usize::from(number)];
-            if let Some(port) = &mut self.states[index as usize].port {
-                port.users += 1;
-                return (index, Credit { window: port.window, ..Credit::FREE });
-            }
-        }
-        let (context, credit, wake) = law.connect(config.link.as_kbps());
-        let mut own = credit;
-        let port = (law.limiter() == Scope::Port).then(|| {
-            let mut pacer = Pacer::new(Span::ZERO);
-            pacer.set_rate(Instant::ZERO, credit.rate_kbps);
-            own.rate_kbps = Credit::UNLIMITED;
-            Box::new(Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1 })
-        });
-        let is_port = port.is_some();
-        let state = LawState {
-            context,
-            traces,
-            law: number,
-            slot,
-            wake: Instant::NEVER,
-            tokens: Tokens::new(credit.tokens),
-            count_down: 0,
-            counts: 0,
-            serial: 0,
-            port,
-            sent: traces.meets(Class::ACK).then(Box::default),
-        };
-        let index = self.vacant.pop().unwrap_or_else(|| u32::try_from(self.states.len()).unwrap_or(NONE));
-        if index as usize == self.states.len() {
-            if self.states.len() == self.states.capacity() {
-                self.states.reserve_exact(if index < 16 { 2 } else { index as usize / 8 });
-            }
-            self.states.push(state);
-        } else {
-            self.states[index as usize] = state;
-        }
-        if is_port {
-            self.ports[usize::from(number)] = index;
-        }
-        self.set_wake(index, wake);
-        (index, own)
-    }
-
-    /// Gives back what a queue pair's law remembered.
-    pub(crate) fn disconnect(&mut self, index: u32, slot: u32) {
-        if index == NONE {
-            return;
-        }
-        let state = &mut self.states[index as usize];
-        if let Some(port) = &mut state.port {
-            port.users -= 1;
-            port.waiting.retain(|&waiting| waiting != slot);
-            if port.users > 0 {
-                return;
-            }
-            self.ports[usize::from(state.law)] = NONE;
-        }
-        self.timers.cancel(TimerId { qp: index, kind: TIMER_LAW });
-        self.timers.cancel(TimerId { qp: index, kind: TIMER_PACE });
-        self.vacant.push(index);
-    }
-
-    /// Whether the law must be asked before each packet for tokens or for its port's turn.
-    pub(crate) fn limits(&self, index: u32) -> bool {
-        self.states
-            .get(index as usize)
-            .is_some_and(|state| state.port.is_some() || state.tokens != Tokens::UNLIMITED)
-    }
-
-    fn set_wake(&mut self, index: u32, wake: Instant) {
-        let state = &mut self.states[index as usize];
-        if state.wake != wake {
-            state.wake = wake;
-            self.timers.arm(TimerId { qp: index, kind: TIMER_LAW }, wake);
-        }
-    }
-
-    /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
-    pub(crate) fn sent_at(&mut self, index: u32, sequence: u32) -> Instant {
-        let Some(sent) = self.states.get_mut(index as usize).and_then(|state| state.sent.as_mut()) else {
-            return Instant::ZERO;
-        };
-        let mut at = Instant::ZERO;
-        while let Some(&(timed, instant)) = sent.times.front() {
-            let distance = sequence.wrapping_sub(timed).cast_signed();
-            if distance <= 0 {
-                break;
-            }
-            at = if distance == 1 { instant } else { Instant::ZERO };
-            sent.times.pop_front();
-        }
-        at
-    }
-
-    /// Forgets all sending times: an acknowledgement after a retransmission does not tell what it answers.
-    pub(crate) fn forget_times(&mut self, index: u32) {
-        if let Some(sent) = self.states.get_mut(index as usize).and_then(|state| state.sent.as_mut()) {
-            sent.times.clear();
-        }
-    }
-}
 
 impl Engine {
     /// Whether the queue pair's law wants to hear of `class`.
@@ -459,9 +263,9 @@ impl Engine {
         }
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
-        if !port.waiting.contains(&place) {
-            port.waiting.push_back(place);
-        }
+        // Held until its turn comes, it is not planned again and so stands in line once.
+        port.waiting.push_back(place);
+        self.requesters[slot].standing.set(Standing::HELD);
         if self.laws.timers.armed(TimerId { qp: index, kind: TIMER_PACE }).is_none() {
             self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, eligible);
         }
@@ -479,6 +283,7 @@ impl Engine {
             self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, again);
         }
         if let Some(slot) = next {
+            self.requesters[slot as usize].standing.clear(Standing::HELD);
             self.arm(now, slot as usize);
         }
     }

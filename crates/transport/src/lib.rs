@@ -18,8 +18,8 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `law` | the roles between which the engine chooses |
-//! | `qp`, `queue`, `reads`, `aside`, `completion`, `token` | what they remember |
+//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `law` | the roles between which the engine chooses |
+//! | `qp`, `laws`, `queue`, `reads`, `aside`, `completion`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
@@ -34,6 +34,7 @@ pub mod delivery;
 pub mod engine;
 mod keeping;
 mod law;
+mod laws;
 pub mod memory;
 mod qp;
 mod queue;
@@ -41,6 +42,7 @@ mod reads;
 mod recovery;
 mod requester;
 mod responder;
+mod responses;
 pub mod schedule;
 pub mod segment;
 pub mod setup;

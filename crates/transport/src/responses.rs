@@ -1,0 +1,301 @@
+//! READs and atomics at the responder: kept, carried out one after the other, answered in order, replayed.
+
+use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
+use crate::aside::Step;
+use crate::engine::Engine;
+use crate::memory::Access;
+use crate::qp::{Duties, Notes};
+use crate::queue::NONE;
+use crate::reads::{Access as Stored, Resource, Stage};
+use crate::requester::payload_of;
+use crate::responder::ACK;
+use crate::segment::{Segment, Source};
+use crate::token::Purpose;
+use crate::transmit::Plan;
+use roci_control::Words;
+use roci_units::{Instant, Psn, Qpn};
+use roci_wire::{Aeth, Header, NakCode, Opcode};
+
+impl Engine {
+    /// A READ request, next in order.
+    pub(crate) fn take_read(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let reth = header.reth();
+        let profile = self.profile(slot);
+        let (pd, mtu) = (profile.pd, u32::from(profile.mtu));
+        let packets = reth.length.div_ceil(mtu).max(1);
+        if reth.length > 1 << 31 || packets > crate::qp::MAX_OUTSTANDING || header.payload != 0 {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        if self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_err() {
+            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        }
+        let access = Stored::Read { address: reth.va, key: reth.rkey, length: reth.length };
+        self.take_resource(now, slot, packets, access, reaction)
+    }
+
+    /// Nothing that came before holds a READ or atomic back any more.
+    pub(crate) fn release_resource(&mut self, now: Instant, slot: usize, number: u16) {
+        let deferred = self.profile(slot).deferred.memory;
+        let reads = self.reads.get_mut(self.responders[slot].reads);
+        if let Some(resource) = reads.numbered(number) {
+            resource.stage = match resource.access {
+                Stored::Read { .. } if !deferred => Stage::Ready,
+                _ => Stage::Waiting,
+            };
+        }
+        self.ask_memory(slot);
+        self.arm_responses(now, slot);
+    }
+
+    /// Asks the world for the next access to memory.
+    fn ask_memory(&mut self, slot: usize) {
+        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).unasked() else { return };
+        resource.stage = Stage::Asked;
+        let number = u32::from(resource.number);
+        let operation = match resource.access {
+            Stored::Read { address, key, length } => MemoryOperation::Read { address, key, length },
+            Stored::Atomic { operation, .. } => operation,
+        };
+        let token = self.token(slot, Purpose::Memory, number);
+        self.deferrals.push_back(Deferral::Memory { token, qpn: self.commons[slot].qpn, operation });
+    }
+
+    /// An atomic request, next in order.
+    pub(crate) fn take_atomic(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let atomic = header.atomic();
+        if !atomic.va.is_multiple_of(8) || header.payload != 0 {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        }
+        let pd = self.profile(slot).pd;
+        if self.regions.check(pd, atomic.rkey, atomic.va, 8, Access::REMOTE_ATOMIC).is_err() {
+            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        }
+        let (address, key) = (atomic.va, atomic.rkey);
+        let operation = if header.opcode == Opcode::FETCH_ADD {
+            MemoryOperation::FetchAdd { address, key, add: atomic.swap_or_add }
+        } else {
+            MemoryOperation::CompareSwap { address, key, compare: atomic.compare, swap: atomic.swap_or_add }
+        };
+        self.take_resource(now, slot, 1, Stored::Atomic { operation, original: 0 }, reaction)
+    }
+
+    /// Keeps a READ or atomic of `packets` responses, and moves on.
+    fn take_resource(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        packets: u32,
+        access: Stored,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let limit = self.profile(slot).max_dest_rd_atomic;
+        if self.responders[slot].reads == NONE {
+            self.responders[slot].reads = self.reads.take();
+        }
+        let responder = &mut self.responders[slot];
+        let first = responder.expected;
+        let end = first.wrapping_add(packets);
+        let msn = (responder.msn + 1) & 0x00ff_ffff;
+        let stage = Stage::Held;
+        let resource = Resource { number: 0, first, end, next: first, msn, access, stage, answered: false };
+        let Some(number) = self.reads.get_mut(responder.reads).push(limit, resource) else {
+            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+        };
+        responder.msn = msn;
+        responder.expected = end;
+        // The response acknowledges all that came before.
+        responder.unacknowledged = 0;
+        responder.duties.set(Duties::RESPONDING);
+        let index = self.commons[slot].aside;
+        if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
+            self.asides.get_mut(index).inbound.push(Step::Access(number));
+        } else {
+            self.release_resource(now, slot, number);
+        }
+        Ok(())
+    }
+
+    /// A READ request that came before: its responses, from the one that it now asks for, are sent again.
+    pub(crate) fn read_again(&mut self, now: Instant, slot: usize, at: u32, header: &Header) {
+        if self.responders[slot].reads == NONE {
+            return;
+        }
+        let profile = self.profile(slot);
+        let (pd, mtu, deferred) = (profile.pd, u32::from(profile.mtu), profile.deferred.memory);
+        let reth = header.reth();
+        let allowed =
+            self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_ok();
+        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).covering(at) else { return };
+        let Stored::Read { address, key, length } = &mut resource.access else { return };
+        let end = at.wrapping_add(reth.length.div_ceil(mtu).max(1));
+        if !allowed || end != resource.end || reth.length > *length {
+            return;
+        }
+        (*address, *key, *length) = (reth.va, reth.rkey, reth.length);
+        resource.answered |= !resource.pending();
+        (resource.first, resource.next) = (at, at);
+        if deferred && resource.stage == Stage::Ready {
+            resource.stage = Stage::Waiting;
+            self.ask_memory(slot);
+        }
+        self.responders[slot].duties.set(Duties::RESPONDING);
+        self.arm_responses(now, slot);
+    }
+
+    /// Notes whether the next response can go, for the sender's line.
+    fn note_responses(&mut self, slot: usize) {
+        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let ready =
+            reads.turn().is_some_and(|r| r.stage == Stage::Ready && matches!(r.access, Stored::Read { .. }));
+        let notes = &mut self.requesters[slot].notes;
+        if ready {
+            notes.set(Notes::RESPONSES);
+        } else {
+            notes.clear(Notes::RESPONSES);
+        }
+    }
+
+    fn arm_responses(&mut self, now: Instant, slot: usize) {
+        self.note_responses(slot);
+        self.arm(now, slot);
+    }
+
+    /// Memory answered a READ or atomic.
+    pub(crate) fn memory_answered(&mut self, now: Instant, slot: usize, number: u32, value: u64) {
+        let index = self.responders[slot].reads;
+        if index == NONE {
+            return;
+        }
+        let Some(resource) =
+            u16::try_from(number).ok().and_then(|number| self.reads.get_mut(index).numbered(number))
+        else {
+            return;
+        };
+        if resource.stage != Stage::Asked {
+            return;
+        }
+        resource.stage = Stage::Ready;
+        if let Stored::Atomic { original, .. } = &mut resource.access {
+            *original = value;
+        }
+        self.ask_memory(slot);
+        self.answer(now, slot);
+    }
+
+    /// Sends what the order of responses now allows: results of atomics, and what was owed behind the last response.
+    fn answer(&mut self, now: Instant, slot: usize) {
+        let peer = self.commons[slot].peer;
+        while let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() {
+            let Stored::Atomic { original, .. } = resource.access else { break };
+            if resource.stage != Stage::Ready {
+                break;
+            }
+            resource.next = resource.end;
+            let header = atomic_result(peer, resource, original);
+            let segment = self.control(slot, header);
+            self.outbox.push_back(segment);
+        }
+        self.note_responses(slot);
+        if self.reads.get_mut(self.responders[slot].reads).turn().is_none() {
+            let responder = &mut self.responders[slot];
+            responder.duties.clear(Duties::RESPONDING);
+            if responder.duties.has(Duties::OWES) {
+                responder.duties.clear(Duties::OWES);
+                let syndrome = responder.owed;
+                let header = self.acknowledgement(slot, syndrome);
+                let segment = self.control(slot, header);
+                self.outbox.push_back(segment);
+            }
+        }
+        self.arm(now, slot);
+    }
+
+    /// The next READ responses, in runs of at most `quantum` octets.
+    pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() else { return false };
+        let Stored::Read { length, .. } = resource.access else { return false };
+        if resource.stage != Stage::Ready {
+            return false;
+        }
+        let left = resource.end.wrapping_sub(resource.next);
+        let run = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX));
+        let sent = resource.next.wrapping_sub(resource.first) * mtu;
+        #[expect(clippy::cast_possible_truncation, reason = "clamped above")]
+        let packets = run as u16;
+        let length = if run == left { length - sent } else { run * mtu };
+        *plan = Plan { response: true, work: NONE, at: resource.next, packets, length, fresh: true };
+        true
+    }
+
+    /// Makes the READ responses that were planned.
+    pub(crate) fn respond(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        plan: &Plan,
+        words: Option<Words>,
+    ) -> Segment {
+        let mtu = self.profile(slot).mtu;
+        let peer = self.commons[slot].peer;
+        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
+        let mut source = Source::default();
+        let mut last_opcode = header.opcode;
+        if let Some(resource) = reads.turn()
+            && let Stored::Read { address, key, .. } = resource.access
+        {
+            let end = plan.at.wrapping_add(u32::from(plan.packets));
+            let (begins, ends) = (plan.at == resource.first, end == resource.end);
+            let one = plan.packets == 1;
+            header.opcode = response_opcode(begins, ends && one);
+            last_opcode = response_opcode(begins && one, ends);
+            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
+            let offset = plan.at.wrapping_sub(resource.first) * u32::from(mtu);
+            source = Source { address: address.wrapping_add(u64::from(offset)), lkey: key };
+            resource.next = end;
+        }
+        header.payload = payload_of(plan.length, mtu);
+        let segment = Segment {
+            last_opcode,
+            source,
+            length: plan.length,
+            packets: plan.packets,
+            priority: self.requesters[slot].priority,
+            ecn_capable: true,
+            words,
+            ..self.control(slot, header)
+        };
+        self.answer(now, slot);
+        segment
+    }
+}
+
+/// The acknowledgement that carries an atomic's result.
+pub(crate) fn atomic_result(peer: Qpn, resource: &Resource, original: u64) -> Header {
+    let mut header = Header::new(Opcode::ATOMIC_ACKNOWLEDGE, peer, Psn::new(resource.first));
+    header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
+    header.set_atomic_ack(original);
+    header
+}
+
+const fn response_opcode(begins: bool, ends: bool) -> Opcode {
+    match (begins, ends) {
+        (true, true) => Opcode::READ_RESPONSE_ONLY,
+        (true, false) => Opcode::READ_RESPONSE_FIRST,
+        (false, false) => Opcode::READ_RESPONSE_MIDDLE,
+        (false, true) => Opcode::READ_RESPONSE_LAST,
+    }
+}
