@@ -1,5 +1,7 @@
 //! The one vocabulary in which every law hears of the network, native or a program on a core.
 
+pub use roci_wire::Hop;
+
 use roci_units::{Instant, Span};
 
 /// Classes of events, one bit each: what a law traces is a set of them, an event's class is one.
@@ -69,19 +71,6 @@ impl Class {
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-}
-
-/// What one switch told about one of its egress queues when the packet left it (HPCC's INT).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hop {
-    /// When the packet left.
-    pub at: Instant,
-    /// Octets that the port had sent by then, modulo 2⁶⁴.
-    pub tx_bytes: u64,
-    /// Octets queued behind it.
-    pub queue_bytes: u32,
-    /// The port's rate in kb/s.
-    pub rate_kbps: u32,
 }
 
 /// Which octets of which message a packet is about, for the layouts that name them (Homa); else all zero.

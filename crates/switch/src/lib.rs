@@ -10,7 +10,6 @@
 //! | [`port`] | a port: its eight queues, what its peer sent into the buffer; with room for the caller's link |
 //! | [`switch`] | admission, PFC, departure: the shared buffer's accounts |
 //! | [`red`] | ECN marking by queue length |
-//! | [`telemetry`] | what a switch tells about a queue (INT), in full and in 64 bits |
 //! | [`flows`] | a queue per flow, an ablation |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -22,10 +21,9 @@ pub mod flows;
 pub mod port;
 pub mod red;
 pub mod switch;
-pub mod telemetry;
 
 pub use config::{Buffering, ConfigError, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 pub use port::{Frames, NEAR, NONE, PRIORITIES, Port};
 pub use red::Red;
 pub use switch::{Admission, Counters, Departure, Outcome, Switch};
-pub use telemetry::Hop;
+pub use roci_wire::Hop;

@@ -15,7 +15,7 @@ use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
 use roci_transport::{Access, Engine, EngineConfig, Pd};
 use roci_units::{BitsPerSec, Random};
 use roci_wire::ethernet::WIRE_OVERHEAD;
-use roci_wire::{IpVersion, Opcode};
+use roci_wire::{Hop, IpVersion, Opcode};
 
 /// The network of `scenario` with its hosts, at the start of time.
 pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<Driver>>, RunError> {
@@ -113,14 +113,11 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
         switch: switch.config.clone(),
         switch_on: special.collect(),
         marking_on: by_rate.filter_map(|rule| Some((rule.rate?, rule.config.ecn))).collect(),
-        hop_octets: if switch.int { HOP_OCTETS } else { 0 },
+        hop_octets: if switch.int { Hop::OCTETS } else { 0 },
         spray: switch.routing == Routing::Spray,
         faults: faults::specs(scenario),
     }
 }
-
-/// Octets that HPCC's telemetry takes for each hop.
-const HOP_OCTETS: u16 = 8;
 
 fn classes(scenario: &Scenario) -> Classes {
     let classes = &scenario.switch.classes;

@@ -237,10 +237,8 @@ impl<'a> Simulation<'a> {
         let graph = &self.scenario.topology.graph;
         let name = |node: u32| build::node_name(graph, node).to_owned();
         let net = &self.fabric.net;
-        let cycle = cycle.into_iter().map(|(switch, port)| {
-            let port = net.switch_ports(switch).start + port;
-            (name(net.node_of(port)), name(net.node_of(net.peer(port))))
-        });
+        let ends = |(_, port)| (name(net.node_of(port)), name(net.node_of(net.peer(port))));
+        let cycle = cycle.into_iter().map(ends);
         Err(RunError::Deadlock { at: net.now(), cycle: cycle.collect() })
     }
 
@@ -274,7 +272,7 @@ impl<'a> Simulation<'a> {
             let mut result = SwitchResult { name: name.clone(), ..SwitchResult::default() };
             for port in net.switch_ports(number) {
                 if let Some(counters) = net.counters(port) {
-                    result.drops += counters.dropped;
+                    result.drops += counters.dropped + counters.headroom_dropped;
                     result.ecn_marks += counters.marked;
                 }
                 let pauses = net.pauses(port);

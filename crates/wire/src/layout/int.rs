@@ -4,6 +4,26 @@
 
 use roci_units::{BitsPerSec, Bytes, Instant};
 
+/// What one switch tells of one egress queue as a packet leaves it, in full precision: how a simulation carries it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hop {
+    /// When the packet left.
+    pub at: Instant,
+    /// Octets that the port had sent by then, modulo 2⁶⁴.
+    pub tx_bytes: u64,
+    /// Octets queued behind it.
+    pub queue_bytes: u32,
+    /// The port's rate in kb/s.
+    pub rate_kbps: u32,
+}
+
+impl Hop {
+    /// Octets that a hop takes on the wire.
+    pub const OCTETS: u16 = 8;
+    /// No hop.
+    pub const NONE: Self = Self { at: Instant::ZERO, tx_bytes: 0, queue_bytes: 0, rate_kbps: 0 };
+}
+
 /// The rate of the link that a switch sent a packet on, in three bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
