@@ -1,6 +1,6 @@
 //! The course of a flow, read out of a run's time series.
 
-use crate::results::{FlowName, FlowResult, FlowSample, Results};
+use crate::results::{FlowResult, FlowSample, Results};
 use roci_units::Instant;
 
 /// What one flow did over time.
@@ -21,14 +21,13 @@ impl<'a> Trace<'a> {
         Self { flow: &results.flows[place], readings }
     }
 
-    /// The trace of the flow called `name`.
+    /// The trace of the flow that the host called `name` sends.
     ///
     /// # Panics
     /// When there is none: scenarios of figures are part of this program.
-    pub(super) fn named(results: &'a Results, name: &str) -> Self {
-        let is = |flow: &FlowResult| matches!(&flow.name, FlowName::Given(given) if **given == *name);
-        let place = results.flows.iter().position(is).unwrap_or_else(|| panic!("no flow is called {name}"));
-        Self::at(results, place)
+    pub(super) fn of_host(results: &'a Results, name: &str) -> Self {
+        let place = results.flows.iter().position(|flow| results.host(flow.src) == name);
+        Self::at(results, place.unwrap_or_else(|| panic!("no host called {name} sends")))
     }
 
     /// Traces of all flows.
@@ -123,7 +122,7 @@ pub(super) fn octets(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{FlowStatus, Op, QueueSample, Series};
+    use crate::results::{FlowName, FlowStatus, HostResult, Op, QueueSample, Series};
     use roci_units::Span;
 
     fn results() -> Results {
@@ -155,13 +154,14 @@ mod tests {
             series.queue(0, QueueSample { bytes, ..QueueSample::default() });
         }
         let simulated = Instant::ZERO + Span::from_millis(4);
-        Results { flows: vec![flow], series, simulated, ..Results::default() }
+        let hosts = vec![HostResult { name: "a".to_owned(), ..HostResult::default() }];
+        Results { flows: vec![flow], hosts, series, simulated, ..Results::default() }
     }
 
     #[test]
     fn rates_are_what_counters_gained() {
         let results = results();
-        let trace = Trace::named(&results, "a");
+        let trace = Trace::of_host(&results, "a");
         // 125 kB in the first millisecond: 1 Gb/s; 250 kB in the second: 2 Gb/s; half of each: 1.5 Gb/s.
         assert!((trace.goodput(0.0, 1e-3) - 1.0).abs() < 1e-9);
         assert!((trace.goodput(0.5e-3, 1.5e-3) - 1.5).abs() < 1e-9);

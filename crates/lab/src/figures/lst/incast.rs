@@ -87,7 +87,7 @@ pub(in super::super) fn dcqcn(bench: &Bench<'_>) -> Result<Measured, FigureError
         let (_, last) = last_alone(results);
         last
     });
-    let trace = Trace::named(&halves[0], LAST);
+    let trace = Trace::of_host(&halves[0], LAST);
     let mut plot = Plot::new("Board 12 of the second run: rates as the others end", "time (s)", "Gb/s");
     plot = plot.line("goodput", bins(&trace, 1e-3, trace.flow.end.as_secs_f64()));
     let rates =
@@ -118,8 +118,8 @@ fn halved() -> Vec<(&'static str, &'static str)> {
 
 /// When the last of the others ended, and the goodput of the last board from 5 ms before its own end on, in Gb/s.
 fn last_alone(results: &Results) -> (f64, f64) {
-    let trace = Trace::named(results, LAST);
-    let others = results.flows.iter().filter(|flow| flow.name != trace.flow.name);
+    let trace = Trace::of_host(results, LAST);
+    let others = results.flows.iter().filter(|flow| flow.src != trace.flow.src);
     let alone = others.map(|flow| flow.end.min(results.simulated)).max().map_or(0.0, |end| end.as_secs_f64());
     let end = trace.flow.end.min(results.simulated).as_secs_f64();
     let from = alone.max(end - 0.005);
@@ -130,7 +130,7 @@ fn last_alone(results: &Results) -> (f64, f64) {
 fn shares(results: &Results, from: f64) -> Vec<(u32, f64)> {
     let to = first_end(results);
     let share = |trace: Trace<'_>| {
-        let name = trace.flow.name.to_string();
+        let name = results.host(trace.flow.src);
         let board = name.trim_start_matches('s').parse().expect("a board is called s and its number");
         (board, if to > from { trace.goodput(from, to) } else { 0.0 })
     };
@@ -142,7 +142,7 @@ pub(super) fn throughputs(title: &str, results: &Results) -> Plot {
     let mut plot = Plot::new(title, "time (s)", "goodput (Gb/s)");
     for trace in Trace::all(results) {
         let end = trace.flow.end.min(results.simulated).as_secs_f64();
-        plot = plot.line(&trace.flow.name.to_string(), bins(&trace, 1e-3, end));
+        plot = plot.line(results.host(trace.flow.src), bins(&trace, 1e-3, end));
     }
     plot
 }

@@ -11,7 +11,7 @@ use crate::results::Results;
 /// The bins of the comparison, in seconds.
 const BIN: f64 = 0.001;
 /// The board that sees both others depart.
-const BOARD: &str = "flow_c";
+const BOARD: &str = "c";
 
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let runs = bench.run(THREE, &[])?;
@@ -31,7 +31,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             together(&within.collect::<Vec<_>>())
         });
     }
-    let trace = Trace::named(&runs[0], BOARD);
+    let trace = Trace::of_host(&runs[0], BOARD);
     let throughput = bins(&runs[0]).into_iter().map(|bin| (bin.at, bin.throughput)).collect();
     let read = |value: fn(&crate::results::FlowSample) -> Option<u32>| {
         let points = trace.readings.iter().filter_map(|(at, reading)| Some((*at, gbps(value(reading)?))));
@@ -58,7 +58,7 @@ struct Bin {
 }
 
 fn bins(results: &Results) -> Vec<Bin> {
-    let trace = Trace::named(results, BOARD);
+    let trace = Trace::of_host(results, BOARD);
     let end = trace.flow.end.min(results.simulated).as_secs_f64();
     let edges = (0..).map(|bin| count(bin) * BIN).take_while(|from| from + BIN <= end);
     let bins = edges.filter_map(|from| {

@@ -9,7 +9,7 @@ use crate::results::{FlowSample, Results};
 
 /// The first cuts, from line rate with alpha at one, are no tooth: teeth are looked for from here on, in seconds.
 const SETTLED: f64 = 0.02;
-/// The increase timer of `flow_a`, in seconds.
+/// The increase timer of board a, in seconds.
 const TIMER: f64 = 0.2;
 
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
@@ -25,11 +25,12 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("climb", &runs, |results| worst(results, |tooth| tooth.climb * 100.0, f64::min));
     measured.each("cnps", &runs, |results| worst(results, |tooth| tooth.cnps, f64::min));
     measured.each("linear", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
+    measured.each("linear_in_cnps", &runs, |results| worst(results, |tooth| tooth.r_squared_in_cnps, f64::min));
     let mut plot =
         Plot::new("One board with a timer of 200 ms and no clamp: R_C of each", "time (s)", "Gb/s");
     for trace in Trace::all(&runs[0]) {
         let rates = trace.readings.iter().filter_map(|(at, reading)| Some((*at, gbps(reading.rate_kbps?))));
-        plot = plot.line(&trace.flow.name.to_string(), rates.collect());
+        plot = plot.line(runs[0].host(trace.flow.src), rates.collect());
     }
     measured.plots.push(plot);
     Ok(measured)
@@ -46,6 +47,8 @@ struct Tooth {
     cnps: f64,
     /// How linear log R_C is in time while it decays, from the first cut to the last.
     r_squared: f64,
+    /// How linear it is in the number of cuts.
+    r_squared_in_cnps: f64,
 }
 
 /// What happened between two readings.
@@ -68,9 +71,9 @@ fn change(old: &FlowSample, new: &FlowSample) -> Change {
     }
 }
 
-/// The teeth of `flow_a` that begin and end within the run.
+/// The teeth of board a that begin and end within the run.
 fn teeth(results: &Results) -> Vec<Tooth> {
-    let trace = Trace::named(results, "flow_a");
+    let trace = Trace::of_host(results, "a");
     let changes: Vec<Change> = trace.readings.windows(2).map(|pair| change(&pair[0].1, &pair[1].1)).collect();
     let climbs: Vec<usize> = (0..changes.len())
         .filter(|place| changes[*place] == Change::Climb && trace.readings[*place].0 > SETTLED)
@@ -92,11 +95,15 @@ fn teeth(results: &Results) -> Vec<Tooth> {
         let decay = trace.readings[climb + 1..=end].iter();
         let decay: Vec<(f64, f64)> =
             decay.filter_map(|(at, reading)| Some((*at, gbps(reading.rate_kbps?).ln()))).collect();
+        let cuts = (0..cnps.len()).map(count).zip(&cnps);
+        let by_cut: Vec<(f64, f64)> =
+            cuts.filter_map(|(n, place)| Some((n, gbps(trace.readings[*place + 1].1.rate_kbps?).ln()))).collect();
         teeth.push(Tooth {
             waited: trace.readings[climb + 1].0 - since,
             climb: (gbps(after) - gbps(before)) / (gbps(target) - gbps(before)),
             cnps: count(cnps.len()),
             r_squared: regression(&decay).map_or(0.0, |line| line.r_squared),
+            r_squared_in_cnps: regression(&by_cut).map_or(0.0, |line| line.r_squared),
         });
     }
     teeth

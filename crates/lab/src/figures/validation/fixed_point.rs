@@ -27,7 +27,9 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     for (rate, length, margin, flows) in [
         ("rate_2", "queue_2", "margin_2", 2u32),
         ("rate_4", "queue_4", "margin_4", 4),
+        ("rate_6", "queue_6", "margin_6", 6),
         ("rate_8", "queue_8", "margin_8", 8),
+        ("rate_12", "queue_12", "margin_12", 12),
         ("rate_16", "queue_16", "margin_16", 16),
         ("rate_32", "queue_32", "margin_32", 32),
         ("rate_64", "queue_64", "margin_64", 64),
@@ -86,7 +88,21 @@ fn fluid(flows: u32) -> Fluid {
         increment: 40e6 / 8.0 / wire,
         slope: frame() / (KMAX - KMIN),
         kmin: KMIN / frame(),
-        // A CNP cuts at the end of its period: half of one later on average.
-        delay: DELAY + cut_period / 2.0,
+        delay: DELAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_flows_that_are_judged_are_those_where_the_loop_is_stable() {
+        let figure = super::super::super::expect::figure("validation-fixed-point");
+        for flows in [2u32, 4, 6, 8, 12, 16, 32, 64] {
+            let row = figure.rows.iter().find(|row| row.key == format!("queue_{flows}")).unwrap();
+            let judged = row.bound != super::super::super::expect::Bound::Reported;
+            assert_eq!(judged, fluid(flows).phase_margin() > 0.0, "{flows}: {}", fluid(flows).phase_margin());
+        }
     }
 }

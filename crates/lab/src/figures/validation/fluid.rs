@@ -15,6 +15,9 @@
 //!
 //! At rest R = C/N and α = a′; the other two give R_T − R = τ·R_AI·R·(c + e)/a and a²·α = τ²·R_AI·R·(b + d)·(c + e),
 //! whose one root p gives the queue by the marking line.
+//!
+//! The model takes CNPs as independent from one period τ to the next. A notification point that keeps a gap of τ behind
+//! each CNP sends a few less, and leaves the increase a few more undisturbed timers: real queues stand a little higher.
 
 /// The parameters of the model. Rates are packets per second, times seconds, and B packets.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +85,6 @@ impl Fluid {
         let linear = self.linearise(&rest, rate, p);
         let mut margin = f64::INFINITY;
         let mut before: Option<(f64, f64)> = None;
-        let mut unwrapped = 0.0;
         for step in 0..4_000 {
             let omega = 10f64.powf(1.0 + 6.0 * f64::from(step) / 4_000.0);
             let gain = linear.open_loop(omega, delay, self.slope * self.flows);
@@ -94,10 +96,8 @@ impl Fluid {
                     margin = margin.min(180.0 + phase);
                 }
             }
-            unwrapped = phase;
-            before = Some((size, unwrapped));
+            before = Some((size, phase));
         }
-        debug_assert!(unwrapped.is_finite());
         margin
     }
 

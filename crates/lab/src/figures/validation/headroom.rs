@@ -8,29 +8,23 @@
 use super::super::bench::{Bench, HEADROOM};
 use super::super::trace::{drops, pauses};
 use super::super::{FigureError, Measured};
-use roci_switch::config::{Headroom, LinkSpec};
+use roci_switch::config::{Headroom, LinkSpec, SwitchConfig};
 use roci_units::{BitsPerSec, Span};
-use roci_wire::{IpVersion, Layout, Opcode};
 
 /// The scenario's links and MTU.
-const LINK: LinkSpec = LinkSpec { rate: BitsPerSec::from_gbps(10), delay: Span::from_micros(5) };
-const MTU: u16 = 1_024;
+const LINK: LinkSpec = LinkSpec { rate: BitsPerSec::from_gbps(10), delay: Span::from_ps(10_411_200) };
+const MTU: u64 = 4_096;
 
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
     let exact = bench.run(HEADROOM, &[])?;
     measured.each("exact_drops", &exact, drops);
     measured.each("exact_pauses", &exact, pauses);
-    let need = Headroom::Exact.octets(LINK, max_frame());
+    let need = Headroom::Exact.octets(LINK, SwitchConfig::default().max_frame);
     let same = bench.run(HEADROOM, &[("switch.pfc.headroom", &format!("{need}B"))])?;
     measured.each("same_drops", &same, drops);
-    let less = bench.run(HEADROOM, &[("switch.pfc.headroom", &format!("{}B", need - u64::from(MTU)))])?;
+    let less = bench.run(HEADROOM, &[("switch.pfc.headroom", &format!("{}B", need - MTU))])?;
     measured.each("less_drops", &less, drops);
     measured.remarks.push(format!("The exact need is {need} octets for each port."));
     Ok(measured)
-}
-
-/// The largest data frame of the scenario: the first packet of a long WRITE.
-fn max_frame() -> u32 {
-    roci_wire::frame_len(Opcode::WRITE_FIRST, Layout::Standard, IpVersion::V4, MTU)
 }
