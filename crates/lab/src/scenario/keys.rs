@@ -469,7 +469,7 @@ pub static TRANSPORT: Section = section(
         key(
             "layout",
             "`\"standard\"`, `\"irn\"`, `\"srnic\"`, `\"ndp\"`, `\"homa\"`, `\"cc\"`, or a table (`cc`)",
-            "`\"standard\"`",
+            "`\"irn\"` with that `recovery`, else `\"standard\"`",
             "Which headers the packets carry; their octets are charged on the wire.",
         ),
         key(

@@ -380,6 +380,11 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("a key of a law that has none", tail("[transport]\ncontrol = { law = \"none\", g = \"1/256\" }")),
         ("a value that a law does not take", tail("[transport]\ncontrol = { law = \"dcqcn\", g = \"2\" }")),
         ("an unknown recovery", tail("[transport]\nrecovery = \"gobackn\"")),
+        (
+            "a layout that the recovery does not speak",
+            tail("[transport]\nrecovery = \"irn\"\nlayout = \"standard\""),
+        ),
+        ("a layout that no recovery speaks", tail("[transport]\nlayout = \"ndp\"")),
         ("an unknown NIC", tail("[nic]\nmodel = \"cx5\"")),
         (
             "an unknown distribution",
@@ -423,6 +428,14 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         told.push_str(&format!("# {what}\n{}\n\n", refused(&text)));
     }
     assert_snapshot!(told);
+}
+
+#[test]
+fn a_recovery_brings_the_layout_that_it_speaks() {
+    let layout = |lines: &str| parse(&(star(PERMUTATION) + lines)).unwrap().transport.layout;
+    assert_eq!(layout("[transport]\nrecovery = \"irn\""), roci_wire::Layout::Irn);
+    assert_eq!(layout("[transport]\nrecovery = \"go-back-n\""), roci_wire::Layout::Standard);
+    assert_eq!(layout("[transport]\nlayout = \"irn\""), roci_wire::Layout::Irn);
 }
 
 #[test]

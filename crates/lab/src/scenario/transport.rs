@@ -91,8 +91,9 @@ impl Transport {
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
+        let recovery = table.word("recovery", &recoveries)?.unwrap_or(default.recovery);
         Ok(Self {
-            recovery: table.word("recovery", &recoveries)?.unwrap_or(default.recovery),
+            recovery,
             timeout: table.span("timeout")?.unwrap_or(default.timeout),
             retry: byte(table.number("retry", 0..=7)?, default.retry),
             rnr_retry: byte(table.number("rnr_retry", 0..=7)?, default.rnr_retry),
@@ -102,11 +103,33 @@ impl Transport {
                 .and_then(|number| u16::try_from(number).ok())
                 .unwrap_or(default.ack_every),
             ring: byte(table.number("ring", 1..=15)?, default.ring),
-            layout: layout(table)?.unwrap_or(default.layout),
+            layout: layout_for(recovery, table)?,
             max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
             max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
             control: Control::read(table)?.unwrap_or(default.control),
         })
+    }
+}
+
+/// The layout, which must be one that the recovery program speaks; by default the plainest such.
+fn layout_for(recovery: Recovery, table: Table<'_>) -> Result<Layout, ScenarioError> {
+    let plainest = match recovery {
+        Recovery::GoBackN => Layout::Standard,
+        Recovery::Irn => Layout::Irn,
+    };
+    let chosen = layout(table)?.unwrap_or(plainest);
+    match (chosen, recovery) {
+        (Layout::Irn, _) | (Layout::Standard | Layout::Homa | Layout::Cc(_), Recovery::GoBackN) => Ok(chosen),
+        (Layout::Srnic | Layout::Ndp, _) => Err(table.refuse(
+            "layout",
+            "no recovery program speaks this layout",
+            "choose \"standard\", \"irn\", \"homa\" or \"cc\"",
+        )),
+        (_, Recovery::Irn) => Err(table.refuse(
+            "layout",
+            "this layout does not say where a packet out of order goes, nor which packet drew a NAK",
+            "leave `layout` out, or set it to \"irn\"; or set `recovery` to \"go-back-n\"",
+        )),
     }
 }
 

@@ -49,20 +49,20 @@ proptest! {
 proptest! {
     #![proptest_config(config())]
 
-    /// Nor does go-back-N take for a loss what is none.
+    /// Nor does it take for a loss what is none. IRN may: its short timeout runs out in a long queue.
     #[test]
-    fn without_faults_everything_succeeds_and_nothing_is_sent_twice(case in any_case()) {
+    fn without_faults_go_back_n_loses_nothing_and_sends_nothing_twice(case in any_case()) {
         let case = Case {
-            faults: Vec::new(), pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
+            faults: Vec::new(), irn: 0, pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
         };
         for nic in NICS {
             let met = met(&run(&case, nic));
-            for trouble in ["failures", "dropped by links and switches", "overflowed"] {
+            for trouble in ["failures", "dropped by links and switches", "overflowed", "timeouts"] {
                 prop_assert_eq!(met[trouble], 0, "{} on the {} NIC", trouble, nic.name);
             }
-            // IRN's short timeout may run out in a long queue, and a receiver that is not ready refuses what follows.
-            let repeated = met["timeouts"] + met["naks"] + met["retransmitted"];
-            prop_assert!(repeated == 0 || case.irn == 1 || met["rnr"] > 0, "{} NIC: {:?}", nic.name, met);
+            // A receiver that is not ready refuses what follows as well.
+            let repeated = met["naks"] + met["retransmitted"];
+            prop_assert!(repeated == 0 || met["rnr"] > 0, "{} NIC: {:?}", nic.name, met);
         }
     }
 }

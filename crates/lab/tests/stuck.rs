@@ -1,0 +1,96 @@
+//! A run in which nothing moves any more is found out and reported, not left hanging.
+
+use roci_lab::run::{Go, RunError, World};
+use roci_lab::scenario::Scenario;
+use roci_lab::world::SimulatedWorld;
+
+fn run(text: &str) -> RunError {
+    let scenario = Scenario::parse(text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let run = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On);
+    run.err().expect("the run cannot end well")
+}
+
+/// Five switches in a ring with two hosts each that send two switches further on: each link of the ring carries the
+/// flows of two switches, at twice its rate. The buffers fill, and each switch waits for the next.
+fn ring(timeout: &str) -> String {
+    let names = |letter: &str, count| (0..count).map(|n| format!("{letter}{n}")).collect::<Vec<_>>();
+    let link =
+        |a: String, b: String| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gb/s\", delay = \"1us\" }}");
+    let around = (0..5).map(|n| link(format!("s{n}"), format!("s{}", (n + 1) % 5)));
+    let down = (0..10).map(|n| link(format!("h{n}"), format!("s{}", n / 2)));
+    let links: Vec<String> = around.chain(down).collect();
+    let flow =
+        |n| format!("{{ src = \"h{n}\", dst = \"h{}\", op = \"write\", size = \"10MB\" }}", (n + 4) % 10);
+    let flows: Vec<String> = (0..10).map(flow).collect();
+    format!(
+        r#"
+        [topology]
+        kind = "graph"
+        hosts = {:?}
+        switches = {:?}
+        links = [{}]
+        [switch]
+        buffer = "200KB"
+        ecn = false
+        [transport]
+        timeout = "{timeout}"
+        control = {{ law = "none" }}
+        [[traffic]]
+        kind = "flows"
+        flows = [{}]
+        "#,
+        names("h", 10),
+        names("s", 5),
+        links.join(","),
+        flows.join(","),
+    )
+}
+
+/// The ports of a cycle, each as the switches at its ends.
+fn assert_is_the_ring(cycle: &[(String, String)]) {
+    assert_eq!(cycle.len(), 5, "{cycle:?}");
+    for (place, (from, to)) in cycle.iter().enumerate() {
+        assert_eq!(to, &cycle[(place + 1) % 5].0, "each waits for the next: {cycle:?}");
+        assert!(from.starts_with('s') && to.starts_with('s'), "{cycle:?}");
+    }
+}
+
+#[test]
+fn a_cycle_of_pauses_is_named_when_nothing_moves() {
+    match run(&ring("0s")) {
+        RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_cycle_of_pauses_is_named_though_timers_go_on() {
+    match run(&ring("500us")) {
+        RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_loss_without_a_timeout_is_a_stall() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        timeout = "0s"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ name = "lost", src = "h0", dst = "h1", op = "write", size = "1KB" }]
+        [[faults.on]]
+        link = "h0>s0"
+        loss = 1
+        until = "1us"
+        "#;
+    match run(text) {
+        RunError::Stalled { flows, left, .. } => assert_eq!((flows, left), (vec!["lost".to_owned()], 1)),
+        other => panic!("{other}"),
+    }
+}
