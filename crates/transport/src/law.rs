@@ -11,7 +11,8 @@ use crate::timer::TimerId;
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use roci_control::{
-    Class, Context, Credit, Emit, Event, Hop, Outcome, Part, Sample, SettingError, Value, Verdict, Words,
+    Class, Context, Credit, Emit, Event, Hop, Outcome, Part, Place, Sample, SettingError, Value, Verdict,
+    Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Opcode};
@@ -430,10 +431,11 @@ impl Engine {
         }
     }
 
-    /// Writes a register of a queue pair's law; a parameter is that of all queue pairs that run the law.
+    /// Writes a register of a queue pair's law. A parameter is written for this queue pair alone, which from then on
+    /// runs a law of its own; where the law limits the port, for the port. [`law_mut`](Self::law_mut) writes it for all.
     ///
     /// # Errors
-    /// [`SettingError`] from the law, or `None` where there is no such queue pair.
+    /// [`SettingError`] from the law, or `None` where there is no such queue pair, or no room for another law.
     pub fn control_set(
         &mut self,
         qpn: Qpn,
@@ -443,16 +445,26 @@ impl Engine {
     ) -> Result<(), Option<SettingError>> {
         let slot = self.place(qpn).ok_or(None)?;
         let credit = self.credit(slot);
-        let number = self.profile(slot).law;
-        let Laws { laws, states, .. } = &mut self.laws;
-        let law = &mut laws[usize::from(number)];
+        let shared = self.profile(slot).law;
+        let Laws { laws, states, ports, .. } = &mut self.laws;
         let Some(state) = states.get_mut(self.commons[slot].law as usize) else {
-            return law.set(register, text).map_err(Some);
+            return laws[usize::from(shared)].set(register, text).map_err(Some);
         };
         let mut outcome = Outcome::unchanged(credit, state.wake);
-        let written = law.write(&mut state.context, register, text, now, &mut outcome);
+        let law = &mut laws[usize::from(state.law)];
+        let parameter = law.registers().iter().any(|it| it.name == register && it.place == Place::Law);
+        if parameter && state.law == shared && state.port.is_none() {
+            let number = u16::try_from(laws.len()).map_err(|_| None)?;
+            let mut own = laws[usize::from(shared)].clone();
+            own.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;
+            laws.push(own);
+            ports.push(NONE);
+            state.law = number;
+        } else {
+            law.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;
+        }
         self.apply(now, slot, &outcome);
-        written.map_err(Some)
+        Ok(())
     }
 
     /// What a time series records of a queue pair's law.

@@ -23,13 +23,17 @@ impl Simulation<'_> {
         let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
         let nics = &mut self.fabric.nics;
         if write.flow.is_none() {
+            let mut taken = false;
             for host in &mut nics.hosts {
                 for law in 0u16.. {
                     let Some(law) = host.engine.law_mut(law) else { break };
-                    // Laws that have no such parameter are not meant; that one of them has it was checked when the
+                    // Laws without such a parameter are not meant; that some law has it was checked when the
                     // scenario was read.
-                    let _ = law.set(register, text);
+                    taken |= law.set(register, text).is_ok();
                 }
+            }
+            if taken {
+                return;
             }
         }
         let driver = &nics.application;
@@ -47,6 +51,7 @@ impl Simulation<'_> {
         for (host, qpn) in ends {
             let net = &mut self.fabric.net;
             let nic = &mut nics.hosts[usize::from(host)];
+            // The end that runs no such law has no such register.
             let _ = nic.engine.control_set(qpn, register, text, now);
             nic.poke(net, roci_fabric::HostId(host));
         }

@@ -95,6 +95,17 @@ fn registers_are_read_and_written_during_a_run() {
 }
 
 #[test]
+fn a_parameter_written_for_one_queue_pair_leaves_the_others_alone() {
+    let mut pair = dcqcn(&[], config(), 2);
+    let [first, second] = [pair.client.qpns[0], pair.client.qpns[1]];
+    let engine = &mut pair.client.engine;
+    let before = engine.control_get(second, "g", Instant::ZERO);
+    engine.control_set(first, "g", "1/128", Instant::ZERO).unwrap();
+    assert_ne!(engine.control_get(first, "g", Instant::ZERO), before);
+    assert_eq!(engine.control_get(second, "g", Instant::ZERO), before);
+}
+
+#[test]
 fn a_declined_queue_pair_parks_until_what_it_waits_for() {
     let mut pair = Pair::connected(config());
     pair.write(1, 0, 4096, MTU);
