@@ -329,8 +329,13 @@ impl Engine {
     pub(crate) fn law_timer(&mut self, now: Instant, index: u32) {
         let state = &mut self.laws.states[index as usize];
         state.wake = Instant::NEVER;
-        let slot = state.slot as usize;
         let traced = state.traces.meets(Class::TIMER);
+        let mut slot = state.slot as usize;
+        if self.commons[slot].law != index {
+            // The queue pair by which a port's law sent last is gone; any other of them can carry its answer.
+            let Some(other) = self.commons.iter().position(|common| common.law == index) else { return };
+            slot = other;
+        }
         let standing = &mut self.requesters[slot].standing;
         standing.clear(Standing::AWAITS_LAW.with(Standing::PARKED));
         if traced {
