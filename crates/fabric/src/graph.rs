@@ -32,3 +32,18 @@ pub struct Graph {
     /// The links. A switch numbers its ports in the order of this list.
     pub links: Vec<Link>,
 }
+
+impl Graph {
+    /// The rate of each host's link; zero for a host without one.
+    pub fn host_rates(&self) -> Vec<BitsPerSec> {
+        let mut rates = vec![BitsPerSec(0); self.hosts.len()];
+        for link in &self.links {
+            for node in [link.a, link.b] {
+                if let Some(rate) = rates.get_mut(node.0 as usize) {
+                    *rate = link.rate;
+                }
+            }
+        }
+        rates
+    }
+}

@@ -125,7 +125,7 @@ impl Jobs {
     /// When they cannot be generated: an unknown host, a flow to itself, a load of zero, a source without an end, ….
     pub fn new(traffic: &Arc<[Traffic]>, setting: &Setting<'_>) -> Result<Self, TrafficError> {
         check(traffic, &setting.graph.hosts, setting.stop)?;
-        let rates = host_rates(setting.graph);
+        let rates = setting.graph.host_rates();
         let capacity = rates.iter().map(|rate| u128::from(rate.0)).sum();
         let stream = |base: u64, index: usize| Random::new(setting.seed, base + index as u64);
         let sources = (0..traffic.len()).map(|index| {
@@ -193,17 +193,4 @@ impl Iterator for Jobs {
         }
         self.settled.pop().map(|Reverse(Settled(job))| job)
     }
-}
-
-/// The rate of each host's link.
-fn host_rates(graph: &Graph) -> Vec<BitsPerSec> {
-    let mut rates = vec![BitsPerSec(0); graph.hosts.len()];
-    for link in &graph.links {
-        for node in [link.a, link.b] {
-            if let Some(rate) = rates.get_mut(node.0 as usize) {
-                *rate = link.rate;
-            }
-        }
-    }
-    rates
 }

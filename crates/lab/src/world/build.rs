@@ -22,7 +22,7 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
     let graph = &scenario.topology.graph;
     let mut hosts = Vec::with_capacity(graph.hosts.len());
     let mut keys = Vec::with_capacity(graph.hosts.len());
-    let rates = host_rates(graph);
+    let rates = graph.host_rates();
     let mut laws = Laws::new(scenario);
     for (number, name) in (0u64..).zip(&graph.hosts) {
         let link = rates[hosts.len()];
@@ -122,19 +122,6 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
 fn classes(scenario: &Scenario) -> Classes {
     let classes = &scenario.switch.classes;
     Classes { ack: (classes.ack != classes.data).then_some(classes.ack), notice: classes.cnp }
-}
-
-/// The rate of each host's link.
-fn host_rates(graph: &Graph) -> Vec<BitsPerSec> {
-    let mut rates = vec![BitsPerSec(0); graph.hosts.len()];
-    for link in &graph.links {
-        for node in [link.a, link.b] {
-            if let Some(rate) = rates.get_mut(node.0 as usize) {
-                *rate = link.rate;
-            }
-        }
-    }
-    rates
 }
 
 /// The rate of each switch's fastest link.

@@ -36,7 +36,7 @@ impl<'a> Paths<'a> {
             reason = "payloads are at most one MTU, the overhead is 20"
         )]
         let wire_octets = |opcode, payload: u32| {
-            roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD as u32
+            roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD
         };
         completion_time(&self.hops, &Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets))
     }
