@@ -104,7 +104,9 @@ fn main() {
         ("4096", || fat_tree(16, 16, 16, 256, 16, 250), "permutation-4096.toml"),
         ("incast", incast, "incast-32.toml"),
     ];
-    println!("M packet-hops per CPU second, median of {ROUNDS} interleaved rounds, and the ratio to the bare kernel");
+    println!(
+        "M packet-hops per CPU second, median of {ROUNDS} interleaved rounds, and the ratio to the bare kernel"
+    );
     println!("{:<8} {:>8} {:>16} {:>16} {:>8}", "case", "bare", "trivial NICs", "roci run", "ev/hop");
     for (name, make, file) in cases {
         if !asked.is_empty() && !asked.iter().any(|asked| asked == name) {
