@@ -109,4 +109,17 @@ mod tests {
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&3), Some(&5)));
         assert_eq!(Range::exactly(Span::from_micros(2)).draw(&mut random), Span::from_micros(2));
     }
+
+    #[test]
+    fn queue_pairs_defer_what_their_nic_makes_wait() {
+        assert!(Delays::IDEAL.is_ideal());
+        assert_eq!(Delays::IDEAL.deferred(), Deferred::default());
+        let all =
+            Deferred { law: true, placement: true, ack_after_placement: true, recovery: true, memory: true };
+        assert_eq!(Delays::delaying().deferred(), all);
+        let law = Deferred { law: true, ..Deferred::default() };
+        assert_eq!(Delays::deferred_law().deferred(), law);
+        let slow = Deferred { placement: true, ack_after_placement: true, ..law };
+        assert_eq!(Delays::deferred_law().with_placement(Span::from_micros(2)).deferred(), slow);
+    }
 }

@@ -385,3 +385,6 @@ fn telemetry<'a>(told: &[roci_switch::Hop], hops: &'a mut [Hop; HOPS]) -> &'a [H
     }
     &hops[..told.len().min(HOPS)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,3 +81,40 @@ impl PartialEq for Pending {
 }
 
 impl Eq for Pending {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(slow: &mut Slow, now: Instant) -> Option<u64> {
+        slow.take(now).map(|due| match due {
+            Due::Resolve(Token(number), _) => number,
+            Due::Commit(..) | Due::Decline(..) => panic!("nothing of that was begun"),
+        })
+    }
+
+    #[test]
+    fn work_comes_due_in_the_order_of_time_and_then_of_asking() {
+        let mut slow = Slow::new(Delays::IDEAL, Random::new(1, 1));
+        for (number, micros) in [(1, 3), (2, 1), (3, 1), (4, 2)] {
+            let range = Some(Range::exactly(Span::from_micros(micros)));
+            slow.after(Instant::ZERO, range, Due::Resolve(Token(number), Resolution::Placed));
+        }
+        slow.after(Instant::ZERO, None, Due::Resolve(Token(5), Resolution::Placed));
+        assert_eq!(slow.next(), Some(Instant::ZERO), "work without a range takes no time");
+        let (early, late) = (Instant::ZERO + Span::from_micros(2), Instant::ZERO + Span::from_micros(9));
+        let order = [early; 5].map(|now| at(&mut slow, now));
+        assert_eq!(order, [Some(5), Some(2), Some(3), Some(4), None]);
+        assert_eq!(at(&mut slow, late), Some(1));
+        assert_eq!(slow.next(), None);
+    }
+
+    #[test]
+    fn offers_go_round_as_often_as_was_asked() {
+        let mut half = Slow::new(Delays::deferred_law(), Random::new(1, 1));
+        let rounds = (0..1_000).filter(|_| half.loops_back()).count();
+        assert!((450..550).contains(&rounds), "{rounds}");
+        let mut never = Slow::new(Delays::delaying(), Random::new(1, 1));
+        assert!((0..1_000).all(|_| !never.loops_back()));
+    }
+}
