@@ -73,7 +73,7 @@ pub enum FigureError {
         /// The seed.
         seed: u64,
         /// What happened.
-        error: RunError,
+        error: Box<RunError>,
     },
 }
 
@@ -223,8 +223,33 @@ mod tests {
         assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");
     }
 
+    fn with_one_seed(name: &str, ablate: bool) -> Report {
+        let options = Options { ablate, seeds: vec![1] };
+        reproduce(&crate::world::SimulatedWorld, name, &options, &|_| Go::On).unwrap()
+    }
+
+    /// The quick ones, in full but for the number of seeds; `roci reproduce all` runs every one.
     #[test]
-    fn every_scenario_of_a_figure_is_read_with_and_without_its_mechanism() {
+    fn quick_figures_are_reproduced() {
+        for name in ["lst-fig4", "lst-fig9", "validation-headroom"] {
+            let report = with_one_seed(name, false);
+            assert!(report.passed(), "{}", report.markdown());
+        }
+    }
+
+    #[test]
+    fn without_its_mechanism_a_figure_fails_as_it_should() {
+        let report = with_one_seed("lst-fig4", true);
+        assert!(report.rows.iter().any(|row| row.verdict == Verdict::FailsAsItShould));
+        assert!(report.passed(), "{}", report.markdown());
+        let calibrated = Options { ablate: true, seeds: vec![1] };
+        let error =
+            reproduce(&crate::world::SimulatedWorld, "lst-fig9", &calibrated, &|_| Go::On).unwrap_err();
+        assert_eq!(error, FigureError::NoAblation("lst-fig9"));
+    }
+
+    #[test]
+    fn every_scenario_of_a_figure_is_read() {
         for scenario in bench::SCENARIOS {
             scenario.read(&[]).unwrap_or_else(|error| panic!("{error:?}"));
         }

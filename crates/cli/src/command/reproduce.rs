@@ -44,7 +44,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         bar.clear();
         let report = report.map_err(|error| match error {
             FigureError::Unknown(_) | FigureError::NoAblation(_) => request(error),
-            FigureError::Run { error: RunError::Interrupted, .. } => {
+            FigureError::Run { error, .. } if *error == RunError::Interrupted => {
                 Failure::Run(RunError::Interrupted.to_string())
             }
             FigureError::Run { .. } => Failure::Run(error.to_string()),

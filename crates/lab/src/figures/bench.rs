@@ -116,7 +116,7 @@ impl<'a> Bench<'a> {
         let read = scenario.read(overrides).map_err(RunError::Scenario);
         let mut progress = |_: &_| self.tell();
         let run = read.and_then(|scenario| self.world.run(&scenario, seed, None, &mut progress));
-        run.map_err(|error| FigureError::Run { name: scenario.file.to_owned(), seed, error })
+        run.map_err(|error| FigureError::Run { name: scenario.file.to_owned(), seed, error: Box::new(error) })
     }
 
     fn tell(&self) -> Go {

@@ -127,10 +127,10 @@ impl Bound {
             let percent = number(percent.trim().strip_suffix('%')?)?;
             return Some(Self::About { value: number(value)?, percent });
         }
-        let bounds: [(&str, fn(f64) -> Self); 4] =
-            [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("=", Self::Exactly)];
-        let (sign, bound) = bounds.into_iter().find(|(sign, _)| text.starts_with(sign))?;
-        number(&text[sign.len()..]).map(bound)
+        let after = |sign: &str| text.strip_prefix(sign).and_then(number);
+        let at_least = after(">=").map(Self::AtLeast);
+        let at_most = after("<=").map(Self::AtMost);
+        at_least.or(at_most).or(after(">").map(Self::Above)).or(after("=").map(Self::Exactly))
     }
 }
 

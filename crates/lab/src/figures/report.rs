@@ -194,6 +194,7 @@ fn short(value: f64) -> String {
         m if m >= 1_000.0 => return format!("{value:.0}"),
         m if m >= 100.0 => format!("{value:.1}"),
         m if m >= 10.0 => format!("{value:.2}"),
+        m if m >= 1.0 => format!("{value:.3}"),
         m if m >= 0.1 => format!("{value:.4}"),
         _ => return format!("{value:.2e}"),
     };

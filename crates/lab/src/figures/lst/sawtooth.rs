@@ -25,7 +25,8 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("climb", &runs, |results| worst(results, |tooth| tooth.climb * 100.0, f64::min));
     measured.each("cnps", &runs, |results| worst(results, |tooth| tooth.cnps, f64::min));
     measured.each("linear", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
-    measured.each("linear_in_cnps", &runs, |results| worst(results, |tooth| tooth.r_squared_in_cnps, f64::min));
+    measured
+        .each("linear_in_cnps", &runs, |results| worst(results, |tooth| tooth.r_squared_in_cnps, f64::min));
     let mut plot =
         Plot::new("One board with a timer of 200 ms and no clamp: R_C of each", "time (s)", "Gb/s");
     for trace in Trace::all(&runs[0]) {
@@ -96,8 +97,9 @@ fn teeth(results: &Results) -> Vec<Tooth> {
         let decay: Vec<(f64, f64)> =
             decay.filter_map(|(at, reading)| Some((*at, gbps(reading.rate_kbps?).ln()))).collect();
         let cuts = (0..cnps.len()).map(count).zip(&cnps);
-        let by_cut: Vec<(f64, f64)> =
-            cuts.filter_map(|(n, place)| Some((n, gbps(trace.readings[*place + 1].1.rate_kbps?).ln()))).collect();
+        let by_cut: Vec<(f64, f64)> = cuts
+            .filter_map(|(n, place)| Some((n, gbps(trace.readings[*place + 1].1.rate_kbps?).ln())))
+            .collect();
         teeth.push(Tooth {
             waited: trace.readings[climb + 1].0 - since,
             climb: (gbps(after) - gbps(before)) / (gbps(target) - gbps(before)),

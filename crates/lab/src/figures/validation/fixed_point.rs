@@ -74,7 +74,7 @@ fn frame() -> f64 {
 
 /// The model with the scenario's parameters, which are those of the preset `sigcomm15`.
 fn fluid(flows: u32) -> Fluid {
-    let wire = frame() + WIRE_OVERHEAD as f64;
+    let wire = frame() + f64::from(WIRE_OVERHEAD);
     let cut_period = 50e-6;
     Fluid {
         flows: f64::from(flows),

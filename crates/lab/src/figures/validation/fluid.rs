@@ -187,13 +187,13 @@ impl Linear {
                 matrix[row][column] = Complex { re: -value, im: 0.0 };
             }
         }
-        for row in 0..3 {
-            matrix[row][row] = matrix[row][row].add(s);
-            matrix[row][2] = matrix[row][2].add(late.times(-self.delayed[row]));
+        for (place, (row, delayed)) in matrix.iter_mut().zip(self.delayed).enumerate() {
+            row[place] = row[place].add(s);
+            row[2] = row[2].add(late.times(-delayed));
         }
         let mut replaced = matrix;
-        for row in 0..3 {
-            replaced[row][2] = late.times(self.marked[row]);
+        for (row, marked) in replaced.iter_mut().zip(self.marked) {
+            row[2] = late.times(marked);
         }
         let rate = determinant(&replaced).over(determinant(&matrix));
         rate.times(-gain).over(s)

@@ -59,9 +59,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
 /// How long a message occupies the link, in seconds.
 fn service_s() -> f64 {
     let frame = roci_wire::frame_len(Opcode::SEND_ONLY, Layout::Standard, IpVersion::V4, MESSAGE);
-    #[expect(clippy::cast_possible_truncation, reason = "20")]
-    let octets = frame + WIRE_OVERHEAD as u32;
-    LINK.time_for(u64::from(octets)).as_secs_f64()
+    LINK.time_for(u64::from(frame) + u64::from(WIRE_OVERHEAD)).as_secs_f64()
 }
 
 /// How long each message waited, in seconds: its completion time less that on an idle link.

@@ -71,5 +71,5 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
 fn payload_share() -> f64 {
     const MTU: u16 = 1_024;
     let frame = roci_wire::frame_len(Opcode::WRITE_MIDDLE, Layout::Standard, IpVersion::V4, MTU);
-    f64::from(MTU) / (f64::from(frame) + WIRE_OVERHEAD as f64)
+    f64::from(MTU) / (f64::from(frame) + f64::from(WIRE_OVERHEAD))
 }
