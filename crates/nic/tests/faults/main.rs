@@ -44,6 +44,7 @@ proptest! {
         let case = Case { late_receives: 1, ..case };
         run(&case, NICS[2]);
         run(&case, NICS[3]);
+        run(&case, NICS[4]);
     }
 }
 

@@ -10,7 +10,7 @@ use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
 use roci_transport::{Access, Change, Engine, EngineConfig, Pd, QpConfig, Recovery};
-use roci_units::{BitsPerSec, Bytes, Instant, Psn, Qpn, Random, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Psn, Qpn, Random, Ratio, Span};
 use roci_wire::Layout;
 
 /// A NIC to run a case on.
@@ -20,14 +20,18 @@ pub(crate) struct Nic {
     pub(crate) delays: Delays,
 }
 
-/// Immediate; everything late and out of order; a law on other cores; the same with a slow host.
-pub(crate) const NICS: [Nic; 4] = [
+/// Immediate; everything late and out of order; a law on other cores; the same with a slow host; all of it together.
+pub(crate) const NICS: [Nic; 5] = [
     Nic { name: "ideal", delays: Delays::IDEAL },
     Nic { name: "delaying", delays: Delays::delaying() },
     Nic { name: "deferred law", delays: Delays::deferred_law() },
     Nic {
         name: "deferred law, slow host",
         delays: Delays::deferred_law().with_placement(Span::from_micros(2)),
+    },
+    Nic {
+        name: "delaying, deferred law",
+        delays: Delays { loop_back: Ratio::new(1, 2), law_acknowledges: true, ..Delays::delaying() },
     },
 ];
 
