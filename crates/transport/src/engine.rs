@@ -24,7 +24,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use roci_control::Law;
 use roci_units::{Instant, Qpn};
-use roci_wire::{Opcode, Shape};
+use roci_wire::{Flags, Opcode, Shape};
 
 /// The RDMA transport of one port: all its queue pairs, keys and work.
 ///
@@ -208,6 +208,9 @@ impl Engine {
         }
         if shape.has(Shape::DATAGRAM) || !profile.layout.permits(opcode) {
             return Err(Refusal::WrongOpcode);
+        }
+        if arrival.header.flags.has(Flags::TRIMMED) {
+            return Err(self.on_trimmed(slot, arrival.header, reaction));
         }
         if self.requesters[slot].standing.meets(Standing::PARKED) {
             self.requesters[slot].standing.clear(Standing::PARKED);

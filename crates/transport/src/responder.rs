@@ -391,6 +391,21 @@ impl Engine {
         }
     }
 
+    /// A packet whose payload a switch cut off: it is lost, and this is the first word of it.
+    ///
+    /// Go-back-N answers as it does to a gap. To selective repeat a NACK would say that the packet came, so it waits
+    /// for a later one to show the gap.
+    #[cold]
+    pub(crate) fn on_trimmed(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) -> Refusal {
+        let expected = self.responders[slot].expected;
+        let is_ahead = after(sequence(header.psn, expected), expected) >= 0;
+        let is_request = !header.opcode.shape().has(Shape::RESPONSE);
+        if is_request && is_ahead && self.profile(slot).recovery == Recovery::GoBackN {
+            self.complain(slot, None, reaction);
+        }
+        Refusal::OutOfSequence
+    }
+
     /// A packet that came before: it is acknowledged again, a READ is read again, an atomic's result is repeated.
     #[cold]
     fn duplicate(

@@ -36,6 +36,8 @@ pub(super) struct Live {
     pub(super) record: u32,
     pub(super) src_qpn: Qpn,
     pub(super) dst_qpn: Qpn,
+    /// The PSN of the requester's first packet.
+    first_psn: Psn,
     message: u64,
     /// Octets not yet posted.
     left: u64,
@@ -91,7 +93,7 @@ impl Driver {
     pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], start: Start) {
         let Start { id, record, message, depth, priority, law } = start;
         let (src, dst) = (HostId(record.src), HostId(record.dst));
-        let (src_qpn, dst_qpn) = self.connect(now, hosts, src, dst, priority, law);
+        let (src_qpn, dst_qpn, first_psn) = self.connect(now, hosts, src, dst, priority, law);
         let place = self.vacant.pop().unwrap_or_else(|| {
             self.live.push(None);
             index(self.live.len() - 1)
@@ -100,6 +102,7 @@ impl Driver {
             record: index(self.records.len()),
             src_qpn,
             dst_qpn,
+            first_psn,
             message: message.min(MESSAGE_MAX),
             left: record.bytes,
             outstanding: 0,
@@ -121,7 +124,7 @@ impl Driver {
         dst: HostId,
         priority: Option<u8>,
         law: u16,
-    ) -> (Qpn, Qpn) {
+    ) -> (Qpn, Qpn, Psn) {
         let [psn, back_psn] = [self.psn(), self.psn()];
         #[expect(clippy::cast_possible_truncation, reason = "14 bits")]
         let port = 0xc000 | self.random.below(1 << 14) as u16;
@@ -146,7 +149,7 @@ impl Driver {
             hosts[at(dst)].engine.create_qp(responder).expect("the scenario's attributes were checked");
         let known = Change { peer: Some(dst_qpn), ..Change::default() };
         hosts[at(src)].engine.modify_qp(now, src_qpn, &known).expect("a peer may be named in any state");
-        (src_qpn, dst_qpn)
+        (src_qpn, dst_qpn, psn)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "24 bits")]
@@ -192,25 +195,36 @@ impl Driver {
         }
     }
 
-    /// Octets of a flow that have been acknowledged, those within messages that are not complete included.
-    pub(super) fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
+    /// Octets of a flow's payload that have arrived in order, those of open messages included.
+    fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
         let record = &self.records[live.record as usize];
-        let Ok(status) = hosts[usize::from(record.src)].engine.query(live.src_qpn) else {
-            return record.delivered;
+        let src = hosts[usize::from(record.src)].engine.query(live.src_qpn);
+        let dst = hosts[usize::from(record.dst)].engine.query(live.dst_qpn);
+        let (Ok(src), Ok(dst)) = (src, dst) else { return record.delivered };
+        let acknowledged = src.acknowledged;
+        let packets = if record.op == Op::Read {
+            u64::from(acknowledged)
+        } else {
+            // The responder tells its place on the circle of PSNs; it is less than half of it ahead of what the
+            // requester has heard.
+            let ahead = dst.receive_psn.since(live.first_psn.plus(acknowledged));
+            u64::from(acknowledged).saturating_add_signed(ahead.into())
         };
         let mtu = u64::from(self.profiles.mtu(HostId(record.src), HostId(record.dst)));
-        let complete = record.delivered / live.message * live.message.div_ceil(mtu);
-        let open = u64::from(status.acknowledged).saturating_sub(complete) * mtu;
-        (record.delivered + open).min(record.bytes)
+        let of_message = live.message.div_ceil(mtu);
+        let open = (packets % of_message * mtu).min(live.message);
+        (packets / of_message * live.message + open).min(record.bytes).max(record.delivered)
     }
 
     /// Writes what the queue pairs of a flow have counted into its record.
     pub(super) fn update(&mut self, hosts: &[Host], live: &Live) {
+        let delivered = self.delivered(hosts, live);
         let record = &mut self.records[live.record as usize];
         let sender = hosts[usize::from(record.src)].engine.counters(live.src_qpn);
         let receiver = hosts[usize::from(record.dst)].engine.counters(live.dst_qpn);
         // A READ's data travel the other way: its responder sends and counts them.
         let (data, arrivals) = if record.op == Op::Read { (receiver, sender) } else { (sender, receiver) };
+        record.delivered = delivered;
         record.packets = u64::from(data.packets);
         record.retransmitted = data.retransmitted;
         record.timeouts = sender.timeouts;
@@ -225,6 +239,9 @@ impl Driver {
         self.update(hosts, &live);
         let record = &mut self.records[live.record as usize];
         record.status = FlowStatus::Completed(status);
+        if status == Status::Success {
+            record.delivered = record.bytes;
+        }
         record.end = now;
         if let (Some(fct), Status::Success) = (record.fct(), status) {
             assert!(
@@ -260,7 +277,6 @@ impl Application for Driver {
             return;
         }
         let done = live.left == 0 && live.outstanding == 0;
-        self.records[live.record as usize].delivered += u64::from(completion.length);
         self.completed_octets += u64::from(completion.length);
         if done {
             self.end(now, hosts, place, Status::Success);

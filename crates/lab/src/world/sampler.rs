@@ -124,7 +124,7 @@ fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead
     let limited = |value: u32| (value != Credit::UNLIMITED).then_some(value);
     FlowSample {
         wire: wire_octets(flow, mtu, overhead),
-        payload: driver.delivered(hosts, live),
+        payload: flow.delivered,
         rate_kbps: sample.map(|sample| sample.rate_kbps),
         target_kbps: sample.map(|sample| sample.target_kbps),
         #[expect(clippy::cast_possible_truncation, reason = "a report shows fewer digits than f32 holds")]

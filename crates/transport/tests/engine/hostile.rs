@@ -248,3 +248,27 @@ fn selective_repeat_without_its_layout_is_refused() {
     let config = QpConfig { recovery: Recovery::Irn, ..config() };
     assert!(matches!(engine.create_qp(config), Err(QpError::Conflict(_))));
 }
+
+#[test]
+fn a_packet_without_its_payload_is_a_gap() {
+    let (mut engine, key) = engine(false);
+    let mut reaction = Reaction::default();
+    let mut header = Header::new(Opcode::WRITE_ONLY, Qpn::new(2), config().receive_psn);
+    header.set_reth(Reth { va: 0, rkey: key, length: 8 });
+    header.flags = Flags::ACK_REQUEST.with(Flags::TRIMMED);
+    let mut arrive = |engine: &mut Engine, header: &Header| {
+        let arrival = Arrival { header, path: config().path, ce: false, words: &[], hops: &[] };
+        engine.receive(Instant::ZERO, &arrival, &mut reaction);
+        (reaction.refused, reaction.reply.take().map(|reply| reply.header.aeth().syndrome))
+    };
+    let nak = roci_wire::Syndrome::Nak(roci_wire::NakCode::PsnSequenceError).to_u8();
+    assert_eq!(arrive(&mut engine, &header), (Some(Refusal::OutOfSequence), Some(nak)));
+    assert_eq!(arrive(&mut engine, &header), (Some(Refusal::OutOfSequence), None), "one NAK for a gap");
+    header.flags = Flags::ACK_REQUEST;
+    header.payload = 8;
+    let (refused, syndrome) = arrive(&mut engine, &header);
+    assert!(
+        refused.is_none() && syndrome.is_some_and(|syndrome| syndrome < 0x20),
+        "{refused:?} {syndrome:?}"
+    );
+}
