@@ -5,7 +5,7 @@ use crate::link::PENDING;
 use crate::net::{ARRIVE, BuildError, FREE, FabricConfig, Net, PAUSE, STORM, WAKE};
 use crate::nics::Nics;
 use crate::packet::{HostId, Marks, PacketId};
-use crate::queue::HORIZON_PS;
+use crate::queue::{HORIZON_PS, Key};
 use roci_units::Instant;
 
 /// Why a run stopped.
@@ -26,8 +26,11 @@ pub struct Fabric<N> {
     pub nics: N,
 }
 
-/// How many events ahead a packet's destination is prefetched, and twice that for the packet itself.
+/// How many events lie between the steps of looking ahead.
 const AHEAD: usize = 3;
+
+/// From so many hosts on, their NICs do not stay in the processor's own cache.
+const FAR: usize = 256;
 
 impl<N: Nics> Fabric<N> {
     /// Builds the network of `graph` with these NICs.
@@ -72,36 +75,55 @@ impl<N: Nics> Fabric<N> {
         Stopped::At
     }
 
-    /// Prefetches what the events after this one will touch: first the packets, and when these should have come,
-    /// the accounts and routes that they need.
+    /// Prefetches what the events after this one will touch, in three steps, each with what the one before has
+    /// fetched: packets; hosts; queue pairs, accounts and routes.
     #[inline(always)]
     fn look_ahead(&self) {
         let net = &self.net;
-        if let Some(key) = net.queue.ahead(2 * AHEAD) {
+        if let Some(key) = net.queue.ahead(3 * AHEAD) {
             match key.kind() {
                 ARRIVE => net.packets.prefetch(key.handle()),
                 FREE => roci_prefetch::prefetch_at(&net.ports, key.handle() as usize),
                 _ => {}
             }
         }
+        let far = net.hosts.len() >= FAR;
+        if far
+            && let Some(key) = net.queue.ahead(2 * AHEAD)
+            && let Some(host) = self.host_of(key)
+        {
+            roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));
+            roci_prefetch::prefetch_at(&net.hosts, usize::from(host.0));
+            self.nics.approach(host);
+        }
         let Some(key) = net.queue.ahead(AHEAD) else { return };
-        match key.kind() {
-            ARRIVE => {
+        match (key.kind(), self.host_of(key)) {
+            (ARRIVE, Some(host)) => self.nics.prefetch(host, &net.packets[PacketId(key.handle())]),
+            (ARRIVE, None) => {
                 let packet = &net.packets[PacketId(key.handle())];
-                if (packet.port as usize) < net.hosts.len() {
-                    self.nics.prefetch(packet.destination, packet);
-                } else {
-                    roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
-                    roci_prefetch::prefetch_at(&net.ports, packet.next as usize);
-                }
+                roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
+                roci_prefetch::prefetch_at(&net.ports, packet.next as usize);
             }
-            FREE => {
+            (FREE, None) => {
                 if let Some(port) = net.ports.get(key.handle() as usize) {
                     net.packets.prefetch(port.first());
                 }
             }
+            (_, Some(host)) if far => self.nics.prefetch_transmit(host),
             _ => {}
         }
+    }
+
+    /// The host at which an event happens, if it is at one.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn host_of(&self, key: Key) -> Option<HostId> {
+        let port = match key.kind() {
+            ARRIVE => self.net.packets[PacketId(key.handle())].port,
+            FREE | WAKE => key.handle(),
+            _ => return None,
+        };
+        ((port as usize) < self.net.hosts.len()).then_some(HostId(port as u16))
     }
 
     #[inline]

@@ -24,8 +24,15 @@ pub trait Nics {
     /// A wake-up that the NIC asked for by [`Net::wake_at`] is due.
     fn wake(&mut self, net: &mut Net, host: HostId);
 
-    /// `packet` will arrive at `host` in a few events' time: prefetch what [`Nics::receive`] will touch first.
+    /// Something will happen at `host` in some events' time: prefetch what that will touch in any case.
+    fn approach(&self, _host: HostId) {}
+
+    /// `packet` will arrive at `host` in a few events' time, announced by [`Nics::approach`]: prefetch what
+    /// [`Nics::receive`] will touch.
     fn prefetch(&self, host: HostId, packet: &Packet);
+
+    /// The same for [`Nics::transmit`] and [`Nics::wake`].
+    fn prefetch_transmit(&self, _host: HostId) {}
 
     /// A forger on the path calls for a congestion notification to the source of `packet`: the CNP that its
     /// destination would send, if the NIC can tell the queue pair that it is for.

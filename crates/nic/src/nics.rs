@@ -4,7 +4,6 @@ use crate::host::Host;
 use roci_fabric::net::Net;
 use roci_fabric::nics::Nics;
 use roci_fabric::packet::{HostId, Packet, PacketId};
-use roci_prefetch::prefetch_at;
 use roci_transport::{Completion, Reaction};
 
 /// What runs on the hosts: it posts work and hears of its end.
@@ -69,10 +68,24 @@ impl<A: Application> Nics for Simulated<A> {
     }
 
     #[inline]
-    fn prefetch(&self, host: HostId, packet: &Packet) {
-        prefetch_at(&self.hosts, usize::from(host.0));
+    fn approach(&self, host: HostId) {
         if let Some(host) = self.hosts.get(usize::from(host.0)) {
-            host.engine.prefetch(packet.header.dest_qpn);
+            roci_prefetch::prefetch_lines::<_, 2>(host);
+            host.engine.prefetch();
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, host: HostId, packet: &Packet) {
+        if let Some(host) = self.hosts.get(usize::from(host.0)) {
+            host.engine.prefetch_receive(&packet.header);
+        }
+    }
+
+    #[inline]
+    fn prefetch_transmit(&self, host: HostId) {
+        if let Some(host) = self.hosts.get(usize::from(host.0)) {
+            host.engine.prefetch_transmit();
         }
     }
 }

@@ -76,7 +76,7 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let header = arrival.header;
         let shape = header.opcode.shape();
-        let next = at == self.responders[slot].expected;
+        let next = at == self.qps[slot].responder.expected;
         if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) {
             return self.keep_read(now, slot, arrival, next, reaction);
         }
@@ -131,14 +131,14 @@ impl Engine {
             self.complain(slot, None, reaction);
             return Err(Refusal::OutOfSequence);
         }
-        if self.message_start(slot) != self.responders[slot].expected {
+        if self.message_start(slot) != self.qps[slot].responder.expected {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        let first = self.responders[slot].expected;
+        let first = self.qps[slot].responder.expected;
         self.take_single(now, slot, arrival, reaction)?;
-        let end = self.responders[slot].expected;
-        self.responders[slot].received = end;
-        let index = self.commons[slot].aside;
+        let end = self.qps[slot].responder.expected;
+        self.qps[slot].responder.received = end;
+        let index = self.qps[slot].common.aside;
         if index != NONE
             && let Some(keeping) = &mut self.asides.get_mut(index).keeping
         {
@@ -150,7 +150,7 @@ impl Engine {
             }
             let expected = keeping.receiver.expected();
             let moved = crate::qp::sequence(expected, end);
-            self.responders[slot].expected = moved;
+            self.qps[slot].responder.expected = moved;
             self.end_messages(slot, moved);
             if moved != end {
                 self.acknowledge_kept(slot, reaction);
@@ -160,22 +160,22 @@ impl Engine {
     }
 
     fn message_start(&self, slot: usize) -> u32 {
-        self.responders[slot].received
+        self.qps[slot].responder.received
     }
 
     fn stands(&self, slot: usize, at: u32) -> Standing {
         let psn = Psn::new(at);
-        match self.asides.get(self.commons[slot].aside).and_then(|aside| aside.keeping.as_ref()) {
+        match self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref()) {
             Some(keeping) => keeping.receiver.standing(&self.kept, psn),
             None => {
-                let expected = Psn::new(self.responders[slot].expected);
+                let expected = Psn::new(self.qps[slot].responder.expected);
                 Receiver::new(expected, true).standing(&self.kept, psn)
             }
         }
     }
 
     fn keeping(&mut self, slot: usize) -> &mut Keeping {
-        let expected = Psn::new(self.responders[slot].expected);
+        let expected = Psn::new(self.qps[slot].responder.expected);
         self.aside(slot).keeping.get_or_insert_with(|| Keeping {
             receiver: Receiver::new(expected, true),
             ends: VecDeque::new(),
@@ -230,7 +230,7 @@ impl Engine {
                 self.token(slot, Purpose::Inbound, number)
             });
             reaction.placement =
-                Some(Placement { qpn: self.commons[slot].qpn, address, key, length: payload, token });
+                Some(Placement { qpn: self.qps[slot].common.qpn, address, key, length: payload, token });
         }
         Ok(())
     }
@@ -245,21 +245,21 @@ impl Engine {
     /// The receive request that a packet's message number means, taken now if it is not yet; `None` where the queue
     /// does not reach so far, or the number is of a message that has ended.
     fn receive_for(&mut self, slot: usize, header: &Header) -> Option<u32> {
-        let ahead = header.send_position().ssn.wrapping_sub(self.responders[slot].remaining) & 0x00ff_ffff;
-        if ahead == 0 && self.responders[slot].recv != NONE {
-            return Some(self.responders[slot].recv);
+        let ahead = header.send_position().ssn.wrapping_sub(self.qps[slot].responder.remaining) & 0x00ff_ffff;
+        if ahead == 0 && self.qps[slot].responder.recv != NONE {
+            return Some(self.qps[slot].responder.recv);
         }
         if ahead == 0 {
             let recv = self.next_recv(slot)?;
-            self.responders[slot].recv = recv;
+            self.qps[slot].responder.recv = recv;
             return Some(recv);
         }
         if ahead >= crate::qp::BITMAP_PACKETS {
             return None;
         }
         // The message in course has its own place; those ahead of it stand in line behind.
-        if self.responders[slot].recv == NONE {
-            self.responders[slot].recv = self.next_recv(slot)?;
+        if self.qps[slot].responder.recv == NONE {
+            self.qps[slot].responder.recv = self.next_recv(slot)?;
         }
         while self.keeping(slot).taken.len() < ahead as usize {
             let recv = self.next_recv(slot)?;
@@ -276,22 +276,22 @@ impl Engine {
 
     /// Takes the packet into the window; gives the sequence that is expected from now on.
     fn advance(&mut self, slot: usize, psn: Psn, ends: bool) -> u32 {
-        let index = self.commons[slot].aside;
-        let expected = self.responders[slot].expected;
+        let index = self.qps[slot].common.aside;
+        let expected = self.qps[slot].responder.expected;
         let in_order = psn == Psn::new(expected);
         let has_keeping = index != NONE && self.asides.get_mut(index).keeping.is_some();
         if in_order && !has_keeping {
-            self.responders[slot].expected = expected.wrapping_add(1);
+            self.qps[slot].responder.expected = expected.wrapping_add(1);
             return expected.wrapping_add(1);
         }
         self.keeping(slot);
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return expected };
         keeping.receiver.accept(&mut self.kept, psn, ends);
         let now_expected = crate::qp::sequence(keeping.receiver.expected(), expected);
-        self.responders[slot].expected = now_expected;
+        self.qps[slot].responder.expected = now_expected;
         if now_expected != expected {
-            self.responders[slot].duties.clear(crate::qp::Duties::NAKED);
+            self.qps[slot].responder.duties.clear(crate::qp::Duties::NAKED);
         }
         now_expected
     }
@@ -299,7 +299,7 @@ impl Engine {
     /// Ends, in order, the messages whose last packet lies before `expected`. Gives true where a key that one of them
     /// was to invalidate does not fit.
     fn end_messages(&mut self, slot: usize, expected: u32) -> bool {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE {
             return false;
         }
@@ -314,13 +314,13 @@ impl Engine {
             let taken = if end.consumes_receive() { keeping.taken.pop_front() } else { None };
             let profile = self.profile(slot);
             let (mtu, pd) = (u32::from(profile.mtu), profile.pd);
-            let responder = &mut self.responders[slot];
+            let responder = &mut self.qps[slot].responder;
             let start = core::mem::replace(&mut responder.received, end.at.wrapping_add(1));
             responder.msn = (responder.msn + 1) & 0x00ff_ffff;
             if let Tail::Invalidate(key) = end.tail {
                 invalid |= self.regions.invalidate(pd, key).is_err();
             }
-            let responder = &mut self.responders[slot];
+            let responder = &mut self.qps[slot].responder;
             if !end.consumes_receive() || responder.recv == NONE {
                 continue;
             }
@@ -330,7 +330,7 @@ impl Engine {
             let id = self.recvs.get(recv).request.id;
             self.recvs.remove(recv);
             let kind = if end.write { CompletionKind::RecvWrite } else { CompletionKind::Recv };
-            let (qpn, tail, solicited) = (self.commons[slot].qpn, end.tail, end.solicited);
+            let (qpn, tail, solicited) = (self.qps[slot].common.qpn, end.tail, end.solicited);
             let status = Status::Success;
             self.tell_receiver(
                 slot,
@@ -346,7 +346,7 @@ impl Engine {
 
     /// Forgets the gap; receive requests taken ahead are flushed, or dropped where nobody is to hear of it.
     pub(crate) fn end_keeping(&mut self, slot: usize, flush: bool) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE {
             return;
         }

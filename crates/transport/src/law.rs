@@ -21,8 +21,7 @@ impl Engine {
     /// Whether the queue pair's law wants to hear of `class`.
     #[inline]
     pub(crate) fn hears(&self, slot: usize, class: Class) -> bool {
-        let index = self.commons[slot].law;
-        index != NONE && self.laws.states[index as usize].traces.meets(class)
+        self.qps[slot].common.hears.meets(class)
     }
 
     /// Whether acknowledgements of data are the law's to send.
@@ -33,7 +32,7 @@ impl Engine {
 
     /// An event of `class`, with what the queue pair itself knows.
     pub(crate) fn event(&self, now: Instant, slot: usize, class: Class) -> Event<'static> {
-        let (common, requester) = (&self.commons[slot], &self.requesters[slot]);
+        let (common, requester) = (&self.qps[slot].common, &self.qps[slot].requester);
         Event {
             class,
             now,
@@ -49,7 +48,7 @@ impl Engine {
     pub(crate) fn tell_law(&mut self, now: Instant, slot: usize, event: &Event<'_>) {
         if self.profile(slot).deferred.law {
             let event = own(event);
-            if self.requesters[slot].standing.has(Standing::LAW_OUT) {
+            if self.qps[slot].requester.standing.has(Standing::LAW_OUT) {
                 self.aside(slot).events.push_back(event);
             } else {
                 self.hand_out(slot, event);
@@ -62,22 +61,22 @@ impl Engine {
 
     fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
         let decides = self.hears(slot, Class::TRANSMIT);
-        let state = &mut self.laws.states[self.commons[slot].law as usize];
+        let state = &mut self.laws.states[self.qps[slot].common.law as usize];
         state.serial = (state.serial + 1) & 0xf_ffff;
         let serial = state.serial;
-        let standing = &mut self.requesters[slot].standing;
+        let standing = &mut self.qps[slot].requester.standing;
         standing.set(Standing::LAW_OUT);
         if decides {
             standing.set(Standing::LAW_DECIDES);
         }
         let token = self.token(slot, Purpose::Law, serial);
-        self.deferrals.push_back(Deferral::Law { token, qpn: self.commons[slot].qpn, event });
+        self.defer(Deferral::Law { token, qpn: self.qps[slot].common.qpn, event });
     }
 
     fn run_law(&mut self, slot: usize, event: &Event<'_>) -> Outcome {
         let credit = self.credit(slot);
         let Laws { laws, states, .. } = &mut self.laws;
-        let state = &mut states[self.commons[slot].law as usize];
+        let state = &mut states[self.qps[slot].common.law as usize];
         let mut outcome = Outcome::unchanged(credit, state.wake);
         laws[usize::from(state.law)].on_event(&mut state.context, event, &mut outcome);
         outcome
@@ -87,7 +86,7 @@ impl Engine {
     /// takes time over it. `None` where there is no such queue pair, or its law hears nothing.
     pub fn evaluate(&mut self, qpn: Qpn, event: &OwnedEvent) -> Option<Outcome> {
         let slot = self.place(qpn)?;
-        if self.commons[slot].law == NONE {
+        if self.qps[slot].common.law == NONE {
             return None;
         }
         let hops = &event.hops[..usize::from(event.hop_count).min(event.hops.len())];
@@ -105,8 +104,8 @@ impl Engine {
 
     /// The credit as it stands.
     pub(crate) fn credit(&self, slot: usize) -> Credit {
-        let requester = &self.requesters[slot];
-        let state = self.laws.states.get(self.commons[slot].law as usize);
+        let requester = &self.qps[slot].requester;
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
         let port = state.and_then(|state| state.port.as_ref());
         Credit {
             rate_kbps: port.map_or(requester.pacer.rate_kbps(), |port| port.pacer.rate_kbps()),
@@ -121,14 +120,14 @@ impl Engine {
             self.fail(now, slot, crate::work::Status::LocalQpOperationError);
             return;
         }
-        let index = self.commons[slot].law;
+        let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return };
         let Credit { rate_kbps, window, tokens } = outcome.credit;
         state.tokens = Tokens::new(tokens);
         if let Some(octets) = outcome.byte_counter {
             (state.count_down, state.counts) = (octets, octets);
         }
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         requester.window = window;
         if let Some(priority) = outcome.priority
             && priority.min(7) != requester.priority
@@ -168,7 +167,7 @@ impl Engine {
 
     /// Sends what a law asks for. A class for which the queue pair's layout has no packet is left out.
     pub(crate) fn emit(&mut self, slot: usize, emit: &Emit) {
-        let peer = self.commons[slot].peer;
+        let peer = self.qps[slot].common.peer;
         let layout = self.profile(slot).layout;
         let mut priority = None;
         let mut header = match emit.class {
@@ -190,13 +189,13 @@ impl Engine {
         let mut segment = self.control(slot, header);
         segment.words = (emit.words.len > 0).then_some(emit.words);
         segment.priority = priority.unwrap_or(segment.priority);
-        self.outbox.push_back(segment);
+        self.post(segment);
     }
 
     /// The answer to an event that was handed out.
     pub(crate) fn law_answered(&mut self, now: Instant, slot: usize, serial: u32, outcome: &Outcome) {
-        let index = self.commons[slot].law;
-        let out = self.requesters[slot].standing.has(Standing::LAW_OUT);
+        let index = self.qps[slot].common.law;
+        let out = self.qps[slot].requester.standing.has(Standing::LAW_OUT);
         if index == NONE || !out || self.laws.states[index as usize].serial != serial {
             return;
         }
@@ -206,9 +205,9 @@ impl Engine {
 
     /// The law is back: the next event that waited for it goes out.
     pub(crate) fn release_law(&mut self, slot: usize) {
-        let standing = &mut self.requesters[slot].standing;
+        let standing = &mut self.qps[slot].requester.standing;
         standing.clear(Standing::LAW_OUT.with(Standing::LAW_DECIDES));
-        let aside = self.commons[slot].aside;
+        let aside = self.qps[slot].common.aside;
         if aside != NONE
             && let Some(event) = self.asides.get_mut(aside).events.pop_front()
         {
@@ -218,10 +217,10 @@ impl Engine {
 
     /// An offer takes the law with it: events wait until it is settled.
     pub(crate) fn own_law(&mut self, slot: usize) {
-        self.requesters[slot].standing.set(Standing::LAW_OUT);
-        if self.commons[slot].law != NONE {
+        self.qps[slot].requester.standing.set(Standing::LAW_OUT);
+        if self.qps[slot].common.law != NONE {
             // The number of an event that is out must not fit the offer's.
-            let state = &mut self.laws.states[self.commons[slot].law as usize];
+            let state = &mut self.laws.states[self.qps[slot].common.law as usize];
             state.serial = (state.serial + 1) & 0xf_ffff;
         }
     }
@@ -229,7 +228,7 @@ impl Engine {
     /// Applies the answer that a caller's law gave to an offer.
     pub(crate) fn settle_law(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
         if outcome.verdict == Verdict::LoopBack {
-            self.requesters[slot].standing.set(Standing::PARKED);
+            self.qps[slot].requester.standing.set(Standing::PARKED);
         }
         self.apply(now, slot, outcome);
     }
@@ -243,7 +242,7 @@ impl Engine {
         let event = Event { length: plan.length, ..self.event(now, slot, Class::TRANSMIT) };
         let outcome = self.run_law(slot, &event);
         if outcome.verdict == Verdict::LoopBack {
-            self.requesters[slot].standing.set(Standing::PARKED);
+            self.qps[slot].requester.standing.set(Standing::PARKED);
         }
         self.apply(now, slot, &outcome);
         (outcome.verdict == Verdict::Proceed).then_some(outcome.words)
@@ -252,7 +251,7 @@ impl Engine {
     /// Whether tokens and the port's pacer let `octets` go; where the pacer does not, the queue pair waits in line.
     #[inline]
     pub(crate) fn law_admits(&mut self, now: Instant, slot: usize, octets: u32) -> bool {
-        let index = self.commons[slot].law;
+        let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return true };
         if !state.tokens.allow(octets) {
             return false;
@@ -266,8 +265,8 @@ impl Engine {
         let place = slot as u32;
         // Held until its turn comes, it is not planned again and so stands in line once.
         port.waiting.push_back(place);
-        self.requesters[slot].standing.set(Standing::HELD);
-        if self.laws.timers.armed(TimerId { qp: index, kind: TIMER_PACE }).is_none() {
+        self.qps[slot].requester.standing.set(Standing::HELD);
+        if self.laws.timers.armed(TimerId { qp: index, kind: TIMER_PACE }) == Instant::NEVER {
             self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, eligible);
         }
         false
@@ -284,7 +283,7 @@ impl Engine {
             self.laws.timers.arm(TimerId { qp: index, kind: TIMER_PACE }, again);
         }
         if let Some(slot) = next {
-            self.requesters[slot as usize].standing.clear(Standing::HELD);
+            self.qps[slot as usize].requester.standing.clear(Standing::HELD);
             self.arm(now, slot as usize);
         }
     }
@@ -292,7 +291,7 @@ impl Engine {
     /// What a packet that has gone means for tokens, counters and the port's pacer.
     #[inline]
     pub(crate) fn law_sent(&mut self, now: Instant, slot: usize, plan: &Plan, wire_octets: u32) {
-        let index = self.commons[slot].law;
+        let index = self.qps[slot].common.law;
         let state = &mut self.laws.states[index as usize];
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         {
@@ -331,12 +330,12 @@ impl Engine {
         state.wake = Instant::NEVER;
         let traced = state.traces.meets(Class::TIMER);
         let mut slot = state.slot as usize;
-        if self.commons[slot].law != index {
+        if self.qps[slot].common.law != index {
             // The queue pair by which a port's law sent last is gone; any other of them can carry its answer.
-            let Some(other) = self.commons.iter().position(|common| common.law == index) else { return };
+            let Some(other) = self.qps.iter().position(|qp| qp.common.law == index) else { return };
             slot = other;
         }
-        let standing = &mut self.requesters[slot].standing;
+        let standing = &mut self.qps[slot].requester.standing;
         standing.clear(Standing::AWAITS_LAW.with(Standing::PARKED));
         if traced {
             let event = self.event(now, slot, Class::TIMER);
@@ -348,7 +347,7 @@ impl Engine {
     /// A CNP arrived.
     #[cold]
     pub(crate) fn on_cnp(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
-        self.commons[slot].cnps = self.commons[slot].cnps.wrapping_add(1);
+        self.qps[slot].common.cnps = self.qps[slot].common.cnps.wrapping_add(1);
         if self.hears(slot, Class::CNP) {
             let event = Event {
                 opcode: Opcode::CNP.0,
@@ -366,7 +365,7 @@ impl Engine {
         if self.hears(slot, class) {
             self.tell_law_of_data(now, slot, arrival, class);
         } else if arrival.ce {
-            self.commons[slot].ecn_marked = self.commons[slot].ecn_marked.wrapping_add(1);
+            self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
             if self.hears(slot, Class::CE) {
                 let event = self.packet_event(now, slot, arrival, Class::CE);
                 self.tell_law(now, slot, &event);
@@ -383,7 +382,7 @@ impl Engine {
         class: Class,
     ) {
         if arrival.ce {
-            self.commons[slot].ecn_marked = self.commons[slot].ecn_marked.wrapping_add(1);
+            self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
         }
         let event = self.packet_event(now, slot, arrival, class);
         self.tell_law(now, slot, &event);
@@ -426,9 +425,9 @@ impl Engine {
     pub fn control_get(&mut self, qpn: Qpn, register: &str, now: Instant) -> Option<Value> {
         let slot = self.place(qpn)?;
         let Laws { laws, states, .. } = &mut self.laws;
-        match states.get_mut(self.commons[slot].law as usize) {
+        match states.get_mut(self.qps[slot].common.law as usize) {
             Some(state) => laws[usize::from(state.law)].get(&mut state.context, register, now),
-            None => laws[usize::from(self.profiles[usize::from(self.commons[slot].profile)].law)].get(
+            None => laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)].get(
                 &mut Context::None,
                 register,
                 now,
@@ -452,7 +451,7 @@ impl Engine {
         let credit = self.credit(slot);
         let shared = self.profile(slot).law;
         let Laws { laws, states, ports, .. } = &mut self.laws;
-        let Some(state) = states.get_mut(self.commons[slot].law as usize) else {
+        let Some(state) = states.get_mut(self.qps[slot].common.law as usize) else {
             return laws[usize::from(shared)].set(register, text).map_err(Some);
         };
         let mut outcome = Outcome::unchanged(credit, state.wake);
@@ -476,7 +475,7 @@ impl Engine {
     pub fn sample(&mut self, qpn: Qpn, now: Instant) -> Option<Sample> {
         let slot = self.place(qpn)?;
         let Laws { laws, states, .. } = &mut self.laws;
-        let state = states.get_mut(self.commons[slot].law as usize)?;
+        let state = states.get_mut(self.qps[slot].common.law as usize)?;
         laws[usize::from(state.law)].sample(&mut state.context, now)
     }
 }

@@ -16,34 +16,38 @@ pub(crate) const TIMER_LAW: u8 = 0;
 pub(crate) const TIMER_PACE: u8 = 1;
 
 /// All laws of an engine, and what each remembers of whom.
+///
+/// The fields stand in the order in which packets need them.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Laws {
+    pub(crate) states: Vec<LawState>,
+    pub(crate) timers: Timers,
     pub(crate) laws: Vec<Law>,
     /// For laws that limit the port: their one state.
     pub(crate) ports: Vec<u32>,
-    pub(crate) states: Vec<LawState>,
     pub(crate) vacant: Vec<u32>,
-    pub(crate) timers: Timers,
 }
 
-/// What a law remembers of one queue pair, or of a port.
+/// What a law remembers of one queue pair, or of a port. What each packet that is sent touches comes first.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct LawState {
-    pub(crate) context: Context,
-    pub(crate) traces: Class,
-    pub(crate) law: u16,
     /// The queue pair; of a port's state, the one that spoke last.
     pub(crate) slot: u32,
-    pub(crate) wake: Instant,
     pub(crate) tokens: Tokens,
-    /// Octets until the byte counter's event; zero: stopped.
-    pub(crate) count_down: u32,
-    pub(crate) counts: u32,
-    /// The number of the event that is out.
-    pub(crate) serial: u32,
     pub(crate) port: Option<Box<Port>>,
     /// When packets were sent, for laws that hear of acknowledgements.
     pub(crate) sent: Option<Box<SentTimes>>,
+    /// Octets until the byte counter's event; zero: stopped.
+    pub(crate) count_down: u32,
+    pub(crate) counts: u32,
+    pub(crate) traces: Class,
+    pub(crate) law: u16,
+    /// The number of the event that is out.
+    pub(crate) serial: u32,
+    pub(crate) wake: Instant,
+    pub(crate) context: Context,
 }
 
 /// What queue pairs share whose law limits the port.
@@ -142,6 +146,11 @@ impl Laws {
         }
         self.set_wake(index, wake);
         (index, own)
+    }
+
+    /// What the law of state `index` hears of.
+    pub(crate) fn traces(&self, index: u32) -> Class {
+        self.states.get(index as usize).map_or(Class::NONE, |state| state.traces)
     }
 
     /// Gives back what a queue pair's law remembered.

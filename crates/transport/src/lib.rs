@@ -19,7 +19,7 @@
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
 //! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `law` | the roles between which the engine chooses |
-//! | `qp`, `laws`, `queue`, `reads`, `aside`, `completion`, `token` | what they remember |
+//! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
@@ -27,7 +27,6 @@ extern crate alloc;
 pub mod agent;
 pub mod arrival;
 mod aside;
-mod completion;
 pub mod config;
 pub mod credit;
 pub mod delivery;

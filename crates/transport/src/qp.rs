@@ -1,6 +1,6 @@
 //! What the engine remembers of a queue pair, by who reads it: requester, responder, and what both share.
 //!
-//! The three records stand in slabs of their own, one place number for all. Attributes that queue pairs have in
+//! The three stand in one record of three cache lines. Attributes that queue pairs have in
 //! common are kept once, in a [`Profile`]; what only trouble needs is taken when trouble comes
 //! ([`Aside`](crate::aside::Aside)).
 
@@ -9,7 +9,7 @@ use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
 use crate::queue::{NONE, RecvQueue};
 use crate::state::QpState;
-use roci_control::Credit;
+use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 
@@ -99,6 +99,16 @@ bits! {
     }
 }
 
+/// A queue pair: three cache lines, one for each part. A sender needs the first two, which the processor fetches as
+/// a pair.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Qp {
+    pub(crate) requester: Requester,
+    pub(crate) common: Common,
+    pub(crate) responder: Responder,
+}
+
 /// The sending side: one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -164,8 +174,9 @@ pub(crate) struct Responder {
     pub(crate) owed: u8,
 }
 
-/// What both sides need less often.
+/// What both sides need.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Common {
     pub(crate) path: u64,
     pub(crate) qpn: Qpn,
@@ -180,6 +191,8 @@ pub(crate) struct Common {
     pub(crate) aside: u32,
     /// The law's side of it, in its slab; NONE: the law hears nothing.
     pub(crate) law: u32,
+    /// What that law hears of: asked for each packet.
+    pub(crate) hears: Class,
     /// Data packets sent.
     pub(crate) packets: u32,
     /// CNPs received.
@@ -196,10 +209,13 @@ pub(crate) struct Common {
 
 const _: () = assert!(size_of::<Requester>() == 64);
 const _: () = assert!(size_of::<Responder>() <= 48);
-const _: () = assert!(size_of::<Common>() <= 56);
+const _: () = assert!(size_of::<Common>() == 64);
+const _: () = assert!(size_of::<Profile>() == 64);
+const _: () = assert!(size_of::<Qp>() == 192);
 
-/// Attributes, kept once for all queue pairs that have the same.
+/// Attributes, kept once for all queue pairs that have the same: one cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
 pub(crate) struct Profile {
     pub(crate) timeout: Span,
     pub(crate) min_rnr_timer: Span,

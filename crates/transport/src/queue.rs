@@ -251,6 +251,12 @@ impl<T: Linked> Slab<T> {
         self.free = index;
     }
 
+    /// Asks the processor to fetch the first entry, which is in use where any is.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        roci_prefetch::prefetch_at(&self.entries, 0);
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
         &self.entries[index as usize]

@@ -29,8 +29,8 @@ pub(crate) struct Losing {
 impl Engine {
     /// Something is lost.
     pub(crate) fn lost(&mut self, now: Instant, slot: usize, event: Loss) {
-        let begins = !self.requesters[slot].notes.has(Notes::RECOVERING);
-        let requester = &self.requesters[slot];
+        let begins = !self.qps[slot].requester.notes.has(Notes::RECOVERING);
+        let requester = &self.qps[slot].requester;
         let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
         if in_flight == 0 {
             return;
@@ -44,7 +44,7 @@ impl Engine {
             let event = Event { timeout, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
         }
-        self.laws.forget_times(self.commons[slot].law);
+        self.laws.forget_times(self.qps[slot].common.law);
         self.arm(now, slot);
     }
 
@@ -52,18 +52,18 @@ impl Engine {
         let mut sender = Sender::new(Psn::new(una), Program::new(self.profile(slot).recovery));
         sender.sent(in_flight);
         self.aside(slot).losing = Some(Losing { sender, undecided: VecDeque::new(), hint: NONE });
-        self.requesters[slot].notes.set(Notes::RECOVERING);
+        self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
     fn losing(&mut self, slot: usize) -> Option<&mut Losing> {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE { None } else { self.asides.get_mut(index).losing.as_mut() }
     }
 
     /// Takes an event into the window, and has it decided, now or elsewhere.
     fn observe(&mut self, now: Instant, slot: usize, event: Loss) {
         let deferred = self.profile(slot).deferred.recovery;
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE {
             return;
         }
@@ -84,25 +84,25 @@ impl Engine {
     }
 
     fn ask_for_decision(&mut self, slot: usize) {
-        self.requesters[slot].standing.set(Standing::RECOVERY_OUT);
+        self.qps[slot].requester.standing.set(Standing::RECOVERY_OUT);
         let aside = self.aside(slot);
         aside.decisions = (aside.decisions + 1) & 0xf_ffff;
         let number = aside.decisions;
         let token = self.token(slot, Purpose::Recovery, number);
-        self.deferrals.push_back(Deferral::Recovery { token, qpn: self.commons[slot].qpn });
+        self.defer(Deferral::Recovery { token, qpn: self.qps[slot].common.qpn });
     }
 
     /// The decision that was out may take effect.
     pub(crate) fn recovered(&mut self, now: Instant, slot: usize, number: u32) {
-        let index = self.commons[slot].aside;
-        if index == NONE || !self.requesters[slot].standing.has(Standing::RECOVERY_OUT) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE || !self.qps[slot].requester.standing.has(Standing::RECOVERY_OUT) {
             return;
         }
         let aside = self.asides.get_mut(index);
         if aside.decisions != number {
             return;
         }
-        self.requesters[slot].standing.clear(Standing::RECOVERY_OUT);
+        self.qps[slot].requester.standing.clear(Standing::RECOVERY_OUT);
         let Some(losing) = &mut aside.losing else { return self.arm(now, slot) };
         if let Some(observed) = losing.undecided.pop_front() {
             let more = !losing.undecided.is_empty();
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     fn decided(&mut self, slot: usize, decision: &Decision) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if let Some(losing) = &mut self.asides.get_mut(index).losing {
             losing.sender.apply(&mut self.boards, decision);
         }
@@ -125,14 +125,14 @@ impl Engine {
 
     /// Brings the queue pair's notes up to date, and ends the recovery when nothing is left of it.
     fn note_resends(&mut self, slot: usize) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE {
             return;
         }
         let Some(losing) = &self.asides.get_mut(index).losing else { return };
         let marked = losing.sender.has_marked(&self.boards);
         let over = losing.undecided.is_empty() && losing.sender.is_in_order();
-        let notes = &mut self.requesters[slot].notes;
+        let notes = &mut self.qps[slot].requester.notes;
         if marked {
             notes.set(Notes::RESENDS);
         } else {
@@ -145,14 +145,14 @@ impl Engine {
 
     /// Forgets the loss.
     pub(crate) fn end_recovery(&mut self, slot: usize) {
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         if !requester.notes.has(Notes::RECOVERING) {
             return;
         }
         requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
         requester.standing.clear(Standing::RECOVERY_OUT);
         let (una, recovery) = (Psn::new(requester.una), self.profile(slot).recovery);
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index != NONE
             && let Some(mut losing) = self.asides.get_mut(index).losing.take()
         {
@@ -162,14 +162,14 @@ impl Engine {
 
     /// Progress while in a loss.
     pub(crate) fn recovery_advanced(&mut self, now: Instant, slot: usize) {
-        let cumulative = Psn::new(self.requesters[slot].una);
+        let cumulative = Psn::new(self.qps[slot].requester.una);
         self.observe(now, slot, Loss::Ack { cumulative, selective: None });
         self.note_resends(slot);
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if let Some(losing) = &self.asides.get_mut(index).losing {
             let missing = losing.sender.first_missing(&self.boards);
             if missing != cumulative {
-                self.acknowledge(now, slot, sequence(missing, self.requesters[slot].una));
+                self.acknowledge(now, slot, sequence(missing, self.qps[slot].requester.una));
             }
         }
     }
@@ -184,8 +184,8 @@ impl Engine {
     /// The first run of packets that are marked to be sent again, within one message.
     pub(crate) fn plan_resend(&mut self, slot: usize, quantum: u32) -> Option<Plan> {
         let mtu = u32::from(self.profile(slot).mtu);
-        let una = self.requesters[slot].una;
-        let (index, head) = (self.commons[slot].aside, self.commons[slot].head);
+        let una = self.qps[slot].requester.una;
+        let (index, head) = (self.qps[slot].common.aside, self.qps[slot].common.head);
         let losing = self.asides.get_mut(index).losing.as_mut()?;
         let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
         let run = losing.sender.resend(&self.boards, most)?;
@@ -213,7 +213,7 @@ impl Engine {
 
     /// Packets from `at` to before `end` were sent again.
     pub(crate) fn resent(&mut self, slot: usize, at: u32, end: u32) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE {
             return;
         }
@@ -228,15 +228,15 @@ impl Engine {
 
     /// A READ's response is missing: asks for the rest of it, once until it moves on.
     pub(crate) fn ask_again(&mut self, slot: usize) {
-        let requester = &self.requesters[slot];
+        let requester = &self.qps[slot].requester;
         let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
         if self.aside(slot).asked_at == Some(una) {
             return;
         }
-        if !self.requesters[slot].notes.has(Notes::RECOVERING) {
+        if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.begin_recovery(slot, una, in_flight);
         }
-        let end = self.sends.get(self.commons[slot].head).end;
+        let end = self.sends.get(self.qps[slot].common.head).end;
         let aside = self.aside(slot);
         aside.asked_at = Some(una);
         let mark = Some((Psn::new(una), Psn::new(end)));
@@ -246,7 +246,7 @@ impl Engine {
     /// A request left its queue: no search may begin there.
     #[inline]
     pub(crate) fn forget_hint(&mut self, slot: usize, work: u32) {
-        if self.requesters[slot].notes.has(Notes::RECOVERING)
+        if self.qps[slot].requester.notes.has(Notes::RECOVERING)
             && let Some(losing) = self.losing(slot)
             && losing.hint == work
         {
@@ -261,7 +261,7 @@ impl Engine {
         match profile.recovery {
             Recovery::GoBackN => profile.timeout,
             recovery @ Recovery::Irn => {
-                let requester = &self.requesters[slot];
+                let requester = &self.qps[slot].requester;
                 let in_flight = requester.high.wrapping_sub(requester.una);
                 Program::new(recovery).timeout(in_flight, profile.timeout)
             }

@@ -43,8 +43,8 @@ impl Engine {
     /// end with this.
     #[inline(always)]
     pub(crate) fn advance_request(&mut self, now: Instant, slot: usize, plan: &Plan) -> Draft {
-        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
-        let requester = &mut self.requesters[slot];
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
+        let requester = &mut self.qps[slot].requester;
         let work = *self.sends.get(plan.work);
         let end = match work.kind {
             Kind::Read => work.end,
@@ -78,14 +78,14 @@ impl Engine {
         if requester.notes.has(Notes::RECOVERING) {
             self.sent_in_recovery(slot, end.wrapping_sub(plan.at));
         }
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         if work.kind == Kind::Datagram {
             requester.una = end;
             requester.in_flight = 0;
             self.pop_work(slot);
             if work.has(flag::SIGNALED) {
-                let qpn = self.commons[slot].qpn;
-                self.completions.push(done(work.id, qpn, work.kind, work.length));
+                let qpn = self.qps[slot].common.qpn;
+                self.tell(done(work.id, qpn, work.kind, work.length));
             }
         } else if requester.deadline == Instant::NEVER {
             self.start_timer(now, slot);
@@ -103,7 +103,7 @@ impl Engine {
     /// Makes the packets that were planned.
     #[inline(always)]
     pub(crate) fn request(&self, slot: usize, plan: &Plan, draft: &Draft, words: Option<Words>) -> Segment {
-        let common = &self.commons[slot];
+        let common = &self.qps[slot].common;
         let profile = &self.profiles[usize::from(common.profile)];
         let work = &draft.work;
         let at = plan.at.wrapping_sub(work.first);
@@ -155,7 +155,7 @@ impl Engine {
             length: plan.length,
             packets: plan.packets,
             mtu: profile.mtu,
-            priority: self.requesters[slot].priority,
+            priority: self.qps[slot].requester.priority,
             ecn_capable: true,
             retransmission: !plan.fresh,
             layout: profile.layout,
@@ -167,8 +167,8 @@ impl Engine {
     /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
     #[inline]
     fn set_deadline(&mut self, slot: usize, at: Instant) {
-        let earlier = at < self.requesters[slot].deadline && self.profile(slot).recovery == Recovery::Irn;
-        let requester = &mut self.requesters[slot];
+        let earlier = at < self.qps[slot].requester.deadline && self.profile(slot).recovery == Recovery::Irn;
+        let requester = &mut self.qps[slot].requester;
         requester.deadline = at;
         // IRN's timeout is shorter with few packets in flight, so that a deadline may come before the one set earlier.
         if at != Instant::NEVER && (!requester.notes.has(Notes::ACK_TIMER) || earlier) {
@@ -180,7 +180,7 @@ impl Engine {
 
     /// Moves the timer in the wheel as well: the new instant may be the earlier one.
     fn force_deadline(&mut self, slot: usize, at: Instant) {
-        self.requesters[slot].notes.clear(Notes::ACK_TIMER);
+        self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
         self.set_deadline(slot, at);
     }
 
@@ -207,7 +207,7 @@ impl Engine {
     #[inline]
     fn on_acknowledge(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> Result<(), Refusal> {
         let header = arrival.header;
-        let requester = &self.requesters[slot];
+        let requester = &self.qps[slot].requester;
         let at = sequence(header.psn, requester.una);
         if after(at, requester.high) >= 0 {
             // A responder may refuse the next packet only after it was sent.
@@ -227,7 +227,7 @@ impl Engine {
                 let progress = self.acknowledge(now, slot, at);
                 self.aside(slot).rnr += 1;
                 if self.profile(slot).rnr_retry < 7 {
-                    let requester = &mut self.requesters[slot];
+                    let requester = &mut self.qps[slot].requester;
                     if requester.rnr_retries == 0 {
                         self.fail(now, slot, Status::RnrRetryCounterExceeded);
                         return Ok(());
@@ -235,7 +235,7 @@ impl Engine {
                     requester.rnr_retries -= 1;
                 }
                 self.lost(now, slot, Loss::Nack { cumulative: Psn::new(at), trigger: None });
-                self.requesters[slot].standing.set(Standing::RNR_WAIT);
+                self.qps[slot].requester.standing.set(Standing::RNR_WAIT);
                 self.force_deadline(slot, now + rnr_delay(timer));
                 self.acknowledged(now, slot, arrival, Class::RNR, progress);
                 Ok(())
@@ -250,13 +250,13 @@ impl Engine {
 
     /// A NAK for a sequence: all before `at` arrived, the packet at `at` did not.
     fn on_nak(&mut self, now: Instant, slot: usize, at: u32, arrival: &Arrival<'_>) -> Result<(), Refusal> {
-        if after(at, self.requesters[slot].una) < 0 {
+        if after(at, self.qps[slot].requester.una) < 0 {
             return Err(Refusal::Duplicate);
         }
         let progress = self.acknowledge(now, slot, at);
         self.aside(slot).naks += 1;
         self.acknowledged(now, slot, arrival, Class::NACK, progress);
-        if !self.state(slot).sends() || self.requesters[slot].una != at {
+        if !self.state(slot).sends() || self.qps[slot].requester.una != at {
             // The NAK is beyond a READ whose response is missing, which has been asked for again.
             return Ok(());
         }
@@ -286,7 +286,7 @@ impl Engine {
                 opcode: arrival.header.opcode.0,
                 ecn: arrival.header.flags.has(Flags::BECN),
                 acked: progress.octets,
-                sent: self.laws.sent_at(self.commons[slot].law, self.requesters[slot].una),
+                sent: self.laws.sent_at(self.qps[slot].common.law, self.qps[slot].requester.una),
                 words: arrival.words,
                 hops: arrival.hops,
                 ..self.event(now, slot, class)
@@ -301,9 +301,9 @@ impl Engine {
     pub(crate) fn acknowledge(&mut self, now: Instant, slot: usize, upto: u32) -> Progress {
         let mut progress = Progress::default();
         let mtu = u32::from(self.profile(slot).mtu);
-        while after(upto, self.requesters[slot].una) > 0 {
-            let una = self.requesters[slot].una;
-            let work = self.sends.get(self.commons[slot].head);
+        while after(upto, self.qps[slot].requester.una) > 0 {
+            let una = self.qps[slot].requester.una;
+            let work = self.sends.get(self.qps[slot].common.head);
             if work.kind.is_read_or_atomic() {
                 progress.implies_loss = true;
                 break;
@@ -314,7 +314,7 @@ impl Engine {
             let to = if complete { work.length } else { reach.wrapping_sub(work.first) * mtu };
             progress.octets += to - before;
             progress.moved = true;
-            self.requesters[slot].una = reach;
+            self.qps[slot].requester.una = reach;
             if complete {
                 self.complete(slot, 0);
             }
@@ -328,9 +328,9 @@ impl Engine {
     /// What progress brings with it: the cursor is never behind it, the counters and the timer start again.
     #[inline]
     fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
-        let common = &self.commons[slot];
+        let common = &self.qps[slot].common;
         let profile = &self.profiles[usize::from(common.profile)];
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         requester.in_flight = requester.in_flight.saturating_sub(octets);
         requester.retries = profile.retry;
         requester.rnr_retries = profile.rnr_retry;
@@ -342,7 +342,7 @@ impl Engine {
             };
             self.set_deadline(slot, deadline);
         }
-        if self.requesters[slot].notes.has(Notes::RECOVERING) {
+        if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.recovery_advanced(now, slot);
         }
     }
@@ -350,13 +350,13 @@ impl Engine {
     /// Ends the oldest request with success.
     #[inline]
     fn complete(&mut self, slot: usize, original: u64) {
-        let work = *self.sends.get(self.commons[slot].head);
+        let work = *self.sends.get(self.qps[slot].common.head);
         self.pop_work(slot);
         if work.kind.is_read_or_atomic() {
-            self.requesters[slot].reads -= 1;
+            self.qps[slot].requester.reads -= 1;
         }
         if work.has(flag::SIGNALED) {
-            let qpn = self.commons[slot].qpn;
+            let qpn = self.qps[slot].common.qpn;
             let completion = Completion { original, ..done(work.id, qpn, work.kind, work.octets()) };
             self.tell_sender(slot, completion);
         }
@@ -365,15 +365,15 @@ impl Engine {
     /// Takes the oldest request off its queue.
     #[inline]
     fn pop_work(&mut self, slot: usize) {
-        let common = &mut self.commons[slot];
+        let common = &mut self.qps[slot].common;
         let index = common.head;
         let next = self.sends.get(index).next;
         common.head = next;
         if next == NONE {
             common.tail = NONE;
         }
-        if self.requesters[slot].current == index {
-            self.requesters[slot].current = next;
+        if self.qps[slot].requester.current == index {
+            self.qps[slot].requester.current = next;
         }
         self.forget_hint(slot, index);
         self.sends.remove(index);
@@ -382,23 +382,23 @@ impl Engine {
     /// Tells the application of the end of a send request, after placements that came before it.
     #[inline]
     pub(crate) fn tell_sender(&mut self, slot: usize, completion: Completion) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index != NONE && !self.asides.get_mut(index).outbound.is_empty() {
             self.asides.get_mut(index).outbound.push(Step::Completion(completion));
         } else {
-            self.completions.push(completion);
+            self.tell(completion);
         }
     }
 
     /// A deferred placement of READ data is done.
     pub(crate) fn placed_outbound(&mut self, slot: usize, number: u32) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE || !self.asides.get_mut(index).outbound.placed(number) {
             return;
         }
         while let Some(step) = self.asides.get_mut(index).outbound.next() {
             if let Step::Completion(completion) = step {
-                self.completions.push(completion);
+                self.tell(completion);
             }
         }
     }
@@ -412,12 +412,12 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
         let header = arrival.header;
-        let una = self.requesters[slot].una;
+        let una = self.qps[slot].requester.una;
         let at = sequence(header.psn, una);
         if after(at, una) < 0 {
             return Err(Refusal::Duplicate);
         }
-        if after(at, self.requesters[slot].high) >= 0 || !self.is_within_read(slot, at) {
+        if after(at, self.qps[slot].requester.high) >= 0 || !self.is_within_read(slot, at) {
             return Err(Refusal::UnexpectedResponse);
         }
         let progress = self.acknowledge(now, slot, at);
@@ -427,14 +427,14 @@ impl Engine {
             return Err(Refusal::OutOfSequence);
         }
         let mtu = self.profile(slot).mtu;
-        let work = *self.sends.get(self.commons[slot].head);
+        let work = *self.sends.get(self.qps[slot].common.head);
         let offset = at.wrapping_sub(work.first) * u32::from(mtu);
         let last = at.wrapping_add(1) == work.end;
         let length = if last { work.length - offset } else { u32::from(mtu) };
         if u32::from(header.payload) != length || header.opcode.shape().has(Shape::LAST) != last {
             return Err(Refusal::UnexpectedResponse);
         }
-        let qpn = self.commons[slot].qpn;
+        let qpn = self.qps[slot].common.qpn;
         if length > 0 {
             let token = self.profile(slot).deferred.placement.then(|| {
                 let number = self.aside(slot).outbound.push(Step::Placement(false));
@@ -443,7 +443,7 @@ impl Engine {
             let address = work.address.wrapping_add(u64::from(offset));
             reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
         }
-        self.requesters[slot].una = at.wrapping_add(1);
+        self.qps[slot].requester.una = at.wrapping_add(1);
         if last {
             self.complete(slot, 0);
         }
@@ -455,7 +455,7 @@ impl Engine {
 
     /// Whether `at` is the sequence of a READ's response, and its request has been sent.
     fn is_within_read(&self, slot: usize, at: u32) -> bool {
-        let mut index = self.commons[slot].head;
+        let mut index = self.qps[slot].common.head;
         while index != NONE {
             let work = self.sends.get(index);
             if !work.has(flag::NUMBERED) {
@@ -472,12 +472,12 @@ impl Engine {
     /// The result of an atomic.
     fn on_atomic_result(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> Result<(), Refusal> {
         let header = arrival.header;
-        let una = self.requesters[slot].una;
+        let una = self.qps[slot].requester.una;
         let at = sequence(header.psn, una);
         if after(at, una) < 0 {
             return Err(Refusal::Duplicate);
         }
-        if after(at, self.requesters[slot].high) >= 0 {
+        if after(at, self.qps[slot].requester.high) >= 0 {
             return Err(Refusal::UnexpectedResponse);
         }
         let progress = self.acknowledge(now, slot, at);
@@ -485,11 +485,11 @@ impl Engine {
             self.acknowledged(now, slot, arrival, Class::NACK, progress);
             return Err(Refusal::OutOfSequence);
         }
-        let work = self.sends.get(self.commons[slot].head);
+        let work = self.sends.get(self.qps[slot].common.head);
         if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
             return Err(Refusal::UnexpectedResponse);
         }
-        self.requesters[slot].una = at.wrapping_add(1);
+        self.qps[slot].requester.una = at.wrapping_add(1);
         self.complete(slot, header.atomic_ack());
         self.advanced(now, slot, 0);
         self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
@@ -499,7 +499,7 @@ impl Engine {
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
     /// moved the deadline.
     pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         requester.notes.clear(Notes::ACK_TIMER);
         let deadline = requester.deadline;
         if deadline == Instant::NEVER {
@@ -511,7 +511,7 @@ impl Engine {
         }
         let timeout = self.retransmission_timeout(slot);
         let again = if timeout.is_zero() { Instant::NEVER } else { now + timeout };
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         if requester.standing.has(Standing::RNR_WAIT) {
             requester.standing.clear(Standing::RNR_WAIT);
             self.set_deadline(slot, again);
@@ -523,7 +523,7 @@ impl Engine {
             return;
         }
         self.aside(slot).timeouts += 1;
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         if requester.retries == 0 {
             self.fail(now, slot, Status::TransportRetryCounterExceeded);
             return;

@@ -5,7 +5,7 @@ use crate::aside::Step;
 use crate::config::Recovery;
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Duties, after, sequence};
+use crate::qp::{Duties, Qp, after, sequence};
 use crate::queue::{NONE, RecvQueue};
 use crate::reads::Access as Stored;
 use crate::responses::atomic_result;
@@ -30,7 +30,7 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
         let header = arrival.header;
-        let expected = self.responders[slot].expected;
+        let expected = self.qps[slot].responder.expected;
         let at = sequence(header.psn, expected);
         if after(at, expected) < 0 {
             self.duplicate(now, slot, at, arrival, reaction);
@@ -55,14 +55,14 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let header = arrival.header;
         let shape = header.opcode.shape();
-        if !fits_message(self.responders[slot].duties, shape) {
+        if !fits_message(self.qps[slot].responder.duties, shape) {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
         if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) {
             return self.take_single(now, slot, arrival, reaction);
         }
         let class = self.take_payload(now, slot, header, shape, reaction)?;
-        self.responders[slot].duties.clear(Duties::NAKED);
+        self.qps[slot].responder.duties.clear(Duties::NAKED);
         if arrival.ce {
             self.note_mark(slot);
         }
@@ -90,7 +90,7 @@ impl Engine {
             self.take_atomic(now, slot, arrival.header, reaction)?;
             Class::ATOMIC
         };
-        self.responders[slot].duties.clear(Duties::NAKED);
+        self.qps[slot].responder.duties.clear(Duties::NAKED);
         if arrival.ce {
             self.note_mark(slot);
         }
@@ -100,7 +100,7 @@ impl Engine {
 
     /// The next acknowledgement is to echo CE.
     pub(crate) fn note_mark(&mut self, slot: usize) {
-        self.responders[slot].duties.set(Duties::MARKED);
+        self.qps[slot].responder.duties.set(Duties::MARKED);
     }
 
     /// A packet of a SEND or WRITE, next in order: where its octets go, and what follows if it is the last.
@@ -113,7 +113,7 @@ impl Engine {
         shape: Shape,
         reaction: &mut Reaction,
     ) -> Result<Class, Refusal> {
-        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let (first, last, write) = (shape.has(Shape::FIRST), shape.has(Shape::LAST), shape.has(Shape::WRITE));
         let (pd, deferred, mtu) = (profile.pd, profile.deferred.placement, profile.mtu);
         let payload = u32::from(header.payload);
@@ -131,12 +131,12 @@ impl Engine {
             {
                 return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
             }
-            let responder = &mut self.responders[slot];
+            let responder = &mut self.qps[slot].responder;
             (responder.address, responder.key) = (reth.va, reth.rkey);
             (responder.remaining, responder.received) = (reth.length, 0);
         }
         if write {
-            let remaining = self.responders[slot].remaining;
+            let remaining = self.qps[slot].responder.remaining;
             if payload > remaining || last && payload != remaining {
                 return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
             }
@@ -146,15 +146,15 @@ impl Engine {
             let Some(recv) = self.next_recv(slot) else {
                 return Err(self.not_ready(slot, reaction));
             };
-            self.responders[slot].recv = recv;
+            self.qps[slot].responder.recv = recv;
             if !write {
                 let request = self.recvs.get(recv).request;
-                let responder = &mut self.responders[slot];
+                let responder = &mut self.qps[slot].responder;
                 (responder.address, responder.key) = (request.address, request.lkey);
                 (responder.remaining, responder.received) = (request.length, 0);
             }
         }
-        if !write && payload > self.responders[slot].remaining {
+        if !write && payload > self.qps[slot].responder.remaining {
             self.end_recv(slot, Status::LocalLengthError, Tail::Plain, false, CompletionKind::Recv);
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
@@ -166,9 +166,9 @@ impl Engine {
                 let number = self.aside(slot).inbound.push(Step::Placement(false));
                 self.token(slot, Purpose::Inbound, number)
             });
-            let responder = &mut self.responders[slot];
+            let Qp { common, responder, .. } = &mut self.qps[slot];
             reaction.placement = Some(Placement {
-                qpn: self.commons[slot].qpn,
+                qpn: common.qpn,
                 address: responder.address,
                 key: responder.key,
                 length: payload,
@@ -178,7 +178,7 @@ impl Engine {
             responder.remaining -= payload;
             responder.received += payload;
         }
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         responder.expected = responder.expected.wrapping_add(1);
         let middle = if write { Duties::WRITING } else { Duties::SENDING };
         if !last {
@@ -206,19 +206,19 @@ impl Engine {
         let shared = self.profile(slot).srq;
         let queue: &mut RecvQueue = match shared {
             Some(srq) => &mut self.shared[srq.0 as usize],
-            None => &mut self.responders[slot].queue,
+            None => &mut self.qps[slot].responder.queue,
         };
         queue.take(&self.recvs)
     }
 
     /// Ends the receive request in use.
     fn end_recv(&mut self, slot: usize, status: Status, tail: Tail, solicited: bool, kind: CompletionKind) {
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         let recv = core::mem::replace(&mut responder.recv, NONE);
         let length = responder.received;
         let id = self.recvs.get(recv).request.id;
         self.recvs.remove(recv);
-        let qpn = self.commons[slot].qpn;
+        let qpn = self.qps[slot].common.qpn;
         self.tell_receiver(
             slot,
             Completion { id, qpn, kind, status, length, tail, solicited, original: 0, source: None },
@@ -228,26 +228,26 @@ impl Engine {
     /// Tells the application of the end of a receive request, after placements that came before it.
     #[inline]
     pub(crate) fn tell_receiver(&mut self, slot: usize, completion: Completion) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
             self.asides.get_mut(index).inbound.push(Step::Completion(completion));
         } else {
-            self.completions.push(completion);
+            self.tell(completion);
         }
     }
 
     /// A deferred placement is done, and what waited for it happens.
     pub(crate) fn placed_inbound(&mut self, now: Instant, slot: usize, number: u32) {
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index == NONE || !self.asides.get_mut(index).inbound.placed(number) {
             return;
         }
         while let Some(step) = self.asides.get_mut(index).inbound.next() {
             match step {
-                Step::Completion(completion) => self.completions.push(completion),
+                Step::Completion(completion) => self.tell(completion),
                 Step::Reply(header) => {
                     let segment = self.control(slot, header);
-                    self.outbox.push_back(segment);
+                    self.post(segment);
                 }
                 Step::Access(number) => self.release_resource(now, slot, number),
                 Step::Placement(_) => {}
@@ -259,7 +259,7 @@ impl Engine {
     #[inline]
     pub(crate) fn acknowledge_request(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
         let every = self.profile(slot).ack_every;
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         responder.unacknowledged = responder.unacknowledged.saturating_add(1);
         if header.flags.has(Flags::ACK_REQUEST) || responder.unacknowledged >= every {
             self.reply(slot, ACK, reaction);
@@ -274,7 +274,7 @@ impl Engine {
     /// Answers with `syndrome`, at once or when the responses before it are gone.
     #[inline]
     pub(crate) fn reply(&mut self, slot: usize, syndrome: u8, reaction: &mut Reaction) {
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         if responder.duties.has(Duties::RESPONDING) {
             responder.duties.set(Duties::OWES);
             responder.owed = syndrome;
@@ -282,7 +282,7 @@ impl Engine {
         }
         let header = self.acknowledgement(slot, syndrome);
         if self.profile(slot).deferred.ack_after_placement {
-            let index = self.commons[slot].aside;
+            let index = self.qps[slot].common.aside;
             if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
                 self.asides.get_mut(index).inbound.push(Step::Reply(header));
                 return;
@@ -292,18 +292,18 @@ impl Engine {
             reaction.reply = Some(self.control(slot, header));
         } else {
             let segment = self.control(slot, header);
-            self.outbox.push_back(segment);
+            self.post(segment);
         }
     }
 
     /// The header of an acknowledgement of all that has come in order, or of a NAK for what is expected next.
     #[inline]
     pub(crate) fn acknowledgement(&mut self, slot: usize, syndrome: u8) -> Header {
-        let responder = &mut self.responders[slot];
+        let Qp { common, responder, .. } = &mut self.qps[slot];
         responder.unacknowledged = 0;
         let psn = Psn::new(responder.expected);
         let psn = if syndrome == ACK { psn.minus(1) } else { psn };
-        let mut header = Header::new(Opcode::ACKNOWLEDGE, self.commons[slot].peer, psn);
+        let mut header = Header::new(Opcode::ACKNOWLEDGE, common.peer, psn);
         header.set_aeth(Aeth { syndrome, msn: responder.msn });
         header.set_trigger(psn);
         if responder.duties.has(Duties::MARKED) {
@@ -319,7 +319,7 @@ impl Engine {
     /// that response for lost; what lies behind is acknowledged when the responses are gone.
     pub(crate) fn law_acknowledgement(&mut self, slot: usize) -> Header {
         let mut header = self.acknowledgement(slot, ACK);
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         if responder.duties.has(Duties::RESPONDING)
             && let Some(resource) = self.reads.get_mut(responder.reads).turn()
         {
@@ -336,7 +336,7 @@ impl Engine {
     /// A header alone, to the peer.
     #[inline]
     pub(crate) fn control(&self, slot: usize, header: Header) -> Segment {
-        let common = &self.commons[slot];
+        let common = &self.qps[slot].common;
         Segment {
             header,
             last_opcode: header.opcode,
@@ -373,7 +373,7 @@ impl Engine {
     #[cold]
     pub(crate) fn not_ready(&mut self, slot: usize, reaction: &mut Reaction) -> Refusal {
         // What comes behind it draws no NAK of its own: the requester goes back to this packet anyway.
-        self.responders[slot].duties.set(Duties::NAKED);
+        self.qps[slot].responder.duties.set(Duties::NAKED);
         let timer = rnr_timer(self.profile(slot).min_rnr_timer);
         self.reply(slot, Syndrome::RnrNak { timer }.to_u8(), reaction);
         Refusal::ReceiverNotReady
@@ -381,10 +381,10 @@ impl Engine {
 
     /// Tells the requester that the packet expected is missing: once, or with each packet that it learns of by it.
     pub(crate) fn complain(&mut self, slot: usize, trigger: Option<Psn>, reaction: &mut Reaction) {
-        if trigger.is_none() && self.responders[slot].duties.has(Duties::NAKED) {
+        if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) {
             return;
         }
-        self.responders[slot].duties.set(Duties::NAKED);
+        self.qps[slot].responder.duties.set(Duties::NAKED);
         self.reply(slot, Syndrome::Nak(NakCode::PsnSequenceError).to_u8(), reaction);
         if let (Some(trigger), Some(reply)) = (trigger, &mut reaction.reply) {
             reply.header.set_trigger(trigger);
@@ -397,7 +397,7 @@ impl Engine {
     /// for a later one to show the gap.
     #[cold]
     pub(crate) fn on_trimmed(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) -> Refusal {
-        let expected = self.responders[slot].expected;
+        let expected = self.qps[slot].responder.expected;
         let is_ahead = after(sequence(header.psn, expected), expected) >= 0;
         let is_request = !header.opcode.shape().has(Shape::RESPONSE);
         if is_request && is_ahead && self.profile(slot).recovery == Recovery::GoBackN {
@@ -421,13 +421,13 @@ impl Engine {
             self.reply(slot, ACK, reaction);
         } else if shape.has(Shape::RETH) {
             self.read_again(now, slot, at, arrival.header);
-        } else if self.responders[slot].reads != NONE {
-            let reads = self.reads.get_mut(self.responders[slot].reads);
+        } else if self.qps[slot].responder.reads != NONE {
+            let reads = self.reads.get_mut(self.qps[slot].responder.reads);
             if let Some(resource) = reads.covering(at)
                 && let Stored::Atomic { original, .. } = resource.access
                 && !resource.pending()
             {
-                let header = atomic_result(self.commons[slot].peer, resource, original);
+                let header = atomic_result(self.qps[slot].common.peer, resource, original);
                 reaction.reply = Some(self.control(slot, header));
             }
         }
@@ -461,7 +461,7 @@ impl Engine {
         let request = self.recvs.get(recv).request;
         self.recvs.remove(recv);
         let length = u32::from(header.payload);
-        let qpn = self.commons[slot].qpn;
+        let qpn = self.qps[slot].common.qpn;
         let fits = length <= request.length;
         let completion = Completion {
             id: request.id,

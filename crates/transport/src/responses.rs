@@ -42,7 +42,7 @@ impl Engine {
     /// Nothing that came before holds a READ or atomic back any more.
     pub(crate) fn release_resource(&mut self, now: Instant, slot: usize, number: u16) {
         let deferred = self.profile(slot).deferred.memory;
-        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         if let Some(resource) = reads.numbered(number) {
             resource.stage = match resource.access {
                 Stored::Read { .. } if !deferred => Stage::Ready,
@@ -55,7 +55,7 @@ impl Engine {
 
     /// Asks the world for the next access to memory.
     fn ask_memory(&mut self, slot: usize) {
-        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).unasked() else { return };
+        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).unasked() else { return };
         resource.stage = Stage::Asked;
         let number = u32::from(resource.number);
         let operation = match resource.access {
@@ -63,7 +63,7 @@ impl Engine {
             Stored::Atomic { operation, .. } => operation,
         };
         let token = self.token(slot, Purpose::Memory, number);
-        self.deferrals.push_back(Deferral::Memory { token, qpn: self.commons[slot].qpn, operation });
+        self.defer(Deferral::Memory { token, qpn: self.qps[slot].common.qpn, operation });
     }
 
     /// An atomic request, next in order.
@@ -101,10 +101,10 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
         let limit = self.profile(slot).max_dest_rd_atomic;
-        if self.responders[slot].reads == NONE {
-            self.responders[slot].reads = self.reads.take();
+        if self.qps[slot].responder.reads == NONE {
+            self.qps[slot].responder.reads = self.reads.take();
         }
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         let first = responder.expected;
         let end = first.wrapping_add(packets);
         let msn = (responder.msn + 1) & 0x00ff_ffff;
@@ -118,7 +118,7 @@ impl Engine {
         // The response acknowledges all that came before.
         responder.unacknowledged = 0;
         responder.duties.set(Duties::RESPONDING);
-        let index = self.commons[slot].aside;
+        let index = self.qps[slot].common.aside;
         if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
             self.asides.get_mut(index).inbound.push(Step::Access(number));
         } else {
@@ -129,7 +129,7 @@ impl Engine {
 
     /// A READ request that came before: its responses, from the one that it now asks for, are sent again.
     pub(crate) fn read_again(&mut self, now: Instant, slot: usize, at: u32, header: &Header) {
-        if self.responders[slot].reads == NONE {
+        if self.qps[slot].responder.reads == NONE {
             return;
         }
         let profile = self.profile(slot);
@@ -137,7 +137,7 @@ impl Engine {
         let reth = header.reth();
         let allowed =
             self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_ok();
-        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).covering(at) else { return };
+        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).covering(at) else { return };
         let Stored::Read { address, key, length } = &mut resource.access else { return };
         let end = at.wrapping_add(reth.length.div_ceil(mtu).max(1));
         if !allowed || end != resource.end || reth.length > *length {
@@ -150,16 +150,16 @@ impl Engine {
             resource.stage = Stage::Waiting;
             self.ask_memory(slot);
         }
-        self.responders[slot].duties.set(Duties::RESPONDING);
+        self.qps[slot].responder.duties.set(Duties::RESPONDING);
         self.arm_responses(now, slot);
     }
 
     /// Notes whether the next response can go, for the sender's line.
     fn note_responses(&mut self, slot: usize) {
-        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         let ready =
             reads.turn().is_some_and(|r| r.stage == Stage::Ready && matches!(r.access, Stored::Read { .. }));
-        let notes = &mut self.requesters[slot].notes;
+        let notes = &mut self.qps[slot].requester.notes;
         if ready {
             notes.set(Notes::RESPONSES);
         } else {
@@ -174,7 +174,7 @@ impl Engine {
 
     /// Memory answered a READ or atomic.
     pub(crate) fn memory_answered(&mut self, now: Instant, slot: usize, number: u32, value: u64) {
-        let index = self.responders[slot].reads;
+        let index = self.qps[slot].responder.reads;
         if index == NONE {
             return;
         }
@@ -196,8 +196,8 @@ impl Engine {
 
     /// Sends what the order of responses now allows: results of atomics, and what was owed behind the last response.
     fn answer(&mut self, now: Instant, slot: usize) {
-        let peer = self.commons[slot].peer;
-        while let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() {
+        let peer = self.qps[slot].common.peer;
+        while let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).turn() {
             let Stored::Atomic { original, .. } = resource.access else { break };
             if resource.stage != Stage::Ready {
                 break;
@@ -205,18 +205,18 @@ impl Engine {
             resource.next = resource.end;
             let header = atomic_result(peer, resource, original);
             let segment = self.control(slot, header);
-            self.outbox.push_back(segment);
+            self.post(segment);
         }
         self.note_responses(slot);
-        if self.reads.get_mut(self.responders[slot].reads).turn().is_none() {
-            let responder = &mut self.responders[slot];
+        if self.reads.get_mut(self.qps[slot].responder.reads).turn().is_none() {
+            let responder = &mut self.qps[slot].responder;
             responder.duties.clear(Duties::RESPONDING);
             if responder.duties.has(Duties::OWES) {
                 responder.duties.clear(Duties::OWES);
                 let syndrome = responder.owed;
                 let header = self.acknowledgement(slot, syndrome);
                 let segment = self.control(slot, header);
-                self.outbox.push_back(segment);
+                self.post(segment);
             }
         }
         self.arm(now, slot);
@@ -225,7 +225,7 @@ impl Engine {
     /// The next READ responses, in runs of at most `quantum` octets.
     pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         let mtu = u32::from(self.profile(slot).mtu);
-        let Some(resource) = self.reads.get_mut(self.responders[slot].reads).turn() else { return false };
+        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).turn() else { return false };
         let Stored::Read { length, .. } = resource.access else { return false };
         if resource.stage != Stage::Ready {
             return false;
@@ -249,8 +249,8 @@ impl Engine {
         words: Option<Words>,
     ) -> Segment {
         let mtu = self.profile(slot).mtu;
-        let peer = self.commons[slot].peer;
-        let reads = self.reads.get_mut(self.responders[slot].reads);
+        let peer = self.qps[slot].common.peer;
+        let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
         let mut source = Source::default();
         let mut last_opcode = header.opcode;
@@ -273,7 +273,7 @@ impl Engine {
             source,
             length: plan.length,
             packets: plan.packets,
-            priority: self.requesters[slot].priority,
+            priority: self.qps[slot].requester.priority,
             ecn_capable: true,
             words,
             ..self.control(slot, header)

@@ -19,13 +19,14 @@ const NONE: u8 = u8::MAX;
 /// The caller adds a queue pair when it has work and credit, removes it when it loses either, and adds it again
 /// after its turn if it still has both. Queue pairs are dense indices; memory grows with the largest one.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Schedule {
-    rings: [Ring; PRIORITIES as usize],
-    /// Members of each ring, passed-over entries not counted.
-    members: [u32; PRIORITIES as usize],
+    places: Vec<Place>,
     /// Bit p: ring p has a member.
     ready: u8,
-    places: Vec<Place>,
+    /// Members of each ring, passed-over entries not counted.
+    members: [u32; PRIORITIES as usize],
+    rings: [Ring; PRIORITIES as usize],
     shares: Option<Box<Shares>>,
 }
 

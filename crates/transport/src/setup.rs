@@ -3,13 +3,13 @@
 use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::memory::Access;
-use crate::qp::{Common, Notes, Profile, Requester, Responder, Standing};
+use crate::qp::{Common, Notes, Profile, Qp, Requester, Responder, Standing};
 use crate::queue::{NONE, SendWork};
 use crate::state::{QpState, Transition};
 use crate::timer::TimerId;
 use crate::work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};
 use alloc::vec::Vec;
-use roci_control::Credit;
+use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::Layout;
 
@@ -79,7 +79,7 @@ impl Engine {
     pub fn create_qp(&mut self, config: QpConfig) -> Result<Qpn, QpError> {
         self.check(&config)?;
         let slot =
-            self.vacant.last().copied().unwrap_or_else(|| u32::try_from(self.commons.len()).unwrap_or(NONE));
+            self.vacant.last().copied().unwrap_or_else(|| u32::try_from(self.qps.len()).unwrap_or(NONE));
         let qpn = match config.qpn {
             Some(qpn) if self.place(qpn).is_some() => return Err(QpError::InUse(qpn)),
             Some(qpn) => qpn,
@@ -88,7 +88,7 @@ impl Engine {
         let profile = self.share(Profile::new(&config))?;
         self.vacant.pop();
         let place = slot as usize;
-        let generation = self.commons.get(place).map_or(0, |common| common.generation);
+        let generation = self.qps.get(place).map_or(0, |qp| qp.common.generation);
         let (law, credit) = self.laws.connect(&self.config, config.law, slot);
         let settings = self.profiles[usize::from(profile)];
         let mut requester = Requester::new(config.send_psn, &settings, config.priority, credit);
@@ -109,6 +109,7 @@ impl Engine {
             base: config.send_psn.get(),
             aside: NONE,
             law,
+            hears: self.laws.traces(law),
             packets: 0,
             cnps: 0,
             ecn_marked: 0,
@@ -117,14 +118,11 @@ impl Engine {
             state: config.state,
             alive: true,
         };
-        if place == self.commons.len() {
-            push_lean(&mut self.requesters, requester);
-            push_lean(&mut self.responders, responder);
-            push_lean(&mut self.commons, common);
+        let qp = Qp { requester, common, responder };
+        if place == self.qps.len() {
+            push_lean(&mut self.qps, qp);
         } else {
-            self.requesters[place] = requester;
-            self.responders[place] = responder;
-            self.commons[place] = common;
+            self.qps[place] = qp;
         }
         if direct(qpn) != Some(place) {
             self.elsewhere.insert(qpn.get(), slot);
@@ -195,7 +193,7 @@ impl Engine {
     /// [`QpError`] says what does not do; nothing has changed then.
     pub fn modify_qp(&mut self, now: Instant, qpn: Qpn, change: &Change) -> Result<(), QpError> {
         let slot = self.find(qpn)?;
-        let state = self.commons[slot].state;
+        let state = self.qps[slot].common.state;
         let next = match change.transition {
             None => state,
             Some(way) => state.after(way).ok_or(QpError::Transition(state, way))?,
@@ -223,19 +221,19 @@ impl Engine {
         if state.sends() && change.send_psn.is_some() {
             return Err(QpError::Conflict("send_psn is set before RTS"));
         }
-        self.commons[slot].profile = self.share(profile)?;
-        let common = &mut self.commons[slot];
+        self.qps[slot].common.profile = self.share(profile)?;
+        let common = &mut self.qps[slot].common;
         common.peer = change.peer.unwrap_or(common.peer);
         common.path = change.path.unwrap_or(common.path);
         if let Some(psn) = change.send_psn {
             common.base = psn.get();
-            let requester = &mut self.requesters[slot];
+            let requester = &mut self.qps[slot].requester;
             (requester.una, requester.high) = (psn.get(), psn.get());
         }
         if let Some(psn) = change.receive_psn {
-            self.responders[slot].expected = psn.get();
+            self.qps[slot].responder.expected = psn.get();
             if profile.recovery == Recovery::Irn {
-                self.responders[slot].received = psn.get();
+                self.qps[slot].responder.received = psn.get();
             }
         }
         if let Some(way) = change.transition {
@@ -251,8 +249,8 @@ impl Engine {
             Transition::Fail => self.fail(now, slot, Status::WorkRequestFlushed),
             _ => {}
         }
-        self.commons[slot].state = next;
-        let requester = &mut self.requesters[slot];
+        self.qps[slot].common.state = next;
+        let requester = &mut self.qps[slot].requester;
         if next.sends() {
             requester.notes.set(Notes::SENDS);
         } else {
@@ -268,12 +266,12 @@ impl Engine {
     pub fn destroy_qp(&mut self, qpn: Qpn) -> Result<(), QpError> {
         let slot = self.find(qpn)?;
         self.forget(slot);
-        let common = &mut self.commons[slot];
+        let common = &mut self.qps[slot].common;
         common.alive = false;
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
         self.laws.disconnect(common.law, place);
-        common.law = NONE;
+        (common.law, common.hears) = (NONE, Class::NONE);
         self.elsewhere.remove(&qpn.get());
         self.vacant.push(place);
         Ok(())
@@ -288,7 +286,7 @@ impl Engine {
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
         self.end_recovery(slot);
         self.end_keeping(slot, false);
-        let common = &mut self.commons[slot];
+        let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
         let mut work = common.head;
@@ -302,7 +300,7 @@ impl Engine {
             self.sends.remove(work);
             work = next;
         }
-        let responder = &mut self.responders[slot];
+        let responder = &mut self.qps[slot].responder;
         while let Some(recv) = responder.queue.take(&self.recvs) {
             self.recvs.remove(recv);
         }
@@ -312,9 +310,9 @@ impl Engine {
         if responder.reads != NONE {
             self.reads.give_back(responder.reads);
         }
-        let profile = self.profiles[usize::from(self.commons[slot].profile)];
-        let base = Psn::new(self.commons[slot].base);
-        let old = &self.requesters[slot];
+        let profile = self.profiles[usize::from(self.qps[slot].common.profile)];
+        let base = Psn::new(self.qps[slot].common.base);
+        let old = &self.qps[slot].requester;
         let (priority, pacer, window) = (old.priority, old.pacer, old.window);
         let law_credit = old.notes.has(Notes::LAW_CREDIT);
         let mut requester = Requester::new(base, &profile, priority, Credit { window, ..Credit::FREE });
@@ -322,8 +320,8 @@ impl Engine {
         if law_credit {
             requester.notes.set(Notes::LAW_CREDIT);
         }
-        self.requesters[slot] = requester;
-        self.responders[slot] = Responder::new(Psn::new(0), profile.recovery);
+        self.qps[slot].requester = requester;
+        self.qps[slot].responder = Responder::new(Psn::new(0), profile.recovery);
     }
 
     /// A queue pair's state and where it stands.
@@ -332,13 +330,13 @@ impl Engine {
     /// When there is no such queue pair.
     pub fn query(&self, qpn: Qpn) -> Result<QpStatus, QpError> {
         let slot = self.find(qpn)?;
-        let (common, requester) = (&self.commons[slot], &self.requesters[slot]);
+        let (common, requester) = (&self.qps[slot].common, &self.qps[slot].requester);
         Ok(QpStatus {
             state: common.state,
             peer: common.peer,
             path: common.path,
             send_psn: Psn::new(requester.high),
-            receive_psn: Psn::new(self.responders[slot].expected),
+            receive_psn: Psn::new(self.qps[slot].responder.expected),
             in_flight: requester.in_flight,
             acknowledged: requester.una.wrapping_sub(common.base),
             credit: self.credit(slot),
@@ -348,7 +346,7 @@ impl Engine {
     /// What a queue pair's packets have met; all zero where there is no such queue pair.
     pub fn counters(&self, qpn: Qpn) -> Counters {
         let Some(slot) = self.place(qpn) else { return Counters::default() };
-        let common = &self.commons[slot];
+        let common = &self.qps[slot].common;
         let trouble = self.asides.get(common.aside);
         Counters {
             packets: common.packets,
@@ -370,9 +368,9 @@ impl Engine {
         let slot = self.place(qpn).ok_or(PostError::Unknown)?;
         self.check_send(slot, request)?;
         let work = SendWork::new(request);
-        let common = &mut self.commons[slot];
+        let common = &mut self.qps[slot].common;
         if common.state == QpState::Error {
-            self.completions.push(flushed(work.id, qpn, work.kind.completion()));
+            self.tell(flushed(work.id, qpn, work.kind.completion()));
             return Ok(());
         }
         let index = self.sends.insert(work);
@@ -382,7 +380,7 @@ impl Engine {
             self.sends.get_mut(common.tail).next = index;
         }
         common.tail = index;
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         if requester.current == NONE {
             requester.current = index;
             self.arm(now, slot);
@@ -392,7 +390,7 @@ impl Engine {
 
     fn check_send(&self, slot: usize, request: &SendRequest) -> Result<(), PostError> {
         let profile = self.profile(slot);
-        let state = self.commons[slot].state;
+        let state = self.qps[slot].common.state;
         if !state.sends() && state != QpState::Error {
             return Err(PostError::State(state));
         }
@@ -474,17 +472,17 @@ impl Engine {
             return Err(PostError::Shared);
         }
         self.check_local(profile.pd, lkey, address, length, Access::LOCAL_WRITE)?;
-        match self.commons[slot].state {
+        match self.qps[slot].common.state {
             QpState::Reset => return Err(PostError::State(QpState::Reset)),
-            QpState::Error => self.completions.push(flushed(id, qpn, CompletionKind::Recv)),
-            _ => self.responders[slot].queue.push(&mut self.recvs, request),
+            QpState::Error => self.tell(flushed(id, qpn, CompletionKind::Recv)),
+            _ => self.qps[slot].responder.queue.push(&mut self.recvs, request),
         }
         Ok(())
     }
 
     /// Puts a queue pair into the error state: the oldest send request ends with `status`, all else as flushed.
     pub(crate) fn fail(&mut self, now: Instant, slot: usize, status: Status) {
-        let common = &mut self.commons[slot];
+        let common = &mut self.qps[slot].common;
         if common.state == QpState::Error {
             return;
         }
@@ -499,13 +497,13 @@ impl Engine {
             self.sends.remove(work);
             (work, status) = (next, Status::WorkRequestFlushed);
         }
-        let current = core::mem::replace(&mut self.responders[slot].recv, NONE);
+        let current = core::mem::replace(&mut self.qps[slot].responder.recv, NONE);
         if current != NONE {
             self.flush_recv(slot, current);
         }
         // Those taken for messages that came early were posted before those that still stand in the queue.
         self.end_keeping(slot, true);
-        while let Some(recv) = self.responders[slot].queue.take(&self.recvs) {
+        while let Some(recv) = self.qps[slot].responder.queue.take(&self.recvs) {
             self.flush_recv(slot, recv);
         }
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
@@ -513,7 +511,7 @@ impl Engine {
         self.schedule.remove(place);
         self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         requester.current = NONE;
         requester.una = requester.high;
         requester.in_flight = 0;
@@ -529,7 +527,7 @@ impl Engine {
     pub(crate) fn flush_recv(&mut self, slot: usize, recv: u32) {
         let id = self.recvs.get(recv).request.id;
         self.recvs.remove(recv);
-        let qpn = self.commons[slot].qpn;
+        let qpn = self.qps[slot].common.qpn;
         self.tell_receiver(slot, flushed(id, qpn, CompletionKind::Recv));
     }
 }
@@ -552,7 +550,7 @@ pub(crate) const fn flushed(id: u64, qpn: Qpn, kind: CompletionKind) -> Completi
 /// Appends to a slab that grows by a sixteenth, not twofold: many queue pairs must not cost double.
 fn push_lean<T>(slab: &mut Vec<T>, value: T) {
     if slab.len() == slab.capacity() {
-        slab.reserve_exact(if slab.len() < 16 { 2 } else { slab.len() / 16 });
+        slab.reserve_exact(if slab.len() < 16 { 2 } else { slab.len() / 64 });
     }
     slab.push(value);
 }

@@ -5,7 +5,7 @@
 //! the law. They are sent whatever becomes of the window, and in their order; a retransmission goes before them.
 
 use crate::engine::{Engine, TIMER_SEND};
-use crate::qp::{Notes, Standing};
+use crate::qp::{Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
@@ -98,10 +98,10 @@ impl Engine {
             if wants_law {
                 self.own_law(slot);
             }
-            let requester = &mut self.requesters[slot];
+            let Qp { requester, common, .. } = &mut self.qps[slot];
             requester.standing.set(Standing::OFFERED);
             return Some(Offer {
-                qpn: self.commons[slot].qpn,
+                qpn: common.qpn,
                 length: plan.length,
                 packets: plan.packets,
                 priority: requester.priority,
@@ -143,7 +143,7 @@ impl Engine {
     /// Refuses what was offered; it is offered again when `until` has come.
     pub fn decline(&mut self, now: Instant, offer: Offer, until: Until) {
         let Some(slot) = self.withdraw(offer) else { return };
-        let standing = &mut self.requesters[slot].standing;
+        let standing = &mut self.qps[slot].requester.standing;
         match until {
             Until::Received => standing.set(Standing::PARKED),
             Until::Timer => standing.set(Standing::AWAITS_LAW),
@@ -161,7 +161,7 @@ impl Engine {
 
     fn withdraw(&mut self, offer: Offer) -> Option<usize> {
         let slot = self.place(offer.qpn)?;
-        let standing = &mut self.requesters[slot].standing;
+        let standing = &mut self.qps[slot].requester.standing;
         if !standing.has(Standing::OFFERED) {
             return None;
         }
@@ -172,7 +172,7 @@ impl Engine {
     /// Whether the queue pair has something that only time holds back, by what its cache line tells.
     #[inline]
     fn wants_to_send(&self, slot: usize) -> bool {
-        let requester = &self.requesters[slot];
+        let requester = &self.qps[slot].requester;
         if requester.standing.meets(BLOCKED) {
             return false;
         }
@@ -181,7 +181,7 @@ impl Engine {
 
     #[inline]
     fn request_ready(&self, slot: usize) -> bool {
-        let requester = &self.requesters[slot];
+        let requester = &self.qps[slot].requester;
         if !requester.notes.has(Notes::SENDS)
             || requester.standing.meets(Standing::RNR_WAIT.with(Standing::RECOVERY_OUT))
         {
@@ -197,7 +197,7 @@ impl Engine {
     /// Whether the queue pair belongs among those that may send.
     #[inline]
     fn may_send(&self, now: Instant, slot: usize) -> bool {
-        self.requesters[slot].pacer.eligible_at() <= now && self.wants_to_send(slot)
+        self.qps[slot].requester.pacer.eligible_at() <= now && self.wants_to_send(slot)
     }
 
     /// Puts the queue pair where it belongs: among those that may send, or into the wheel until its time comes.
@@ -206,7 +206,7 @@ impl Engine {
         if !self.wants_to_send(slot) {
             return;
         }
-        let requester = &self.requesters[slot];
+        let requester = &self.qps[slot].requester;
         let eligible = requester.pacer.eligible_at();
         if eligible <= now {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
@@ -217,14 +217,14 @@ impl Engine {
     }
 
     pub(crate) fn set_send_timer(&mut self, slot: usize, at: Instant) {
-        self.requesters[slot].notes.set(Notes::SEND_TIMER);
+        self.qps[slot].requester.notes.set(Notes::SEND_TIMER);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_SEND }, at);
     }
 
     /// The send timer fired: a pacing gap or a refusal is over.
     pub(crate) fn send_timer(&mut self, now: Instant, slot: usize) {
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         requester.notes.clear(Notes::SEND_TIMER);
         requester.standing.clear(Standing::HELD);
         self.arm(now, slot);
@@ -236,7 +236,7 @@ impl Engine {
     /// The plan is filled in place: handing it over whole made the processor wait for its parts.
     #[inline]
     fn plan(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
-        let requester = &self.requesters[slot];
+        let requester = &self.qps[slot].requester;
         if requester.standing.meets(BLOCKED) {
             return false;
         }
@@ -250,26 +250,26 @@ impl Engine {
             || self.request_ready(slot) && self.plan_request(now, slot, quantum, plan)
             || responds && self.plan_response(slot, quantum, plan);
         planned
-            && (!self.requesters[slot].notes.has(Notes::LAW_CREDIT)
+            && (!self.qps[slot].requester.notes.has(Notes::LAW_CREDIT)
                 || self.law_admits(now, slot, plan.length))
     }
 
     /// The next request packets: what is marked to be sent again first, then the ring.
     #[inline]
     fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
-        if self.requesters[slot].notes.has(Notes::RESENDS)
+        if self.qps[slot].requester.notes.has(Notes::RESENDS)
             && let Some(resend) = self.plan_resend(slot, quantum)
         {
             *plan = resend;
             return true;
         }
-        let current = self.requesters[slot].current;
+        let current = self.qps[slot].requester.current;
         if current == NONE || !self.sends.get(current).has(flag::NUMBERED) && !self.begin(now, slot, current)
         {
             return false;
         }
-        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
-        let requester = &mut self.requesters[slot];
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
+        let requester = &mut self.qps[slot].requester;
         let work = self.sends.get(current);
         let mtu = u32::from(profile.mtu);
         let at = requester.high;
@@ -301,10 +301,10 @@ impl Engine {
 
     /// The next request comes to be sent: its packets get their numbers. False where it has to wait.
     fn begin(&mut self, now: Instant, slot: usize, current: u32) -> bool {
-        let profile = &self.profiles[usize::from(self.commons[slot].profile)];
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let work = self.sends.get_mut(current);
-        let reads = self.requesters[slot].reads;
-        if self.commons[slot].state != QpState::ReadyToSend
+        let reads = self.qps[slot].requester.reads;
+        if self.qps[slot].common.state != QpState::ReadyToSend
             || work.kind.is_read_or_atomic() && reads >= profile.max_rd_atomic
             || work.has(flag::FENCE) && reads > 0
         {
@@ -314,7 +314,7 @@ impl Engine {
             Kind::FetchAdd | Kind::CompareSwap => 1,
             _ => work.length.div_ceil(u32::from(profile.mtu)).max(1),
         };
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         work.flags |= flag::NUMBERED;
         work.first = requester.high;
         work.end = requester.high.wrapping_add(packets);
@@ -322,28 +322,28 @@ impl Engine {
             work.operand = u64::from(requester.ssn);
             requester.ssn = requester.ssn.wrapping_add(1);
         }
-        if self.commons[slot].law != NONE && self.hears(slot, Class::MESSAGE) {
+        if self.qps[slot].common.law != NONE && self.hears(slot, Class::MESSAGE) {
             let length = self.sends.get(current).octets();
             let part = Part { message: 0, message_length: length, offset: 0, end: length, priority: 0 };
             let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
             self.tell_law(now, slot, &event);
         }
-        !self.requesters[slot].standing.meets(BLOCKED)
+        !self.qps[slot].requester.standing.meets(BLOCKED)
     }
 
     /// Sends what was planned, if the law lets it.
     #[inline(always)]
     fn send(&mut self, now: Instant, slot: usize, plan: &Plan, grant: &Grant) -> Option<Segment> {
-        let has_law = self.commons[slot].law != NONE;
+        let has_law = self.qps[slot].common.law != NONE;
         let mut words: Option<Words> = None;
         if has_law {
             words = self.granted(now, slot, plan, grant)?;
         }
         let draft = if plan.response { None } else { Some(self.advance_request(now, slot, plan)) };
-        let common = &mut self.commons[slot];
+        let common = &mut self.qps[slot].common;
         common.packets = common.packets.wrapping_add(u32::from(plan.packets));
         let octets = plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets);
-        let requester = &mut self.requesters[slot];
+        let requester = &mut self.qps[slot].requester;
         requester.pacer.charge(now, octets);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
@@ -351,12 +351,12 @@ impl Engine {
             self.law_sent(now, slot, plan, octets);
         }
         let Some(draft) = draft else {
-            self.requesters[slot].notes.set(Notes::RESPONDED);
+            self.qps[slot].requester.notes.set(Notes::RESPONDED);
             let segment = self.respond(now, slot, plan, words);
             self.relist(now, slot);
             return Some(segment);
         };
-        self.requesters[slot].notes.clear(Notes::RESPONDED);
+        self.qps[slot].requester.notes.clear(Notes::RESPONDED);
         self.relist(now, slot);
         Some(self.request(slot, plan, &draft, words))
     }
