@@ -17,6 +17,8 @@ pub(crate) struct Aside {
     pub(crate) rnr: u32,
     /// Decisions asked for elsewhere, modulo 2²⁰.
     pub(crate) decisions: u32,
+    /// The number of the law's event that is out, modulo 2²⁰.
+    pub(crate) serial: u32,
     /// Where the requester stood when it last asked for a READ's data again.
     pub(crate) asked_at: Option<u32>,
     /// The sending side of a loss.

@@ -4,7 +4,7 @@ use crate::arrival::{Arrival, Deferral, Refusal};
 use crate::credit::Tokens;
 use crate::engine::Engine;
 use crate::laws::{Laws, TIMED, TIMER_PACE};
-use crate::qp::{Notes, Standing};
+use crate::qp::{Common, Notes, Standing};
 use crate::queue::NONE;
 use crate::segment::{Offer, OwnedEvent};
 use crate::timer::TimerId;
@@ -61,9 +61,7 @@ impl Engine {
 
     fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
         let decides = self.hears(slot, Class::TRANSMIT);
-        let state = &mut self.laws.states[self.qps[slot].common.law as usize];
-        state.serial = (state.serial + 1) & 0xf_ffff;
-        let serial = state.serial;
+        let serial = self.next_serial(slot);
         let standing = &mut self.qps[slot].requester.standing;
         standing.set(Standing::LAW_OUT);
         if decides {
@@ -71,6 +69,14 @@ impl Engine {
         }
         let token = self.token(slot, Purpose::Law, serial);
         self.defer(Deferral::Law { token, qpn: self.qps[slot].common.qpn, event });
+    }
+
+    /// A number for the event that goes out next. Each queue pair counts its own, for those of a port share a law but
+    /// have events out side by side.
+    fn next_serial(&mut self, slot: usize) -> u32 {
+        let aside = self.aside(slot);
+        aside.serial = (aside.serial + 1) & 0xf_ffff;
+        aside.serial
     }
 
     fn run_law(&mut self, slot: usize, event: &Event<'_>) -> Outcome {
@@ -194,9 +200,9 @@ impl Engine {
 
     /// The answer to an event that was handed out.
     pub(crate) fn law_answered(&mut self, now: Instant, slot: usize, serial: u32, outcome: &Outcome) {
-        let index = self.qps[slot].common.law;
+        let Common { law, aside, .. } = self.qps[slot].common;
         let out = self.qps[slot].requester.standing.has(Standing::LAW_OUT);
-        if index == NONE || !out || self.laws.states[index as usize].serial != serial {
+        if law == NONE || !out || self.asides.get(aside).is_none_or(|aside| aside.serial != serial) {
             return;
         }
         self.release_law(slot);
@@ -220,8 +226,7 @@ impl Engine {
         self.qps[slot].requester.standing.set(Standing::LAW_OUT);
         if self.qps[slot].common.law != NONE {
             // The number of an event that is out must not fit the offer's.
-            let state = &mut self.laws.states[self.qps[slot].common.law as usize];
-            state.serial = (state.serial + 1) & 0xf_ffff;
+            self.next_serial(slot);
         }
     }
 

@@ -44,8 +44,6 @@ pub(crate) struct LawState {
     pub(crate) counts: u32,
     pub(crate) traces: Class,
     pub(crate) law: u16,
-    /// The number of the event that is out.
-    pub(crate) serial: u32,
     pub(crate) wake: Instant,
     pub(crate) context: Context,
 }
@@ -128,7 +126,6 @@ impl Laws {
             tokens: Tokens::new(credit.tokens),
             count_down: 0,
             counts: 0,
-            serial: 0,
             port,
             sent: traces.meets(Class::ACK).then(Box::default),
         };

@@ -3,8 +3,12 @@
 use crate::pair::{Client, Fate, Pair};
 use crate::scripts::{MTU, config, request};
 use roci_control::{Class, Emit, Event, Law};
-use roci_transport::{Deferred, Engine, EngineConfig, Operation, PortAgent, QpConfig, Status, Tail, Until};
-use roci_units::{BitsPerSec, Instant, Qpn, Span};
+use roci_transport::{
+    Arrival, Deferral, Deferred, Engine, EngineConfig, Operation, PortAgent, QpConfig, Reaction, Resolution,
+    Status, Tail, Until,
+};
+use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
+use roci_wire::{Header, Opcode};
 
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
@@ -179,4 +183,35 @@ fn a_port_agent_hears_of_packets_and_sends_its_own() {
     pair.run();
     assert_eq!(pair.server.story(), ["ack0", "cnp"]);
     assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).cnps, 1);
+}
+
+#[test]
+fn a_deferred_law_of_the_port_hears_of_each_of_its_queue_pairs() {
+    let mut engine = engine(1, &[("limiter", "port")]);
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let config = QpConfig { law: 1, deferred, path: 9, ..config() };
+    let qps: Vec<_> = (0..2).map(|_| engine.create_qp(config).unwrap()).collect();
+    let mut heard = [0; 2];
+    for round in 0..4 {
+        let now = Instant::ZERO + Span::from_micros(100 * round);
+        let mut out = Vec::new();
+        for &qpn in &qps {
+            notify(&mut engine, now, qpn);
+            out.extend(engine.poll_deferral());
+        }
+        for deferral in out {
+            let Deferral::Law { token, qpn, event } = deferral else { panic!("{deferral:?}") };
+            heard[usize::from(qpn == qps[1])] += 1;
+            let outcome = engine.evaluate(qpn, &event).unwrap();
+            engine.resolve(now, token, Resolution::Law(outcome));
+        }
+    }
+    assert_eq!(heard, [4, 4], "events of two queue pairs are out side by side");
+}
+
+/// A CNP arrives for `qpn`.
+fn notify(engine: &mut Engine, now: Instant, qpn: Qpn) {
+    let header = Header::new(Opcode::CNP, qpn, Psn::new(0));
+    let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
+    engine.receive(now, &arrival, &mut Reaction::default());
 }
