@@ -96,6 +96,8 @@ bits! {
         SENDING = 16,
         /// In the middle of a WRITE.
         WRITING = 32,
+        /// The queue pair has failed by a request that it refused: the responses before it and the NAK still go.
+        DRAINING = 64,
     }
 }
 

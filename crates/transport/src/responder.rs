@@ -365,6 +365,10 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Refusal {
         self.reply(slot, Syndrome::Nak(code).to_u8(), reaction);
+        let duties = &mut self.qps[slot].responder.duties;
+        if duties.has(Duties::OWES) {
+            duties.set(Duties::DRAINING);
+        }
         self.fail(now, slot, Status::WorkRequestFlushed);
         Refusal::Rejected
     }

@@ -42,6 +42,9 @@ impl Engine {
     /// Nothing that came before holds a READ or atomic back any more.
     pub(crate) fn release_resource(&mut self, now: Instant, slot: usize, number: u16) {
         let deferred = self.profile(slot).deferred.memory;
+        if self.qps[slot].responder.reads == NONE {
+            return;
+        }
         let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         if let Some(resource) = reads.numbered(number) {
             resource.stage = match resource.access {
@@ -222,10 +225,27 @@ impl Engine {
         self.arm(now, slot);
     }
 
+    /// The queue pair failed: its responder falls silent, at once or after the NAK that it owes.
+    pub(crate) fn end_responses(&mut self, now: Instant, slot: usize) {
+        let responder = &mut self.qps[slot].responder;
+        if responder.duties.has(Duties::DRAINING) {
+            return self.arm_responses(now, slot);
+        }
+        responder.duties.clear(Duties::RESPONDING.with(Duties::OWES));
+        let reads = core::mem::replace(&mut responder.reads, NONE);
+        if reads != NONE {
+            self.reads.give_back(reads);
+        }
+    }
+
     /// The next READ responses, in runs of at most `quantum` octets.
     pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         let mtu = u32::from(self.profile(slot).mtu);
-        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).turn() else { return false };
+        let reads = self.qps[slot].responder.reads;
+        if reads == NONE {
+            return false;
+        }
+        let Some(resource) = self.reads.get_mut(reads).turn() else { return false };
         let Stored::Read { length, .. } = resource.access else { return false };
         if resource.stage != Stage::Ready {
             return false;

@@ -516,12 +516,15 @@ impl Engine {
         requester.una = requester.high;
         requester.in_flight = 0;
         requester.reads = 0;
+        if requester.notes.has(Notes::SEND_TIMER) {
+            requester.standing.clear(Standing::HELD);
+        }
         requester
             .notes
             .clear(Notes::SENDS.with(Notes::RESPONSES).with(Notes::SEND_TIMER).with(Notes::ACK_TIMER));
         requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
         self.end_recovery(slot);
-        let _ = now;
+        self.end_responses(now, slot);
     }
 
     pub(crate) fn flush_recv(&mut self, slot: usize, recv: u32) {

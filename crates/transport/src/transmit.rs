@@ -327,6 +327,9 @@ impl Engine {
             let part = Part { message: 0, message_length: length, offset: 0, end: length, priority: 0 };
             let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
             self.tell_law(now, slot, &event);
+            if self.qps[slot].common.state != QpState::ReadyToSend {
+                return false;
+            }
         }
         !self.qps[slot].requester.standing.meets(BLOCKED)
     }
@@ -351,6 +354,10 @@ impl Engine {
             self.law_sent(now, slot, plan, octets);
         }
         let Some(draft) = draft else {
+            if self.qps[slot].responder.reads == NONE {
+                // The law, told of the octets, could not be trusted any more.
+                return None;
+            }
             self.qps[slot].requester.notes.set(Notes::RESPONDED);
             let segment = self.respond(now, slot, plan, words);
             self.relist(now, slot);

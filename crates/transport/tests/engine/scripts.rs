@@ -1,8 +1,10 @@
 //! A few packets by hand, one sentence each.
 
 use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
-use roci_transport::{CompletionKind, Operation, QpConfig, Refusal, SendRequest, Status, Tail};
-use roci_units::Span;
+use roci_transport::{
+    Change, CompletionKind, Deferred, Operation, QpConfig, Refusal, SendRequest, Status, Tail, Transition,
+};
+use roci_units::{Instant, Span};
 
 pub(crate) const MTU: u32 = 1024;
 
@@ -189,6 +191,35 @@ fn a_wrong_key_ends_both_sides_and_moves_nothing() {
     assert_eq!(pair.client.ended(), [(1, Status::RemoteAccessError)]);
     assert_eq!(pair.server.refused, [Refusal::Rejected]);
     assert!(pair.server.memory == before);
+}
+
+#[test]
+fn a_nak_behind_a_read_reaches_the_requester() {
+    for deferred in [Deferred::default(), ALL_DEFERRED] {
+        let mut pair = Pair::connected(QpConfig { deferred, ..config() });
+        pair.read(1, 50_000, 4096, 20 * MTU);
+        let write = Operation::Write { va: 0, rkey: pair.server.key ^ 1, tail: Tail::Plain };
+        pair.post(Client, request(2, write, 0, 100));
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::RemoteAccessError)]);
+        assert_eq!(pair.server.story().last().unwrap(), "nak20:2");
+        pair.assert_copied(50_000, 4096, 20 * MTU);
+    }
+}
+
+#[test]
+fn a_responder_whose_own_request_failed_answers_no_more() {
+    let deferred = Deferred { memory: true, ..Deferred::default() };
+    let mut pair = Pair::connected(QpConfig { deferred, retry: 0, ..config() }).late(1);
+    pair.read(1, 50_000, 4096, 20 * MTU);
+    pair.run_until(Instant::ZERO + Span::from_micros(2));
+    let (now, qpn) = (pair.now, pair.server.qpns[0]);
+    let change = Change { transition: Some(Transition::Fail), ..Change::default() };
+    pair.server.engine.modify_qp(now, qpn, &change).unwrap();
+    let sent = pair.server.sent.len();
+    pair.run();
+    assert!(pair.server.sent.len() <= sent + 3, "at most what was on its way to the port");
+    assert_eq!(pair.client.ended(), [(1, Status::TransportRetryCounterExceeded)]);
 }
 
 #[test]
