@@ -8,7 +8,7 @@ use crate::packets::Packets;
 use crate::queue::{EventQueue, HORIZON_PS};
 use crate::routing::{Routes, RoutingError};
 use crate::tap::Tapped;
-use roci_switch::{ConfigError, Counters, LinkSpec, Port, Red, Switch, SwitchConfig};
+use roci_switch::{ConfigError, Counters, LinkSpec, Port, Switch, SwitchConfig};
 use roci_units::{BitsPerSec, Instant, Pace, Random, Span};
 use std::fmt;
 
@@ -21,8 +21,6 @@ pub struct FabricConfig {
     pub switch: SwitchConfig,
     /// Switches that differ, by their place in the graph's list.
     pub switch_on: Vec<(u32, SwitchConfig)>,
-    /// Switch ports of some rate that mark differently; they rule over the above.
-    pub marking_on: Vec<(BitsPerSec, Option<Red>)>,
     /// Octets that each hop of telemetry adds to a frame: 8 for HPCC's.
     pub hop_octets: u16,
     /// Whether switches take equal-cost ports in turn, packet by packet, and not by a hash of the flow.
@@ -219,12 +217,7 @@ impl Net {
             let (first, end) = (self.first_ports[switch], self.first_ports[switch + 1]);
             let specs: Vec<LinkSpec> = (first..end).map(|port| self.class(port).spec).collect();
             let random = Random::new(config.seed, SWITCH_STREAMS + u64::from(number));
-            let mut built = Switch::new(chosen, &mut self.ports, first, &specs, random).map_err(wrong)?;
-            for (port, spec) in (first..end).zip(&specs) {
-                if let Some((_, red)) = config.marking_on.iter().rev().find(|(rate, _)| *rate == spec.rate) {
-                    built.set_marking(&mut self.ports[port as usize], *red).map_err(wrong)?;
-                }
-            }
+            let built = Switch::new(chosen, &mut self.ports, first, &specs, random).map_err(wrong)?;
             self.switches.push(built);
         }
         Ok(())

@@ -7,7 +7,7 @@ use roci_lab::world::SimulatedWorld;
 fn run(text: &str) -> RunError {
     let scenario = Scenario::parse(text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
     let run = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On);
-    run.err().expect("the run cannot end well")
+    run.expect_err("the run cannot end well")
 }
 
 /// Five switches in a ring with two hosts each that send two switches further on: each link of the ring carries the
@@ -66,6 +66,29 @@ fn a_cycle_of_pauses_is_named_when_nothing_moves() {
 #[test]
 fn a_cycle_of_pauses_is_named_though_timers_go_on() {
     match run(&ring("500us")) {
+        RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_cycle_of_pauses_is_named_though_other_traffic_moves() {
+    let beside = r#"
+        [[traffic]]
+        kind = "closed-loop"
+        src = "h10"
+        dst = "h11"
+        op = "write"
+        message = "100KB"
+        qps = 1
+        depth = 1
+        "#;
+    let text = ring("0s").replace(r#""h9"]"#, r#""h9", "h10", "h11"]"#).replace(
+        "links = [",
+        r#"links = [{ a = "h10", b = "s0", rate = "10Gb/s", delay = "1us" },
+                { a = "h11", b = "s0", rate = "10Gb/s", delay = "1us" }, "#,
+    );
+    match run(&format!("stop = \"100ms\"\n{text}{beside}")) {
         RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
         other => panic!("{other}"),
     }

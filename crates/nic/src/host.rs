@@ -7,7 +7,6 @@ use crate::work::{Due, Slow};
 use roci_control::{Class, Emit, Hop};
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
-use roci_fabric::packets::HOPS;
 use roci_transport::{
     Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
 };
@@ -55,6 +54,8 @@ pub struct Host {
     /// A receive path slower than the link.
     drain: Option<Box<Drain>>,
     classes: Classes,
+    /// Whether its data packets ask the switches for telemetry.
+    traced: bool,
     /// The eight-octet words that atomics touched; all others are zero.
     memory: BTreeMap<u64, u64>,
 }
@@ -78,6 +79,7 @@ impl Host {
             slow: (!delays.is_ideal()).then(|| Box::new(Slow::new(delays, random))),
             drain: None,
             classes,
+            traced: false,
             memory: BTreeMap::new(),
         }
     }
@@ -85,6 +87,11 @@ impl Host {
     /// Gives it a receive path slower than its link.
     pub fn set_drain(&mut self, net: &Net, id: HostId, config: DrainConfig) {
         self.drain = Some(Box::new(Drain::new(config, net, id)));
+    }
+
+    /// Has its data packets ask the switches on their way for telemetry (INT).
+    pub fn set_traced(&mut self, traced: bool) {
+        self.traced = traced;
     }
 
     /// Frames that the receive path had no room for.
@@ -144,11 +151,8 @@ impl Host {
             net.free(packet);
             return;
         }
-        let mut hops = [Hop::default(); HOPS];
-        let (words, hops) = match net.packets().extra(packet) {
-            None => (&[][..], &[][..]),
-            Some(extra) => (extra.words(), telemetry(extra.hops(), &mut hops)),
-        };
+        let extra = net.packets().extra(packet);
+        let (words, hops) = extra.map_or((&[][..], &[][..]), |extra| (extra.words(), extra.hops()));
         let path = Path { host: arrived.source, flow: arrived.flow }.pack();
         let arrival =
             Arrival { header: &arrived.header, path, ce: arrived.marks.has(Marks::CE), words, hops };
@@ -187,7 +191,17 @@ impl Host {
         if let Some(at) = self.engine.next_wakeup() {
             net.wake_at(id, at);
         }
-        segment.map(|segment| place(net, &mut None, id, &segment))
+        segment.map(|segment| self.place_data(net, id, &segment))
+    }
+
+    /// Makes a packet of a segment that is no answer.
+    #[inline]
+    fn place_data(&self, net: &mut Net, id: HostId, segment: &Segment) -> PacketId {
+        let packet = place(net, &mut None, id, segment);
+        if self.traced && segment.ecn_capable {
+            net.packets_mut().extra_mut(packet).set_traced(true);
+        }
+        packet
     }
 
     /// A timer of the engine, or work that took time, is due.
@@ -206,7 +220,7 @@ impl Host {
                         // What acknowledges beyond a READ's response must not overtake it.
                         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
                         let queue = if response { REPLIES } else { GRANTED };
-                        let packet = place(net, &mut None, id, &segment);
+                        let packet = self.place_data(net, id, &segment);
                         self.waiting[queue].push_back(packet);
                     }
                 }
@@ -355,7 +369,7 @@ fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Se
     packet.marks = if segment.ecn_capable { Marks::ECT } else { Marks::default() };
     let id = match spare.take() {
         Some(id) => {
-            net.packets_mut().drop_extra(id);
+            packet.side = keep_telemetry(net, id, &mut packet);
             net.packets_mut()[id] = packet;
             id
         }
@@ -367,6 +381,22 @@ fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Se
     id
 }
 
+/// An acknowledgement takes the telemetry of the packet that it answers back to the sender, and its octets on the wire;
+/// other answers leave it behind. Gives the side that `packet` is to have.
+#[inline]
+fn keep_telemetry(net: &mut Net, id: PacketId, packet: &mut Packet) -> u32 {
+    let told = net.packets().extra(id).map_or(0, |extra| extra.hops().len());
+    if told == 0 || packet.header.opcode != Opcode::ACKNOWLEDGE {
+        net.packets_mut().drop_extra(id);
+        return 0;
+    }
+    let extra = net.packets_mut().extra_mut(id);
+    extra.set_traced(false);
+    extra.set_words(&[]);
+    packet.frame += Hop::OCTETS * u16::try_from(told).expect("at most eight hops");
+    net.packets()[id].side
+}
+
 /// Octets of the frame that carries `header`.
 #[inline]
 #[expect(
@@ -375,15 +405,6 @@ fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Se
 )]
 fn frame_octets(header: &Header, layout: Layout) -> u16 {
     roci_wire::frame_len(header.opcode, layout, IpVersion::V4, header.payload) as u16
-}
-
-/// What a packet's telemetry is to a law, in `hops`.
-fn telemetry<'a>(told: &[roci_switch::Hop], hops: &'a mut [Hop; HOPS]) -> &'a [Hop] {
-    for (hop, told) in hops.iter_mut().zip(told) {
-        let roci_switch::Hop { at, tx_bytes, queue_bytes, rate_kbps } = *told;
-        *hop = Hop { at, tx_bytes, queue_bytes, rate_kbps };
-    }
-    &hops[..told.len().min(HOPS)]
 }
 
 #[cfg(test)]

@@ -44,7 +44,10 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
             NicModel::Ideal => Delays::IDEAL,
             NicModel::Delaying => Delays::delaying(),
         };
-        hosts.push(Host::new(engine, classes(scenario), delays, Random::new(seed, DELAY_STREAMS + number)));
+        let random = Random::new(seed, DELAY_STREAMS + number);
+        let mut host = Host::new(engine, classes(scenario), delays, random);
+        host.set_traced(scenario.switch.int);
+        hosts.push(host);
     }
     let driver = Driver::new(Profiles::new(scenario, &keys), seed);
     let nics = Simulated::new(hosts, driver);
@@ -107,12 +110,10 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
         let own = switch.config_of(name, rate);
         (*own != switch.config).then(|| (number, own.clone()))
     });
-    let by_rate = switch.rules.iter().filter(|rule| rule.switches.is_empty());
     FabricConfig {
         seed,
         switch: switch.config.clone(),
         switch_on: special.collect(),
-        marking_on: by_rate.filter_map(|rule| Some((rule.rate?, rule.config.ecn))).collect(),
         hop_octets: if switch.int { Hop::OCTETS } else { 0 },
         spray: switch.routing == Routing::Spray,
         faults: faults::specs(scenario),

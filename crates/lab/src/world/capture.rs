@@ -8,7 +8,7 @@ use roci_fabric::net::Net;
 use roci_fabric::packet::Marks;
 use roci_fabric::packets::Extra;
 use roci_fabric::tap::{Tapped, TappedFrame};
-use roci_wire::{Ecn, Layout, LayoutWords};
+use roci_wire::{Ecn, Header, Layout, LayoutWords};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
@@ -91,7 +91,7 @@ impl Open {
                 },
                 corrupt: packet.marks.has(Marks::CORRUPT),
                 layout: self.layout,
-                words: words(extra.as_deref()),
+                words: self.words(&packet.header, extra.as_deref()),
                 header: packet.header,
             }),
             TappedFrame::Pause { priority, on } => {
@@ -103,6 +103,16 @@ impl Open {
         Sighting { at: tapped.at, interface: self.interfaces[&tapped.port], direction, frame }
     }
 
+    /// The words of a packet's optional header: what a law put there, else zeros, as many as the layout has.
+    fn words(&self, header: &Header, extra: Option<&Extra>) -> LayoutWords {
+        let mut words = LayoutWords::zeroed(self.layout.law_words(header.opcode));
+        let given = extra.map_or(&[][..], Extra::words);
+        for (word, given) in words.as_mut_slice().iter_mut().zip(given) {
+            *word = *given;
+        }
+        words
+    }
+
     fn node(&self, node: u32) -> Node {
         let number = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
         match node.checked_sub(self.hosts) {
@@ -110,11 +120,6 @@ impl Open {
             Some(switch) => Node::Switch(number(switch)),
         }
     }
-}
-
-/// The law's words of a packet.
-fn words(extra: Option<&Extra>) -> LayoutWords {
-    extra.and_then(|extra| LayoutWords::new(extra.words())).unwrap_or(LayoutWords::zeroed(0))
 }
 
 fn failed(error: std::io::Error) -> RunError {

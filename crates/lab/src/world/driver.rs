@@ -38,11 +38,21 @@ pub(super) struct Live {
     pub(super) dst_qpn: Qpn,
     /// The PSN of the requester's first packet.
     first_psn: Psn,
-    message: u64,
+    /// Octets of each message but the last.
+    pub(super) message: u64,
     /// Octets not yet posted.
     left: u64,
     outstanding: u32,
     depth: u32,
+}
+
+/// A flow that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// Its record's place.
+    pub(super) record: u32,
+    /// Octets of each of its messages but the last.
+    pub(super) message: u64,
 }
 
 /// The longest message: half of what a RETH can say, as the specification has it.
@@ -60,8 +70,8 @@ pub(super) struct Driver {
     /// The flows that are alive; a work request's name is its flow's place here.
     pub(super) live: Vec<Option<Live>>,
     vacant: Vec<u32>,
-    /// Records of flows that ended since the last sample.
-    pub(super) ended: Vec<u32>,
+    /// Flows that ended since the last sample.
+    pub(super) ended: Vec<Ended>,
     pub(super) alive: usize,
     /// Octets that completed.
     pub(super) completed_octets: u64,
@@ -255,7 +265,7 @@ impl Driver {
         hosts[src].engine.destroy_qp(live.src_qpn).expect("it exists until here");
         hosts[dst].engine.destroy_qp(live.dst_qpn).expect("it exists until here");
         self.vacant.push(place);
-        self.ended.push(live.record);
+        self.ended.push(Ended { record: live.record, message: live.message });
         self.alive -= 1;
         self.last_end = now;
     }

@@ -22,7 +22,9 @@ mod sampler;
 mod stopwatch;
 mod writes;
 
-use crate::results::{FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Results, SwitchResult};
+use crate::results::{
+    FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Results, SwitchResult,
+};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::Scenario;
 use crate::traffic::{Job, Jobs, Setting, Traffic};
@@ -78,6 +80,8 @@ struct Simulation<'a> {
     /// How many of the scenario's register writes have been made.
     written: usize,
     capture: Capture,
+    /// A cycle of pauses seen at the last look, and what its ports had sent by then.
+    suspect: Option<(Vec<u64>, Vec<(u32, u32)>)>,
 }
 
 /// How long a run is left alone at most: between two of these it can be stopped, and a deadlock is found at the
@@ -111,13 +115,13 @@ impl<'a> Simulation<'a> {
             jobs: jobs.peekable(),
             traffic,
             written: 0,
+            suspect: None,
         })
     }
 
     /// Runs until all traffic is done or the scenario's end has come.
     fn run(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
         let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
-        let mut hops_before = u64::MAX;
         let mut slice = Instant::ZERO + SLICE;
         loop {
             let now = self.fabric.net.now();
@@ -126,11 +130,7 @@ impl<'a> Simulation<'a> {
                 if progress(&self.progress(stop)) == Go::Stop {
                     return Err(RunError::Interrupted);
                 }
-                let hops = self.fabric.net.totals().packet_hops;
-                if hops == hops_before && self.alive() > 0 {
-                    self.look_for_deadlock()?;
-                }
-                hops_before = hops;
+                self.look_for_deadlock()?;
             }
             self.start_due(now, stop);
             self.write_due(now);
@@ -212,6 +212,7 @@ impl<'a> Simulation<'a> {
                 src: job.src.0,
                 dst: job.dst.0,
                 op: job.common.op,
+                control: build::law_index(job.common.control) - 1,
                 status: FlowStatus::Running,
                 bytes,
                 delivered: 0,
@@ -232,19 +233,33 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn look_for_deadlock(&self) -> Result<(), RunError> {
-        let Some(cycle) = self.fabric.net.deadlock() else { return Ok(()) };
-        let graph = &self.scenario.topology.graph;
-        let name = |node: u32| build::node_name(graph, node).to_owned();
+    /// Fails when ports stand in a cycle of pauses of which none has sent anything since the last look. Traffic may go
+    /// on elsewhere, and for a moment a cycle may stand in a run that frees itself.
+    fn look_for_deadlock(&mut self) -> Result<(), RunError> {
         let net = &self.fabric.net;
-        let ends = |(_, port)| (name(net.node_of(port)), name(net.node_of(net.peer(port))));
-        let cycle = cycle.into_iter().map(ends);
-        Err(RunError::Deadlock { at: net.now(), cycle: cycle.collect() })
+        let sent = |cycle: &[(u32, u32)]| cycle.iter().map(|&(_, port)| net.tx_octets(port)).collect();
+        let standing = net.deadlock().map(|cycle| (sent(&cycle), cycle));
+        if standing.is_none() || standing != self.suspect {
+            self.suspect = standing;
+            return Ok(());
+        }
+        Err(self.deadlocked())
+    }
+
+    fn deadlocked(&self) -> RunError {
+        let graph = &self.scenario.topology.graph;
+        let net = &self.fabric.net;
+        let name = |node: u32| build::node_name(graph, node).to_owned();
+        let cycle = net.deadlock().unwrap_or_default().into_iter();
+        let cycle = cycle.map(|(_, port)| (name(net.node_of(port)), name(net.node_of(net.peer(port)))));
+        RunError::Deadlock { at: net.now(), cycle: cycle.collect() }
     }
 
     /// Nothing will happen any more, and flows are left. With an end given the run just ends there.
     fn stalled(&mut self, stop: Instant) -> Result<(), RunError> {
-        self.look_for_deadlock()?;
+        if self.fabric.net.deadlock().is_some() {
+            return Err(self.deadlocked());
+        }
         if stop != Instant::NEVER {
             self.fabric.net.pass_to(stop);
             return Ok(());
@@ -290,6 +305,19 @@ impl<'a> Simulation<'a> {
             name: name.clone(),
             tx_bytes: net.tx_octets(u32::from(number)),
             rx_bytes: net.rx_octets(HostId(number)),
+            pause_sent: net.pauses(u32::from(number)).sent,
+            pause_received: net.pauses(u32::from(number)).received,
+            paused: net.pauses(u32::from(number)).paused(now),
+        });
+        let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
+        let faults = counted.fold(None, |sum: Option<FaultResult>, counters| {
+            let mut sum = sum.unwrap_or_default();
+            sum.dropped += counters.dropped.packets;
+            sum.corrupted += counters.corrupted.packets;
+            sum.duplicated += counters.duplicated.packets;
+            sum.reordered += counters.reordered;
+            sum.forged_cnps += counters.forged;
+            Some(sum)
         });
         Results {
             name: self.scenario.name.clone(),
@@ -301,6 +329,8 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             switches: switches.collect(),
             hosts: hosts.collect(),
+            controls: self.scenario.control_names(),
+            faults,
             flows,
             series,
             run: figures,

@@ -1,7 +1,7 @@
 //! Time series: reads flows and queues at a fixed interval.
 
 use super::build::node_name;
-use super::driver::{Driver, Live};
+use super::driver::{Driver, Ended, Live};
 use crate::results::{FlowSample, QueueSample, Series};
 use crate::scenario::Scenario;
 use roci_control::Credit;
@@ -80,11 +80,11 @@ impl Sampler {
         self.series.begin(now);
         self.last = Some(now);
         let driver = &mut nics.application;
-        for record in driver.ended.drain(..) {
+        for Ended { record, message } in driver.ended.drain(..) {
             // Its queue pairs are gone: what they did is in its record.
             let flow = &driver.records[record as usize];
             let mtu = driver.profiles.mtu(roci_fabric::HostId(flow.src), roci_fabric::HostId(flow.dst));
-            let wire = wire_octets(flow, mtu, self.overhead);
+            let wire = wire_octets(flow, message.min(mtu.into()), self.overhead);
             self.series.flow(record, FlowSample { wire, payload: flow.delivered, ..FlowSample::default() });
         }
         let live: Vec<Live> = driver.live.iter().flatten().copied().collect();
@@ -123,7 +123,7 @@ fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead
     let sample = engine.sample(qpn, now);
     let limited = |value: u32| (value != Credit::UNLIMITED).then_some(value);
     FlowSample {
-        wire: wire_octets(flow, mtu, overhead),
+        wire: wire_octets(flow, live.message.min(mtu.into()), overhead),
         payload: flow.delivered,
         rate_kbps: sample.map(|sample| sample.rate_kbps),
         target_kbps: sample.map(|sample| sample.target_kbps),
@@ -133,9 +133,9 @@ fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead
     }
 }
 
-/// Octets on the wire of all data packets that a flow has sent: full packets, but for what its messages leave over.
-fn wire_octets(flow: &crate::results::FlowResult, mtu: u16, overhead: u64) -> u64 {
-    let packet = u64::from(mtu).min(flow.bytes);
+/// Octets on the wire of all data packets that a flow has sent, where `packet` is the payload of the largest: full ones,
+/// but for what is known to be less.
+fn wire_octets(flow: &crate::results::FlowResult, packet: u64, overhead: u64) -> u64 {
     let again = u64::from(flow.retransmitted);
     let fresh = flow.packets.saturating_sub(again);
     (fresh * packet).min(flow.bytes) + again * packet + flow.packets * overhead

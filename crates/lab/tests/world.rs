@@ -1,0 +1,85 @@
+//! What a scenario's keys do to a run, seen from outside.
+
+use roci_lab::results::{FlowStatus, Results};
+use roci_lab::run::{Go, World};
+use roci_lab::scenario::Scenario;
+use roci_lab::world::SimulatedWorld;
+
+fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
+    let overrides: Vec<_> =
+        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let scenario = Scenario::parse(text, "here.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
+    SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const INCAST: &str = r#"
+    [topology]
+    kind = "star"
+    hosts = 5
+    rate = "10Gb/s"
+    delay = "1us"
+    [[traffic]]
+    kind = "incast"
+    senders = 4
+    receiver = "h0"
+    size = "1MB"
+    "#;
+
+#[test]
+fn telemetry_lengthens_data_by_eight_octets_a_switch_and_comes_back_with_the_acknowledgement() {
+    let plain = run(INCAST, &[("switch.ecn", "false")]);
+    let told = run(INCAST, &[("switch.ecn", "false"), ("switch.int", "true")]);
+    let received = |results: &Results| results.hosts[0].rx_bytes;
+    let data: u64 = told.flows.iter().map(|flow| flow.packets).sum();
+    assert_eq!(plain.flows.iter().map(|flow| flow.packets).sum::<u64>(), data);
+    assert_eq!(received(&told) - received(&plain), 8 * data);
+    // Each packet is acknowledged, and switches add nothing to acknowledgements.
+    assert_eq!(told.hosts[0].tx_bytes - plain.hosts[0].tx_bytes, 8 * data);
+}
+
+#[test]
+fn what_is_under_way_has_goodput_within_the_line() {
+    let results = run(INCAST, &[("stop", "1ms"), ("transport.control", "none")]);
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::Running && flow.delivered > 0));
+    let total: u64 = results.flows.iter().map(|flow| flow.goodput_bps(results.simulated)).sum();
+    assert!((8_500_000_000..10_000_000_000).contains(&total), "{total}");
+}
+
+#[test]
+fn a_trimmed_packet_is_sent_again_and_all_arrives() {
+    let results = run(
+        INCAST,
+        &[
+            ("switch.pfc", "false"),
+            ("switch.trimming", "true"),
+            ("transport.control", "none"),
+            ("transport.max_in_flight", "16"),
+        ],
+    );
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+    assert!(results.flows.iter().any(|flow| flow.retransmitted > 0 && flow.naks > 0));
+}
+
+#[test]
+fn small_messages_take_no_more_than_the_line() {
+    let text = r#"
+        stop = "1ms"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [[traffic]]
+        kind = "closed-loop"
+        src = "h0"
+        dst = "h1"
+        qps = 1
+        op = "write"
+        message = "64B"
+        depth = 64
+        "#;
+    let results = run(text, &[]);
+    let last = results.series.flow_readings(0).last().expect("it was sampled").1;
+    let line = 10_000_000_000 / 8 / 1_000;
+    assert!(last.wire > line / 2 && last.wire <= line, "{} of {line} octets", last.wire);
+}
