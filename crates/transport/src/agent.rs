@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 use core::fmt;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{Instant, Qpn};
-use roci_wire::Shape;
+use roci_wire::{Layout, Opcode, Shape};
 
 use crate::arrival::Arrival;
 use crate::engine::Engine;
+use crate::law::{agent_class, part_of};
 
 /// An agent of the port, which hears of all queue pairs' packets and asks for packets on any of them.
 ///
@@ -37,7 +38,11 @@ impl Engine {
     pub(crate) fn tell_agent(&mut self, now: Instant, arrival: &Arrival<'_>) {
         let header = arrival.header;
         let shape = header.opcode.shape();
-        let class = if shape.has(Shape::SEND) {
+        let class = if let Some(class) = agent_class(header.opcode) {
+            class
+        } else if header.opcode == Opcode::CNP {
+            Class::CNP
+        } else if shape.has(Shape::SEND) {
             Class::SEND
         } else if shape.has(Shape::WRITE) {
             Class::WRITE
@@ -55,7 +60,7 @@ impl Engine {
             opcode: header.opcode.0,
             length: u32::from(header.payload),
             ecn: arrival.ce,
-            part: Part::default(),
+            part: if self.profile(slot).layout == Layout::Homa { part_of(arrival) } else { Part::default() },
             words: arrival.words,
             hops: arrival.hops,
             ..self.event(now, slot, class)

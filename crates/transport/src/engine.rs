@@ -218,7 +218,12 @@ impl Engine {
             self.qps[slot].requester.standing.clear(Standing::PARKED);
             self.arm(now, slot);
         }
-        if !shape.has(Shape::RESPONSE) {
+        if shape.has(Shape::AGENT) {
+            self.on_law_packet(now, slot, arrival)
+        } else if opcode == Opcode::READ_ACKNOWLEDGE {
+            // READ responses of ours share the PSNs of requests: there is nothing that it could acknowledge.
+            Err(Refusal::WrongOpcode)
+        } else if !shape.has(Shape::RESPONSE) {
             self.on_request(now, slot, arrival, reaction)
         } else if opcode == Opcode::CNP {
             self.on_cnp(now, slot, arrival);

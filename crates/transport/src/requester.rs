@@ -197,10 +197,7 @@ impl Engine {
         match header.opcode {
             Opcode::ACKNOWLEDGE => self.on_acknowledge(now, slot, arrival),
             Opcode::ATOMIC_ACKNOWLEDGE => self.on_atomic_result(now, slot, arrival),
-            opcode if opcode.shape().has(Shape::PAYLOAD) => {
-                self.on_read_response(now, slot, arrival, reaction)
-            }
-            _ => self.on_law_packet(now, slot, arrival),
+            _ => self.on_read_response(now, slot, arrival, reaction),
         }
     }
 

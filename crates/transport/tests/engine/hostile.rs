@@ -272,3 +272,17 @@ fn a_packet_without_its_payload_is_a_gap() {
         "{refused:?} {syndrome:?}"
     );
 }
+
+#[test]
+fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
+    let (mut engine, _) = engine(true);
+    let qpn = Qpn::new(2);
+    let before = engine.query(qpn).unwrap();
+    let header = Header::new(Opcode::READ_ACKNOWLEDGE, qpn, Psn::new(0));
+    let mut reaction = Reaction::default();
+    let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+    engine.receive(Instant::ZERO, &arrival, &mut reaction);
+    assert_eq!(reaction.refused, Some(Refusal::WrongOpcode));
+    assert!(reaction.reply.is_none());
+    assert_eq!(engine.query(qpn).unwrap(), before);
+}

@@ -4,11 +4,13 @@ use crate::pair::{Client, Fate, Pair};
 use crate::scripts::{MTU, config, request};
 use roci_control::{Class, Emit, Event, Law};
 use roci_transport::{
-    Arrival, Deferral, Deferred, Engine, EngineConfig, Operation, PortAgent, QpConfig, Reaction, Resolution,
-    Status, Tail, Until,
+    Arrival, Deferral, Deferred, Engine, EngineConfig, Operation, PortAgent, QpConfig, QpState, Reaction,
+    Refusal, Resolution, Status, Tail, Until,
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
-use roci_wire::{Header, Opcode};
+use roci_wire::layout::homa::{Homa, HomaBody};
+use roci_wire::{Header, Layout, Opcode};
+use std::sync::{Arc, Mutex};
 
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
@@ -214,4 +216,53 @@ fn notify(engine: &mut Engine, now: Instant, qpn: Qpn) {
     let header = Header::new(Opcode::CNP, qpn, Psn::new(0));
     let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
     engine.receive(now, &arrival, &mut Reaction::default());
+}
+
+#[test]
+fn a_grant_reaches_the_law_and_the_port_agent_as_what_it_is() {
+    let mut engine = Engine::new(EngineConfig::default());
+    let law = engine.add_law(Law::External(Class::GRANT));
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let config = QpConfig { law, layout: Layout::Homa, deferred, path: 9, ..config() };
+    let qpn = engine.create_qp(config).unwrap();
+    let header = Header::new(Opcode::HOMA_GRANT, qpn, Psn::new(0));
+    let grant = Homa { rpc: 8, body: HomaBody::Grant { offset: 9_000, priority: 5, resend_all: false } };
+    let words = grant.encode();
+    let arrival = Arrival { header: &header, path: 9, ce: false, words: words.as_slice(), hops: &[] };
+    let mut reaction = Reaction::default();
+    engine.receive(Instant::ZERO, &arrival, &mut reaction);
+    assert!(reaction.refused.is_none() && reaction.reply.is_none());
+    let Some(Deferral::Law { event, .. }) = engine.poll_deferral() else { panic!("the law hears of grants") };
+    let part = event.event.part;
+    assert_eq!((event.event.class, part.message, part.end, part.priority), (Class::GRANT, 8, 9_000, 5));
+    let refused = Header::new(Opcode::HOMA_BUSY, qpn, Psn::new(0));
+    engine.receive(Instant::ZERO, &Arrival { header: &refused, words: &[], ..arrival }, &mut reaction);
+    assert_eq!(reaction.refused, Some(Refusal::WrongOpcode), "nobody listens for it");
+    assert_eq!(engine.query(qpn).unwrap().state, QpState::ReadyToSend);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    engine.set_port_agent(Box::new(Listener(Arc::clone(&heard))));
+    engine.receive(Instant::ZERO, &Arrival { header: &refused, words: &[], ..arrival }, &mut reaction);
+    engine.receive(Instant::ZERO, &arrival, &mut reaction);
+    notify(&mut engine, Instant::ZERO, qpn);
+    assert_eq!(*heard.lock().unwrap(), [(Class::BUSY, 0), (Class::GRANT, 9_000), (Class::CNP, 0)]);
+}
+
+/// Writes down the class of each packet, and how far it grants.
+#[derive(Debug)]
+struct Listener(Arc<Mutex<Vec<(Class, u32)>>>);
+
+impl PortAgent for Listener {
+    fn on_event(&mut self, event: &Event<'_>) {
+        self.0.lock().unwrap().push((event.class, event.part.end));
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Qpn, Emit)> {
+        None
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        None
+    }
+
+    fn wake(&mut self, _now: Instant) {}
 }
