@@ -31,6 +31,8 @@ const AHEAD: usize = 3;
 
 /// From so many hosts on, their NICs do not stay in the processor's own cache.
 const FAR: usize = 256;
+/// From so many on, the routes do not either.
+const FARTHER: usize = 2048;
 
 impl<N: Nics> Fabric<N> {
     /// Builds the network of `graph` with these NICs.
@@ -75,8 +77,8 @@ impl<N: Nics> Fabric<N> {
         Stopped::At
     }
 
-    /// Prefetches what the events after this one will touch, in three steps, each with what the one before has
-    /// fetched: packets; hosts; queue pairs, accounts and routes.
+    /// Prefetches what the events after this one will touch, in steps, each with what the one before has fetched:
+    /// packets; hosts; queue pairs and accounts; routes.
     #[inline(always)]
     fn look_ahead(&self) {
         let net = &self.net;
@@ -98,7 +100,7 @@ impl<N: Nics> Fabric<N> {
         }
         let Some(key) = net.queue.ahead(AHEAD) else { return };
         match (key.kind(), self.host_of(key)) {
-            (ARRIVE, Some(host)) => self.nics.prefetch(host, &net.packets[PacketId(key.handle())]),
+            (ARRIVE, Some(host)) if far => self.nics.prefetch(host, &net.packets[PacketId(key.handle())]),
             (ARRIVE, None) => {
                 let packet = &net.packets[PacketId(key.handle())];
                 roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
@@ -111,6 +113,23 @@ impl<N: Nics> Fabric<N> {
             }
             (_, Some(host)) if far => self.nics.prefetch_transmit(host),
             _ => {}
+        }
+        if net.hosts.len() >= FARTHER {
+            self.look_up_ahead();
+        }
+    }
+
+    /// Prefetches the route that the next packet will be sent on by, for which its port must have come.
+    #[inline(always)]
+    fn look_up_ahead(&self) {
+        let net = &self.net;
+        if let Some(key) = net.queue.ahead(1)
+            && key.kind() == ARRIVE
+            && let packet = &net.packets[PacketId(key.handle())]
+            && let Some(port) = net.ports.get(packet.next as usize)
+            && let Some(switch) = net.switch_at(port.link.node)
+        {
+            net.routes.prefetch(switch, packet.destination);
         }
     }
 
