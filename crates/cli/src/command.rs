@@ -67,12 +67,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let set = assignments(&arguments.set)?;
     let seeds = seeds(&arguments.common)?;
     let group = match (&arguments.control, arguments.scenarios.as_slice()) {
-        (Some(controls), [path]) => {
-            let axis = ("transport.control".to_owned(), controls.clone());
-            let mut group = Group::of_sweep(path, &set, &[axis], &seeds)?;
-            group.title = group.title.replace("-sweep", "-controls");
-            group
-        }
+        (Some(controls), [path]) => Group::of_controls(path, &set, controls, &seeds)?,
         (Some(_), _) => {
             let message = "--control compares congestion controls of one scenario; name one, or leave it out";
             return Err(Failure::Request(message.to_owned()));

@@ -60,6 +60,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         }
     }
     report(&done, common)?;
+    failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
     match failures.into_iter().reduce(worse) {
         None => Ok(()),
         Some(failure) => Err(failure),
@@ -98,6 +99,22 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Ve
         }
     }
     Ok(results)
+}
+
+/// What is to be said where flows of `group` ended in error completions. Its results are there all the same.
+fn flows_failed(group: &Group, results: &[Results]) -> Option<Failure> {
+    let mut runs =
+        group.runs.iter().zip(results).filter_map(|(run, results)| Some((run, results.failure()?)));
+    let (first, failure) = runs.next()?;
+    let failed = 1 + runs.count();
+    Some(Failure::Run(match results.len() {
+        1 => format!("{}: {failure}", group.title),
+        all => format!(
+            "{}: flows failed in {failed} of {all} runs, the first: {}: {failure}",
+            group.title,
+            group.full_label(first)
+        ),
+    }))
 }
 
 fn publish(group: &Group, folder: Folder, results: &[Results]) -> Result<(), OutputError> {

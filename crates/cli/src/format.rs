@@ -42,7 +42,10 @@ pub(crate) fn rate(bps: f64) -> String {
 
 /// Octets.
 pub(crate) fn size(octets: u64) -> String {
-    scaled(float(octets), &[(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B")])
+    if octets < 1_000 {
+        return format!("{octets} B");
+    }
+    scaled(float(octets), &[(1e9, "GB"), (1e6, "MB"), (1e3, "KB")])
 }
 
 /// A value that may be missing.
@@ -78,7 +81,7 @@ mod tests {
         assert_eq!(time(0.0), "0");
         assert_eq!(rate(1_104_000_000.0), "1.104 Gb/s");
         assert_eq!(size(38_000_000), "38.00 MB");
-        assert_eq!(size(1), "1.000 B");
+        assert_eq!(size(1), "1 B");
         assert_eq!(number(12_345.6), "12346");
     }
 }

@@ -33,6 +33,12 @@ enum Failure {
 }
 
 fn main() -> ExitCode {
+    // A panic aborts, so no draft of results would be dropped.
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        roci_lab::output::folder::remove_drafts();
+        print(panic);
+    }));
     let done = match Arguments::parse().command {
         Command::Run(arguments) => command::run(&arguments),
         Command::Sweep(arguments) => command::sweep(&arguments),

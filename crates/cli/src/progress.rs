@@ -11,7 +11,7 @@ use std::time::Instant;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C no longer kills us, but is remembered, so that drafts of results can be taken away.
+/// From now on Ctrl-C and SIGTERM no longer kill us, but are remembered, so that drafts of results can be taken away.
 pub(crate) fn listen() -> Result<(), Failure> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))
         .map_err(|error| Failure::Run(format!("cannot listen for Ctrl-C: {error}")))

@@ -2,10 +2,10 @@
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, Table, presets};
-use roci_lab::batch::{Group, Metric};
+use roci_lab::batch::{Group, Metric, Sum};
 use roci_lab::figures::Report;
 use roci_lab::figures::statistics::Estimate;
-use roci_lab::results::{FlowStatus, Results, SwitchResult};
+use roci_lab::results::{FaultResult, HostResult, Results, SwitchResult};
 
 /// More flows than this are shown by their sizes, more switches summed up.
 const MANY_FLOWS: usize = 24;
@@ -47,25 +47,45 @@ fn run(results: &Results) -> String {
         text.push_str(&lines(&flows(results)));
     } else {
         text.push_str(&lines(&sizes(results)));
-        let failed = results
-            .flows
-            .iter()
-            .filter(|flow| !matches!(flow.status, FlowStatus::Running) && flow.status != FlowStatus::OK);
-        if let Some(first) = failed.clone().next() {
-            text.push_str(&format!(
-                "\n  {} flows failed, the first: {}, {}\n",
-                failed.count(),
-                first.name,
-                first.status.name()
-            ));
+        if let Some(failure) = results.failure() {
+            text.push_str(&format!("\n  {failure}\n"));
         }
     }
     text.push('\n');
     text.push_str(&lines(&switches(results)));
+    let paused: Vec<&HostResult> = results.hosts.iter().filter(|host| host.pause_received > 0).collect();
+    if !paused.is_empty() {
+        text.push_str(&format!(
+            "\n  {} of {} hosts received {} PAUSE frames and stood paused for {} in sum\n",
+            paused.len(),
+            results.hosts.len(),
+            paused.iter().map(|host| host.pause_received).sum::<u64>(),
+            time(paused.iter().map(|host| host.paused.as_secs_f64()).sum())
+        ));
+    }
+    let sent: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();
+    if sent > 0 {
+        text.push_str(&format!("\n  hosts sent {sent} PAUSE frames\n"));
+    }
+    if let Some(faults) = results.faults {
+        text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
+    }
     let goodput = results.total_goodput_bps().map(|bps| format!("goodput {}", rate(bps)));
     let fairness = results.fairness().map(|jain| format!("Jain's fairness index {}", number(jain)));
     let both: Vec<String> = goodput.into_iter().chain(fairness).collect();
     text.push_str(&format!("\n  {}\n  {}\n", both.join(", "), speed(results)));
+    text
+}
+
+/// What faults did, such as `12 packets dropped, 3 corrupted, 0 duplicated`.
+fn fault_counts(faults: &FaultResult) -> String {
+    let FaultResult { dropped, corrupted, duplicated, reordered, forged_cnps } = *faults;
+    let mut text = format!("{dropped} packets dropped, {corrupted} corrupted, {duplicated} duplicated");
+    for (count, what) in [(reordered, "reordered"), (forged_cnps, "CNPs forged")] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
     text
 }
 
@@ -80,7 +100,7 @@ fn speed(results: &Results) -> String {
 }
 
 fn flows(results: &Results) -> Table {
-    let mut table = table(&[
+    let mut header = vec![
         "flow",
         "from",
         "to",
@@ -93,9 +113,14 @@ fn flows(results: &Results) -> Table {
         "CNPs",
         "marked",
         "status",
-    ]);
+    ];
+    let controls = results.controls_differ();
+    if controls {
+        header.push("control");
+    }
+    let mut table = table(&header);
     for flow in &results.flows {
-        table.add_row([
+        let mut row = vec![
             flow.name.to_string(),
             results.host(flow.src).to_owned(),
             results.host(flow.dst).to_owned(),
@@ -108,14 +133,18 @@ fn flows(results: &Results) -> Table {
             flow.cnps.to_string(),
             flow.ecn_marked.to_string(),
             flow.status.name().to_owned(),
-        ]);
+        ];
+        if controls {
+            row.push(results.control(flow).to_owned());
+        }
+        table.add_row(row);
     }
     table
 }
 
 fn sizes(results: &Results) -> Table {
     let mut table =
-        table(&["size", "flows", "completion p50", "p99", "slowdown mean", "p50", "p95", "p99", "max"]);
+        table(&["size", "completed", "completion p50", "p99", "slowdown mean", "p50", "p95", "p99", "max"]);
     for group in results.by_size() {
         let range = match group.from == group.to {
             true => size(group.from.0),
@@ -178,6 +207,18 @@ fn switches(results: &Results) -> Table {
     table
 }
 
+/// How many flows a run of a configuration has, and how many of them failed.
+fn of_flows(sum: &Sum<'_>) -> String {
+    let mean = |count: usize| match count % sum.runs.max(1) {
+        0 => (count / sum.runs.max(1)).to_string(),
+        _ => number(float(count as u64) / float(sum.runs as u64)),
+    };
+    match sum.failed {
+        0 => mean(sum.flows),
+        failed => format!("{}, {} failed", mean(sum.flows), mean(failed)),
+    }
+}
+
 fn side_by_side(group: &Group, results: &[Results]) -> String {
     let sums = group.sums(results);
     let runs = results.len();
@@ -205,7 +246,11 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     ]);
     for sum in &sums {
         let cell = |(metric, value): &(Metric, Option<Estimate>)| {
-            or_dash(value.as_ref().map(|value| estimate(*metric, value)))
+            let text = or_dash(value.as_ref().map(|value| estimate(*metric, value)));
+            match metric {
+                Metric::Completed => format!("{text} of {}", of_flows(sum)),
+                _ => text,
+            }
         };
         table.add_row(std::iter::once(sum.label.to_owned()).chain(sum.values.iter().map(cell)));
     }
@@ -242,7 +287,7 @@ pub(crate) fn figure(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roci_lab::results::{FlowName, FlowResult, Op};
+    use roci_lab::results::{FlowName, FlowResult, FlowStatus, Op};
     use roci_units::{Instant, Span};
 
     fn results(flows: u32) -> Results {
@@ -251,6 +296,7 @@ mod tests {
             src: 0,
             dst: 1,
             op: Op::Write,
+            control: 0,
             status: FlowStatus::OK,
             bytes: 1_000_000,
             delivered: 1_000_000,

@@ -192,6 +192,41 @@ fn a_run_that_stalls_exits_with_1_and_writes_nothing() {
 }
 
 #[test]
+fn flows_that_fail_exit_with_1_after_the_results_are_written() {
+    let scratch = Scratch::new("failed");
+    let lossy = format!("{SMALL}\n[transport]\nretry = 0\n[faults]\nloss = 0.9\n");
+    scratch.scenario("lossy.toml", &lossy);
+    let output = scratch.roci(&["run", "lossy.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert_eq!(
+        text(&output.stderr),
+        "lossy: 4 of 4 flows failed, the first: 0.0, Transport Retry Counter Exceeded\n"
+    );
+    assert!(text(&output.stdout).contains(" packets dropped, 0 corrupted"), "{}", text(&output.stdout));
+    let summary = scratch.summary("out/lossy/summary.json");
+    assert!(summary["faults"]["dropped"].as_u64().unwrap() > 0);
+    let output = scratch.roci(&["sweep", "lossy.toml", "--set", "faults.loss=0,0.9"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(
+        message.starts_with("lossy-sweep: flows failed in 1 of 2 runs, the first: faults.loss=0.9: "),
+        "{message}"
+    );
+    let printed = text(&output.stdout);
+    assert!(printed.contains("4 of 4 ") && printed.contains("0 of 4, 4 failed"), "{printed}");
+}
+
+#[test]
+fn figures_replace_earlier_figures() {
+    let scratch = Scratch::new("figures");
+    for name in ["validation-headroom", "validation-shares", "validation-headroom"] {
+        let output = scratch.roci(&["reproduce", name, "--seeds", "1"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+    }
+    assert!(scratch.files().contains(&"out/figures/figures.html".to_owned()), "{:?}", scratch.files());
+}
+
+#[test]
 fn json_is_all_that_is_printed_and_quiet_prints_nothing() {
     let scratch = Scratch::new("json");
     scratch.scenario("small.toml", SMALL);
@@ -232,7 +267,8 @@ fn controls_are_compared_and_one_scenario_alone_is_not() {
     scratch.scenario("small.toml", SMALL);
     let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,none", "--out", "out"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("transport.control=none"));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("dcqcn preset=sigcomm15  4 of 4") && printed.contains("none"), "{printed}");
     assert_eq!(scratch.roci(&["compare", "small.toml"]).status.code(), Some(2));
     let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,timely"]);
     assert_eq!(output.status.code(), Some(2));

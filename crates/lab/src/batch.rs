@@ -49,6 +49,9 @@ pub enum PlanError {
     TooMany(usize),
 }
 
+/// The key of the common congestion control.
+const CONTROL: &str = "transport.control";
+
 /// The most runs of a group: their results are all kept to be compared.
 const MOST: usize = 10_000;
 
@@ -93,12 +96,35 @@ impl Group {
         }
         let mut group = Self { title: String::new(), runs: Vec::new() };
         for combination in combinations {
-            let varied = |(key, value): &(String, String)| format!("{key}={value}");
-            let label = combination.iter().map(varied).collect::<Vec<_>>().join(" ");
-            let all: Vec<_> = set.iter().cloned().chain(combination).collect();
+            let all: Vec<_> = set.iter().chain(&combination).cloned().collect();
             let scenario = Arc::new(Scenario::load(path, &all)?);
+            let varied = |(key, value): &(String, String)| match key.as_str() {
+                // A law's name alone does not tell which parameters it runs with.
+                CONTROL => format!("{key}={}", scenario.transport.control.name()),
+                _ => format!("{key}={value}"),
+            };
+            let label = combination.iter().map(varied).collect::<Vec<_>>().join(" ");
             group.title = format!("{}-sweep", scenario.name);
             group.add(if label.is_empty() { &scenario.name } else { &label }, &scenario, seeds)?;
+        }
+        Ok(group)
+    }
+
+    /// One scenario with each of several congestion controls: a list of names of laws, or of tables as in a scenario.
+    ///
+    /// # Errors
+    /// When the list or a control is wrong, or there are too many.
+    pub fn of_controls(
+        path: &Path,
+        set: &[(String, String)],
+        controls: &str,
+        seeds: &[u64],
+    ) -> Result<Self, PlanError> {
+        let axis = (CONTROL.to_owned(), controls.to_owned());
+        let mut group = Self::of_sweep(path, set, &[axis], seeds)?;
+        group.title = group.title.replace("-sweep", "-controls");
+        for run in &mut group.runs {
+            run.label = run.label.trim_start_matches(CONTROL).trim_start_matches('=').to_owned();
         }
         Ok(group)
     }
@@ -134,8 +160,14 @@ impl Group {
         if self.runs.len() + seeds.len() > MOST {
             return Err(PlanError::TooMany(self.runs.len() + seeds.len()));
         }
+        // Two configurations that come to the same are two all the same.
+        let free = |label: &String| self.runs.iter().all(|run| run.label != *label);
+        let label = Some(label.to_owned())
+            .filter(free)
+            .or_else(|| (2..).map(|n| format!("{label} ({n})")).find(free));
+        let label = label.unwrap_or_default();
         self.runs.extend(seeds.iter().map(|seed| Run {
-            label: label.to_owned(),
+            label: label.clone(),
             scenario: Arc::clone(scenario),
             seed: *seed,
         }));
@@ -192,8 +224,13 @@ impl Group {
         let labels: Vec<String> = self.runs.iter().map(|run| self.full_label(run)).collect();
         let places: Vec<String> =
             self.places().iter().map(|place| place.to_string_lossy().into_owned()).collect();
-        let shown: Vec<Shown<'_>> = (labels.iter().zip(&places).zip(results))
-            .map(|((label, place), results)| Shown { label, folder: Some(place), results })
+        let shown: Vec<Shown<'_>> = (self.runs.iter().zip(&labels).zip(&places).zip(results))
+            .map(|(((run, label), place), results)| Shown {
+                label,
+                configuration: &run.label,
+                folder: Some(place),
+                results,
+            })
             .collect();
         output::write(&folder.join("comparison.csv"), |file| report::write_comparison_csv(file, &shown))?;
         output::write(&folder.join("report.html"), |file| report::write_comparison(file, &self.title, &shown))
@@ -206,7 +243,18 @@ impl Group {
             let values: Option<Vec<f64>> = alike.map(|(_, results)| metric.of(results)).collect();
             Estimate::of(&values?)
         };
-        let sum = |label| Sum { label, values: Metric::ALL.map(|metric| (metric, estimate(label, metric))) };
+        let sum = |label| {
+            let alike = || self.runs.iter().zip(results).filter(move |(run, _)| run.label == label);
+            let failed = |(_, results): &(&Run, &Results)| results.failed().next().is_some();
+            Sum {
+                label,
+                values: Metric::ALL.map(|metric| (metric, estimate(label, metric))),
+                flows: alike().map(|(_, results)| results.flows.len()).sum(),
+                failed: alike().map(|(_, results)| results.failed().count()).sum(),
+                runs: alike().count(),
+                runs_failed: alike().filter(failed).count(),
+            }
+        };
         self.configurations().into_iter().map(sum).collect()
     }
 }
@@ -218,6 +266,14 @@ pub struct Sum<'a> {
     pub label: &'a str,
     /// Each metric; `None` where a run does not yield it.
     pub values: [(Metric, Option<Estimate>); 10],
+    /// Flows of all its runs.
+    pub flows: usize,
+    /// Of those, flows that ended in an error completion.
+    pub failed: usize,
+    /// Its runs.
+    pub runs: usize,
+    /// Of those, runs in which a flow failed.
+    pub runs_failed: usize,
 }
 
 /// A number that sums a run up.

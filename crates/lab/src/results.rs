@@ -36,6 +36,11 @@ pub struct Results {
     pub switches: Vec<SwitchResult>,
     /// One record per host; [`FlowResult::src`] and [`FlowResult::dst`] are places in this list.
     pub hosts: Vec<HostResult>,
+    /// The congestion controls of the scenario, such as `dcqcn preset=hpcc`: the common one, then those of single
+    /// flows. [`FlowResult::control`] is a place in this list.
+    pub controls: Vec<String>,
+    /// What the links did to packets; `None` where the scenario has no faults.
+    pub faults: Option<FaultResult>,
     /// Rates, credit and queues over time.
     pub series: Series,
     /// What the run cost: all that may differ between two runs with one seed.
@@ -68,6 +73,16 @@ impl Results {
     pub fn host(&self, place: u16) -> &str {
         &self.hosts[usize::from(place)].name
     }
+
+    /// The name of a flow's congestion control; empty where the results name none.
+    pub fn control(&self, flow: &FlowResult) -> &str {
+        self.controls.get(usize::from(flow.control)).map_or("", String::as_str)
+    }
+
+    /// Whether flows ran under more than one congestion control.
+    pub fn controls_differ(&self) -> bool {
+        self.flows.windows(2).any(|pair| pair[0].control != pair[1].control)
+    }
 }
 
 /// What became of one flow. Half a million of them are kept during a run, so it is small.
@@ -81,6 +96,8 @@ pub struct FlowResult {
     pub dst: u16,
     /// What it does.
     pub op: Op,
+    /// Its congestion control's place in [`Results::controls`].
+    pub control: u16,
     /// Whether it is done, and how.
     pub status: FlowStatus,
     /// Octets of its messages, payload only.
@@ -216,6 +233,27 @@ pub struct HostResult {
     pub tx_bytes: u64,
     /// Octets of frames received.
     pub rx_bytes: u64,
+    /// PAUSE frames that it sent (those that stop, not those that resume).
+    pub pause_sent: u64,
+    /// PAUSE frames that it received (those that stop).
+    pub pause_received: u64,
+    /// How long its port stood paused, summed over priorities.
+    pub paused: Span,
+}
+
+/// What faults did to packets, over all links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultResult {
+    /// Packets lost.
+    pub dropped: u64,
+    /// Packets that came out damaged; who received them dropped them.
+    pub corrupted: u64,
+    /// Copies added.
+    pub duplicated: u64,
+    /// Packets held back, which others may have overtaken.
+    pub reordered: u64,
+    /// CNPs forged.
+    pub forged_cnps: u64,
 }
 
 #[cfg(test)]
@@ -228,6 +266,7 @@ mod tests {
             src: 0,
             dst: 1,
             op: Op::Write,
+            control: 0,
             status: FlowStatus::OK,
             bytes: 1_000,
             delivered: 1_000,

@@ -123,6 +123,20 @@ fn a_sweep_is_every_combination_in_order_each_with_every_seed() {
 }
 
 #[test]
+fn controls_keep_the_settings_of_the_scenario_and_show_their_preset() {
+    let file = File::new("controls");
+    std::fs::write(&file.0, format!("{TEXT}[transport]\ncontrol = {{ preset = \"hpcc\", g = \"1/64\" }}\n"))
+        .unwrap();
+    let list = "dcqcn,none,{ law = \"dcqcn\" },{ law = \"dcqcn\", preset = \"sigcomm15\" }";
+    let group = Group::of_controls(&file.0, &[], list, &[]).unwrap();
+    assert_eq!(
+        group.configurations(),
+        ["dcqcn preset=hpcc g=1/64", "none", "dcqcn preset=sigcomm15", "dcqcn preset=sigcomm15 (2)"]
+    );
+    assert_eq!(group.runs[0].scenario.transport.control.settings.len(), 2);
+}
+
+#[test]
 fn scenarios_of_one_name_have_folders_of_their_own() {
     let (a, b) = (File::new("one"), File::new("two"));
     let group = Group::of_scenarios(&[a.0.clone(), b.0.clone()], &set(&[("name", "same")]), &[]).unwrap();

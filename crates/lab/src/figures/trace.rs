@@ -130,6 +130,7 @@ mod tests {
             name: FlowName::Given("a".into()),
             src: 0,
             dst: 1,
+            control: 0,
             op: Op::Write,
             status: FlowStatus::Running,
             bytes: 1_000_000,

@@ -5,7 +5,7 @@ use crate::results::Results;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-const HEADER: &str = "name,src,dst,op,bytes,start_s,end_s,status,fct_s,ideal_fct_s,slowdown,goodput_bps,packets,\
+const HEADER: &str = "name,src,dst,op,control,bytes,start_s,end_s,status,fct_s,ideal_fct_s,slowdown,goodput_bps,packets,\
                       retransmitted,timeouts,naks,cnps,ecn_marked";
 
 /// Writes the flows of `results`; what is null in `summary.json` is empty here.
@@ -20,6 +20,7 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
             src,
             dst,
             op,
+            control,
             bytes,
             start_s,
             end_s,
@@ -36,10 +37,11 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
             ecn_marked,
         } = FlowRecord::new(flow, results);
         let (name, src, dst) = (quoted(&name), quoted(src), quoted(dst));
+        let control = quoted(control);
         let (end_s, fct_s, slowdown) = (optional(end_s), optional(fct_s), optional(slowdown));
         writeln!(
             out,
-            "{name},{src},{dst},{op},{bytes},{start_s},{end_s},{status},{fct_s},{ideal_fct_s},{slowdown},{goodput_bps},\
+            "{name},{src},{dst},{op},{control},{bytes},{start_s},{end_s},{status},{fct_s},{ideal_fct_s},{slowdown},{goodput_bps},\
              {packets},{retransmitted},{timeouts},{naks},{cnps},{ecn_marked}"
         )?;
     }

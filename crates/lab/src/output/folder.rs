@@ -1,12 +1,33 @@
 //! A folder of results that appears as a whole or not at all.
 
 use super::OutputError;
+use crate::figures;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// The names of files that we write; captures besides, by their ending.
-const OURS: [&str; 5] = ["summary.json", "flows.csv", "series.parquet", "report.html", "comparison.csv"];
+/// The names of files that we write; captures and the plots of figures besides.
+const OURS: [&str; 7] = [
+    "summary.json",
+    "flows.csv",
+    "series.parquet",
+    "report.html",
+    "comparison.csv",
+    "figures.html",
+    "figures.md",
+];
+
+/// The drafts that exist, for [`remove_drafts`].
+static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes every draft of this process: for a panic that aborts, where nothing is dropped any more.
+pub fn remove_drafts() {
+    // Whoever panics while holding the lock changes nothing; but who waited for it here might wait for ever.
+    if let Ok(drafts) = DRAFTS.try_lock() {
+        drafts.iter().for_each(|draft| drop(fs::remove_dir_all(draft)));
+    }
+}
 
 /// A folder of results in the making, beside the place where it will appear.
 ///
@@ -30,9 +51,11 @@ impl Folder {
         judge(target)?;
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        make(parent, fs::create_dir_all(parent))?;
+        make(target, fs::create_dir_all(parent))?;
         let draft = parent.join(format!(".{name}.{}.partial", std::process::id()));
-        make(&draft, fs::create_dir(&draft))?;
+        // The message names what was asked for: nobody knows of the draft.
+        make(target, fs::create_dir(&draft))?;
+        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).push(draft.clone());
         Ok(Self { target: target.into(), draft })
     }
 
@@ -70,6 +93,7 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // Gone already when it was published; and nobody is left to hear of a failure.
         let _ = fs::remove_dir_all(&self.draft);
+        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|draft| *draft != self.draft);
     }
 }
 
@@ -105,8 +129,7 @@ fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
         let found = if kind.is_dir() {
             foreign(&entry.path())?
         } else {
-            let ours = kind.is_file() && (OURS.contains(&&*name) || name.ends_with(".pcapng"));
-            (!ours).then(|| entry.path())
+            (!kind.is_file() || !ours(&name)).then(|| entry.path())
         };
         if found.is_some() {
             return Ok(found);
@@ -115,15 +138,24 @@ fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// Whether a file of this name is one that we write. A plot is called `<figure>.svg` or `<figure>-<n>.svg`.
+fn ours(name: &str) -> bool {
+    let is_plot = |stem: &str| {
+        let numbered = stem.rsplit_once('-').filter(|(_, n)| n.parse::<u32>().is_ok());
+        figures::names()
+            .into_iter()
+            .any(|figure| stem == figure || numbered.is_some_and(|(stem, _)| stem == figure))
+    };
+    OURS.contains(&name) || name.ends_with(".pcapng") || name.strip_suffix(".svg").is_some_and(is_plot)
+}
+
 /// Removes a folder of results: files by name, then the folder itself, so that nothing else can be lost.
 fn remove(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             remove(&entry.path())?;
-        } else if OURS.iter().any(|ours| entry.file_name() == *ours)
-            || entry.path().extension().is_some_and(|ending| ending == "pcapng")
-        {
+        } else if ours(&entry.file_name().to_string_lossy()) {
             fs::remove_file(entry.path())?;
         }
     }
@@ -185,14 +217,16 @@ mod tests {
         let scratch = Scratch::new("replace");
         let target = scratch.0.join("run");
         fs::create_dir_all(target.join("a")).unwrap();
-        for old in ["summary.json", "root.pcapng", "a/report.html"] {
+        for old in
+            ["summary.json", "root.pcapng", "figures.md", "lst-fig5-2.svg", "lst-fig4.svg", "a/report.html"]
+        {
             fs::write(target.join(old), "old").unwrap();
         }
         let folder = Folder::prepare(&target).unwrap();
         fs::write(folder.draft().join("summary.json"), "new").unwrap();
         folder.publish().unwrap();
         assert_eq!(fs::read_to_string(target.join("summary.json")).unwrap(), "new");
-        assert!(!target.join("root.pcapng").exists() && !target.join("a").exists());
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
         assert_eq!(scratch.names(), ["run"]);
     }
 
@@ -209,12 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn a_drawing_of_somebody_elses_is_foreign() {
+        assert!(ours("lst-fig5.svg") && ours("validation-shares-12.svg"));
+        assert!(!ours("thesis.svg") && !ours("lst-fig5-final.svg") && !ours("lst-fig.svg"));
+    }
+
+    #[test]
     fn a_file_in_place_of_the_folder_is_refused() {
         let scratch = Scratch::new("file");
         let target = scratch.0.join("run");
         fs::write(&target, "").unwrap();
         assert!(matches!(Folder::prepare(&target), Err(OutputError::Foreign { .. })));
-        assert!(matches!(Folder::prepare(&target.join("below")), Err(OutputError::Write { .. })));
+        let below = target.join("below");
+        match Folder::prepare(&below) {
+            Err(OutputError::Write { path, .. }) => assert_eq!(path, below),
+            other => panic!("{other:?}"),
+        }
         assert!(matches!(Folder::prepare(Path::new("/")), Err(OutputError::Nameless { .. })));
     }
 

@@ -25,6 +25,8 @@ const SCRIPT: &str = include_str!("report/report.js");
 pub struct Run<'a> {
     /// What tells it from the others, such as `control.law=dcqcn`.
     pub label: &'a str,
+    /// What it shares with runs of other seeds alone.
+    pub configuration: &'a str,
     /// Its own folder beside the comparison's page, if it has one; its report is linked.
     pub folder: Option<&'a str>,
     /// What it found out.
@@ -150,11 +152,22 @@ mod tests {
     #[test]
     fn a_comparison_has_one_row_per_run() {
         let results = sample();
-        let runs = ["dcqcn", "none"].map(|label| Run { label, folder: Some(label), results: &results });
+        let runs = ["dcqcn", "none"].map(|label| Run {
+            label,
+            configuration: "both",
+            folder: Some(label),
+            results: &results,
+        });
         let mut out = Vec::new();
         write_comparison(&mut out, "a against b", &runs).unwrap();
         let page = data(std::str::from_utf8(&out).unwrap());
-        assert_eq!(page["sections"][0]["table"]["rows"].as_array().unwrap().len(), 2);
+        let means = page["sections"][0]["table"]["rows"].as_array().unwrap();
+        assert_eq!(
+            (means.len(), &means[0][1]),
+            (1, &serde_json::json!(2.0)),
+            "two runs of one configuration"
+        );
+        assert_eq!(page["sections"][1]["table"]["rows"].as_array().unwrap().len(), 2);
         let mut csv = Vec::new();
         write_comparison_csv(&mut csv, &runs).unwrap();
         assert_eq!(String::from_utf8(csv).unwrap().lines().count(), 3);

@@ -1,6 +1,6 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
-use crate::results::{FlowResult, HostResult, Results, SwitchResult};
+use crate::results::{FaultResult, FlowResult, HostResult, Results, SwitchResult};
 use roci_units::Instant;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -33,6 +33,7 @@ impl Serialize for Summary<'_> {
         map.serialize_entry("flows", &List(&results.flows, |flow| FlowRecord::new(flow, results)))?;
         map.serialize_entry("switches", &List(&results.switches, SwitchRecord::new))?;
         map.serialize_entry("hosts", &List(&results.hosts, HostRecord::new))?;
+        map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
         map.end()
     }
@@ -58,6 +59,7 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) src: &'a str,
     pub(crate) dst: &'a str,
     pub(crate) op: &'static str,
+    pub(crate) control: &'a str,
     pub(crate) bytes: u64,
     pub(crate) start_s: f64,
     pub(crate) end_s: Option<f64>,
@@ -81,6 +83,7 @@ impl<'a> FlowRecord<'a> {
             src: results.host(flow.src),
             dst: results.host(flow.dst),
             op: flow.op.name(),
+            control: results.control(flow),
             bytes: flow.bytes,
             start_s: flow.start.as_secs_f64(),
             end_s: (flow.end != Instant::NEVER).then(|| flow.end.as_secs_f64()),
@@ -129,11 +132,37 @@ struct HostRecord<'a> {
     name: &'a str,
     tx_bytes: u64,
     rx_bytes: u64,
+    pause_sent: u64,
+    pause_received: u64,
+    paused_s: f64,
 }
 
 impl<'a> HostRecord<'a> {
     fn new(host: &'a HostResult) -> Self {
-        Self { name: &host.name, tx_bytes: host.tx_bytes, rx_bytes: host.rx_bytes }
+        Self {
+            name: &host.name,
+            tx_bytes: host.tx_bytes,
+            rx_bytes: host.rx_bytes,
+            pause_sent: host.pause_sent,
+            pause_received: host.pause_received,
+            paused_s: host.paused.as_secs_f64(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FaultRecord {
+    dropped: u64,
+    corrupted: u64,
+    duplicated: u64,
+    reordered: u64,
+    forged_cnps: u64,
+}
+
+impl FaultRecord {
+    const fn new(faults: FaultResult) -> Self {
+        let FaultResult { dropped, corrupted, duplicated, reordered, forged_cnps } = faults;
+        Self { dropped, corrupted, duplicated, reordered, forged_cnps }
     }
 }
 
@@ -255,15 +284,18 @@ mod tests {
         };
         #[rustfmt::skip]
         let expected = [
-            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "host"]),
+            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "host"]),
             (&json["flows"][0], vec![
-                "name", "src", "dst", "op", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
+                "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
                 "goodput_bps", "packets", "retransmitted", "timeouts", "naks", "cnps", "ecn_marked",
             ]),
             (&json["switches"][0], vec![
                 "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",
             ]),
-            (&json["hosts"][0], vec!["name", "tx_bytes", "rx_bytes"]),
+            (&json["hosts"][0], vec![
+                "name", "tx_bytes", "rx_bytes", "pause_sent", "pause_received", "paused_s",
+            ]),
+            (&json["faults"], vec!["dropped", "corrupted", "duplicated", "reordered", "forged_cnps"]),
             (&json["host"], vec!["wall_s", "cpu_s", "packet_hops_per_s", "peak_rss_bytes", "setup_s", "output_s"]),
         ];
         for (value, names) in expected {

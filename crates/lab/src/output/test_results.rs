@@ -1,7 +1,9 @@
 //! Made-up results for tests of the outputs: a fan-in of four flows that converge, one of which is not done.
 
 use crate::results::series::{FlowSample, QueueSample, Series};
-use crate::results::{FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Op, Results, SwitchResult};
+use crate::results::{
+    FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Op, Results, SwitchResult,
+};
 use roci_units::{Instant, Span};
 
 const STEP: Span = Span::from_micros(100);
@@ -42,6 +44,7 @@ pub(crate) fn sample() -> Results {
         src: 1 + n as u16,
         dst: 0,
         op: Op::Write,
+        control: 0,
         status: if n == 3 { FlowStatus::Running } else { FlowStatus::OK },
         bytes: 7_000_000,
         delivered: if n == 3 { 6_500_000 } else { 7_000_000 },
@@ -70,6 +73,8 @@ pub(crate) fn sample() -> Results {
         flows: (0..4).map(flow).collect(),
         switches: ["root", "leaf2"].map(switch).into(),
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
+        controls: vec!["dcqcn preset=sigcomm15".into()],
+        faults: Some(FaultResult { dropped: 3, corrupted: 2, duplicated: 1, ..FaultResult::default() }),
         series,
         run: HostFigures {
             wall_s: 0.021,
@@ -94,5 +99,5 @@ fn switch(name: &str) -> SwitchResult {
 }
 
 fn host(name: &str) -> HostResult {
-    HostResult { name: name.into(), tx_bytes: 7_400_000, rx_bytes: 400_000 }
+    HostResult { name: name.into(), tx_bytes: 7_400_000, rx_bytes: 400_000, ..HostResult::default() }
 }

@@ -51,6 +51,18 @@ impl Results {
         self.flows.iter().filter(|flow| flow.fct().is_some())
     }
 
+    /// Flows that ended in an error completion.
+    pub fn failed(&self) -> impl Iterator<Item = &FlowResult> {
+        self.flows.iter().filter(|flow| flow.end != Instant::NEVER && flow.fct().is_none())
+    }
+
+    /// What is to be said of flows that failed: how many, and what became of the first; `None` where none did.
+    pub fn failure(&self) -> Option<String> {
+        let first = self.failed().next()?;
+        let (failed, flows) = (self.failed().count(), self.flows.len());
+        Some(format!("{failed} of {flows} flows failed, the first: {}, {}", first.name, first.status.name()))
+    }
+
     /// The slowdowns of the completed flows.
     pub fn slowdowns(&self) -> Sorted {
         Sorted::new(self.completed().filter_map(FlowResult::slowdown).collect())

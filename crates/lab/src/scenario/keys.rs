@@ -543,12 +543,15 @@ const fn traffic(path: &'static str, keys: &'static [Key]) -> Section {
 }
 
 /// Flows listed one by one.
-pub static FLOWS: Section = section(
+pub static FLOWS: Section = traffic(
     "traffic.flows",
-    &[
-        key("kind", "`\"flows\"`", "required", "The pattern of the traffic."),
-        key("flows", "a list of tables", "required", "The flows. Each has its own connected queue pair."),
-    ],
+    &[key(
+        "flows",
+        "a list of tables",
+        "required",
+        "The flows. Each has its own connected queue pair. `op`, `priority` and `control` beside them hold for those \
+         that do not say otherwise.",
+    )],
 );
 
 /// One flow.
@@ -561,13 +564,23 @@ pub static FLOW: Section = section(
         key(
             "op",
             "`\"send\"`, `\"write\"`, `\"read\"`, `\"fetch-add\"` or `\"compare-swap\"`",
-            "`\"write\"`",
+            "the table's, else `\"write\"`",
             "What it does.",
         ),
         key("size", SIZE, "required; atomics have 8B", "The length of its message."),
         key("start", DELAY, "`\"0s\"`", "When it is posted."),
-        key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
-        key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
+        key(
+            "priority",
+            "a priority, 0 to 7",
+            "the table's, else `switch.classes.data`",
+            "The priority of its data.",
+        ),
+        key(
+            "control",
+            "as `transport.control`",
+            "the table's, else `transport.control`",
+            "Its congestion control.",
+        ),
     ],
 );
 
@@ -682,7 +695,7 @@ pub static MEASURE: Section = section(
             "pcap",
             "a list of names of hosts and switches",
             "`[]`",
-            "Whose packets are captured into `<name>.pcapng`.",
+            "Whose packets are captured into `capture.pcapng`.",
         ),
     ],
 );

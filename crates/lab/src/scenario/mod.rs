@@ -86,6 +86,8 @@ impl Scenario {
         let source = Source::new(&name, "", overrides);
         let located = Located { value: name.clone(), origin: Origin::Default };
         let text = file::read_at(&source, path, &located).map_err(|error| ScenarioError {
+            // The message begins with the file's name anyway.
+            message: error.message.replacen(&format!("cannot read {name}"), "cannot read it", 1),
             remedy: "name a scenario file, such as scenarios/advcam-incast.toml".to_owned(),
             ..error
         })?;
@@ -152,6 +154,12 @@ impl Scenario {
     pub fn control(&self, index: Option<ControlIndex>) -> &Control {
         let own = index.and_then(|index| self.controls.get(usize::try_from(index.0).ok()?));
         own.unwrap_or(&self.transport.control)
+    }
+
+    /// What the congestion controls are called in results: the common one, then those of single flows in the order of
+    /// [`ControlIndex`].
+    pub fn control_names(&self) -> Vec<String> {
+        std::iter::once(&self.transport.control).chain(&self.controls).map(Control::name).collect()
     }
 
     /// Writes every register once into laws of the kind that the flows have: at least one of them must take it.

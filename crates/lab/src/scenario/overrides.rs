@@ -9,7 +9,7 @@ pub struct ArgumentError {
     /// What is wrong with it.
     pub message: &'static str,
     /// What would be right.
-    pub remedy: &'static str,
+    pub remedy: String,
 }
 
 /// The most values of one list or range.
@@ -27,7 +27,7 @@ pub fn assignment(argument: &str) -> Result<(String, String), ArgumentError> {
         _ => Err(ArgumentError {
             argument: argument.to_owned(),
             message: "this sets nothing",
-            remedy: "write key=value, such as switch.buffer=2MB",
+            remedy: "write key=value, such as switch.buffer=2MB".to_owned(),
         }),
     }
 }
@@ -56,6 +56,10 @@ pub fn values(list: &str) -> Result<Vec<String>, ArgumentError> {
 /// # Errors
 /// When an item is no whole number below 2⁶³, or as for [`values`].
 pub fn seeds(list: &str) -> Result<Vec<u64>, ArgumentError> {
+    seeds_of(list).map_err(|error| ArgumentError { argument: format!("--seeds {}", error.argument), ..error })
+}
+
+fn seeds_of(list: &str) -> Result<Vec<u64>, ArgumentError> {
     let number = |value: String| {
         value.parse().ok().filter(|seed| *seed <= super::SEED_MAX).ok_or_else(|| {
             error(
@@ -95,7 +99,7 @@ fn range(item: &str) -> Result<Option<std::ops::RangeInclusive<u64>>, ArgumentEr
     let to = to.strip_prefix('=').unwrap_or(to);
     let (Ok(from), Ok(to)) = (from.trim().parse::<u64>(), to.trim().parse::<u64>()) else { return Ok(None) };
     if from > to {
-        return Err(error(item, "this range runs backwards", "write the smaller number first: 1..8"));
+        return Err(error(item, "this range runs backwards", format!("write {to}..{from}")));
     }
     if to - from >= MOST {
         return Err(error(item, "this range has more than 100000 values", "write a shorter one"));
@@ -103,8 +107,8 @@ fn range(item: &str) -> Result<Option<std::ops::RangeInclusive<u64>>, ArgumentEr
     Ok(Some(from..=to))
 }
 
-fn error(argument: &str, message: &'static str, remedy: &'static str) -> ArgumentError {
-    ArgumentError { argument: argument.to_owned(), message, remedy }
+fn error(argument: &str, message: &'static str, remedy: impl Into<String>) -> ArgumentError {
+    ArgumentError { argument: argument.to_owned(), message, remedy: remedy.into() }
 }
 
 #[cfg(test)]
@@ -136,6 +140,10 @@ mod tests {
         assert!(values("1..100000000000").is_err());
         assert!(values("1,,2").is_err());
         assert!(seeds("1,x").is_err());
+        assert_eq!(
+            seeds("4..1").unwrap_err().to_string(),
+            "--seeds 4..1: this range runs backwards; write 1..4"
+        );
         assert!(seeds("9223372036854775808").is_err());
     }
 

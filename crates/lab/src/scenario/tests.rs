@@ -73,6 +73,29 @@ fn star(rest: &str) -> String {
 const PERMUTATION: &str = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
 
 #[test]
+fn what_stands_beside_a_list_of_flows_holds_for_those_that_say_nothing() {
+    let shared = [("traffic.0.control", "none"), ("traffic.0.op", "send"), ("traffic.0.priority", "5")];
+    let scenario = with(DESIGN, &shared).unwrap();
+    let Traffic::Flows(flows) = &scenario.traffic[0] else { panic!("flows") };
+    assert_eq!((flows[0].common.op, flows[0].common.priority), (Op::Write, Some(5)), "it says what it does");
+    assert_eq!(scenario.control(flows[0].common.control).law.value, "none");
+    let scenario = with(DESIGN, &[("traffic.0.control", "{ preset = \"hpcc\" }")]).unwrap();
+    let Traffic::Flows(flows) = &scenario.traffic[0] else { panic!("flows") };
+    assert_eq!(scenario.control(flows[0].common.control).name(), "dcqcn preset=hpcc");
+    assert_eq!(scenario.control(flows[1].common.control).name(), "none", "it has its own");
+}
+
+#[test]
+fn the_name_of_the_law_alone_keeps_its_settings() {
+    let scenario = with(DESIGN, &[("transport.control", "dcqcn")]).unwrap();
+    assert_eq!(scenario.transport.control.name(), "dcqcn preset=sigcomm15 g=1/256");
+    let scenario = with(DESIGN, &[("transport.control", "{ law = \"dcqcn\" }")]).unwrap();
+    assert_eq!(scenario.transport.control.settings.len(), 0, "a table replaces all of it");
+    let scenario = with(DESIGN, &[("transport.control", "none")]).unwrap();
+    assert_eq!(scenario.transport.control.name(), "none");
+}
+
+#[test]
 fn the_scenario_of_the_guide_is_read() {
     let scenario = parse(DESIGN).unwrap();
     assert_eq!(scenario.name, "advcam-incast");
@@ -286,7 +309,7 @@ fn another_law_drops_the_keys_of_the_law_before_it() {
     let same = with(DESIGN, &[("transport.control.law", "dcqcn")]).unwrap();
     assert_eq!(same.transport.control.settings.len(), 2);
     let short = with(DESIGN, &[("transport.control", "dcqcn"), ("transport.control.g", "1/64")]).unwrap();
-    assert_eq!(short.transport.control.settings.len(), 1);
+    assert_eq!(short.transport.control.settings.len(), 2, "its name again is no other law");
 }
 
 /// Every way to be wrong that we thought of, and what the user is told.

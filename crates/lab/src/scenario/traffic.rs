@@ -88,9 +88,15 @@ impl<'a> Reading<'a> {
 
     fn flows(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
         table.require("flows", table.list("flows")?)?;
+        let shared = self.common(table)?;
         let mut flows = Vec::new();
         for flow in table.tables("flows", &keys::FLOW)? {
-            let common = self.common(flow)?;
+            let own = self.common(flow)?;
+            let common = Common {
+                op: if flow.get("op").is_some() { own.op } else { shared.op },
+                priority: own.priority.or(shared.priority),
+                control: own.control.or(shared.control),
+            };
             let (src, dst) = self.pair(flow)?;
             let name = flow.text("name")?;
             if let Some(name) = &name

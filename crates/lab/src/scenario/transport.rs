@@ -181,6 +181,22 @@ impl Control {
         Ok(Some(control))
     }
 
+    /// What it is called in results: the law, its preset, and what else is set, such as `dcqcn preset=hpcc rai=1Gb/s`.
+    pub fn name(&self) -> String {
+        let law = &self.law.value;
+        let is_preset = |setting: &&Setting| setting.key.value == "preset";
+        // The law was made when the scenario was read; on which link is all the same for the names of its presets.
+        let first = || {
+            let law = Law::from_settings(law, &[], BitsPerSec::from_gbps(100)).ok()?;
+            law.presets().first().map(|preset| (*preset).to_owned())
+        };
+        let given = self.settings.iter().rfind(is_preset).map(|setting| setting.text.value.clone());
+        let preset = given.or_else(first).map(|preset| format!(" preset={preset}"));
+        let others = self.settings.iter().filter(|setting| !is_preset(setting));
+        let others = others.map(|setting| format!(" {}={}", setting.key.value, setting.text.value));
+        std::iter::once(law.clone()).chain(preset).chain(others).collect()
+    }
+
     /// The law, on links of `link`.
     ///
     /// # Errors
@@ -243,7 +259,7 @@ impl Control {
             SettingError::Preset { .. } => format!("`{law}` has no preset `{name}`"),
             SettingError::Key { .. } => format!("`{law}` has no key `{name}`"),
             SettingError::Value { text, why, .. } => match why {
-                roci_control::ValueError::Text(error) => format!("`{name} = {text}` is {error}"),
+                roci_control::ValueError::Text(error) => format!("`{name} = {text}`: {error}"),
                 roci_control::ValueError::Range => format!("`{name} = {text}` is out of range"),
             },
             SettingError::ReadOnly { .. } => error.to_string(),

@@ -1,6 +1,7 @@
 //! A scenario's text as a tree of values that know where they were written, with overrides applied.
 
 use super::source::{Origin, ScenarioError, Source, listed};
+use super::transport::Control;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -82,6 +83,16 @@ pub(crate) fn parse(source: &Source, text: &str) -> Result<Node, ScenarioError> 
         apply(source, &mut root, index, path, value)?;
     }
     Ok(root)
+}
+
+/// Whether `value` is but the name of the law that the table `control` is about: such an override keeps its settings.
+fn names_the_law_of(control: &Node, value: &Node) -> bool {
+    let (Kind::Table(entries), Kind::Text(name)) = (&control.kind, &value.kind) else { return false };
+    match entries.iter().find(|entry| entry.key == "law") {
+        Some(law) => matches!(&law.value.kind, Kind::Text(law) if law == name),
+        // A table that was made on the way to here is empty: nothing was written.
+        None => !entries.is_empty() && *name == *Control::default().law,
+    }
 }
 
 /// Whether spans of what is read point into the file or belong to an override.
@@ -234,7 +245,9 @@ fn apply(
             }
         };
         if last {
-            *node = value;
+            if *part != "control" || !names_the_law_of(node, &value) {
+                *node = value;
+            }
             return Ok(());
         }
     }

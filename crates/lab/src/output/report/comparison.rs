@@ -3,6 +3,7 @@
 use super::Run;
 use super::lines::{LINES_MAX, Readings, distribution};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
+use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
 use crate::results::series::Metric;
@@ -12,9 +13,10 @@ use std::io::{self, Write};
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
+    ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
     ("goodput", "goodput_bps", Unit::Rate, |r| r.total_goodput_bps().into()),
     ("fairness", "fairness", Unit::Number, |r| r.fairness().into()),
     ("FCT p50", "fct_p50_s", Unit::Time, |r| r.completion_times().percentile(50).into()),
@@ -25,7 +27,10 @@ const COLUMNS: [Column; 14] = [
     ("max", "slowdown_max", Unit::Factor, |r| r.slowdowns().max().into()),
     ("drops", "drops", Unit::Count, |r| r.switches.iter().map(|s| s.drops).sum::<u64>().into()),
     ("CE marks", "ecn_marks", Unit::Count, |r| r.switches.iter().map(|s| s.ecn_marks).sum::<u64>().into()),
-    ("PAUSE", "pause_sent", Unit::Count, |r| r.switches.iter().map(|s| s.pause_sent).sum::<u64>().into()),
+    ("PAUSE", "pause_sent", Unit::Count, |r| {
+        let hosts: u64 = r.hosts.iter().map(|host| host.pause_sent).sum();
+        (r.switches.iter().map(|s| s.pause_sent).sum::<u64>() + hosts).into()
+    }),
     ("most buffered", "max_buffer_bytes", Unit::Bytes, |r| {
         r.switches.iter().map(|s| s.max_buffer_bytes).max().map_or(Cell::None, Cell::from)
     }),
@@ -34,7 +39,7 @@ const COLUMNS: [Column; 14] = [
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
     let completion = distributions(runs);
     let time = over_time(runs);
-    let sections = [table(runs), completion, time];
+    let sections = [means(runs), table(runs), completion, time];
     Page {
         title: title.into(),
         subtitle: format!("{} runs side by side", runs.len()),
@@ -61,6 +66,48 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// One row per configuration, where one ran with several seeds: means with 95 % confidence intervals.
+fn means(runs: &[Run<'_>]) -> Section {
+    let mut configurations: Vec<(&str, Vec<&Results>)> = Vec::new();
+    for run in runs {
+        match configurations.iter_mut().find(|(name, _)| *name == run.configuration) {
+            Some((_, alike)) => alike.push(run.results),
+            None => configurations.push((run.configuration, vec![run.results])),
+        }
+    }
+    if configurations.len() == runs.len() {
+        return Section::default();
+    }
+    let rows = configurations.iter().map(|(name, alike)| {
+        let estimate = |(.., value): &Column| {
+            let values = alike.iter().map(|results| match value(results) {
+                Cell::Number(number) => Some(number),
+                _ => None,
+            });
+            let estimate = values.collect::<Option<Vec<f64>>>().and_then(|values| Estimate::of(&values));
+            estimate
+                .map_or(Cell::None, |Estimate { mean, half_width, .. }| Cell::Estimate { mean, half_width })
+        };
+        [(*name).into(), alike.len().into()].into_iter().chain(COLUMNS.iter().map(estimate)).collect()
+    });
+    let mut columns = vec![("configuration", Unit::Text), ("seeds", Unit::Count)];
+    columns.extend(COLUMNS.map(|(heading, _, unit, _)| (heading, unit)));
+    Section {
+        title: "Means over the seeds",
+        note: "With 95 % confidence intervals (Student's t).".into(),
+        table: Some(Table { columns, rows: rows.collect() }),
+        ..Section::default()
+    }
+}
+
+/// A run's name in a legend of what flows completed: where some did not, it says so.
+fn of_completed(run: &Run<'_>) -> String {
+    match (run.results.completed().count(), run.results.flows.len()) {
+        (done, all) if done == all => run.label.into(),
+        (done, all) => format!("{} ({done} of {all} flows completed)", run.label),
+    }
 }
 
 fn table(runs: &[Run<'_>]) -> Section {
@@ -99,10 +146,10 @@ fn distributions(runs: &[Run<'_>]) -> Section {
         let lines: Vec<Line> = (sorted.iter().zip(runs).enumerate())
             .filter(|(_, (sorted, _))| sorted.values().len() > 1)
             .map(|(colour, (sorted, run))| {
-                distribution(sorted.values()).line(run.label.into(), colour, false)
+                distribution(sorted.values()).line(of_completed(run), colour, false)
             })
             .collect();
-        let y = Axis::new("share of flows", Unit::Share).up_to(1.0);
+        let y = Axis::new("share of completed flows", Unit::Share).up_to(1.0);
         (!lines.is_empty()).then(|| Plot {
             title: title.into(),
             x: axis.log_if_wide(all.values()),

@@ -135,6 +135,13 @@ pub(crate) enum Cell {
         /// The words.
         text: String,
     },
+    /// A mean of several runs in its column's unit, and half the width of its 95 % confidence interval.
+    Estimate {
+        /// The mean.
+        mean: f64,
+        /// Half the width.
+        half_width: f64,
+    },
     /// Nothing to say.
     None,
 }

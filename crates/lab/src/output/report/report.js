@@ -62,6 +62,10 @@ function short(text) {
 }
 function written(value, unit) {
   if (value === null || value === undefined) return "–";
+  if (typeof value === "object" && "mean" in value) {
+    const mean = FORMATS[unit](value.mean);
+    return value.half_width > 0 ? `${mean} ± ${FORMATS[unit](value.half_width)}` : mean;
+  }
   return typeof value === "number" ? FORMATS[unit](value) : String(value);
 }
 
@@ -255,7 +259,7 @@ function plot(data) {
 // ---- tables ------------------------------------------------------------------------------------------------------
 
 function key(cell) {
-  return cell && typeof cell === "object" ? cell.text : cell;
+  return cell && typeof cell === "object" ? cell.text ?? cell.mean : cell;
 }
 /** Numbers by size, words as people count (`h2` before `h10`), nothing last. */
 function compare(a, b) {
@@ -279,7 +283,7 @@ function table({ columns, rows }) {
   function show(list) {
     body.replaceChildren(...list.map((row) => element("tr", {}, ...row.map((cell, column) => {
       const unit = columns[column][1];
-      const content = cell && typeof cell === "object"
+      const content = cell && typeof cell === "object" && "href" in cell
         ? element("a", { href: cell.href }, cell.text)
         : written(cell, unit);
       return element("td", { class: kind(unit) }, content);
@@ -312,7 +316,17 @@ for (const section of page.sections) {
 }
 main.append(element("footer", {}, "Made by Rocinante."));
 const figures = [...document.querySelectorAll(".plot")];
-const resize = () => figures.forEach((figure) => figure.resized());
+const tiles = document.querySelector(".tiles");
+/** As many tiles in a row as fit, and in each row about the same number. */
+function spread() {
+  const fit = Math.max(2, Math.floor((tiles.clientWidth + 12) / 160));
+  const rows = Math.ceil(page.tiles.length / fit);
+  tiles.style.setProperty("--columns", Math.ceil(page.tiles.length / rows));
+}
+const resize = () => {
+  if (tiles) spread();
+  figures.forEach((figure) => figure.resized());
+};
 resize();
 addEventListener("resize", resize);
 addEventListener("beforeprint", resize);

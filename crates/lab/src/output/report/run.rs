@@ -5,7 +5,7 @@ use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
 use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
-use crate::results::{FlowResult, FlowStatus, Results};
+use crate::results::{FlowResult, Results};
 use roci_units::Span;
 
 /// Rows of the flow table and of the host table; whoever wants more reads `flows.csv` and `summary.json`.
@@ -43,7 +43,7 @@ impl Section {
 fn tiles(results: &Results) -> Vec<Tile> {
     let tile = |label, value: Cell, unit, note: String| Tile { label, value, unit, note };
     let done = results.completed().count();
-    let failed = results.flows.iter().filter(|flow| flow.status != FlowStatus::Running).count() - done;
+    let failed = results.failed().count();
     let slowdowns = results.slowdowns();
     let mut tiles = vec![tile(
         "flows completed",
@@ -71,16 +71,25 @@ fn tiles(results: &Results) -> Vec<Tile> {
         ));
     }
     if let (Some(median), Some(tail)) = (slowdowns.percentile(50), slowdowns.percentile(99)) {
-        tiles.push(tile("median slowdown", median.into(), Unit::Factor, format!("p99 {tail:.2}×")));
+        let of = if done < results.flows.len() { format!(", of {done} completed") } else { String::new() };
+        tiles.push(tile("median slowdown", median.into(), Unit::Factor, format!("p99 {tail:.2}×{of}")));
     }
     if !results.switches.is_empty() {
         let sum =
             |what: fn(&crate::results::SwitchResult) -> u64| results.switches.iter().map(what).sum::<u64>();
-        let paused: Span = results.switches.iter().fold(Span::ZERO, |sum, switch| sum + switch.paused);
+        let paused = results.switches.iter().map(|switch| switch.paused);
+        let paused = paused.chain(results.hosts.iter().map(|host| host.paused));
+        let paused: Span = paused.fold(Span::ZERO, |sum, paused| sum + paused);
         let paused = format!("ports paused for {:.3} ms in sum", paused.as_secs_f64() * 1e3);
         tiles.push(tile("drops", sum(|s| s.drops).into(), Unit::Count, "in switches".into()));
         tiles.push(tile("CE marks", sum(|s| s.ecn_marks).into(), Unit::Count, "in switches".into()));
-        tiles.push(tile("PAUSE frames", sum(|s| s.pause_sent).into(), Unit::Count, paused));
+        let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();
+        tiles.push(tile("PAUSE frames", (sum(|s| s.pause_sent) + by_hosts).into(), Unit::Count, paused));
+    }
+    if let Some(faults) = results.faults {
+        let lost = faults.dropped + faults.corrupted;
+        let note = format!("{} of them corrupted; {} duplicated", faults.corrupted, faults.duplicated);
+        tiles.push(tile("lost to faults", lost.into(), Unit::Count, note));
     }
     let simulated = results.simulated.as_secs_f64();
     tiles.push(tile(
@@ -106,16 +115,22 @@ fn completion(results: &Results) -> Section {
         section.note = "No flow completed.".into();
         return section;
     }
-    if slowdowns.values().len() > 1 {
+    let (done, all) = (slowdowns.values().len(), results.flows.len());
+    let of = if done < all { format!(" of the {done} completed of {all} flows") } else { String::new() };
+    if done > 1 {
         section.plots = vec![
-            cumulative("Slowdown", Axis::new("slowdown", Unit::Factor), &slowdowns),
-            cumulative("Completion time", Axis::new("completion time", Unit::Time), &times),
+            cumulative(format!("Slowdown{of}"), Axis::new("slowdown", Unit::Factor), &slowdowns),
+            cumulative(format!("Completion time{of}"), Axis::new("completion time", Unit::Time), &times),
         ];
     }
     section.note =
         "Completion time runs from the post of a message to its sender's completion; slowdown is that over \
                     the time of the same flow alone on an idle path."
             .into();
+    if done < all {
+        section.note +=
+            &format!(" Only the {done} completed of {all} flows have them, and only these are counted here.");
+    }
     let rows = results.by_size().into_iter().map(|group| {
         let size = match group.from == group.to {
             true => group.to.to_string(),
@@ -137,7 +152,7 @@ fn completion(results: &Results) -> Section {
     section.table = Some(Table {
         columns: vec![
             ("message size", Unit::Text),
-            ("flows", Unit::Count),
+            ("completed", Unit::Count),
             ("FCT mean", Unit::Time),
             ("FCT p50", Unit::Time),
             ("FCT p99", Unit::Time),
@@ -151,11 +166,11 @@ fn completion(results: &Results) -> Section {
     section
 }
 
-fn cumulative(title: &str, axis: Axis, sorted: &Sorted) -> Plot {
+fn cumulative(title: String, axis: Axis, sorted: &Sorted) -> Plot {
     Plot {
-        title: title.into(),
+        title,
         x: axis.log_if_wide(sorted.values()),
-        y: Axis::new("share of flows", Unit::Share).up_to(1.0),
+        y: Axis::new("share of completed flows", Unit::Share).up_to(1.0),
         step: true,
         lines: vec![distribution(sorted.values()).line("all flows".into(), 0, false)],
     }
@@ -170,15 +185,46 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
     let mut section = Section { title: "Rates", ..Section::default() };
     let shown = readings.with_greatest_sums(Metric::Throughput);
     let sampled = readings.sources(Metric::Throughput);
-    if shown.len() < sampled {
+    let flows = results.flows.len();
+    if shown.len() < sampled && sampled < flows {
+        section.note = format!(
+            "The {LINES_MAX} flows that moved the most, of {} with samples; these are in series.parquet. The run had {} \
+             flows.",
+            grouped(sampled as u64),
+            grouped(flows as u64)
+        );
+    } else if shown.len() < sampled {
         section.note =
             format!("The {LINES_MAX} flows of {sampled} that moved the most; all are in series.parquet.");
+    }
+    // What a flow's law would do is of no interest where it was never asked: without a CNP alpha is but its first
+    // value, and a rate that never changes is the link's.
+    let moved = |metric, place: usize| {
+        let constant = |points: &Points| points.y.windows(2).all(|pair| pair[0] == pair[1]);
+        results.flows[place].cnps > 0
+            || (metric != Metric::Alpha && !readings.get(metric, place).is_none_or(constant))
+    };
+    let asked = |metric| !matches!(metric, Metric::Rate | Metric::Target | Metric::Alpha);
+    let unmoved = shown
+        .iter()
+        .filter(|place| readings.get(Metric::Alpha, **place).is_some() && !moved(Metric::Rate, **place));
+    match unmoved.count() {
+        0 => {}
+        n => {
+            section.note += &format!(
+                "{}{n} of these flows received no CNP: their law left their rate alone, and R_C, R_T and alpha are not \
+                 drawn.",
+                if section.note.is_empty() { "" } else { " " }
+            );
+        }
     }
     let name = |place: usize| results.flows[place].name.to_string();
     let lines = |metric, suffix: &str, dashed| -> Vec<Line> {
         let line = |(colour, place): (usize, &usize)| {
             let points = readings.get(metric, *place).filter(|points| points.x.len() > 1)?;
-            Some(points.line(format!("{}{suffix}", name(*place)), colour, dashed))
+            let drawn =
+                asked(metric) || readings.get(Metric::Alpha, *place).is_none() || moved(metric, *place);
+            drawn.then(|| points.line(format!("{}{suffix}", name(*place)), colour, dashed))
         };
         shown.iter().enumerate().filter_map(line).collect()
     };
@@ -255,7 +301,14 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
             })
             .collect();
         if lines.is_empty() {
-            section.note = format!("{} No {what}.", section.note).trim().into();
+            let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_received).sum();
+            let none = match metric {
+                Metric::Pauses if by_hosts > 0 => {
+                    format!("Hosts alone received PAUSE frames, {}; their table has them.", grouped(by_hosts))
+                }
+                _ => format!("No {what}."),
+            };
+            section.note = format!("{} {none}", section.note).trim().into();
             continue;
         }
         let title = format!("{what} in each {}", span(width));
@@ -324,6 +377,7 @@ fn flows(results: &Results) -> Section {
             record.src.into(),
             record.dst.into(),
             record.op.into(),
+            record.control.into(),
             record.bytes.into(),
             record.start_s.into(),
             record.status.into(),
@@ -344,6 +398,7 @@ fn flows(results: &Results) -> Section {
             ("from", Unit::Text),
             ("to", Unit::Text),
             ("op", Unit::Text),
+            ("control", Unit::Text),
             ("size", Unit::Bytes),
             ("start", Unit::Time),
             ("status", Unit::Text),
@@ -403,13 +458,29 @@ fn hosts(results: &Results) -> Section {
         .hosts
         .iter()
         .take(ROWS_MAX)
-        .map(|host| vec![host.name.as_str().into(), host.tx_bytes.into(), host.rx_bytes.into()])
+        .map(|host| {
+            vec![
+                host.name.as_str().into(),
+                host.tx_bytes.into(),
+                host.rx_bytes.into(),
+                host.pause_sent.into(),
+                host.pause_received.into(),
+                host.paused.as_secs_f64().into(),
+            ]
+        })
         .collect();
     Section {
         title: "Hosts",
         note: first_rows(rows.len(), results.hosts.len()),
         table: (!rows.is_empty()).then(|| Table {
-            columns: vec![("host", Unit::Text), ("sent", Unit::Bytes), ("received", Unit::Bytes)],
+            columns: vec![
+                ("host", Unit::Text),
+                ("sent", Unit::Bytes),
+                ("received", Unit::Bytes),
+                ("PAUSE sent", Unit::Count),
+                ("PAUSE received", Unit::Count),
+                ("paused", Unit::Time),
+            ],
             rows,
         }),
         ..Section::default()
@@ -429,6 +500,16 @@ fn about(results: &Results) -> Section {
         grouped(results.packet_hops),
         grouped(results.events),
     );
+    if let Some(faults) = results.faults {
+        note += &format!(
+            " Faults on links dropped {} packets, damaged {}, duplicated {}, held back {}, and forged {} CNPs.",
+            grouped(faults.dropped),
+            grouped(faults.corrupted),
+            grouped(faults.duplicated),
+            grouped(faults.reordered),
+            grouped(faults.forged_cnps),
+        );
+    }
     if run.cpu_s > 0.0 {
         note += &format!(
             " The event loop took {} of CPU time ({} by the wall clock) after {} of set-up; the process needed {:.1} MB \
