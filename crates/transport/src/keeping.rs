@@ -8,7 +8,7 @@ use crate::aside::Step;
 use crate::delivery::receive::{Receiver, Standing};
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::after;
+use crate::qp::{Qp, after};
 use crate::queue::NONE;
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
@@ -99,9 +99,8 @@ impl Engine {
             self.note_end(slot, End::new(at, header));
         }
         let moved = self.advance(slot, header.psn, shape.has(Shape::LAST));
-        let invalid = self.end_messages(slot, moved);
-        if invalid {
-            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        if let Err(code) = self.end_messages(slot, moved) {
+            return Err(self.refuse(now, slot, code, reaction));
         }
         if !next {
             self.complain(slot, Some(header.psn), reaction);
@@ -151,7 +150,9 @@ impl Engine {
             let expected = keeping.receiver.expected();
             let moved = crate::qp::sequence(expected, end);
             self.qps[slot].responder.expected = moved;
-            self.end_messages(slot, moved);
+            if let Err(code) = self.end_messages(slot, moved) {
+                return Err(self.refuse(now, slot, code, reaction));
+            }
             if moved != end {
                 self.acknowledge_kept(slot, reaction);
             }
@@ -296,52 +297,72 @@ impl Engine {
         now_expected
     }
 
-    /// Ends, in order, the messages whose last packet lies before `expected`. Gives true where a key that one of them
-    /// was to invalidate does not fit.
-    fn end_messages(&mut self, slot: usize, expected: u32) -> bool {
+    /// Ends, in order, the messages whose last packet lies before `expected`.
+    ///
+    /// # Errors
+    /// What to refuse one of them with: a key that it was to invalidate does not fit, or a SEND is longer than its
+    /// buffer.
+    fn end_messages(&mut self, slot: usize, expected: u32) -> Result<(), NakCode> {
         let index = self.qps[slot].common.aside;
         if index == NONE {
-            return false;
+            return Ok(());
         }
-        let mut invalid = false;
         loop {
-            let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return invalid };
+            let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return Ok(()) };
             let Some(&end) = keeping.ends.front() else { break };
             if after(end.at, expected) >= 0 {
                 break;
             }
             keeping.ends.pop_front();
-            let taken = if end.consumes_receive() { keeping.taken.pop_front() } else { None };
-            let profile = self.profile(slot);
-            let (mtu, pd) = (u32::from(profile.mtu), profile.pd);
-            let responder = &mut self.qps[slot].responder;
-            let start = core::mem::replace(&mut responder.received, end.at.wrapping_add(1));
-            responder.msn = (responder.msn + 1) & 0x00ff_ffff;
-            if let Tail::Invalidate(key) = end.tail {
-                invalid |= self.regions.invalidate(pd, key).is_err();
+            if let Err(code) = self.end_message(slot, end) {
+                // The NAK is for the packet that ended the message, whatever is kept behind it.
+                self.qps[slot].responder.expected = end.at;
+                return Err(code);
             }
-            let responder = &mut self.qps[slot].responder;
-            if !end.consumes_receive() || responder.recv == NONE {
-                continue;
-            }
-            let recv = core::mem::replace(&mut responder.recv, taken.unwrap_or(NONE));
-            responder.remaining = responder.remaining.wrapping_add(1) & 0x00ff_ffff;
-            let length = end.at.wrapping_sub(start) * mtu + u32::from(end.payload);
-            let id = self.recvs.get(recv).request.id;
-            self.recvs.remove(recv);
-            let kind = if end.write { CompletionKind::RecvWrite } else { CompletionKind::Recv };
-            let (qpn, tail, solicited) = (self.qps[slot].common.qpn, end.tail, end.solicited);
-            let status = Status::Success;
-            self.tell_receiver(
-                slot,
-                Completion { id, qpn, kind, status, length, tail, solicited, original: 0, source: None },
-            );
         }
         let keeping = self.asides.get_mut(index).keeping.as_ref();
         if keeping.is_some_and(|k| !k.receiver.has_gap() && k.ends.is_empty() && k.taken.is_empty()) {
             self.asides.get_mut(index).keeping = None;
         }
-        invalid
+        Ok(())
+    }
+
+    fn end_message(&mut self, slot: usize, end: End) -> Result<(), NakCode> {
+        let profile = self.profile(slot);
+        let (mtu, pd) = (u32::from(profile.mtu), profile.pd);
+        if let Tail::Invalidate(key) = end.tail
+            && self.regions.invalidate(pd, key).is_err()
+        {
+            return Err(NakCode::RemoteAccessError);
+        }
+        let Qp { common, responder, .. } = &mut self.qps[slot];
+        let start = core::mem::replace(&mut responder.received, end.at.wrapping_add(1));
+        responder.msn = (responder.msn + 1) & 0x00ff_ffff;
+        if !end.consumes_receive() || responder.recv == NONE {
+            return Ok(());
+        }
+        let keeping = self.asides.get_mut(common.aside).keeping.as_mut();
+        let next = keeping.and_then(|keeping| keeping.taken.pop_front()).unwrap_or(NONE);
+        let recv = core::mem::replace(&mut responder.recv, next);
+        responder.remaining = responder.remaining.wrapping_add(1) & 0x00ff_ffff;
+        let request = self.recvs.get(recv).request;
+        self.recvs.remove(recv);
+        // Each packet was placed within the buffer, but only now is it known that they are as many as it holds.
+        let length = end.at.wrapping_sub(start) * mtu + u32::from(end.payload);
+        let fits = end.write || length <= request.length;
+        let completion = Completion {
+            id: request.id,
+            qpn: common.qpn,
+            kind: if end.write { CompletionKind::RecvWrite } else { CompletionKind::Recv },
+            status: if fits { Status::Success } else { Status::LocalLengthError },
+            length: if fits { length } else { request.length },
+            tail: end.tail,
+            solicited: end.solicited,
+            original: 0,
+            source: None,
+        };
+        self.tell_receiver(slot, completion);
+        if fits { Ok(()) } else { Err(NakCode::InvalidRequest) }
     }
 
     /// Forgets the gap; receive requests taken ahead are flushed, or dropped where nobody is to hear of it.

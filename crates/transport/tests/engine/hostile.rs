@@ -8,7 +8,8 @@ use roci_transport::{
     QpState, Reaction, Recovery, RecvRequest, RecvTarget, Refusal, Service, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Qpn};
-use roci_wire::{Aeth, AtomicEth, Deth, Flags, Header, Layout, Opcode, Reth};
+use roci_wire::layout::irn::SendPosition;
+use roci_wire::{Aeth, AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome};
 
 /// A header with whatever in it.
 fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
@@ -285,4 +286,28 @@ fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
     assert_eq!(reaction.refused, Some(Refusal::WrongOpcode));
     assert!(reaction.reply.is_none());
     assert_eq!(engine.query(qpn).unwrap(), before);
+}
+
+#[test]
+fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has() {
+    let (mut engine, _) = engine(true);
+    let qpn = Qpn::new(2);
+    engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: 2 * MTU, lkey: 0 }).unwrap();
+    let mut reaction = Reaction::default();
+    for n in 0..10 {
+        let opcode = [Opcode::SEND_FIRST, Opcode::SEND_MIDDLE, Opcode::SEND_LAST][(n + 7) as usize / 8];
+        let mut header = Header::new(opcode, qpn, Psn::new(n));
+        header.payload = 1024;
+        // All of them say that they are the first packet's octets.
+        header.set_send_position(SendPosition { ssn: 0, offset: 0 });
+        let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+        engine.receive(Instant::ZERO, &arrival, &mut reaction);
+        assert_eq!(reaction.refused.is_some(), n == 9);
+    }
+    let completion = engine.poll_completion().unwrap();
+    assert_eq!((completion.status, completion.length), (Status::LocalLengthError, 2 * MTU));
+    assert_eq!(engine.query(qpn).unwrap().state, QpState::Error);
+    let reply = reaction.reply.unwrap().header;
+    assert_eq!(reply.psn, Psn::new(9), "the message is not acknowledged");
+    assert_eq!(Syndrome::from_u8(reply.aeth().syndrome), Some(Syndrome::Nak(NakCode::InvalidRequest)));
 }
