@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// RDMA (RoCEv2) transports and congestion control in a simulated data centre.
 #[derive(Debug, Parser)]
-#[command(name = "roci", version, arg_required_else_help = true, after_help = EXIT)]
+#[command(name = "roci", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = EXIT)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Run the figures of papers and print the paper's values beside ours
     #[command(after_help = REPRODUCE)]
     Reproduce(Reproduce),
+    /// Print this message, or the help of a command
+    Help(Help),
 }
 
 const RUN: &str = "\
@@ -114,6 +116,13 @@ pub(crate) struct Reproduce {
     /// Print the rows as JSON in place of tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Help {
+    /// The command
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,9 @@ mod reproduce;
 pub(crate) use reproduce::reproduce;
 
 use crate::Failure;
-use crate::args::{Common, Compare, Run, Sweep};
-use crate::execute::{Request, execute};
+use crate::args::{Arguments, Common, Compare, Help, Run, Sweep};
+use crate::execute::{Request, execute, print};
+use clap::CommandFactory as _;
 use roci_lab::batch::{Group, PlanError};
 use roci_lab::scenario::overrides;
 use std::collections::BTreeSet;
@@ -79,6 +80,20 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
         (None, paths) => Group::of_scenarios(paths, &set, &seeds)?,
     };
     one_group(group, &arguments.common)
+}
+
+/// `roci help`, of the whole or of one command.
+pub(crate) fn help(arguments: &Help) -> Result<(), Failure> {
+    let mut all = Arguments::command();
+    all.build();
+    let command = match &arguments.command {
+        None => &mut all,
+        Some(name) => all.find_subcommand_mut(name).ok_or_else(|| {
+            Failure::Request(format!("there is no command `{name}`; `roci help` lists those that exist"))
+        })?,
+    };
+    print(&command.render_help().to_string());
+    Ok(())
 }
 
 fn one_group(group: Group, common: &Common) -> Result<(), Failure> {

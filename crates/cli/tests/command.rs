@@ -292,7 +292,12 @@ fn every_command_has_help_with_examples() {
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("Examples:\n  roci {command} ")), "{command}");
     }
-    assert_eq!(scratch.roci(&["--help"]).status.code(), Some(0));
+    let whole = scratch.roci(&["--help"]);
+    assert_eq!(whole.status.code(), Some(0));
+    assert_eq!(text(&scratch.roci(&["help"]).stdout), text(&whole.stdout));
+    assert_eq!(scratch.roci(&["help", "--help"]).status.code(), Some(0));
+    assert_eq!(text(&scratch.roci(&["help", "run"]).stdout), text(&scratch.roci(&["run", "-h"]).stdout));
+    assert_eq!(scratch.roci(&["help", "rnu"]).status.code(), Some(2));
     assert_eq!(scratch.roci(&["rnu"]).status.code(), Some(2));
     assert_eq!(scratch.roci(&["run"]).status.code(), Some(2));
     assert_eq!(scratch.roci(&["run", "x.toml", "--seed", "1", "--seeds", "1..2"]).status.code(), Some(2));
