@@ -44,6 +44,8 @@ pub struct Engine {
     pub(crate) sends: Slab<SendWork>,
     /// Entries of the queues below that wait to be polled, so that one look tells that there are none.
     unpolled: usize,
+    /// How many keys have ended. A message whose key was checked since then need not be checked packet by packet.
+    pub(crate) keys_ended: u32,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
     pub(crate) laws: Laws,
@@ -96,6 +98,7 @@ impl Engine {
             schedule: Schedule::new(),
             timers: Timers::new(2),
             unpolled: 0,
+            keys_ended: 0,
             completions: VecDeque::new(),
             deferrals: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -144,12 +147,21 @@ impl Engine {
         self.regions.register_everything(pd, access).map(|key| (key, key))
     }
 
-    /// Ends a region: its keys fit no longer.
+    /// Ends a region: its keys fit no longer, not even in the middle of a message.
     ///
     /// # Errors
     /// When there is no such region.
     pub fn deregister(&mut self, key: u32) -> Result<(), AccessError> {
-        self.regions.deregister(key)
+        self.regions.deregister(key)?;
+        self.keys_ended = self.keys_ended.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Invalidates a key at the peer's wish.
+    pub(crate) fn invalidate(&mut self, pd: Pd, key: u32) -> Result<(), AccessError> {
+        self.regions.invalidate(pd, key)?;
+        self.keys_ended = self.keys_ended.wrapping_add(1);
+        Ok(())
     }
 
     /// Makes a shared receive queue.

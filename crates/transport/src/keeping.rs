@@ -224,6 +224,10 @@ impl Engine {
                 return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
             }
             (address, key) = (request.address.wrapping_add(u64::from(offset)), request.lkey);
+            let length = u64::from(payload);
+            if key != 0 && self.regions.check(pd, key, address, length, Access::LOCAL_WRITE).is_err() {
+                return Err(self.refuse(now, slot, NakCode::RemoteOperationalError, reaction));
+            }
         }
         if payload > 0 {
             let token = deferred.then(|| {
@@ -331,7 +335,7 @@ impl Engine {
         let profile = self.profile(slot);
         let (mtu, pd) = (u32::from(profile.mtu), profile.pd);
         if let Tail::Invalidate(key) = end.tail
-            && self.regions.invalidate(pd, key).is_err()
+            && self.invalidate(pd, key).is_err()
         {
             return Err(NakCode::RemoteAccessError);
         }

@@ -165,6 +165,8 @@ pub(crate) struct Responder {
     pub(crate) received: u32,
     /// The identity of the receive request in use, in the slab; NONE: none.
     pub(crate) recv: u32,
+    /// How many of the engine's keys had ended when the message's key was checked.
+    pub(crate) keys_ended: u32,
     /// Receive requests posted.
     pub(crate) queue: RecvQueue,
     /// READs and atomics kept for replay, in the pool; NONE: none came yet.
@@ -210,7 +212,7 @@ pub(crate) struct Common {
 }
 
 const _: () = assert!(size_of::<Requester>() == 64);
-const _: () = assert!(size_of::<Responder>() <= 48);
+const _: () = assert!(size_of::<Responder>() <= 64);
 const _: () = assert!(size_of::<Common>() == 64);
 const _: () = assert!(size_of::<Profile>() == 64);
 const _: () = assert!(size_of::<Qp>() == 192);
@@ -315,6 +317,7 @@ impl Responder {
                 Recovery::Irn => psn.get(),
             },
             recv: NONE,
+            keys_ended: 0,
             queue: RecvQueue::EMPTY,
             reads: NONE,
             unacknowledged: 0,

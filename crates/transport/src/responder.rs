@@ -134,6 +134,7 @@ impl Engine {
             let responder = &mut self.qps[slot].responder;
             (responder.address, responder.key) = (reth.va, reth.rkey);
             (responder.remaining, responder.received) = (reth.length, 0);
+            responder.keys_ended = self.keys_ended;
         }
         if write {
             let remaining = self.qps[slot].responder.remaining;
@@ -158,7 +159,10 @@ impl Engine {
             self.end_recv(slot, Status::LocalLengthError, Tail::Plain, false, CompletionKind::Recv);
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        if shape.has(Shape::INVALIDATE) && self.regions.invalidate(pd, header.immediate()).is_err() {
+        if self.qps[slot].responder.keys_ended != self.keys_ended || first && !write {
+            self.check_rest(now, slot, write, reaction)?;
+        }
+        if shape.has(Shape::INVALIDATE) && self.invalidate(pd, header.immediate()).is_err() {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         if payload > 0 {
@@ -199,6 +203,30 @@ impl Engine {
             self.end_recv(slot, Status::Success, tail, header.flags.has(Flags::SOLICITED), kind);
         }
         Ok(if write { Class::WRITE } else { Class::SEND })
+    }
+
+    /// Checks again that what is left of the message may be written: a key ended since it was checked last, or the
+    /// message goes to a buffer that was posted some time ago. A buffer's key of zero is for worlds without memory.
+    fn check_rest(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        write: bool,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let pd = self.profile(slot).pd;
+        let responder = &mut self.qps[slot].responder;
+        responder.keys_ended = self.keys_ended;
+        let (key, address, left) = (responder.key, responder.address, u64::from(responder.remaining));
+        let needs = if write { Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
+        if !write && key == 0 || self.regions.check(pd, key, address, left, needs).is_ok() {
+            return Ok(());
+        }
+        if write {
+            return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
+        }
+        self.end_recv(slot, Status::LocalProtectionError, Tail::Plain, false, CompletionKind::Recv);
+        Err(self.refuse(now, slot, NakCode::RemoteOperationalError, reaction))
     }
 
     /// Takes the next receive request, of the queue pair's own or the shared queue. It stays in the slab.

@@ -2,9 +2,11 @@
 
 use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use roci_transport::{
-    Change, CompletionKind, Deferred, Operation, QpConfig, Refusal, SendRequest, Status, Tail, Transition,
+    Access, Change, CompletionKind, Deferred, Operation, QpConfig, Recovery, Refusal, SendRequest, Status,
+    Tail, Transition,
 };
 use roci_units::{Instant, Span};
+use roci_wire::Layout;
 
 pub(crate) const MTU: u32 = 1024;
 
@@ -241,4 +243,45 @@ fn everything_works_late_as_well() {
         pair.assert_copied(50_000, 60_000, 6 * MTU);
         pair.assert_copied(0, 30_000, 3 * MTU);
     }
+}
+
+#[test]
+fn a_region_that_ends_in_the_middle_of_a_message_takes_no_more_of_it() {
+    let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ..config() };
+    for config in [config(), irn] {
+        for is_send in [false, true] {
+            let mut pair = Pair::connected(config);
+            let expected = if is_send {
+                pair.post_recv(Server, 9, 4096, 50 * MTU);
+                pair.send(1, 0, 50 * MTU);
+                Status::RemoteOperationError
+            } else {
+                pair.write(1, 0, 4096, 50 * MTU);
+                Status::RemoteAccessError
+            };
+            pair.run_until(Instant::ZERO + Span::from_micros(5));
+            let key = pair.server.key;
+            pair.server.engine.deregister(key).unwrap();
+            let before = pair.server.memory.clone();
+            assert_ne!(pair.client.memory[..1024], before[4096 + 49 * 1024..][..1024]);
+            pair.run();
+            assert_eq!(pair.client.ended(), [(1, expected)]);
+            assert!(pair.server.memory == before, "nothing is placed any more");
+            assert_eq!(pair.server.completions.len(), usize::from(is_send));
+            assert!(pair.server.completions.iter().all(|end| end.status != Status::Success));
+        }
+    }
+}
+
+#[test]
+fn the_end_of_another_key_does_not_disturb_a_message() {
+    let mut pair = Pair::connected(config());
+    let pd = pair.server.pd;
+    let (other, _) = pair.server.engine.register(pd, 0, 64, Access::ALL).unwrap();
+    pair.write(1, 0, 4096, 50 * MTU);
+    pair.run_until(Instant::ZERO + Span::from_micros(5));
+    pair.server.engine.deregister(other).unwrap();
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    pair.assert_copied(0, 4096, 50 * MTU);
 }
