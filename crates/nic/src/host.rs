@@ -41,14 +41,9 @@ impl Default for Classes {
     }
 }
 
-/// A host's NIC.
+/// A host's NIC. What each packet touches comes first.
+#[repr(C, align(64))]
 pub struct Host {
-    /// Its engine.
-    pub engine: Engine,
-    /// What it counted.
-    pub counters: HostCounters,
-    /// Packets that are made and wait for the port, by [`NOTICES`], [`REPLIES`] and [`GRANTED`].
-    waiting: [VecDeque<PacketId>; 3],
     /// What a NIC that is not ideal needs; an ideal one pays a null pointer for it.
     slow: Option<Box<Slow>>,
     /// A receive path slower than the link.
@@ -56,6 +51,14 @@ pub struct Host {
     classes: Classes,
     /// Whether its data packets ask the switches for telemetry.
     traced: bool,
+    /// Packets that stand in `waiting`, so that one look tells that there are none.
+    waits: u32,
+    /// What it counted.
+    pub counters: HostCounters,
+    /// Packets that are made and wait for the port, by [`NOTICES`], [`REPLIES`] and [`GRANTED`].
+    waiting: [VecDeque<PacketId>; 3],
+    /// Its engine.
+    pub engine: Engine,
     /// The eight-octet words that atomics touched; all others are zero.
     memory: BTreeMap<u64, u64>,
 }
@@ -80,6 +83,7 @@ impl Host {
             drain: None,
             classes,
             traced: false,
+            waits: 0,
             memory: BTreeMap::new(),
         }
     }
@@ -129,7 +133,7 @@ impl Host {
 
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.engine.has_work(0xff) || self.waiting.iter().any(|queue| !queue.is_empty())
+        self.waits > 0 || self.engine.has_work(0xff)
     }
 
     /// A packet has arrived.
@@ -172,13 +176,10 @@ impl Host {
 
     #[inline]
     fn next_packet(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
-        for queue in &mut self.waiting {
-            if let Some(&packet) = queue.front()
-                && open & (1 << net.packets()[packet].priority) != 0
-            {
-                queue.pop_front();
-                return Some(packet);
-            }
+        if self.waits > 0
+            && let Some(packet) = self.next_waiting(net, open)
+        {
+            return Some(packet);
         }
         if self.slow.as_ref().is_some_and(|slow| slow.delays.grant.is_some()) {
             self.request_grants(net, id, open);
@@ -192,6 +193,20 @@ impl Host {
             net.wake_at(id, at);
         }
         segment.map(|segment| self.place_data(net, id, &segment))
+    }
+
+    fn next_waiting(&mut self, net: &Net, open: u8) -> Option<PacketId> {
+        let may_go = |packet: &PacketId| open & (1 << net.packets()[*packet].priority) != 0;
+        let queue = self.waiting.iter_mut().find(|queue| queue.front().is_some_and(may_go))?;
+        self.waits -= 1;
+        queue.pop_front()
+    }
+
+    /// Lets a packet wait for the port.
+    #[inline]
+    fn wait(&mut self, queue: usize, packet: PacketId) {
+        self.waits += 1;
+        self.waiting[queue].push_back(packet);
     }
 
     /// Makes a packet of a segment that is no answer.
@@ -221,7 +236,7 @@ impl Host {
                         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
                         let queue = if response { REPLIES } else { GRANTED };
                         let packet = self.place_data(net, id, &segment);
-                        self.waiting[queue].push_back(packet);
+                        self.wait(queue, packet);
                     }
                 }
                 Due::Decline(offer) => self.engine.decline(now, offer, Until::Recirculated),
@@ -262,7 +277,7 @@ impl Host {
             REPLIES
         };
         let packet = place(net, spare, id, &segment);
-        self.waiting[queue].push_back(packet);
+        self.wait(queue, packet);
     }
 
     /// Sends what the engine wants sent at once, and does, now or later, what it deferred.
