@@ -1,7 +1,7 @@
 //! The engine's timers: exact, at most one outstanding per queue pair and kind, O(1) amortised.
 //!
 //! An engine with a few timers keeps them in order in the record itself, so that arming and firing one touches no
-//! memory of its own; with more it has [a heap and a wheel](many), once and for all.
+//! memory of its own; with more it has a heap and a wheel, once and for all.
 
 mod many;
 
