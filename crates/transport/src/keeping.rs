@@ -286,7 +286,9 @@ impl Engine {
         let in_order = psn == Psn::new(expected);
         let has_keeping = index != NONE && self.asides.get_mut(index).keeping.is_some();
         if in_order && !has_keeping {
-            self.qps[slot].responder.expected = expected.wrapping_add(1);
+            let responder = &mut self.qps[slot].responder;
+            responder.expected = expected.wrapping_add(1);
+            responder.duties.clear(crate::qp::Duties::NAKED);
             return expected.wrapping_add(1);
         }
         self.keeping(slot);

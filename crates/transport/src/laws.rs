@@ -80,6 +80,9 @@ impl Laws {
 
     #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
     pub(crate) fn add(&mut self, law: Law) -> u16 {
+        // A host has few laws and there are many hosts: no room for others is kept.
+        self.laws.reserve_exact(1);
+        self.ports.reserve_exact(1);
         self.laws.push(law);
         self.ports.push(NONE);
         self.laws.len() as u16 - 1

@@ -233,6 +233,10 @@ impl Regions {
         if place >= Self::MAX {
             return Err(RegisterError::Full);
         }
+        if self.regions.is_empty() {
+            // Many hosts of a simulation have one region and no more.
+            self.regions.reserve_exact(1);
+        }
         self.regions.push(Region {
             start: 0,
             last: 0,

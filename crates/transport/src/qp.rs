@@ -176,6 +176,8 @@ pub(crate) struct Responder {
     pub(crate) duties: Duties,
     /// The syndrome of an owed reply.
     pub(crate) owed: u8,
+    /// The packet that drew an owed NAK, which is kept.
+    pub(crate) trigger: Option<Psn>,
 }
 
 /// What both sides need.
@@ -323,6 +325,7 @@ impl Responder {
             unacknowledged: 0,
             duties: Duties(0),
             owed: 0,
+            trigger: None,
         }
     }
 }

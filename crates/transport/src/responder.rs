@@ -305,20 +305,55 @@ impl Engine {
         let responder = &mut self.qps[slot].responder;
         if responder.duties.has(Duties::RESPONDING) {
             responder.duties.set(Duties::OWES);
-            responder.owed = syndrome;
+            (responder.owed, responder.trigger) = (syndrome, None);
             return;
         }
         let header = self.acknowledgement(slot, syndrome);
-        if self.profile(slot).deferred.ack_after_placement {
-            let index = self.qps[slot].common.aside;
-            if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
-                self.asides.get_mut(index).inbound.push(Step::Reply(header));
-                return;
+        self.answer_with(slot, header, reaction);
+    }
+
+    /// Sends an answer, or leaves it until the payload that came before it is in its place.
+    #[inline]
+    fn answer_with(&mut self, slot: usize, header: Header, reaction: &mut Reaction) {
+        if !self.waits_for_placement(slot, header) {
+            let segment = self.control(slot, header);
+            if reaction.reply.is_none() {
+                reaction.reply = Some(segment);
+            } else {
+                self.post(segment);
             }
         }
-        if reaction.reply.is_none() {
-            reaction.reply = Some(self.control(slot, header));
-        } else {
+    }
+
+    /// Whether an answer has to wait for placement, and then stands in line for it.
+    #[inline]
+    fn waits_for_placement(&mut self, slot: usize, header: Header) -> bool {
+        let index = self.qps[slot].common.aside;
+        let waits = self.profile(slot).deferred.ack_after_placement
+            && index != NONE
+            && !self.asides.get_mut(index).inbound.is_empty();
+        if waits {
+            self.asides.get_mut(index).inbound.push(Step::Reply(header));
+        }
+        waits
+    }
+
+    /// Sends the answer that was owed until the responses before it were gone.
+    ///
+    /// What asked to send something again is meaningless once it has come: it is an acknowledgement then.
+    pub(crate) fn pay(&mut self, slot: usize) {
+        let responder = &mut self.qps[slot].responder;
+        if !responder.duties.has(Duties::OWES) {
+            return;
+        }
+        responder.duties.clear(Duties::OWES);
+        let stands = responder.duties.meets(Duties::NAKED.with(Duties::DRAINING));
+        let (owed, trigger) = if stands { (responder.owed, responder.trigger) } else { (ACK, None) };
+        let mut header = self.acknowledgement(slot, owed);
+        if let Some(trigger) = trigger {
+            header.set_trigger(trigger);
+        }
+        if !self.waits_for_placement(slot, header) {
             let segment = self.control(slot, header);
             self.post(segment);
         }
@@ -352,10 +387,11 @@ impl Engine {
             && let Some(resource) = self.reads.get_mut(responder.reads).turn()
         {
             header.psn = Psn::new(resource.first).minus(1);
+            header.set_trigger(header.psn);
             header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn.wrapping_sub(1) & 0x00ff_ffff });
             if !responder.duties.has(Duties::OWES) {
                 responder.duties.set(Duties::OWES);
-                responder.owed = ACK;
+                (responder.owed, responder.trigger) = (ACK, None);
             }
         }
         header
@@ -416,11 +452,19 @@ impl Engine {
         if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) {
             return;
         }
-        self.qps[slot].responder.duties.set(Duties::NAKED);
-        self.reply(slot, Syndrome::Nak(NakCode::PsnSequenceError).to_u8(), reaction);
-        if let (Some(trigger), Some(reply)) = (trigger, &mut reaction.reply) {
-            reply.header.set_trigger(trigger);
+        let syndrome = Syndrome::Nak(NakCode::PsnSequenceError).to_u8();
+        let responder = &mut self.qps[slot].responder;
+        responder.duties.set(Duties::NAKED);
+        if responder.duties.has(Duties::RESPONDING) {
+            responder.duties.set(Duties::OWES);
+            (responder.owed, responder.trigger) = (syndrome, trigger);
+            return;
         }
+        let mut header = self.acknowledgement(slot, syndrome);
+        if let Some(trigger) = trigger {
+            header.set_trigger(trigger);
+        }
+        self.answer_with(slot, header, reaction);
     }
 
     /// A packet whose payload a switch cut off: it is lost, and this is the first word of it.
@@ -450,7 +494,10 @@ impl Engine {
     ) {
         let shape = arrival.header.opcode.shape();
         if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
-            self.reply(slot, ACK, reaction);
+            // What is owed acknowledges all that came before as well, and may ask for more.
+            if !self.qps[slot].responder.duties.has(Duties::OWES) {
+                self.reply(slot, ACK, reaction);
+            }
         } else if shape.has(Shape::RETH) {
             self.read_again(now, slot, at, arrival.header);
         } else if self.qps[slot].responder.reads != NONE {

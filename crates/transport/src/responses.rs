@@ -212,15 +212,8 @@ impl Engine {
         }
         self.note_responses(slot);
         if self.reads.get_mut(self.qps[slot].responder.reads).turn().is_none() {
-            let responder = &mut self.qps[slot].responder;
-            responder.duties.clear(Duties::RESPONDING);
-            if responder.duties.has(Duties::OWES) {
-                responder.duties.clear(Duties::OWES);
-                let syndrome = responder.owed;
-                let header = self.acknowledgement(slot, syndrome);
-                let segment = self.control(slot, header);
-                self.post(segment);
-            }
+            self.qps[slot].responder.duties.clear(Duties::RESPONDING);
+            self.pay(slot);
         }
         self.arm(now, slot);
     }

@@ -2,10 +2,10 @@
 
 use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use roci_transport::{
-    Access, Change, CompletionKind, Deferred, Operation, QpConfig, Recovery, Refusal, SendRequest, Status,
-    Tail, Transition,
+    Access, Arrival, Change, CompletionKind, Deferred, Operation, QpConfig, Reaction, Recovery, Refusal,
+    SendRequest, Status, Tail, Transition,
 };
-use roci_units::{Instant, Span};
+use roci_units::{Instant, Psn, Span};
 use roci_wire::Layout;
 
 pub(crate) const MTU: u32 = 1024;
@@ -284,4 +284,56 @@ fn the_end_of_another_key_does_not_disturb_a_message() {
     pair.run();
     assert_eq!(pair.client.ended(), [(1, Status::Success)]);
     pair.assert_copied(0, 4096, 50 * MTU);
+}
+
+#[test]
+fn a_duplicate_does_not_take_the_place_of_an_owed_nak() {
+    // While a READ is answered, the last WRITE but one is lost, and after the last one the first arrives again.
+    let mut pair = Pair::connected(config()).fate(2, Fate::Drop);
+    pair.write(0, 0, 4096, 100);
+    pair.read(1, 50_000, 4096, 40 * MTU);
+    pair.write(2, 0, 4096, 100);
+    pair.write(3, 0, 4096, 100);
+    pair.run_until(Instant::ZERO + Span::from_nanos(1_600));
+    assert_eq!(pair.client.story(), ["w0!", "read1", "w41!", "w42!"]);
+    assert_eq!(pair.server.refused, [Refusal::OutOfSequence]);
+    let again = pair.client.sent[0].header;
+    let arrival = Arrival { header: &again, path: 9, ce: false, words: &[], hops: &[] };
+    let now = pair.now;
+    pair.server.engine.receive(now, &arrival, &mut Reaction::default());
+    pair.run();
+    assert_eq!(pair.server.story()[41..], ["nak41:0", "ack41", "ack42"]);
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
+}
+
+#[test]
+fn a_nack_owed_behind_a_read_names_the_packet_that_drew_it() {
+    let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ..config() };
+    let mut pair = Pair::connected(irn).fate(1, Fate::Drop);
+    pair.read(1, 50_000, 4096, 40 * MTU);
+    pair.write(2, 0, 4096, 100);
+    pair.write(3, 0, 4096, 100);
+    pair.run();
+    assert_eq!(pair.server.story()[40..], ["nak40:0", "ack41"]);
+    assert_eq!(pair.server.sent[40].header.trigger(), Psn::new(41));
+    assert_eq!(pair.client.story()[3..], ["w40!"], "what came is not sent again");
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+}
+
+#[test]
+fn selective_repeat_complains_again_after_a_receiver_that_was_not_ready() {
+    let wait = Span::from_micros(10);
+    let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, min_rnr_timer: wait, ..config() };
+    let mut pair = Pair::connected(irn).fate(2, Fate::Drop);
+    pair.send(1, 0, 100);
+    pair.run_until(Instant::ZERO + Span::from_micros(5));
+    pair.post_recv(Server, 9, 0, 1000);
+    pair.run();
+    assert_eq!(pair.client.story(), ["s0!", "s0!"]);
+    pair.write(2, 0, 4096, 100);
+    pair.read(3, 50_000, 4096, 100);
+    pair.run();
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
 }
