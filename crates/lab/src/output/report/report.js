@@ -62,10 +62,6 @@ function short(text) {
 }
 function written(value, unit) {
   if (value === null || value === undefined) return "–";
-  if (typeof value === "object" && "mean" in value) {
-    const mean = FORMATS[unit](value.mean);
-    return value.half_width > 0 ? `${mean} ± ${FORMATS[unit](value.half_width)}` : mean;
-  }
   return typeof value === "number" ? FORMATS[unit](value) : String(value);
 }
 
@@ -258,6 +254,16 @@ function plot(data) {
 
 // ---- tables ------------------------------------------------------------------------------------------------------
 
+/** A mean, and below it half the width of its interval; what is too narrow for four digits is only said to be so. */
+function estimate({ mean, half_width }, unit) {
+  const narrow = half_width < Math.abs(mean) * 1e-4;
+  const half = narrow ? "<\u202f0.01\u202f%" : FORMATS[unit](half_width);
+  return element("span", {}, FORMATS[unit](mean), half_width > 0 ? element("small", {}, `±\u202f${half}`) : null);
+}
+function content(cell, unit) {
+  if (cell === null || typeof cell !== "object") return written(cell, unit);
+  return "href" in cell ? element("a", { href: cell.href }, cell.text) : estimate(cell, unit);
+}
 function key(cell) {
   return cell && typeof cell === "object" ? cell.text ?? cell.mean : cell;
 }
@@ -283,10 +289,7 @@ function table({ columns, rows }) {
   function show(list) {
     body.replaceChildren(...list.map((row) => element("tr", {}, ...row.map((cell, column) => {
       const unit = columns[column][1];
-      const content = cell && typeof cell === "object" && "href" in cell
-        ? element("a", { href: cell.href }, cell.text)
-        : written(cell, unit);
-      return element("td", { class: kind(unit) }, content);
+      return element("td", { class: kind(unit) }, content(cell, unit));
     }))));
   }
   show(rows);
