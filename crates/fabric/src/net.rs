@@ -84,7 +84,7 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {}
 
 /// What a port has counted of pauses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
     /// PAUSE frames sent to make the peer stop; those that let it go on are not counted.
     pub sent: u64,
@@ -92,14 +92,17 @@ pub struct Pauses {
     pub received: u64,
     /// For how long the port has had some priority paused, up to the last resumption.
     paused: Span,
-    /// When the pause that is going on began.
-    since: Option<Instant>,
+    /// When the pause that is going on began; `Instant::NEVER` where none is.
+    since: Instant,
 }
 
 impl Pauses {
+    const NONE: Self = Self { sent: 0, received: 0, paused: Span::ZERO, since: Instant::NEVER };
+
     /// For how long the port has had some priority paused, up to `now`.
     pub fn paused(&self, now: Instant) -> Span {
-        self.since.map_or(self.paused, |since| self.paused + now.since(since))
+        // Nothing is after "never", so a port that is not paused adds nothing.
+        self.paused + now.since(self.since)
     }
 }
 
@@ -185,7 +188,7 @@ impl Net {
         let mut net = Self {
             queue: EventQueue::new(),
             packets: Packets::default(),
-            pauses: vec![Pauses::default(); ports.len()],
+            pauses: vec![Pauses::NONE; ports.len()],
             paces,
             ports,
             classes,
@@ -436,6 +439,16 @@ impl Net {
         std::mem::take(&mut self.taps)
     }
 
+    /// Which ways packets take.
+    pub const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// The rate and delay of `port`'s link.
+    pub fn link(&self, port: u32) -> LinkSpec {
+        self.class(port).spec
+    }
+
     /// The node that `port` belongs to: hosts are nodes from 0, switches follow.
     pub fn node_of(&self, port: u32) -> u32 {
         self.owner(port)
@@ -463,13 +476,13 @@ impl Net {
     }
 
     pub(crate) fn pause_began(&mut self, port: u32, now: Instant) {
-        self.pauses[port as usize].since = Some(now);
+        self.pauses[port as usize].since = now;
     }
 
     pub(crate) fn pause_ended(&mut self, port: u32, now: Instant) {
         let pauses = &mut self.pauses[port as usize];
         pauses.paused = pauses.paused(now);
-        pauses.since = None;
+        pauses.since = Instant::NEVER;
     }
 }
 

@@ -204,7 +204,7 @@ impl<'a> Simulation<'a> {
         let driver = &self.fabric.nics.application;
         let mtu = driver.profiles.mtu(job.src, job.dst);
         // A flow of many messages takes at least as long as one message of all their octets.
-        let ideal = self.paths.ideal(job, bytes.min(IDEAL_BYTES_MAX), mtu);
+        let ideal = self.paths.ideal(&self.fabric.net, job, bytes.min(IDEAL_BYTES_MAX), mtu);
         Start {
             id: job.id,
             record: FlowResult {
