@@ -297,7 +297,7 @@ pub enum Metric {
     Drops,
     /// Packets marked CE by switches.
     Marks,
-    /// PAUSE frames sent by switches.
+    /// PAUSE frames sent, by switches and hosts.
     Pauses,
 }
 
@@ -332,7 +332,10 @@ impl Metric {
             Self::Fairness => results.fairness(),
             Self::Drops => sum(|switch| switch.drops),
             Self::Marks => sum(|switch| switch.ecn_marks),
-            Self::Pauses => sum(|switch| switch.pause_sent),
+            Self::Pauses => {
+                let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();
+                Some(sum(|switch| switch.pause_sent)? + by_hosts as f64)
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What is left of results in the making when the process aborts: alone in its process, as it concerns all drafts.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use roci_lab::output::{Folder, folder};
 use std::fs;
 
