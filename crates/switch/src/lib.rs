@@ -25,5 +25,5 @@ pub mod switch;
 pub use config::{Buffering, ConfigError, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 pub use port::{Frames, NEAR, NONE, PRIORITIES, Port};
 pub use red::Red;
-pub use switch::{Admission, Counters, Departure, Outcome, Switch};
 pub use roci_wire::Hop;
+pub use switch::{Admission, Counters, Departure, Outcome, Switch};

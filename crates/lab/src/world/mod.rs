@@ -80,8 +80,16 @@ struct Simulation<'a> {
     /// How many of the scenario's register writes have been made.
     written: usize,
     capture: Capture,
-    /// A cycle of pauses seen at the last look, and what its ports had sent by then.
-    suspect: Option<(Vec<u64>, Vec<(u32, u32)>)>,
+    suspect: Option<Suspect>,
+}
+
+/// A cycle of pauses that was seen at the last look.
+#[derive(PartialEq)]
+struct Suspect {
+    /// The ports, each with its switch.
+    cycle: Vec<(u32, u32)>,
+    /// The octets that each had sent by then.
+    sent: Vec<u64>,
 }
 
 /// How long a run is left alone at most: between two of these it can be stopped, and a deadlock is found at the
@@ -237,8 +245,10 @@ impl<'a> Simulation<'a> {
     /// on elsewhere, and for a moment a cycle may stand in a run that frees itself.
     fn look_for_deadlock(&mut self) -> Result<(), RunError> {
         let net = &self.fabric.net;
-        let sent = |cycle: &[(u32, u32)]| cycle.iter().map(|&(_, port)| net.tx_octets(port)).collect();
-        let standing = net.deadlock().map(|cycle| (sent(&cycle), cycle));
+        let standing = net.deadlock().map(|cycle| {
+            let sent = cycle.iter().map(|&(_, port)| net.tx_octets(port)).collect();
+            Suspect { cycle, sent }
+        });
         if standing.is_none() || standing != self.suspect {
             self.suspect = standing;
             return Ok(());
