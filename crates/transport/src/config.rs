@@ -12,8 +12,8 @@ pub struct EngineConfig {
     pub link: BitsPerSec,
     /// Seed for keys and other numbers that must not be guessed in the real world.
     pub seed: u64,
-    /// Octets on the wire besides payload, for the pacer: frame overhead of the most common data packet, preamble
-    /// and gap.
+    /// Octets on the wire besides payload of the most common data packet, preamble and gap included: what packets
+    /// count for in their queue pair's share of the port. Pacers count what each packet takes.
     pub wire_overhead: u16,
     /// The priority of CNPs, 0 to 7.
     pub cnp_priority: u8,

@@ -38,6 +38,15 @@ pub(crate) struct Draft {
     last_flags: Flags,
 }
 
+impl Draft {
+    /// The opcodes of the first packet that was planned, of those between, and of the last.
+    pub(crate) fn opcodes(&self, plan: &Plan) -> (Opcode, Opcode, Opcode) {
+        let (first, last) = opcodes(&self.work, plan.at == self.work.first, self.last, plan.packets);
+        let middle = if self.work.kind == Kind::Write { Opcode::WRITE_MIDDLE } else { Opcode::SEND_MIDDLE };
+        (first, middle, last)
+    }
+}
+
 impl Engine {
     /// Accounts for the packets that were planned as sent, and keeps what is needed to make them: their request may
     /// end with this.

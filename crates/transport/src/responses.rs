@@ -253,6 +253,18 @@ impl Engine {
         true
     }
 
+    /// The opcodes of the first READ response that was planned, of those between, and of the last.
+    pub(crate) fn response_opcodes(&mut self, slot: usize, plan: &Plan) -> (Opcode, Opcode, Opcode) {
+        let middle = Opcode::READ_RESPONSE_MIDDLE;
+        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).turn() else {
+            return (middle, middle, middle);
+        };
+        let begins = plan.at == resource.first;
+        let ends = plan.at.wrapping_add(u32::from(plan.packets)) == resource.end;
+        let one = plan.packets == 1;
+        (response_opcode(begins, ends && one), middle, response_opcode(begins && one, ends))
+    }
+
     /// Makes the READ responses that were planned.
     pub(crate) fn respond(
         &mut self,

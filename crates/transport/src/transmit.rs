@@ -7,11 +7,13 @@
 use crate::engine::{Engine, TIMER_SEND};
 use crate::qp::{Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
+use crate::requester::Draft;
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
 use crate::timer::TimerId;
-use roci_control::{Class, Event, Part, Verdict, Words};
+use roci_control::{Class, Credit, Event, Part, Verdict, Words};
 use roci_units::Instant;
+use roci_wire::{IpVersion, Opcode, WIRE_OVERHEAD, frame_len};
 
 /// Priorities of which none is paused.
 const ALL_OPEN: u8 = 0xff;
@@ -345,7 +347,14 @@ impl Engine {
         let draft = if plan.response { None } else { Some(self.advance_request(now, slot, plan)) };
         let common = &mut self.qps[slot].common;
         common.packets = common.packets.wrapping_add(u32::from(plan.packets));
-        let octets = plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets);
+        let requester = &self.qps[slot].requester;
+        let octets =
+            if requester.pacer.rate_kbps() == Credit::UNLIMITED && !requester.notes.has(Notes::LAW_CREDIT) {
+                // Nobody counts them exactly.
+                plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets)
+            } else {
+                self.wire_octets(slot, plan, draft.as_ref())
+            };
         let requester = &mut self.qps[slot].requester;
         requester.pacer.charge(now, octets);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
@@ -366,6 +375,27 @@ impl Engine {
         self.qps[slot].requester.notes.clear(Notes::RESPONDED);
         self.relist(now, slot);
         Some(self.request(slot, plan, &draft, words))
+    }
+
+    /// Octets that the packets planned take on the wire over IPv4, preamble and gap included.
+    fn wire_octets(&mut self, slot: usize, plan: &Plan, draft: Option<&Draft>) -> u32 {
+        let (first, middle, last) = match draft {
+            Some(draft) => draft.opcodes(plan),
+            None => self.response_opcodes(slot, plan),
+        };
+        let profile = self.profile(slot);
+        let octets = |opcode: Opcode, payload: u32| {
+            let payload = u16::try_from(payload).unwrap_or(u16::MAX);
+            frame_len(opcode, profile.layout, IpVersion::V4, payload) + WIRE_OVERHEAD
+        };
+        let (mtu, packets) = (u32::from(profile.mtu), u32::from(plan.packets));
+        match packets {
+            1 => octets(first, plan.length),
+            _ => {
+                let rest = plan.length - (packets - 1) * mtu;
+                octets(first, mtu) + (packets - 2) * octets(middle, mtu) + octets(last, rest)
+            }
+        }
     }
 
     /// Has the law's leave to send, and the words that it puts on the packet; `None`: not now.
