@@ -82,7 +82,7 @@ pub struct QpConfig {
     pub recovery: Recovery,
     /// Segments generated ahead of sending, 1 to 15 (Tonic's N; 1 for SwCC).
     pub ring: u8,
-    /// The local ACK timeout; zero: never.
+    /// The local ACK timeout; zero: never. IRN's RTO_high; its RTO_low is 5/16 of it.
     pub timeout: Span,
     /// Retransmissions without progress before the queue pair fails, 0 to 7.
     pub retry: u8,

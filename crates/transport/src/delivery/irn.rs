@@ -23,11 +23,10 @@ pub struct Irn {
     marked_until: Psn,
 }
 
-/// The timeout with at most [`FEW_IN_FLIGHT`] packets in flight, when too few packets follow a lost one to show the
-/// loss (§3.1).
-pub const RTO_LOW: Span = Span::from_micros(100);
-/// The timeout otherwise.
-pub const RTO_HIGH: Span = Span::from_micros(320);
+/// The share of the configured timeout after which at most [`FEW_IN_FLIGHT`] packets in flight time out, when too few
+/// packets follow a lost one to show the loss: a numerator and a denominator. §3.1's RTO_low and RTO_high, 100 and
+/// 320 µs, stand in this ratio.
+pub const LOW_SHARE: (u64, u64) = (5, 16);
 /// §3.1's N.
 pub const FEW_IN_FLIGHT: u32 = 3;
 
@@ -97,12 +96,13 @@ impl Recover for Irn {
         !self.recovering && !self.has_marked
     }
 
-    /// The configured timeout is only a switch: zero, "never", stays zero.
+    /// The configured timeout is RTO_high; zero, "never", stays zero.
+    ///
+    /// A network whose round trip is longer than RTO_low needs a longer one: everything would be sent again.
     fn timeout(&self, in_flight: u32, configured: Span) -> Span {
         match in_flight {
-            _ if configured.is_zero() => configured,
-            0..=FEW_IN_FLIGHT => RTO_LOW,
-            _ => RTO_HIGH,
+            0..=FEW_IN_FLIGHT => Span::from_ps(configured.as_ps() / LOW_SHARE.1 * LOW_SHARE.0),
+            _ => configured,
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn few_packets_in_flight_time_out_sooner() {
         let irn = Irn::default();
-        let configured = Span::from_millis(1);
+        let configured = Span::from_micros(320);
         assert_eq!(irn.timeout(3, configured), Span::from_micros(100));
         assert_eq!(irn.timeout(4, configured), Span::from_micros(320));
         assert_eq!(irn.timeout(4, Span::ZERO), Span::ZERO);

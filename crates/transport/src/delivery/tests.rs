@@ -205,7 +205,7 @@ fn the_timeouts_of_irn_follow_the_packets_in_flight() {
     let spans: Vec<Span> = (0..5)
         .map(|_| {
             sender.sent(1);
-            sender.timeout(Span::from_millis(4))
+            sender.timeout(Span::from_micros(320))
         })
         .collect();
     let (low, high) = (Span::from_micros(100), Span::from_micros(320));

@@ -97,6 +97,8 @@ pub(crate) struct Pair {
     chance: Chance,
     /// Octets offered at once; zero: the fused path.
     pub(crate) quantum: u32,
+    /// What the wire takes.
+    flight: Span,
     /// Late by up to so much.
     pub(crate) lateness: Span,
 }
@@ -130,6 +132,7 @@ impl Pair {
             chance: Chance(7),
             quantum: 0,
             lateness: Span::ZERO,
+            flight: FLIGHT,
         };
         for index in 0..count {
             let qpn = Qpn::new(2 + index);
@@ -149,6 +152,12 @@ impl Pair {
             Client => &mut self.client,
             Server => &mut self.server,
         }
+    }
+
+    /// The wire takes so long each way.
+    pub(crate) fn apart(mut self, flight: Span) -> Self {
+        self.flight = flight;
+        self
     }
 
     /// Each deferral comes back after up to 5 µs, sending included.
@@ -348,7 +357,7 @@ impl Pair {
         node.sent.push(packet.clone());
         self.schedule(now + PORT_TIME, Event::PortFree);
         let fate = (self.script)(side, number, &packet, &mut self.chance);
-        let arrives = now + PORT_TIME + FLIGHT;
+        let arrives = now + PORT_TIME + self.flight;
         let to = side.other();
         match fate {
             Fate::Drop => {}

@@ -336,3 +336,22 @@ fn selective_repeat_complains_again_after_a_receiver_that_was_not_ready() {
     assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
     assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
 }
+
+#[test]
+fn on_a_long_link_selective_repeat_times_out_as_it_is_told_to() {
+    let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ..config() };
+    // A round trip takes 400 µs: less than 5/16 of 2 ms.
+    let config = QpConfig { timeout: Span::from_millis(2), ..irn };
+    let mut pair = Pair::connected(config).apart(Span::from_micros(200)).fate(50, Fate::Drop);
+    pair.write(1, 0, 4096, 40 * MTU);
+    pair.write(2, 0, 65_536, 11 * MTU);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)]);
+    let counters = pair.client.engine.counters(pair.client.qpns[0]);
+    assert_eq!((counters.timeouts, counters.retransmitted), (1, 1), "only the last packet was lost");
+    let waited = pair.now.since(Instant::ZERO);
+    assert!(
+        waited > Span::from_micros(1_025) && waited < Span::from_millis(2),
+        "{waited}, by the shorter timeout"
+    );
+}
