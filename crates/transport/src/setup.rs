@@ -245,7 +245,10 @@ impl Engine {
     /// What a change of state brings with it.
     fn enter(&mut self, now: Instant, slot: usize, way: Transition, next: QpState) {
         match way {
-            Transition::Reset => self.forget(slot),
+            Transition::Reset => {
+                self.forget(slot);
+                self.reconnect(now, slot);
+            }
             Transition::Fail => self.fail(now, slot, Status::WorkRequestFlushed),
             _ => {}
         }
@@ -322,6 +325,28 @@ impl Engine {
         }
         self.qps[slot].requester = requester;
         self.qps[slot].responder = Responder::new(Psn::new(0), profile.recovery);
+    }
+
+    /// Lets the queue pair's law begin anew: a connection that was made again knows nothing of the path's load.
+    fn reconnect(&mut self, now: Instant, slot: usize) {
+        let old = self.qps[slot].common.law;
+        let Some(number) = self.laws.states.get(old as usize).map(|state| state.law) else { return };
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let place = slot as u32;
+        self.laws.disconnect(old, place);
+        let (law, credit) = self.laws.connect(&self.config, number, place);
+        let limits = self.laws.limits(law);
+        let priority = self.profile(slot).priority;
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        (common.law, common.hears) = (law, self.laws.traces(law));
+        (requester.window, requester.priority) = (credit.window, priority);
+        requester.pacer.set_rate(now, Credit::UNLIMITED);
+        requester.pacer.set_rate(now, credit.rate_kbps);
+        if limits {
+            requester.notes.set(Notes::LAW_CREDIT);
+        } else {
+            requester.notes.clear(Notes::LAW_CREDIT);
+        }
     }
 
     /// A queue pair's state and where it stands.

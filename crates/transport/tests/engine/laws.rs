@@ -4,8 +4,8 @@ use crate::pair::{Client, Fate, Pair};
 use crate::scripts::{MTU, config, request};
 use roci_control::{Class, Emit, Event, Law};
 use roci_transport::{
-    Arrival, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, PortAgent, QpConfig, QpState,
-    Reaction, Refusal, Resolution, Status, Tail, Until,
+    Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, PortAgent, QpConfig,
+    QpState, Reaction, Refusal, Resolution, Status, Tail, Transition, Until,
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
@@ -302,5 +302,25 @@ fn a_paced_queue_pair_sends_octets_on_the_wire_at_its_rate_whatever_the_packets(
             // An octet takes 8 ns. The time of the last segment is not waited for.
             assert_eq!(now, Instant::ZERO + Span::from_nanos(8 * last), "{octets} octets");
         }
+    }
+}
+
+#[test]
+fn a_queue_pair_that_was_reset_begins_at_the_links_rate() {
+    for settings in [&[][..], &[("limiter", "port")]] {
+        let mut engine = engine(1, settings);
+        let qpn = engine.create_qp(QpConfig { law: 1, path: 9, ..config() }).unwrap();
+        let begins_with = engine.query(qpn).unwrap().credit;
+        notify(&mut engine, Instant::ZERO, qpn);
+        assert!(engine.query(qpn).unwrap().credit.rate_kbps < begins_with.rate_kbps);
+        let now = Instant::ZERO + Span::from_micros(1);
+        let ways = [Transition::Reset, Transition::Initialize, Transition::Receive, Transition::Send];
+        for way in ways {
+            engine.modify_qp(now, qpn, &Change { transition: Some(way), ..Change::default() }).unwrap();
+        }
+        assert_eq!(engine.query(qpn).unwrap().credit, begins_with);
+        assert_eq!(engine.next_wakeup(), None, "the law that was has no timer left");
+        notify(&mut engine, now, qpn);
+        assert!(engine.query(qpn).unwrap().credit.rate_kbps < begins_with.rate_kbps, "the law still hears");
     }
 }
