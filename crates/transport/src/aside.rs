@@ -25,6 +25,8 @@ pub(crate) struct Aside {
     pub(crate) losing: Option<Losing>,
     /// The receiving side of a loss.
     pub(crate) keeping: Option<Keeping>,
+    /// Events that the law never heard of, because too many waited for it.
+    pub(crate) unheard: u32,
     /// Events that wait for the law, which is out with an earlier one.
     pub(crate) events: VecDeque<OwnedEvent>,
     /// Deferred placements of the responder, and what waits for them.
@@ -126,6 +128,7 @@ impl Asides {
         debug_assert!(place.losing.is_none() && place.keeping.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
         place.asked_at = None;
+        place.unheard = 0;
         self.free.push(index);
     }
 

@@ -18,6 +18,9 @@ use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
 use roci_wire::{Header, LayoutWords, Opcode};
 
+/// Events that wait for a law which is out with an earlier one; more are lost to it, as with any queue of a NIC.
+const EVENTS_MAX: usize = 256;
+
 impl Engine {
     /// Whether the queue pair's law wants to hear of `class`.
     #[inline]
@@ -48,11 +51,14 @@ impl Engine {
     /// Runs the law on an event that it traces, or hands the event out if the law is deferred.
     pub(crate) fn tell_law(&mut self, now: Instant, slot: usize, event: &Event<'_>) {
         if self.profile(slot).deferred.law {
-            let event = own(event);
-            if self.qps[slot].requester.standing.has(Standing::LAW_OUT) {
-                self.aside(slot).events.push_back(event);
+            if !self.qps[slot].requester.standing.has(Standing::LAW_OUT) {
+                return self.hand_out(slot, own(event));
+            }
+            let aside = self.aside(slot);
+            if aside.events.len() < EVENTS_MAX {
+                aside.events.push_back(own(event));
             } else {
-                self.hand_out(slot, event);
+                aside.unheard += 1;
             }
             return;
         }

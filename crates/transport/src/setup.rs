@@ -69,6 +69,8 @@ pub struct Counters {
     pub cnps: u32,
     /// Data packets received with CE.
     pub ecn_marked: u32,
+    /// Events that a deferred law never heard of, because too many waited for it.
+    pub unheard: u32,
 }
 
 impl Engine {
@@ -379,6 +381,7 @@ impl Engine {
             timeouts: trouble.map_or(0, |aside| aside.timeouts),
             naks: trouble.map_or(0, |aside| aside.naks),
             rnr: trouble.map_or(0, |aside| aside.rnr),
+            unheard: trouble.map_or(0, |aside| aside.unheard),
             cnps: common.cnps,
             ecn_marked: common.ecn_marked,
         }

@@ -324,3 +324,22 @@ fn a_queue_pair_that_was_reset_begins_at_the_links_rate() {
         assert!(engine.query(qpn).unwrap().credit.rate_kbps < begins_with.rate_kbps, "the law still hears");
     }
 }
+
+#[test]
+fn events_that_wait_for_a_law_that_is_out_are_limited_and_the_rest_counted() {
+    let mut engine = engine(1, &[]);
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let qpn = engine.create_qp(QpConfig { law: 1, deferred, path: 9, ..config() }).unwrap();
+    for _ in 0..1_000 {
+        notify(&mut engine, Instant::ZERO, qpn);
+    }
+    let mut heard = 0;
+    while let Some(deferral) = engine.poll_deferral() {
+        let Deferral::Law { token, qpn, event } = deferral else { panic!("{deferral:?}") };
+        heard += 1;
+        let outcome = engine.evaluate(qpn, &event).unwrap();
+        engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
+    }
+    let counters = engine.counters(qpn);
+    assert_eq!((heard, counters.unheard, counters.cnps), (257, 743, 1_000));
+}
