@@ -19,6 +19,8 @@ pub(crate) struct Aside {
     pub(crate) decisions: u32,
     /// The number of the law's event that is out, modulo 2²⁰.
     pub(crate) serial: u32,
+    /// The tokens that a law which is out has seen.
+    pub(crate) tokens: u32,
     /// Where the requester stood when it last asked for a READ's data again.
     pub(crate) asked_at: Option<u32>,
     /// The sending side of a loss.

@@ -69,6 +69,7 @@ impl Engine {
     fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
         let decides = self.hears(slot, Class::TRANSMIT);
         let serial = self.next_serial(slot);
+        self.note_tokens(slot);
         let standing = &mut self.qps[slot].requester.standing;
         standing.set(Standing::LAW_OUT);
         if decides {
@@ -76,6 +77,24 @@ impl Engine {
         }
         let token = self.token(slot, Purpose::Law, serial);
         self.defer(Deferral::Law { token, qpn: self.qps[slot].common.qpn, event });
+    }
+
+    /// Notes the tokens that a law which is out sees: what is spent until it answers stays spent.
+    fn note_tokens(&mut self, slot: usize) {
+        self.aside(slot).tokens = self.credit(slot).tokens;
+    }
+
+    /// Makes the answer of a law that was out effective.
+    fn apply_late(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
+        let mut outcome = *outcome;
+        let tokens = &mut outcome.credit.tokens;
+        let left = self.credit(slot).tokens;
+        let seen = self.asides.get(self.qps[slot].common.aside).map_or(left, |aside| aside.tokens);
+        if ![left, seen, *tokens].contains(&Credit::UNLIMITED) {
+            let changed = i64::from(left) + i64::from(*tokens) - i64::from(seen);
+            *tokens = u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1);
+        }
+        self.apply(now, slot, &outcome);
     }
 
     /// A number for the event that goes out next. Each queue pair counts its own, for those of a port share a law but
@@ -105,6 +124,7 @@ impl Engine {
         let hops = &event.hops[..usize::from(event.hop_count).min(event.hops.len())];
         let words = &event.words.words[..usize::from(event.words.len).min(event.words.words.len())];
         let event = Event { words, hops, ..event.event };
+        self.note_tokens(slot);
         Some(self.run_law(slot, &event))
     }
 
@@ -212,8 +232,10 @@ impl Engine {
         if law == NONE || !out || self.asides.get(aside).is_none_or(|aside| aside.serial != serial) {
             return;
         }
+        let standing = &mut self.qps[slot].requester.standing;
+        standing.clear(Standing::LAW_OUT.with(Standing::LAW_DECIDES));
+        self.apply_late(now, slot, outcome);
         self.release_law(slot);
-        self.apply(now, slot, outcome);
     }
 
     /// The law is back: the next event that waited for it goes out.
@@ -234,6 +256,7 @@ impl Engine {
         if self.qps[slot].common.law != NONE {
             // The number of an event that is out must not fit the offer's.
             self.next_serial(slot);
+            self.note_tokens(slot);
         }
     }
 
@@ -242,7 +265,7 @@ impl Engine {
         if outcome.verdict == Verdict::LoopBack {
             self.qps[slot].requester.standing.set(Standing::PARKED);
         }
-        self.apply(now, slot, outcome);
+        self.apply_late(now, slot, outcome);
     }
 
     /// Asks the law about a packet that is about to be sent. `None`: not now; else the words that it carries.

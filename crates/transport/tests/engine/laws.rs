@@ -343,3 +343,30 @@ fn events_that_wait_for_a_law_that_is_out_are_limited_and_the_rest_counted() {
     let counters = engine.counters(qpn);
     assert_eq!((heard, counters.unheard, counters.cnps), (257, 743, 1_000));
 }
+
+#[test]
+fn tokens_that_are_spent_while_the_law_is_out_stay_spent() {
+    let mut engine = Engine::new(EngineConfig::default());
+    let law = engine.add_law(Law::External(Class::CNP));
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let qpn = engine.create_qp(QpConfig { law, deferred, path: 9, ..config() }).unwrap();
+    let tokens = |engine: &Engine| engine.query(qpn).unwrap().credit.tokens;
+    // What the law adds to the tokens that it sees, at first to none, and how many packets go before it answers.
+    let mut expected = 0;
+    for (adds, sent) in [(10 * MTU, 0), (2 * MTU, 3), (0, 4), (MTU, 0)] {
+        notify(&mut engine, Instant::ZERO, qpn);
+        let Some(Deferral::Law { token, event, .. }) = engine.poll_deferral() else { panic!("it is told") };
+        let mut outcome = engine.evaluate(qpn, &event).unwrap();
+        let seen = outcome.credit.tokens;
+        outcome.credit.tokens = if seen == u32::MAX { adds } else { seen + adds };
+        for id in 0..sent {
+            let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+            engine.post_send(Instant::ZERO, qpn, &request(id, write, 0, MTU)).unwrap();
+            assert!(engine.transmit(Instant::ZERO).is_some());
+        }
+        engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
+        expected = expected + adds - sent as u32 * MTU;
+        assert_eq!(tokens(&engine), expected);
+    }
+    assert_eq!(expected, 6 * MTU);
+}
