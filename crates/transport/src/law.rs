@@ -4,7 +4,7 @@ use crate::arrival::{Arrival, Deferral, Refusal};
 use crate::credit::Tokens;
 use crate::engine::Engine;
 use crate::laws::{Laws, TIMED, TIMER_PACE};
-use crate::qp::{Common, Notes, Standing};
+use crate::qp::{Common, Notes, Qp, Standing};
 use crate::queue::NONE;
 use crate::segment::{Offer, OwnedEvent};
 use crate::timer::TimerId;
@@ -175,7 +175,9 @@ impl Engine {
         } else {
             requester.notes.clear(Notes::LAW_CREDIT);
         }
+        let mut changed = false;
         if let Some(port) = &mut state.port {
+            changed = port.window != window;
             port.window = window;
             if port.pacer.rate_kbps() != rate_kbps {
                 port.pacer.set_rate(now, rate_kbps);
@@ -191,10 +193,41 @@ impl Engine {
                 self.set_send_timer(slot, eligible);
             }
         }
+        if changed {
+            self.share_window(now, index, window);
+        }
         self.laws.set_wake(index, outcome.wake);
         if let Some(emit) = &outcome.emit {
             self.emit(slot, emit);
         }
+        self.arm(now, slot);
+    }
+
+    /// A law of the port changed the window, which is that of each of its queue pairs.
+    #[cold]
+    fn share_window(&mut self, now: Instant, index: u32, window: u32) {
+        for slot in 0..self.qps.len() {
+            if self.qps[slot].common.law == index {
+                self.qps[slot].requester.window = window;
+                self.arm(now, slot);
+            }
+        }
+    }
+
+    /// Lets a queue pair wait for something received or for its law's timer.
+    pub(crate) fn park(&mut self, slot: usize, why: Standing) {
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        requester.standing.set(why);
+        if let Some(port) =
+            self.laws.states.get_mut(common.law as usize).and_then(|state| state.port.as_mut())
+        {
+            port.parks = true;
+        }
+    }
+
+    /// The timer of a law for which queue pairs wait has come.
+    fn unpark(&mut self, now: Instant, slot: usize) {
+        self.qps[slot].requester.standing.clear(Standing::AWAITS_LAW.with(Standing::PARKED));
         self.arm(now, slot);
     }
 
@@ -263,7 +296,7 @@ impl Engine {
     /// Applies the answer that a caller's law gave to an offer.
     pub(crate) fn settle_law(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
         if outcome.verdict == Verdict::LoopBack {
-            self.qps[slot].requester.standing.set(Standing::PARKED);
+            self.park(slot, Standing::PARKED);
         }
         self.apply_late(now, slot, outcome);
     }
@@ -277,7 +310,7 @@ impl Engine {
         let event = Event { length: plan.length, ..self.event(now, slot, Class::TRANSMIT) };
         let outcome = self.run_law(slot, &event);
         if outcome.verdict == Verdict::LoopBack {
-            self.qps[slot].requester.standing.set(Standing::PARKED);
+            self.park(slot, Standing::PARKED);
         }
         self.apply(now, slot, &outcome);
         (outcome.verdict == Verdict::Proceed).then_some(outcome.words)
@@ -370,8 +403,15 @@ impl Engine {
             let Some(other) = self.qps.iter().position(|qp| qp.common.law == index) else { return };
             slot = other;
         }
-        let standing = &mut self.qps[slot].requester.standing;
-        standing.clear(Standing::AWAITS_LAW.with(Standing::PARKED));
+        let port = self.laws.states[index as usize].port.as_mut();
+        if port.is_some_and(|port| core::mem::take(&mut port.parks)) {
+            for other in 0..self.qps.len() {
+                if self.qps[other].common.law == index {
+                    self.unpark(now, other);
+                }
+            }
+        }
+        self.unpark(now, slot);
         if traced {
             let event = self.event(now, slot, Class::TIMER);
             self.tell_law(now, slot, &event);

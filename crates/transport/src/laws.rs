@@ -56,6 +56,8 @@ pub(crate) struct Port {
     /// Queue pairs whose turn it would be.
     pub(crate) waiting: VecDeque<u32>,
     pub(crate) users: u32,
+    /// Whether one of them may be parked.
+    pub(crate) parks: bool,
 }
 
 /// The sending times of some packets in flight, oldest first; when it is full, packets go untimed.
@@ -117,7 +119,7 @@ impl Laws {
             let mut pacer = Pacer::new(Span::ZERO);
             pacer.set_rate(Instant::ZERO, credit.rate_kbps);
             own.rate_kbps = Credit::UNLIMITED;
-            Box::new(Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1 })
+            Box::new(Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1, parks: false })
         });
         let is_port = port.is_some();
         let state = LawState {

@@ -145,12 +145,11 @@ impl Engine {
     /// Refuses what was offered; it is offered again when `until` has come.
     pub fn decline(&mut self, now: Instant, offer: Offer, until: Until) {
         let Some(slot) = self.withdraw(offer) else { return };
-        let standing = &mut self.qps[slot].requester.standing;
         match until {
-            Until::Received => standing.set(Standing::PARKED),
-            Until::Timer => standing.set(Standing::AWAITS_LAW),
+            Until::Received => self.park(slot, Standing::PARKED),
+            Until::Timer => self.park(slot, Standing::AWAITS_LAW),
             Until::At(instant) => {
-                standing.set(Standing::HELD);
+                self.qps[slot].requester.standing.set(Standing::HELD);
                 self.set_send_timer(slot, instant);
             }
             Until::Recirculated => {}

@@ -370,3 +370,41 @@ fn tokens_that_are_spent_while_the_law_is_out_stay_spent() {
     }
     assert_eq!(expected, 6 * MTU);
 }
+
+#[test]
+fn the_timer_of_the_ports_law_lets_all_queue_pairs_go_that_wait_for_it() {
+    let mut engine = engine(1, &[("limiter", "port")]);
+    let config = QpConfig { law: 1, path: 9, timeout: Span::ZERO, ..config() };
+    let qps: Vec<_> = (0..3).map(|_| engine.create_qp(config).unwrap()).collect();
+    let now = Instant::ZERO;
+    for (id, &qpn) in (0..).zip(&qps) {
+        let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+        engine.post_send(now, qpn, &request(id, write, 0, 100)).unwrap();
+    }
+    while let Some(offer) = engine.offer(now, MTU) {
+        engine.decline(now, offer, Until::Timer);
+    }
+    notify(&mut engine, now, qps[1]);
+    let mut sent = 0;
+    while let Some(at) = engine.next_wakeup().filter(|at| *at < now + Span::from_millis(10)) {
+        engine.wake(at);
+        while engine.transmit(at).is_some() {
+            sent += 1;
+        }
+    }
+    assert_eq!(sent, 3);
+}
+
+#[test]
+fn a_window_of_the_ports_law_is_that_of_each_queue_pair() {
+    let mut engine = engine(1, &[("limiter", "port")]);
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let config = QpConfig { law: 1, deferred, path: 9, ..config() };
+    let qps: Vec<_> = (0..3).map(|_| engine.create_qp(config).unwrap()).collect();
+    notify(&mut engine, Instant::ZERO, qps[1]);
+    let Some(Deferral::Law { token, event, .. }) = engine.poll_deferral() else { panic!("it is told") };
+    let mut outcome = engine.evaluate(qps[1], &event).unwrap();
+    outcome.credit.window = 5_000;
+    engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
+    assert!(qps.iter().all(|&qpn| engine.query(qpn).unwrap().credit.window == 5_000));
+}
