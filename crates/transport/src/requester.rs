@@ -38,15 +38,6 @@ pub(crate) struct Draft {
     last_flags: Flags,
 }
 
-impl Draft {
-    /// The opcodes of the first packet that was planned, of those between, and of the last.
-    pub(crate) fn opcodes(&self, plan: &Plan) -> (Opcode, Opcode, Opcode) {
-        let (first, last) = opcodes(&self.work, plan.at == self.work.first, self.last, plan.packets);
-        let middle = if self.work.kind == Kind::Write { Opcode::WRITE_MIDDLE } else { Opcode::SEND_MIDDLE };
-        (first, middle, last)
-    }
-}
-
 impl Engine {
     /// Accounts for the packets that were planned as sent, and keeps what is needed to make them: their request may
     /// end with this.
@@ -571,6 +562,14 @@ const fn status_of(code: NakCode) -> Status {
 #[inline]
 pub(crate) fn payload_of(length: u32, mtu: u16) -> u16 {
     if length >= u32::from(mtu) { mtu } else { u16::try_from(length).unwrap_or(mtu) }
+}
+
+/// The opcodes of the first packet that was planned of a request, of those between, and of the last.
+pub(crate) fn request_opcodes(work: &SendWork, plan: &Plan) -> (Opcode, Opcode, Opcode) {
+    let ends = plan.at.wrapping_add(u32::from(plan.packets)) == work.end;
+    let (first, last) = opcodes(work, plan.at == work.first, ends, plan.packets);
+    let middle = if work.kind == Kind::Write { Opcode::WRITE_MIDDLE } else { Opcode::SEND_MIDDLE };
+    (first, middle, last)
 }
 
 /// The opcodes of the first and the last packet of a run that `begins` or `ends` its message.

@@ -207,6 +207,7 @@ impl Engine {
 
     /// Checks again that what is left of the message may be written: a key ended since it was checked last, or the
     /// message goes to a buffer that was posted some time ago. A buffer's key of zero is for worlds without memory.
+    #[inline(never)]
     fn check_rest(
         &mut self,
         now: Instant,
@@ -315,13 +316,14 @@ impl Engine {
     /// Sends an answer, or leaves it until the payload that came before it is in its place.
     #[inline]
     fn answer_with(&mut self, slot: usize, header: Header, reaction: &mut Reaction) {
-        if !self.waits_for_placement(slot, header) {
+        if self.waits_for_placement(slot, header) {
+            return;
+        }
+        if reaction.reply.is_none() {
+            reaction.reply = Some(self.control(slot, header));
+        } else {
             let segment = self.control(slot, header);
-            if reaction.reply.is_none() {
-                reaction.reply = Some(segment);
-            } else {
-                self.post(segment);
-            }
+            self.post(segment);
         }
     }
 

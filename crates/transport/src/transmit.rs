@@ -7,7 +7,7 @@
 use crate::engine::{Engine, TIMER_SEND};
 use crate::qp::{Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
-use crate::requester::Draft;
+use crate::requester::request_opcodes;
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
 use crate::timer::TimerId;
@@ -343,18 +343,18 @@ impl Engine {
         if has_law {
             words = self.granted(now, slot, plan, grant)?;
         }
-        let draft = if plan.response { None } else { Some(self.advance_request(now, slot, plan)) };
-        let common = &mut self.qps[slot].common;
-        common.packets = common.packets.wrapping_add(u32::from(plan.packets));
         let requester = &self.qps[slot].requester;
-        let octets =
-            if requester.pacer.rate_kbps() == Credit::UNLIMITED && !requester.notes.has(Notes::LAW_CREDIT) {
-                // Nobody counts them exactly.
-                plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets)
-            } else {
-                self.wire_octets(slot, plan, draft.as_ref())
-            };
-        let requester = &mut self.qps[slot].requester;
+        let paced =
+            requester.pacer.rate_kbps() != Credit::UNLIMITED || requester.notes.has(Notes::LAW_CREDIT);
+        let octets = if paced {
+            self.wire_octets(slot, plan)
+        } else {
+            // Nobody counts them exactly.
+            plan.length + u32::from(self.config.wire_overhead) * u32::from(plan.packets)
+        };
+        let draft = if plan.response { None } else { Some(self.advance_request(now, slot, plan)) };
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        common.packets = common.packets.wrapping_add(u32::from(plan.packets));
         requester.pacer.charge(now, octets);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
@@ -377,10 +377,12 @@ impl Engine {
     }
 
     /// Octets that the packets planned take on the wire over IPv4, preamble and gap included.
-    fn wire_octets(&mut self, slot: usize, plan: &Plan, draft: Option<&Draft>) -> u32 {
-        let (first, middle, last) = match draft {
-            Some(draft) => draft.opcodes(plan),
-            None => self.response_opcodes(slot, plan),
+    #[inline(never)]
+    fn wire_octets(&mut self, slot: usize, plan: &Plan) -> u32 {
+        let (first, middle, last) = if plan.response {
+            self.response_opcodes(slot, plan)
+        } else {
+            request_opcodes(self.sends.get(plan.work), plan)
         };
         let profile = self.profile(slot);
         let octets = |opcode: Opcode, payload: u32| {
