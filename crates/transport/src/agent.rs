@@ -1,14 +1,15 @@
-//! What is per host and not per queue pair: NDP's pull pacer, Homa's order of grants, a pool of credits.
+//! What is per host and not per queue pair: NDP's pull pacer, Homa's order of grants, a pool of credits; and the
+//! packets by which such agents and laws speak to each other.
 
 use alloc::boxed::Box;
 use core::fmt;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{Instant, Qpn};
-use roci_wire::{Layout, Opcode, Shape};
+use roci_wire::layout::homa::{Homa, HomaBody};
+use roci_wire::{Layout, LayoutWords, Opcode, Shape};
 
-use crate::arrival::Arrival;
+use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
-use crate::law::{agent_class, part_of};
 
 /// An agent of the port, which hears of all queue pairs' packets and asks for packets on any of them.
 ///
@@ -31,6 +32,26 @@ impl Engine {
     /// Gives the port an agent; there is none at first.
     pub fn set_port_agent(&mut self, agent: Box<dyn PortAgent>) {
         self.agent = Some(agent);
+    }
+
+    /// A packet that means something only to a law or to the port's agent: a grant, a pull. Where nobody listens for
+    /// its class, it is refused.
+    #[cold]
+    pub(crate) fn on_law_packet(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), Refusal> {
+        let class = agent_class(arrival.header.opcode).ok_or(Refusal::WrongOpcode)?;
+        if self.hears(slot, class) {
+            let part = part_of(arrival);
+            let event = Event { part, ..self.packet_event(now, slot, arrival, class) };
+            self.tell_law(now, slot, &event);
+        } else if self.agent.is_none() {
+            return Err(Refusal::WrongOpcode);
+        }
+        Ok(())
     }
 
     /// Tells the agent of a packet that was accepted.
@@ -88,5 +109,35 @@ impl Engine {
             agent.wake(now);
         }
         self.poll_agent(now);
+    }
+}
+
+/// The class of a packet that is neither the requester's nor the responder's.
+const fn agent_class(opcode: Opcode) -> Option<Class> {
+    match opcode {
+        Opcode::PULL => Some(Class::PULL),
+        Opcode::HOMA_GRANT => Some(Class::GRANT),
+        Opcode::HOMA_RESEND => Some(Class::RESEND),
+        Opcode::HOMA_BUSY => Some(Class::BUSY),
+        _ => None,
+    }
+}
+
+/// The message and octets that a packet's words name in layout `homa`; else all zero.
+fn part_of(arrival: &Arrival<'_>) -> Part {
+    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
+    let Some(Homa { rpc, body }) = homa else { return Part::default() };
+    #[expect(clippy::cast_possible_truncation, reason = "messages are numbered modulo 2³²")]
+    let message = rpc as u32;
+    match body {
+        HomaBody::Data { length, offset, .. } => {
+            let end = offset.saturating_add(u32::from(arrival.header.payload));
+            Part { message, message_length: length, offset, end, priority: 0 }
+        }
+        HomaBody::Grant { offset: end, priority, .. } => Part { message, end, priority, ..Part::default() },
+        HomaBody::Resend { offset, length, priority } => {
+            Part { message, message_length: 0, offset, end: offset.saturating_add(length), priority }
+        }
+        _ => Part { message, ..Part::default() },
     }
 }

@@ -1,6 +1,6 @@
 //! How laws are run: when they are called, and what their answers do.
 
-use crate::arrival::{Arrival, Deferral, Refusal};
+use crate::arrival::{Arrival, Deferral};
 use crate::credit::Tokens;
 use crate::engine::Engine;
 use crate::laws::{Laws, TIMED, TIMER_PACE};
@@ -15,8 +15,7 @@ use roci_control::{
     Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::layout::homa::{Homa, HomaBody};
-use roci_wire::{Header, LayoutWords, Opcode};
+use roci_wire::{Header, Opcode};
 
 /// Events that wait for a law which is out with an earlier one; more are lost to it, as with any queue of a NIC.
 const EVENTS_MAX: usize = 256;
@@ -463,7 +462,13 @@ impl Engine {
         self.tell_law(now, slot, &event);
     }
 
-    fn packet_event<'a>(&self, now: Instant, slot: usize, arrival: &Arrival<'a>, class: Class) -> Event<'a> {
+    pub(crate) fn packet_event<'a>(
+        &self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'a>,
+        class: Class,
+    ) -> Event<'a> {
         Event {
             opcode: arrival.header.opcode.0,
             length: u32::from(arrival.header.payload),
@@ -472,26 +477,6 @@ impl Engine {
             hops: arrival.hops,
             ..self.event(now, slot, class)
         }
-    }
-
-    /// A packet that means something only to a law or to the port's agent: a grant, a pull. Where nobody listens for
-    /// its class, it is refused.
-    #[cold]
-    pub(crate) fn on_law_packet(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        arrival: &Arrival<'_>,
-    ) -> Result<(), Refusal> {
-        let class = agent_class(arrival.header.opcode).ok_or(Refusal::WrongOpcode)?;
-        if self.hears(slot, class) {
-            let part = part_of(arrival);
-            let event = Event { part, ..self.packet_event(now, slot, arrival, class) };
-            self.tell_law(now, slot, &event);
-        } else if self.agent.is_none() {
-            return Err(Refusal::WrongOpcode);
-        }
-        Ok(())
     }
 
     /// Reads a register of a queue pair's law. `None` where there is none of that name.
@@ -550,36 +535,6 @@ impl Engine {
         let Laws { laws, states, .. } = &mut self.laws;
         let state = states.get_mut(self.qps[slot].common.law as usize)?;
         laws[usize::from(state.law)].sample(&mut state.context, now)
-    }
-}
-
-/// The class of a packet that is neither the requester's nor the responder's.
-pub(crate) const fn agent_class(opcode: Opcode) -> Option<Class> {
-    match opcode {
-        Opcode::PULL => Some(Class::PULL),
-        Opcode::HOMA_GRANT => Some(Class::GRANT),
-        Opcode::HOMA_RESEND => Some(Class::RESEND),
-        Opcode::HOMA_BUSY => Some(Class::BUSY),
-        _ => None,
-    }
-}
-
-/// The message and octets that a packet's words name in layout `homa`; else all zero.
-pub(crate) fn part_of(arrival: &Arrival<'_>) -> Part {
-    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
-    let Some(Homa { rpc, body }) = homa else { return Part::default() };
-    #[expect(clippy::cast_possible_truncation, reason = "messages are numbered modulo 2³²")]
-    let message = rpc as u32;
-    match body {
-        HomaBody::Data { length, offset, .. } => {
-            let end = offset.saturating_add(u32::from(arrival.header.payload));
-            Part { message, message_length: length, offset, end, priority: 0 }
-        }
-        HomaBody::Grant { offset: end, priority, .. } => Part { message, end, priority, ..Part::default() },
-        HomaBody::Resend { offset, length, priority } => {
-            Part { message, message_length: 0, offset, end: offset.saturating_add(length), priority }
-        }
-        _ => Part { message, ..Part::default() },
     }
 }
 
