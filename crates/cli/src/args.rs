@@ -133,7 +133,7 @@ pub(crate) struct Common {
     /// Several seeds: a range 1..8 with both ends, or a list; prints means with 95 % confidence intervals
     #[arg(long, value_name = "SEEDS")]
     pub(crate) seeds: Option<String>,
-    /// The folder for results [default: out/<name>]; earlier results there are replaced
+    /// The folder for results [default: out/NAME]; earlier results there are replaced
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
     /// Print nothing but errors

@@ -7,7 +7,7 @@
 //! | [`execute`] | running groups of runs and writing their results |
 //! | [`progress`] | how far they have come; Ctrl-C |
 //! | [`table`] | what is printed |
-//! | [`format`] | numbers for people |
+//! | `format` | numbers for people |
 //!
 //! It exits with 0 when all is done, 1 when a run failed, 2 when the request was wrong.
 #![forbid(unsafe_code)]

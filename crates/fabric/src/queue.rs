@@ -3,7 +3,7 @@
 //! Most events of a network lie one of very few constant delays ahead of the present: the arrival of a full packet
 //! or of an acknowledgement, the end of either's transmission. Pushed in the order of time, the events of one delay
 //! are sorted already, so each of the commonest delays has a *lane*, a plain ring; everything else goes to a
-//! [timing wheel](crate::wheel). The next event is the least of the heads. Which delays have lanes is found out
+//! timing wheel. The next event is the least of the heads. Which delays have lanes is found out
 //! while running, and decides nothing but the speed: an event that would not be the last of its lane goes to the
 //! wheel.
 
