@@ -2,7 +2,7 @@
 
 use crate::segment::{OwnedEvent, Segment};
 use roci_control::Hop;
-use roci_units::{Instant, Qpn};
+use roci_units::Qpn;
 use roci_wire::Header;
 
 /// A packet that arrived, checked and parsed; its payload stays with the caller.
@@ -170,9 +170,6 @@ pub struct Deferred {
     /// READ data take time. An atomic's value always comes by a deferral, since the engine owns no memory.
     pub memory: bool,
 }
-
-/// When the engine wants to be called next.
-pub type Wakeup = Option<Instant>;
 
 impl Reaction {
     /// Nothing follows.
