@@ -2,7 +2,7 @@
 
 use super::super::bench::{Bench, SAWTOOTH};
 use super::super::plot::Plot;
-use super::super::statistics::{count, regression};
+use super::super::statistics::{count, median, regression};
 use super::super::trace::{Trace, gbps};
 use super::super::{FigureError, Measured};
 use crate::results::{FlowSample, Results};
@@ -24,7 +24,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     });
     measured.each("climb", &runs, |results| worst(results, |tooth| tooth.climb * 100.0, f64::min));
     measured.each("cnps", &runs, |results| worst(results, |tooth| tooth.cnps, f64::min));
-    measured.each("linear", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
+    measured.each("linear", &runs, |results| {
+        median(&teeth(results).iter().map(|tooth| tooth.r_squared).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    });
+    measured.each("linear_worst", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
     measured
         .each("linear_in_cnps", &runs, |results| worst(results, |tooth| tooth.r_squared_in_cnps, f64::min));
     let mut plot =
