@@ -1,0 +1,94 @@
+//! What each instruction costs in clock cycles.
+
+use crate::instruction::{Op, Shape};
+
+/// The cost of each kind of instruction, in cycles of the core's clock; each at least 1.
+///
+/// The default is riscv-mini: three stages, in order, one instruction at a time. A load, a CSR instruction and a jump
+/// kill the instruction fetched behind them and so take two cycles. It has no multiplier, so the costs of M are a
+/// choice: a pipelined multiplier of one cycle, and a divider of one bit per cycle with one cycle before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CycleModel {
+    /// Arithmetic, logic, shifts, comparisons, LUI and AUIPC.
+    pub alu: u16,
+    /// A load of any width.
+    pub load: u16,
+    /// A store of any width: 1 into a scratchpad, 2 through riscv-mini's cache.
+    pub store: u16,
+    /// A conditional branch that falls through.
+    pub branch_untaken: u16,
+    /// A conditional branch that is taken.
+    pub branch_taken: u16,
+    /// JAL.
+    pub jump: u16,
+    /// JALR.
+    pub jump_register: u16,
+    /// Any CSR instruction (SwCC's paper implies 1).
+    pub csr: u16,
+    /// MUL and its high-word forms.
+    pub multiply: u16,
+    /// DIV, REM and their unsigned forms.
+    pub divide: u16,
+    /// FENCE and FENCE.I.
+    pub fence: u16,
+}
+
+impl Default for CycleModel {
+    fn default() -> Self {
+        Self {
+            alu: 1,
+            load: 2,
+            store: 1,
+            branch_untaken: 1,
+            branch_taken: 2,
+            jump: 2,
+            jump_register: 2,
+            csr: 2,
+            multiply: 1,
+            divide: 34,
+            fence: 1,
+        }
+    }
+}
+
+impl CycleModel {
+    /// What `op` costs; a branch, when it is not taken. Instructions that trap cost nothing, for they do not retire.
+    pub const fn cost(&self, op: Op) -> u16 {
+        match op.shape() {
+            Shape::Upper | Shape::Immediate => self.alu,
+            Shape::Jump => self.jump,
+            Shape::JumpRegister => self.jump_register,
+            Shape::Branch => self.branch_untaken,
+            Shape::Load => self.load,
+            Shape::Store => self.store,
+            Shape::Register => match op {
+                Op::Mul | Op::Mulh | Op::Mulhsu | Op::Mulhu => self.multiply,
+                Op::Div | Op::Divu | Op::Rem | Op::Remu => self.divide,
+                _ => self.alu,
+            },
+            Shape::Csr | Shape::CsrImmediate => self.csr,
+            Shape::Bare => match op {
+                Op::Fence | Op::FenceI => self.fence,
+                _ => 0,
+            },
+            Shape::Illegal => 0,
+        }
+    }
+
+    /// Whether every cost is at least one cycle. A loop of free instructions would outlast every budget.
+    pub(crate) const fn is_positive(&self) -> bool {
+        let Self { alu, load, store, branch_untaken, branch_taken, jump, .. } = *self;
+        let Self { jump_register, csr, multiply, divide, fence, .. } = *self;
+        alu != 0
+            && load != 0
+            && store != 0
+            && branch_untaken != 0
+            && branch_taken != 0
+            && jump != 0
+            && jump_register != 0
+            && csr != 0
+            && multiply != 0
+            && divide != 0
+            && fence != 0
+    }
+}

@@ -1,0 +1,7 @@
+//! The core against files, against hostile programs, and against itself.
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod elf;
+mod traps;
