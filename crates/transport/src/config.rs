@@ -37,6 +37,19 @@ pub enum Recovery {
     GoBackN,
     /// IRN's selective repeat (Mittal et al., SIGCOMM 2018, §3).
     Irn,
+    /// SRNIC's memory-free selective repeat (Wang et al., NSDI 2023, §4.4).
+    Srnic,
+}
+
+impl Recovery {
+    /// Whether its receiver keeps packets out of order, placed by what they say themselves.
+    #[must_use]
+    pub const fn keeps_out_of_order(self) -> bool {
+        match self {
+            Self::GoBackN => false,
+            Self::Irn | Self::Srnic => true,
+        }
+    }
 }
 
 /// A memory protection domain.

@@ -1,6 +1,6 @@
 //! The receiving side of selective repeat: packets are placed as they come, messages end in order.
 //!
-//! In layout `irn` each packet says where its payload goes, so the path is the same in order and out of it. A bitmap
+//! In layouts `irn` and `srnic` each packet says where its payload goes, so the path is the same in order and out of it. A bitmap
 //! and a list of messages that ended early exist only while something is missing.
 
 use crate::arrival::{Arrival, Placement, Reaction, Refusal};
@@ -10,12 +10,13 @@ use crate::engine::Engine;
 use crate::memory::Access;
 use crate::qp::{Qp, after};
 use crate::queue::NONE;
+use crate::responder::ACK;
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
 use alloc::collections::VecDeque;
 use roci_control::Class;
 use roci_units::{Instant, Psn};
-use roci_wire::{Flags, Header, NakCode, Shape};
+use roci_wire::{Flags, Header, Layout, NakCode, Shape};
 
 /// A gap that a responder has, and what it keeps behind it.
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Engine {
         let standing = if next { Standing::Next } else { self.stands(slot, at) };
         if standing == Standing::Beyond || standing == Standing::Kept {
             // Nothing new is kept: the requester hears what is missing.
-            let trigger = if standing == Standing::Kept { Some(header.psn) } else { None };
+            let trigger = if standing == Standing::Kept { Some(header) } else { None };
             self.complain(slot, trigger, reaction);
             return Err(if trigger.is_some() { Refusal::Duplicate } else { Refusal::OutOfSequence });
         }
@@ -103,14 +104,14 @@ impl Engine {
             return Err(self.refuse(now, slot, code, reaction));
         }
         if !next {
-            self.complain(slot, Some(header.psn), reaction);
+            self.complain(slot, Some(header), reaction);
         }
         let class = if shape.has(Shape::SEND) { Class::SEND } else { Class::WRITE };
         if self.law_acknowledges(slot) {
             self.tell_law_of_data(now, slot, arrival, class);
         } else {
             if next {
-                self.acknowledge_request(slot, header, reaction);
+                self.acknowledge_kept(slot, header, reaction);
             }
             self.count_marks(now, slot, arrival, class);
         }
@@ -154,7 +155,7 @@ impl Engine {
                 return Err(self.refuse(now, slot, code, reaction));
             }
             if moved != end {
-                self.acknowledge_kept(slot, reaction);
+                self.reply(slot, ACK, reaction);
             }
         }
         Ok(())
@@ -204,10 +205,13 @@ impl Engine {
         let (address, key);
         if shape.has(Shape::WRITE) {
             let reth = header.reth();
-            if payload > reth.length || last && payload != reth.length {
+            let short = self.profile(slot).layout == Layout::Srnic && !shape.has(Shape::FIRST);
+            let length = if short { payload } else { reth.length };
+            if payload > length || last && payload != length {
                 return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
             }
-            if self.regions.check(pd, reth.rkey, reth.va, u64::from(payload), Access::REMOTE_WRITE).is_err() {
+            let length = u64::from(length);
+            if self.regions.check(pd, reth.rkey, reth.va, length, Access::REMOTE_WRITE).is_err() {
                 return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
             }
             if shape.has(Shape::IMMEDIATE) && self.receive_for(slot, header).is_none() {
@@ -219,10 +223,14 @@ impl Engine {
                 return Err(self.keep_not_ready(slot, next, reaction));
             };
             let request = self.recvs.get(recv).request;
-            let offset = header.send_position().offset;
-            if offset.checked_add(payload).is_none_or(|end| end > request.length) {
+            let offset = match self.profile(slot).layout {
+                Layout::Srnic => header.request_position().psn_offset.checked_mul(u32::from(mtu)),
+                _ => Some(header.send_position().offset),
+            };
+            let end = offset.and_then(|offset| offset.checked_add(payload));
+            let Some(offset) = offset.filter(|_| end.is_some_and(|end| end <= request.length)) else {
                 return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
-            }
+            };
             (address, key) = (request.address.wrapping_add(u64::from(offset)), request.lkey);
             let length = u64::from(payload);
             if key != 0 && self.regions.check(pd, key, address, length, Access::LOCAL_WRITE).is_err() {
@@ -250,7 +258,11 @@ impl Engine {
     /// The receive request that a packet's message number means, taken now if it is not yet; `None` where the queue
     /// does not reach so far, or the number is of a message that has ended.
     fn receive_for(&mut self, slot: usize, header: &Header) -> Option<u32> {
-        let ahead = header.send_position().ssn.wrapping_sub(self.qps[slot].responder.remaining) & 0x00ff_ffff;
+        let number = self.qps[slot].responder.remaining;
+        let ahead = match self.profile(slot).layout {
+            Layout::Srnic => u32::from(header.request_position().ssn).wrapping_sub(number) & 0xffff,
+            _ => header.send_position().ssn.wrapping_sub(number) & 0x00ff_ffff,
+        };
         if ahead == 0 && self.qps[slot].responder.recv != NONE {
             return Some(self.qps[slot].responder.recv);
         }

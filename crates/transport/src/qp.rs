@@ -199,6 +199,8 @@ pub(crate) struct Common {
     pub(crate) law: u32,
     /// What that law hears of: asked for each packet.
     pub(crate) hears: Class,
+    /// Requests that have come to be sent: the MSN of the next, modulo 2²⁴.
+    pub(crate) msn: u32,
     /// Data packets sent.
     pub(crate) packets: u32,
     /// CNPs received.
@@ -255,7 +257,7 @@ impl Profile {
             max_in_flight: {
                 let most = match config.recovery {
                     Recovery::GoBackN => MAX_OUTSTANDING,
-                    Recovery::Irn => BITMAP_PACKETS,
+                    Recovery::Irn | Recovery::Srnic => BITMAP_PACKETS,
                 };
                 let wanted = config.max_in_flight;
                 if wanted == 0 || wanted > most { most } else { wanted }
@@ -314,10 +316,7 @@ impl Responder {
             msn: 0,
             key: 0,
             remaining: 0,
-            received: match recovery {
-                Recovery::GoBackN => 0,
-                Recovery::Irn => psn.get(),
-            },
+            received: if recovery.keeps_out_of_order() { psn.get() } else { 0 },
             recv: NONE,
             keys_ended: 0,
             queue: RecvQueue::EMPTY,

@@ -6,6 +6,7 @@
 use crate::work::{CompletionKind, Operation, RecvRequest, SendRequest, Tail};
 use alloc::vec::Vec;
 use roci_units::Qpn;
+use roci_wire::layout::srnic::RequestPosition;
 
 /// No entry: the end of a list, or an empty one.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -64,8 +65,8 @@ pub(crate) struct SendWork {
     pub(crate) address: u64,
     /// Remote address; the path of a datagram.
     pub(crate) va: u64,
-    /// What an atomic adds or swaps in; the queue pair of a datagram's receiver; else the number among the messages
-    /// that consume a receive.
+    /// What an atomic adds or swaps in; the queue pair of a datagram's receiver; else, in the upper half, the number
+    /// among all requests, and in the lower half the one among the messages that consume a receive.
     pub(crate) operand: u64,
     pub(crate) lkey: u32,
     /// Remote key; the queue key of a datagram.
@@ -91,6 +92,20 @@ const fn halves(value: u64) -> (u32, u32) {
 }
 
 impl SendWork {
+    /// The number among the messages that consume a receive.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the half is meant")]
+    pub(crate) const fn number(&self) -> u32 {
+        self.operand as u32
+    }
+
+    /// Which request the packet at `offset` packets belongs to, in layout `srnic`. Atomics carry none.
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are meant, modulo 2²⁴ and 2¹⁶")]
+    pub(crate) const fn position(&self, offset: u32) -> RequestPosition {
+        let ssn = if self.consumes_receive() { self.operand as u16 } else { 0 };
+        RequestPosition { msn: (self.operand >> 32) as u32, psn_offset: offset, ssn }
+    }
+
     /// The entry of `request`; its packets are numbered when it comes to be sent.
     #[inline]
     pub(crate) fn new(request: &SendRequest) -> Self {

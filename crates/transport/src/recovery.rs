@@ -260,7 +260,7 @@ impl Engine {
         let profile = self.profile(slot);
         match profile.recovery {
             Recovery::GoBackN => profile.timeout,
-            recovery @ Recovery::Irn => {
+            recovery @ (Recovery::Irn | Recovery::Srnic) => {
                 let requester = &self.qps[slot].requester;
                 let in_flight = requester.high.wrapping_sub(requester.una);
                 Program::new(recovery).timeout(in_flight, profile.timeout)

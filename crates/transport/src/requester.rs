@@ -142,9 +142,14 @@ impl Engine {
         if work.kind.is_read_or_atomic() {
             source = Source::default();
         }
-        if profile.layout == Layout::Irn && work.consumes_receive() {
-            #[expect(clippy::cast_possible_truncation, reason = "it was made from a u32")]
-            header.set_send_position(SendPosition { ssn: work.operand as u32, offset });
+        match profile.layout {
+            Layout::Irn if work.consumes_receive() => {
+                header.set_send_position(SendPosition { ssn: work.number(), offset });
+            }
+            Layout::Srnic if matches!(work.kind, Kind::Send | Kind::Write | Kind::Read) => {
+                header.set_request_position(work.position(at));
+            }
+            _ => {}
         }
         Segment {
             header,
@@ -159,7 +164,7 @@ impl Engine {
             ecn_capable: true,
             retransmission: !plan.fresh,
             layout: profile.layout,
-            each_placed: matches!(profile.layout, Layout::Irn | Layout::Homa),
+            each_placed: matches!(profile.layout, Layout::Irn | Layout::Srnic | Layout::Homa),
             words,
         }
     }
@@ -258,7 +263,10 @@ impl Engine {
             return Ok(());
         }
         let trigger = match self.profile(slot).recovery {
-            Recovery::Irn => Some(arrival.header.trigger()).filter(|&trigger| trigger != arrival.header.psn),
+            Recovery::Irn | Recovery::Srnic => {
+                let layout = self.profile(slot).layout;
+                Some(drawn_by(arrival.header, layout)).filter(|&trigger| trigger != arrival.header.psn)
+            }
             Recovery::GoBackN => None,
         };
         self.lost(now, slot, Loss::Nack { cumulative: arrival.header.psn, trigger });
@@ -555,6 +563,23 @@ const fn status_of(code: NakCode) -> Status {
         NakCode::PsnSequenceError | NakCode::InvalidRequest | NakCode::InvalidRdRequest => {
             Status::RemoteInvalidRequestError
         }
+    }
+}
+
+/// The packet that drew an acknowledgement.
+pub(crate) const fn drawn_by(header: &Header, layout: Layout) -> Psn {
+    match layout {
+        Layout::Srnic => header.echoed_psn(),
+        _ => header.trigger(),
+    }
+}
+
+/// Names the packet that draws an acknowledgement.
+#[inline]
+pub(crate) const fn set_drawn_by(header: &mut Header, layout: Layout, psn: Psn) {
+    match layout {
+        Layout::Srnic => header.set_echoed_psn(psn),
+        _ => header.set_trigger(psn),
     }
 }
 

@@ -8,13 +8,14 @@ use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
 use crate::queue::{NONE, RecvQueue};
 use crate::reads::Access as Stored;
+use crate::requester::set_drawn_by;
 use crate::responses::atomic_result;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
 use roci_control::Class;
 use roci_units::{Instant, Psn};
-use roci_wire::{Aeth, Flags, Header, NakCode, Opcode, Shape, Syndrome, rnr_timer};
+use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Shape, Syndrome, rnr_timer};
 
 /// The syndrome of an ACK that advertises no end-to-end credits.
 pub(crate) const ACK: u8 = Syndrome::Ack { credits: Syndrome::CREDITS_OFF }.to_u8();
@@ -35,7 +36,7 @@ impl Engine {
         if after(at, expected) < 0 {
             self.duplicate(now, slot, at, arrival, reaction);
             Err(Refusal::Duplicate)
-        } else if self.profile(slot).recovery == Recovery::Irn {
+        } else if self.profile(slot).recovery.keeps_out_of_order() {
             self.keep(now, slot, at, arrival, reaction)
         } else if at == expected {
             self.in_order(now, slot, arrival, reaction)
@@ -295,9 +296,14 @@ impl Engine {
         }
     }
 
-    /// Acknowledges what had been kept behind a gap that is closed.
-    pub(crate) fn acknowledge_kept(&mut self, slot: usize, reaction: &mut Reaction) {
-        self.reply(slot, ACK, reaction);
+    /// The same where the answer names the packet that draws it.
+    pub(crate) fn acknowledge_kept(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
+        let every = self.profile(slot).ack_every;
+        let responder = &mut self.qps[slot].responder;
+        responder.unacknowledged = responder.unacknowledged.saturating_add(1);
+        if header.flags.has(Flags::ACK_REQUEST) || responder.unacknowledged >= every {
+            self.answer_to(slot, ACK, Some(header), reaction);
+        }
     }
 
     /// Answers with `syndrome`, at once or when the responses before it are gone.
@@ -353,7 +359,7 @@ impl Engine {
         let (owed, trigger) = if stands { (responder.owed, responder.trigger) } else { (ACK, None) };
         let mut header = self.acknowledgement(slot, owed);
         if let Some(trigger) = trigger {
-            header.set_trigger(trigger);
+            set_drawn_by(&mut header, self.profile(slot).layout, trigger);
         }
         if !self.waits_for_placement(slot, header) {
             let segment = self.control(slot, header);
@@ -365,12 +371,13 @@ impl Engine {
     #[inline]
     pub(crate) fn acknowledgement(&mut self, slot: usize, syndrome: u8) -> Header {
         let Qp { common, responder, .. } = &mut self.qps[slot];
+        let layout = self.profiles[usize::from(common.profile)].layout;
         responder.unacknowledged = 0;
         let psn = Psn::new(responder.expected);
         let psn = if syndrome == ACK { psn.minus(1) } else { psn };
         let mut header = Header::new(Opcode::ACKNOWLEDGE, common.peer, psn);
         header.set_aeth(Aeth { syndrome, msn: responder.msn });
-        header.set_trigger(psn);
+        set_drawn_by(&mut header, layout, psn);
         if responder.duties.has(Duties::MARKED) {
             responder.duties.clear(Duties::MARKED);
             header.flags = Flags::BECN;
@@ -384,12 +391,14 @@ impl Engine {
     /// that response for lost; what lies behind is acknowledged when the responses are gone.
     pub(crate) fn law_acknowledgement(&mut self, slot: usize) -> Header {
         let mut header = self.acknowledgement(slot, ACK);
+        let layout = self.profile(slot).layout;
         let responder = &mut self.qps[slot].responder;
         if responder.duties.has(Duties::RESPONDING)
             && let Some(resource) = self.reads.get_mut(responder.reads).turn()
         {
             header.psn = Psn::new(resource.first).minus(1);
-            header.set_trigger(header.psn);
+            let psn = header.psn;
+            set_drawn_by(&mut header, layout, psn);
             header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn.wrapping_sub(1) & 0x00ff_ffff });
             if !responder.duties.has(Duties::OWES) {
                 responder.duties.set(Duties::OWES);
@@ -450,21 +459,35 @@ impl Engine {
     }
 
     /// Tells the requester that the packet expected is missing: once, or with each packet that it learns of by it.
-    pub(crate) fn complain(&mut self, slot: usize, trigger: Option<Psn>, reaction: &mut Reaction) {
+    pub(crate) fn complain(&mut self, slot: usize, trigger: Option<&Header>, reaction: &mut Reaction) {
         if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) {
             return;
         }
-        let syndrome = Syndrome::Nak(NakCode::PsnSequenceError).to_u8();
+        self.qps[slot].responder.duties.set(Duties::NAKED);
+        self.answer_to(slot, Syndrome::Nak(NakCode::PsnSequenceError).to_u8(), trigger, reaction);
+    }
+
+    /// Answers with `syndrome` and says which packet drew the answer, at once or when the responses before it are gone.
+    pub(crate) fn answer_to(
+        &mut self,
+        slot: usize,
+        syndrome: u8,
+        drawn_by: Option<&Header>,
+        reaction: &mut Reaction,
+    ) {
         let responder = &mut self.qps[slot].responder;
-        responder.duties.set(Duties::NAKED);
         if responder.duties.has(Duties::RESPONDING) {
             responder.duties.set(Duties::OWES);
-            (responder.owed, responder.trigger) = (syndrome, trigger);
+            (responder.owed, responder.trigger) = (syndrome, drawn_by.map(|header| header.psn));
             return;
         }
         let mut header = self.acknowledgement(slot, syndrome);
-        if let Some(trigger) = trigger {
-            header.set_trigger(trigger);
+        if let Some(packet) = drawn_by {
+            let layout = self.profile(slot).layout;
+            set_drawn_by(&mut header, layout, packet.psn);
+            if layout == Layout::Srnic && !packet.opcode.shape().has(Shape::ATOMIC) {
+                header.set_request_position(packet.request_position());
+            }
         }
         self.answer_with(slot, header, reaction);
     }

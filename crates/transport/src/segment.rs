@@ -3,6 +3,7 @@
 use roci_control::{Event, Outcome, Words};
 use roci_units::{Instant, Qpn};
 use roci_wire::layout::irn::SendPosition;
+use roci_wire::layout::srnic::RequestPosition;
 use roci_wire::{Flags, Header, Layout, Opcode, Reth, Shape};
 
 /// Where the payload of a segment lies. The engine never touches it.
@@ -115,15 +116,22 @@ impl Segment {
             header.opcode = middle_of(header.opcode);
         }
         if self.each_placed {
-            place_at(&mut header, before);
+            place_at(&mut header, self.layout, u32::from(index), before);
         }
         (header, source)
     }
 }
 
-/// Moves the place that a packet names by `before` octets of its message.
-const fn place_at(header: &mut Header, before: u32) {
+/// Moves the place that a packet names by `packets` with `before` octets of its message.
+const fn place_at(header: &mut Header, layout: Layout, packets: u32, before: u32) {
     let shape = header.opcode.shape();
+    if matches!(layout, Layout::Srnic) {
+        let position = header.request_position();
+        header.set_request_position(RequestPosition {
+            psn_offset: position.psn_offset.wrapping_add(packets),
+            ..position
+        });
+    }
     if shape.has(Shape::WRITE) {
         let reth = header.reth();
         header.set_reth(Reth {
@@ -131,7 +139,7 @@ const fn place_at(header: &mut Header, before: u32) {
             length: reth.length - before,
             ..reth
         });
-    } else if shape.has(Shape::SEND) {
+    } else if shape.has(Shape::SEND) && !matches!(layout, Layout::Srnic) {
         let position = header.send_position();
         header.set_send_position(SendPosition { offset: position.offset + before, ..position });
     }

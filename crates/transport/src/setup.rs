@@ -1,6 +1,6 @@
 //! Making, changing and ending queue pairs, and posting work to them.
 
-use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
+use crate::config::{Change, Pd, QpConfig, QpError, Service, Srq};
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::memory::Access;
 use crate::qp::{Common, Notes, Profile, Qp, Requester, Responder, Standing};
@@ -112,6 +112,7 @@ impl Engine {
             aside: NONE,
             law,
             hears: self.laws.traces(law),
+            msn: 0,
             packets: 0,
             cnps: 0,
             ecn_marked: 0,
@@ -152,15 +153,15 @@ impl Engine {
         if config.srq.is_some_and(|srq| srq.0 as usize >= self.shared.len()) {
             return Err(QpError::Missing("shared receive queue"));
         }
-        let selective = config.recovery == Recovery::Irn;
+        let selective = config.recovery.keeps_out_of_order();
         match config.layout {
-            Layout::Irn => Ok(()),
+            Layout::Irn | Layout::Srnic => Ok(()),
             Layout::Standard | Layout::Homa | Layout::Cc(_) if !selective => Ok(()),
             Layout::Standard | Layout::Homa | Layout::Cc(_) => Err(QpError::Conflict(
-                "selective repeat needs layout irn: the standard one does not say where a packet \
+                "selective repeat needs layout irn or srnic: the standard one does not say where a packet \
                                        out of order goes, nor which packet drew a NAK",
             )),
-            Layout::Srnic | Layout::Ndp => Err(QpError::Conflict("no recovery program speaks this layout")),
+            Layout::Ndp => Err(QpError::Conflict("no recovery program speaks this layout")),
         }
     }
 
@@ -234,7 +235,7 @@ impl Engine {
         }
         if let Some(psn) = change.receive_psn {
             self.qps[slot].responder.expected = psn.get();
-            if profile.recovery == Recovery::Irn {
+            if profile.recovery.keeps_out_of_order() {
                 self.qps[slot].responder.received = psn.get();
             }
         }
@@ -294,6 +295,7 @@ impl Engine {
         let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
+        common.msn = 0;
         let mut work = common.head;
         (common.head, common.tail) = (NONE, NONE);
         if common.aside != NONE {

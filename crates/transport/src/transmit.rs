@@ -319,8 +319,15 @@ impl Engine {
         work.flags |= flag::NUMBERED;
         work.first = requester.high;
         work.end = requester.high.wrapping_add(packets);
+        let common = &mut self.qps[slot].common;
+        match work.kind {
+            Kind::Send | Kind::Write | Kind::Read => work.operand = u64::from(common.msn) << 32,
+            Kind::FetchAdd | Kind::CompareSwap | Kind::Datagram => {}
+        }
+        common.msn = common.msn.wrapping_add(1);
+        let requester = &mut self.qps[slot].requester;
         if work.consumes_receive() {
-            work.operand = u64::from(requester.ssn);
+            work.operand |= u64::from(requester.ssn);
             requester.ssn = requester.ssn.wrapping_add(1);
         }
         if self.qps[slot].common.law != NONE && self.hears(slot, Class::MESSAGE) {

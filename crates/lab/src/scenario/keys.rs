@@ -434,7 +434,12 @@ pub static NIC_ON: Section = Section {
 pub static TRANSPORT: Section = section(
     "transport",
     &[
-        key("recovery", "`\"go-back-n\"` or `\"irn\"`", "`\"go-back-n\"`", "How losses are repaired."),
+        key(
+            "recovery",
+            "`\"go-back-n\"`, `\"irn\"` or `\"srnic\"`",
+            "`\"go-back-n\"`",
+            "How losses are repaired.",
+        ),
         key(
             "timeout",
             "a time; `\"0s\"`: never",
@@ -471,7 +476,7 @@ pub static TRANSPORT: Section = section(
         key(
             "layout",
             "`\"standard\"`, `\"irn\"`, `\"srnic\"`, `\"ndp\"`, `\"homa\"`, `\"cc\"`, or a table (`cc`)",
-            "`\"irn\"` with that `recovery`, else `\"standard\"`",
+            "`\"irn\"` or `\"srnic\"` with that `recovery`, else `\"standard\"`",
             "Which headers the packets carry; their octets are charged on the wire.",
         ),
         key(

@@ -87,7 +87,8 @@ impl Transport {
     pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
         let default = Self::default();
         let Some(table) = table else { return Ok(default) };
-        let recoveries = [("go-back-n", Recovery::GoBackN), ("irn", Recovery::Irn)];
+        let recoveries =
+            [("go-back-n", Recovery::GoBackN), ("irn", Recovery::Irn), ("srnic", Recovery::Srnic)];
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
@@ -116,19 +117,21 @@ fn layout_for(recovery: Recovery, table: Table<'_>) -> Result<Layout, ScenarioEr
     let plainest = match recovery {
         Recovery::GoBackN => Layout::Standard,
         Recovery::Irn => Layout::Irn,
+        Recovery::Srnic => Layout::Srnic,
     };
     let chosen = layout(table)?.unwrap_or(plainest);
     match (chosen, recovery) {
-        (Layout::Irn, _) | (Layout::Standard | Layout::Homa | Layout::Cc(_), Recovery::GoBackN) => Ok(chosen),
-        (Layout::Srnic | Layout::Ndp, _) => Err(table.refuse(
+        (Layout::Irn | Layout::Srnic, _)
+        | (Layout::Standard | Layout::Homa | Layout::Cc(_), Recovery::GoBackN) => Ok(chosen),
+        (Layout::Ndp, _) => Err(table.refuse(
             "layout",
             "no recovery program speaks this layout",
-            "choose \"standard\", \"irn\", \"homa\" or \"cc\"",
+            "choose \"standard\", \"irn\", \"srnic\", \"homa\" or \"cc\"",
         )),
-        (_, Recovery::Irn) => Err(table.refuse(
+        (_, Recovery::Irn | Recovery::Srnic) => Err(table.refuse(
             "layout",
             "this layout does not say where a packet out of order goes, nor which packet drew a NAK",
-            "leave `layout` out, or set it to \"irn\"; or set `recovery` to \"go-back-n\"",
+            "leave `layout` out, or set it to \"irn\" or \"srnic\"; or set `recovery` to \"go-back-n\"",
         )),
     }
 }

@@ -151,8 +151,11 @@ fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
 }
 
 fn qp_config(case: &Case, nic: Nic) -> QpConfig {
-    let (recovery, layout) =
-        if case.irn == 1 { (Recovery::Irn, Layout::Irn) } else { (Recovery::GoBackN, Layout::Standard) };
+    let (recovery, layout) = [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+    ][case.irn as usize];
     QpConfig {
         mtu: mtu(case),
         layout,

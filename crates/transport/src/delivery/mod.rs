@@ -11,7 +11,7 @@
 //! | [`pool`] | where queue pairs in loss get theirs |
 //! | [`sender`] | the fixed stage: the window of what was sent, what is marked to be sent again |
 //! | [`program`] | what a recovery program sees and answers, and which there are |
-//! | [`go_back_n`], [`irn`] | the programs |
+//! | [`go_back_n`], [`irn`], [`srnic`] | the programs |
 //! | [`receive`] | the receiver's side: what is expected, kept, missing |
 
 pub mod bitmap;
@@ -21,6 +21,7 @@ pub mod pool;
 pub mod program;
 pub mod receive;
 pub mod sender;
+pub mod srnic;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | go-back-N | NACK, timeout | `start`, `next` | mark to the end of the window | nothing |
 //! | IRN | NACK with trigger, timeout | `start`, `next`; `acked` through the marking | mark up to the trigger | recovery PSN, how far it has marked |
-//! | SRNIC | as IRN; its decision is deferred | the same, and `resent` | mark up to the trigger | left and right PSN of the loss |
+//! | SRNIC | as IRN, and ACK with selective PSN; its decision may be deferred | the same | mark up to the trigger; the first again when a newer packet came | how far it has marked, what was new when it marked the first, and when it marked last |
 //! | Reno | ACK without progress (the third), timeout | `newly_acked`, `in_flight` | mark the first, window | window, threshold, duplicates, recovery PSN |
 //! | NewReno | as Reno, and ACK below the recovery PSN | the same | mark the first, window | the same, timeout flag, last highest ACK |
 //! | SACK | ACK with selective PSN, timeout | `acked` (count, first clear), `resent` | mark up to the third selective PSN, window | window, threshold, lowest selective, last marked, recovery PSN |
@@ -17,6 +17,7 @@
 use super::bitmap::Bitmap;
 use super::go_back_n::GoBackN;
 use super::irn::Irn;
+use super::srnic::Srnic;
 use crate::config::Recovery;
 use roci_units::{Instant, Psn, Span};
 
@@ -125,6 +126,8 @@ pub enum Program {
     GoBackN(GoBackN),
     /// IRN's selective repeat.
     Irn(Irn),
+    /// SRNIC's selective repeat.
+    Srnic(Srnic),
 }
 
 impl Program {
@@ -134,6 +137,7 @@ impl Program {
         match recovery {
             Recovery::GoBackN => Self::GoBackN(GoBackN),
             Recovery::Irn => Self::Irn(Irn::default()),
+            Recovery::Srnic => Self::Srnic(Srnic::default()),
         }
     }
 
@@ -144,6 +148,7 @@ impl Program {
         match self {
             Self::GoBackN(_) => GoBackN::SELECTIVE,
             Self::Irn(_) => Irn::SELECTIVE,
+            Self::Srnic(_) => Srnic::SELECTIVE,
         }
     }
 
@@ -152,6 +157,7 @@ impl Program {
         match self {
             Self::GoBackN(program) => program.react(input),
             Self::Irn(program) => program.react(input),
+            Self::Srnic(program) => program.react(input),
         }
     }
 
@@ -162,6 +168,7 @@ impl Program {
         match self {
             Self::GoBackN(program) => program.is_idle(),
             Self::Irn(program) => program.is_idle(),
+            Self::Srnic(program) => program.is_idle(),
         }
     }
 
@@ -172,6 +179,7 @@ impl Program {
         match self {
             Self::GoBackN(program) => program.timeout(in_flight, configured),
             Self::Irn(program) => program.timeout(in_flight, configured),
+            Self::Srnic(program) => program.timeout(in_flight, configured),
         }
     }
 }
@@ -182,6 +190,6 @@ mod tests {
 
     #[test]
     fn a_program_keeps_at_most_30_octets() {
-        assert!(size_of::<Irn>() <= 30 && size_of::<Program>() <= 32);
+        assert!(size_of::<Irn>() <= 30 && size_of::<Srnic>() <= 30 && size_of::<Program>() <= 32);
     }
 }

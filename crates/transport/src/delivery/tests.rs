@@ -81,7 +81,7 @@ impl Exchange {
         let (mut send_pool, mut receive_pool) =
             (Sender::pool(128, self.slots), Receiver::pool(128, self.slots));
         let mut sender = Sender::new(self.first, Program::new(self.recovery));
-        let mut receiver = Receiver::new(self.first, self.recovery == Recovery::Irn);
+        let mut receiver = Receiver::new(self.first, self.recovery.keeps_out_of_order());
         let mut channel =
             Channel { faults: self.faults, random: self.seed, serial: 0, under_way: BTreeMap::new() };
         let mut delivered = vec![0u32; self.packets as usize];
@@ -184,7 +184,7 @@ fn exchange(recovery: Recovery, faults: Faults) -> Exchange {
 
 #[test]
 fn without_faults_nothing_is_sent_again() {
-    for recovery in [Recovery::GoBackN, Recovery::Irn] {
+    for recovery in [Recovery::GoBackN, Recovery::Irn, Recovery::Srnic] {
         let outcome = exchange(recovery, CLEAN).run();
         assert_eq!(outcome, Outcome { sent: 2_000, sent_again: 0, timeouts: 0 });
     }
@@ -197,6 +197,16 @@ fn selective_repeat_sends_little_more_than_was_lost_and_go_back_n_much_more() {
     let go_back = exchange(Recovery::GoBackN, faults).run();
     assert!(selective.sent_again < 2_000 * 4 / 100, "{selective:?}");
     assert!(go_back.sent_again > 5 * selective.sent_again, "{go_back:?} against {selective:?}");
+    let srnic = exchange(Recovery::Srnic, faults).run();
+    assert!(srnic.sent_again < 2_000 * 4 / 100, "{srnic:?}");
+}
+
+#[test]
+fn srnic_sees_retransmissions_lost_where_irn_waits_for_the_timeout() {
+    let faults = Faults { loss: 20, ..CLEAN }; // 7.8 % each way
+    let [selective, srnic] =
+        [Recovery::Irn, Recovery::Srnic].map(|recovery| exchange(recovery, faults).run());
+    assert!(srnic.timeouts < selective.timeouts, "{srnic:?} against {selective:?}");
 }
 
 #[test]
@@ -216,7 +226,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn each_packet_is_delivered_once_and_the_exchange_ends(
-        selective: bool,
+        kind in 0..3usize,
         first in prop_oneof![0u32..1 << 24, (1u32 << 24) - 400..1 << 24],
         packets in 1u32..600,
         window in 1u32..=128,
@@ -224,7 +234,7 @@ proptest! {
         faults in (0u8..80, 0u8..80, 0u8..80).prop_map(|(loss, delay, double)| Faults { loss, delay, double }),
         seed: u64,
     ) {
-        let recovery = if selective { Recovery::Irn } else { Recovery::GoBackN };
+        let recovery = [Recovery::GoBackN, Recovery::Irn, Recovery::Srnic][kind];
         let first = Psn::new(first);
         let outcome = Exchange { recovery, first, packets, window, slots, faults, seed }.run();
         prop_assert_eq!(outcome.sent, packets);

@@ -38,11 +38,14 @@ fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
     header
 }
 
-fn engine(irn: bool) -> (Engine, u32) {
+fn engine(recovery: Recovery) -> (Engine, u32) {
     let mut engine = Engine::new(EngineConfig::default());
     let (key, _) = engine.register(Pd(0), 0, 1 << 20, Access::ALL).unwrap();
-    let (layout, recovery) =
-        if irn { (Layout::Irn, Recovery::Irn) } else { (Layout::Standard, Recovery::GoBackN) };
+    let layout = match recovery {
+        Recovery::GoBackN => Layout::Standard,
+        Recovery::Irn => Layout::Irn,
+        Recovery::Srnic => Layout::Srnic,
+    };
     for (n, service) in [Service::Rc, Service::Rc, Service::Ud].into_iter().enumerate() {
         let qpn = Some(Qpn::new(2 + n as u32));
         let peer = Qpn::new(9);
@@ -57,9 +60,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_packet_makes_it_panic(seed in any::<u64>(), irn in any::<bool>(), count in 1u32..400) {
+    fn no_packet_makes_it_panic(seed in any::<u64>(), kind in 0..3usize, count in 1u32..400) {
         let mut chance = Chance(seed);
-        let (mut engine, key) = engine(irn);
+        let (mut engine, key) = engine([Recovery::GoBackN, Recovery::Irn, Recovery::Srnic][kind]);
         let mut reaction = Reaction::default();
         let mut now = Instant::ZERO;
         for step in 0..count {
@@ -106,7 +109,7 @@ proptest! {
 
 #[test]
 fn a_strangers_packet_changes_nothing_but_a_counter() {
-    let (mut engine, key) = engine(false);
+    let (mut engine, key) = engine(Recovery::GoBackN);
     let before = engine.query(Qpn::new(2)).unwrap();
     let mut header = Header::new(Opcode::WRITE_ONLY, Qpn::new(2), Psn::new(0));
     header.set_reth(Reth { va: 0, rkey: key, length: 10 });
@@ -122,7 +125,7 @@ fn a_strangers_packet_changes_nothing_but_a_counter() {
 
 #[test]
 fn a_packet_out_of_its_place_in_a_message_ends_the_connection() {
-    let (mut engine, _) = engine(false);
+    let (mut engine, _) = engine(Recovery::GoBackN);
     let mut header = Header::new(Opcode::WRITE_MIDDLE, Qpn::new(2), Psn::new(0));
     header.payload = 1024;
     let mut reaction = Reaction::default();
@@ -252,7 +255,7 @@ fn selective_repeat_without_its_layout_is_refused() {
 
 #[test]
 fn a_packet_without_its_payload_is_a_gap() {
-    let (mut engine, key) = engine(false);
+    let (mut engine, key) = engine(Recovery::GoBackN);
     let mut reaction = Reaction::default();
     let mut header = Header::new(Opcode::WRITE_ONLY, Qpn::new(2), config().receive_psn);
     header.set_reth(Reth { va: 0, rkey: key, length: 8 });
@@ -276,7 +279,7 @@ fn a_packet_without_its_payload_is_a_gap() {
 
 #[test]
 fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
-    let (mut engine, _) = engine(true);
+    let (mut engine, _) = engine(Recovery::Irn);
     let qpn = Qpn::new(2);
     let before = engine.query(qpn).unwrap();
     let header = Header::new(Opcode::READ_ACKNOWLEDGE, qpn, Psn::new(0));
@@ -290,7 +293,7 @@ fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
 
 #[test]
 fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has() {
-    let (mut engine, _) = engine(true);
+    let (mut engine, _) = engine(Recovery::Irn);
     let qpn = Qpn::new(2);
     engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: 2 * MTU, lkey: 0 }).unwrap();
     let mut reaction = Reaction::default();

@@ -13,7 +13,7 @@ use roci_wire::Layout;
 #[derive(Clone, Copy, Debug)]
 struct Draw {
     seed: u64,
-    irn: bool,
+    recovery: usize,
     late: bool,
     deferred: bool,
     /// Faults of one packet in 64.
@@ -21,6 +21,9 @@ struct Draw {
     operations: u64,
 }
 
+/// The recovery programs, each with the layout that it needs.
+const RECOVERIES: [(Recovery, Layout); 3] =
+    [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)];
 const OPS: u64 = 6;
 /// Each operation has its own region at either side.
 const ROOM: u64 = 8192;
@@ -28,7 +31,7 @@ const ROOM: u64 = 8192;
 fn run(draw: Draw) -> Result<(), TestCaseError> {
     let mut chance = Chance(draw.seed);
     let mtu = [256, 1024, 1000, 4096][chance.below(4) as usize];
-    let irn = draw.irn;
+    let (recovery, layout) = RECOVERIES[draw.recovery];
     let base = QpConfig {
         mtu,
         send_psn: Psn::new(0x00ff_fff0u32.wrapping_add(chance.below(32) as u32)),
@@ -36,8 +39,8 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         ring: 1 + chance.below(15) as u8,
         max_rd_atomic: 1 + chance.below(4) as u8,
         timeout: Span::from_micros(200),
-        layout: if irn { Layout::Irn } else { Layout::Standard },
-        recovery: if irn { Recovery::Irn } else { Recovery::GoBackN },
+        layout,
+        recovery,
         max_in_flight: chance.below(40) as u32,
         deferred: if draw.deferred { ALL_DEFERRED } else { Deferred::default() },
         min_rnr_timer: Span::from_micros(20),
@@ -159,12 +162,12 @@ proptest! {
     #[test]
     fn every_message_ends_once_and_in_order(
         seed in any::<u64>(),
-        irn in any::<bool>(),
+        recovery in 0..RECOVERIES.len(),
         late in any::<bool>(),
         deferred in any::<bool>(),
         faults in prop_oneof![Just(0u64), 0u64..12],
         operations in 1u64..30,
     ) {
-        run(Draw { seed, irn, late, deferred, faults, operations })?;
+        run(Draw { seed, recovery, late, deferred, faults, operations })?;
     }
 }
