@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::csr::Csrs;
 use crate::execute::{self, NoWatch, Watch};
 use crate::instruction::{Instruction, Register};
-use crate::memory::Memory;
+use crate::memory::{Memory, Refusal};
 use crate::program::Program;
 
 /// What a program can see of its core, memory and CSRs apart.
@@ -111,6 +111,7 @@ pub enum Cause {
 #[derive(Clone, Debug)]
 pub struct Core {
     pub(crate) state: State,
+    /// Never lent out to be changed as a whole: translated code relies on its having the program's size.
     pub(crate) memory: Memory,
     pub(crate) program: Arc<Program>,
 }
@@ -199,8 +200,12 @@ impl Core {
         &self.memory
     }
 
-    /// Its memory, to change.
-    pub fn memory_mut(&mut self) -> &mut Memory {
-        &mut self.memory
+    /// Writes the low `width` octets (1, 2 or 4) of `value` to memory, as a store instruction would.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`], when that instruction would trap.
+    pub fn store(&mut self, address: u32, width: u32, value: u32) -> Result<(), Refusal> {
+        self.memory.store(address, width, value)
     }
 }

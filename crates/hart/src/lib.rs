@@ -9,7 +9,8 @@
 //! | [`memory`] | ROM, stack and data, each access checked |
 //! | [`elf`], [`program`] | ELF files, symbols, source lines; a program ready to run |
 //! | [`core`] | a core's state, how a run ends, traps |
-//! | `execute` | the interpreter |
+//! | `execute` | the interpreter, which says what a program means |
+//! | [`translate`] | host code that does the same, faster (feature `translate`) |
 //!
 //! An embedder describes the core as a [`Machine`], loads an ELF file for it into a [`Program`], which any number of
 //! [`Core`]s share, and runs each up to the next [`Stop`]:
@@ -37,7 +38,7 @@
 //!
 //! Programs are hostile: whatever stands in a file or in the code, loading ends with a [`LoadError`] and running with a
 //! [`Stop`], within the budget of cycles.
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "translate"), forbid(unsafe_code))]
 
 pub mod core;
 pub mod csr;
@@ -51,6 +52,8 @@ pub mod instruction;
 mod lines;
 pub mod memory;
 pub mod program;
+#[cfg(feature = "translate")]
+pub mod translate;
 
 pub use crate::core::{Cause, Core, Stop, Trap};
 pub use csr::{CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
@@ -61,3 +64,5 @@ pub use error::LoadError;
 pub use instruction::{Instruction, Op, Register, Shape};
 pub use memory::{Memory, MemoryMap, Misaligned, Refusal, Region};
 pub use program::{Location, Machine, Program};
+#[cfg(feature = "translate")]
+pub use translate::{TranslateError, Translation};

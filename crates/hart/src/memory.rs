@@ -158,6 +158,12 @@ impl Memory {
         }
     }
 
+    /// The first word, for translated code.
+    #[cfg(feature = "translate")]
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut u32 {
+        self.words.as_mut_ptr()
+    }
+
     /// The loads that the fast path gave up on: refused, or misaligned and allowed.
     #[cold]
     fn load_slowly(&self, offset: u32, width: u32) -> Result<u32, Refusal> {

@@ -3,5 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "translate")]
+mod agreement;
 mod elf;
 mod traps;

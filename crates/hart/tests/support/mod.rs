@@ -1,3 +1,7 @@
 //! What several test programs share.
 
+#[cfg(feature = "translate")]
+pub(crate) mod differential;
 pub(crate) mod elf;
+#[cfg(feature = "translate")]
+pub(crate) mod program;

@@ -1,0 +1,528 @@
+//! Instructions to Cranelift's intermediate form.
+//!
+//! Translated code does what is plain, and leaves the rest: wherever an operand asks for a trap, a wait or the end of
+//! the budget, it *bails out*. It puts the core's state back as it was before that instruction, and the interpreter
+//! carries it out. So each rule that is not a fast path stands in one place only.
+
+use core::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegionData, Block as Label, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData,
+    Type, Value, types::I8, types::I16, types::I32, types::I64,
+};
+use cranelift_codegen::isa::TargetFrontendConfig;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
+
+use super::flow::{Flow, Form, Word, definition};
+use crate::core::State;
+use crate::instruction::{Instruction, Op, Register, Shape};
+use crate::memory::Misaligned;
+use crate::program::Program;
+
+/// What translated code returns when the interpreter shall go on; else it is the number of the CSR that stopped it.
+pub(super) const BAIL: u32 = u32::MAX;
+
+/// Beyond this many ways from jumps through registers, such jumps are left to the interpreter, for the code would grow
+/// with their product.
+const WAYS: usize = 1 << 14;
+
+pub(super) fn signature(function: &mut Function, pointer: Type) {
+    let signature = &mut function.signature;
+    signature.params.extend([AbiParam::new(pointer), AbiParam::new(pointer), AbiParam::new(pointer)]);
+    signature.params.push(AbiParam::new(I32));
+    signature.returns.push(AbiParam::new(I32));
+}
+
+/// Fills `function` with the program: `fn(state, csr block, memory, number of the entry) -> u32`.
+pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, target: TargetFrontendConfig) {
+    let mut context = FunctionBuilderContext::new();
+    let mut regions = ["state", "csrs", "memory"].into_iter().zip(0..).map(|(description, user_id)| {
+        let region = AliasRegionData { user_id, description: description.into() };
+        MemFlagsData::trusted().with_alias_region(Some(function.dfg.alias_regions.insert(region)))
+    });
+    let mut flags = || regions.next().unwrap_or_else(MemFlagsData::trusted);
+    let (of_state, of_csrs, of_memory) = (flags(), flags(), flags());
+    drop(regions);
+    let mut builder = FunctionBuilder::new(function, &mut context);
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    let &[state, csrs, memory, number] = builder.block_params(entry) else { return };
+    let x = core::array::from_fn(|_| builder.declare_var(I32));
+    let (cycles, retired) = (builder.declare_var(I64), builder.declare_var(I64));
+    let labels = flow.blocks.iter().map(|_| builder.create_block()).collect();
+    let jumps = flow.forms.iter().filter(|form| **form == Form::JumpRegister).count();
+    let follows_pointers = jumps * flow.returns.len().max(flow.pointed.len()) <= WAYS;
+    let base = Base { state, csrs, memory, of_state, of_csrs, of_memory, limit: state };
+    let mut emitter = Emitter {
+        program,
+        flow,
+        builder,
+        x,
+        cycles,
+        retired,
+        labels,
+        base,
+        follows_pointers,
+        at: At::default(),
+    };
+    emitter.entries(number);
+    for block in 0..flow.blocks.len() {
+        emitter.block(block);
+    }
+    emitter.builder.seal_all_blocks();
+    emitter.builder.finalize(target);
+}
+
+/// Pointers to what lives outside the registers, and what their accesses may be confused with.
+struct Base {
+    state: Value,
+    csrs: Value,
+    memory: Value,
+    of_state: MemFlagsData,
+    of_csrs: MemFlagsData,
+    of_memory: MemFlagsData,
+    /// The clock that ends the run.
+    limit: Value,
+}
+
+/// Where in a block the emitter is.
+#[derive(Clone, Copy, Default)]
+struct At {
+    index: usize,
+    /// Cycles and instructions of the block's earlier instructions, not yet in the variables.
+    cycles: i64,
+    retired: i64,
+    /// Registers that the state does not know.
+    dirty: u32,
+}
+
+struct Emitter<'a> {
+    program: &'a Program,
+    flow: &'a Flow,
+    builder: FunctionBuilder<'a>,
+    x: [Variable; 32],
+    cycles: Variable,
+    retired: Variable,
+    labels: Vec<Label>,
+    base: Base,
+    follows_pointers: bool,
+    at: At,
+}
+
+/// Offsets in the state are small.
+fn offset(octets: usize) -> i32 {
+    i32::try_from(octets).unwrap_or(i32::MAX)
+}
+
+const REGISTERS: usize = offset_of!(State, x);
+
+impl Emitter<'_> {
+    /// The way in: loads the registers that the entered block needs, and jumps there.
+    fn entries(&mut self, number: Value) {
+        let Base { state, of_state, .. } = self.base;
+        let zero = self.word(0);
+        for variable in self.x {
+            self.builder.def_var(variable, zero);
+        }
+        for (variable, field) in
+            [(self.cycles, offset_of!(State, cycles)), (self.retired, offset_of!(State, retired))]
+        {
+            let value = self.builder.ins().load(I64, of_state, state, offset(field));
+            self.builder.def_var(variable, value);
+        }
+        self.base.limit = self.builder.ins().load(I64, of_state, state, offset(offset_of!(State, limit)));
+        let stubs: Vec<Label> = self.flow.entries.iter().map(|_| self.builder.create_block()).collect();
+        let nowhere = self.builder.create_block();
+        self.builder.set_cold_block(nowhere);
+        let pool = &mut self.builder.func.dfg.value_lists;
+        let default = BlockCall::new(nowhere, [], pool);
+        let table: Vec<BlockCall> = stubs.iter().map(|&stub| BlockCall::new(stub, [], pool)).collect();
+        let table = self.builder.create_jump_table(JumpTableData::new(default, &table));
+        self.builder.ins().br_table(number, table);
+        self.builder.switch_to_block(nowhere);
+        let bail = self.word(BAIL);
+        self.builder.ins().return_(&[bail]);
+        for (&block, &stub) in self.flow.entries.iter().zip(&stubs) {
+            self.builder.switch_to_block(stub);
+            for register in members(self.flow.blocks[block].live) {
+                let value = self.builder.ins().load(I32, of_state, state, offset(REGISTERS + 4 * register));
+                self.builder.def_var(self.x[register], value);
+            }
+            self.builder.ins().jump(self.labels[block], &[]);
+        }
+    }
+
+    fn block(&mut self, block: usize) {
+        self.builder.switch_to_block(self.labels[block]);
+        let &super::flow::Block { start, end, dirty, .. } = &self.flow.blocks[block];
+        self.at = At { index: start, cycles: 0, retired: 0, dirty };
+        for index in start..end {
+            self.at.index = index;
+            let step = &self.program.code[index];
+            match self.flow.forms[index] {
+                Form::Plain => self.plain(&step.instruction),
+                Form::Csr(word) => {
+                    self.csr(&step.instruction, word);
+                    if word.stops {
+                        self.retire(step.cost);
+                        self.at.dirty |= definition(&step.instruction);
+                        let number = u32::from(step.instruction.csr());
+                        return self.leave(index + 1, number);
+                    }
+                }
+                Form::Branch(target) => return self.branch(&step.instruction, target),
+                Form::Jump(target) => return self.jump(&step.instruction, target),
+                Form::JumpRegister => return self.jump_register(&step.instruction),
+                Form::Left => return self.leave(index, BAIL),
+            }
+            self.retire(step.cost);
+            self.at.dirty |= definition(&step.instruction);
+        }
+        self.tally(0);
+        self.go_on(end);
+    }
+
+    /// Jumps to the block at `index`, or out when the code ends there.
+    fn go_on(&mut self, index: usize) {
+        match self.flow.block_at.get(index).copied().flatten() {
+            Some(block) => {
+                self.builder.ins().jump(self.labels[block], &[]);
+            }
+            None => self.leave(index, BAIL),
+        }
+    }
+
+    fn retire(&mut self, cost: u16) {
+        self.at.cycles += i64::from(cost);
+        self.at.retired += 1;
+    }
+
+    /// Brings the clock's variables up to here, with `extra` cycles.
+    fn tally(&mut self, extra: i64) {
+        let At { cycles, retired, .. } = self.at;
+        for (variable, amount) in [(self.cycles, cycles + extra), (self.retired, retired)] {
+            let value = self.builder.use_var(variable);
+            let value = self.builder.ins().iadd_imm_s(value, amount);
+            self.builder.def_var(variable, value);
+        }
+        (self.at.cycles, self.at.retired) = (0, 0);
+    }
+
+    /// Returns to the caller, with the state as it is before the instruction at `index`.
+    fn leave(&mut self, index: usize, code: u32) {
+        let Base { state, of_state, .. } = self.base;
+        for register in members(self.at.dirty) {
+            let value = self.builder.use_var(self.x[register]);
+            self.builder.ins().store(of_state, value, state, offset(REGISTERS + 4 * register));
+        }
+        let pc = self.address(index);
+        let pc = self.word(pc);
+        self.builder.ins().store(of_state, pc, state, offset(offset_of!(State, pc)));
+        for (variable, amount, field) in [
+            (self.cycles, self.at.cycles, offset_of!(State, cycles)),
+            (self.retired, self.at.retired, offset_of!(State, retired)),
+        ] {
+            let value = self.builder.use_var(variable);
+            let value = self.builder.ins().iadd_imm_s(value, amount);
+            self.builder.ins().store(of_state, value, state, offset(field));
+        }
+        let code = self.word(code);
+        self.builder.ins().return_(&[code]);
+    }
+
+    /// Goes on when `good`, else leaves the current instruction to the interpreter.
+    fn require(&mut self, good: Value) {
+        let (fine, bad) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(bad);
+        self.builder.ins().brif(good, fine, &[], bad, &[]);
+        self.builder.switch_to_block(bad);
+        self.leave(self.at.index, BAIL);
+        self.builder.switch_to_block(fine);
+    }
+
+    /// Requires that the clock stays below the limit through `cost` more cycles.
+    fn require_budget(&mut self, cost: u16) {
+        let now = self.builder.use_var(self.cycles);
+        let now = self.builder.ins().iadd_imm_s(now, self.at.cycles + i64::from(cost));
+        let good = self.builder.ins().icmp(IntCC::UnsignedLessThan, now, self.base.limit);
+        self.require(good);
+    }
+
+    fn address(&self, index: usize) -> u32 {
+        self.program.code_start.wrapping_add(u32::try_from(4 * index).unwrap_or(u32::MAX))
+    }
+
+    fn word(&mut self, value: u32) -> Value {
+        self.builder.ins().iconst(I32, i64::from(value))
+    }
+
+    fn read(&mut self, register: Register) -> Value {
+        if register.is_zero() { self.word(0) } else { self.builder.use_var(self.x[register.index()]) }
+    }
+
+    fn write(&mut self, register: Register, value: Value) {
+        if !register.is_zero() {
+            self.builder.def_var(self.x[register.index()], value);
+        }
+    }
+
+    fn plain(&mut self, instruction: &Instruction) {
+        let Instruction { op, rd, rs1, rs2, imm } = *instruction;
+        match op.shape() {
+            Shape::Upper => {
+                let base = if op == Op::Auipc { self.address(self.at.index) } else { 0 };
+                let value = self.word(base.wrapping_add(imm.cast_unsigned()));
+                self.write(rd, value);
+            }
+            Shape::Load => self.load(op, rd, rs1, imm),
+            Shape::Store => self.store(op, rs1, rs2, imm),
+            Shape::Immediate => {
+                let (a, b) = (self.read(rs1), self.word(imm.cast_unsigned()));
+                let op = match op {
+                    Op::Addi => Op::Add,
+                    Op::Slti => Op::Slt,
+                    Op::Sltiu => Op::Sltu,
+                    Op::Xori => Op::Xor,
+                    Op::Ori => Op::Or,
+                    Op::Andi => Op::And,
+                    Op::Slli => Op::Sll,
+                    Op::Srli => Op::Srl,
+                    _ => Op::Sra,
+                };
+                let value = self.arithmetic(op, a, b);
+                self.write(rd, value);
+            }
+            Shape::Register => {
+                let (a, b) = (self.read(rs1), self.read(rs2));
+                let value = self.arithmetic(op, a, b);
+                self.write(rd, value);
+            }
+            // A fence orders nothing here.
+            _ => {}
+        }
+    }
+
+    /// The octet of memory that an access of `width` reaches, counted from `first` and once it is known to be one of
+    /// the `length` octets from there.
+    fn place(&mut self, base: Register, imm: i32, width: u32, first: u32, length: u32) -> Value {
+        let address = self.read(base);
+        let place = self.builder.ins().iadd_imm_s(address, i64::from(imm.wrapping_sub(first.cast_signed())));
+        let good = if self.program.machine.misaligned == Misaligned::Trap && width > 1 {
+            // A misaligned place turns into a number beyond all bounds.
+            let turned = self.builder.ins().rotr_imm_u(place, i64::from(width.trailing_zeros()));
+            self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, turned, i64::from(length / width))
+        } else if length < width {
+            self.word(0)
+        } else {
+            self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, place, i64::from(length - width))
+        };
+        self.require(good);
+        self.builder.ins().uextend(I64, place)
+    }
+
+    fn load(&mut self, op: Op, rd: Register, base: Register, imm: i32) {
+        let map = &self.program.machine.memory;
+        let place = self.place(base, imm, op.width(), map.origin, map.length());
+        let address = self.builder.ins().iadd(self.base.memory, place);
+        let flags = self.base.of_memory;
+        let ins = self.builder.ins();
+        let value = match op {
+            Op::Lb => ins.sload8(I32, flags, address, 0),
+            Op::Lbu => ins.uload8(I32, flags, address, 0),
+            Op::Lh => ins.sload16(I32, flags, address, 0),
+            Op::Lhu => ins.uload16(I32, flags, address, 0),
+            _ => ins.load(I32, flags, address, 0),
+        };
+        self.write(rd, value);
+    }
+
+    fn store(&mut self, op: Op, base: Register, source: Register, imm: i32) {
+        let map = self.program.machine.memory;
+        let first = map.origin.wrapping_add(map.rom);
+        let place = self.place(base, imm, op.width(), first, map.length() - map.rom);
+        let address = self.builder.ins().iadd(self.base.memory, place);
+        let (flags, rom) = (self.base.of_memory, map.rom.cast_signed());
+        let value = self.read(source);
+        let value = match op {
+            Op::Sb => self.builder.ins().ireduce(I8, value),
+            Op::Sh => self.builder.ins().ireduce(I16, value),
+            _ => value,
+        };
+        self.builder.ins().store(flags, value, address, rom);
+    }
+
+    fn csr(&mut self, instruction: &Instruction, word: Word) {
+        let Base { csrs, of_csrs, .. } = self.base;
+        let place = 4 * i32::from(word.index);
+        // The old value is wanted unless this is a plain write.
+        let swap = matches!(instruction.op, Op::Csrrw | Op::Csrrwi);
+        let old =
+            (instruction.reads_csr() || !swap).then(|| self.builder.ins().load(I32, of_csrs, csrs, place));
+        if let Some(old) = old
+            && word.waits
+        {
+            self.require(old);
+        }
+        if instruction.writes_csr() {
+            let source = if instruction.op.shape() == Shape::CsrImmediate {
+                self.word(u32::from(instruction.rs1.number()))
+            } else {
+                self.read(instruction.rs1)
+            };
+            let new = match (instruction.op, old) {
+                (Op::Csrrs | Op::Csrrsi, Some(old)) => self.builder.ins().bor(old, source),
+                (Op::Csrrc | Op::Csrrci, Some(old)) => self.builder.ins().band_not(old, source),
+                _ => source,
+            };
+            self.builder.ins().store(of_csrs, new, csrs, place);
+        }
+        if let Some(old) = old {
+            self.write(instruction.rd, old);
+        }
+    }
+
+    fn branch(&mut self, instruction: &Instruction, target: usize) {
+        let step = &self.program.code[self.at.index];
+        let condition = match instruction.op {
+            Op::Beq => IntCC::Equal,
+            Op::Bne => IntCC::NotEqual,
+            Op::Blt => IntCC::SignedLessThan,
+            Op::Bge => IntCC::SignedGreaterThanOrEqual,
+            Op::Bltu => IntCC::UnsignedLessThan,
+            _ => IntCC::UnsignedGreaterThanOrEqual,
+        };
+        let (a, b) = (self.read(instruction.rs1), self.read(instruction.rs2));
+        let condition = self.builder.ins().icmp(condition, a, b);
+        let (taken, untaken) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.ins().brif(condition, taken, &[], untaken, &[]);
+        let at = self.at;
+        self.builder.switch_to_block(taken);
+        if target <= at.index {
+            self.require_budget(step.taken);
+        }
+        self.retire(step.taken);
+        self.tally(0);
+        self.go_on(target);
+        self.at = at;
+        self.builder.switch_to_block(untaken);
+        self.retire(step.cost);
+        self.tally(0);
+        self.go_on(at.index + 1);
+    }
+
+    fn jump(&mut self, instruction: &Instruction, target: usize) {
+        let cost = self.program.code[self.at.index].cost;
+        if target <= self.at.index {
+            self.require_budget(cost);
+        }
+        let link = self.address(self.at.index + 1);
+        let link = self.word(link);
+        self.write(instruction.rd, link);
+        self.at.dirty |= definition(instruction);
+        self.retire(cost);
+        self.tally(0);
+        self.go_on(target);
+    }
+
+    fn jump_register(&mut self, instruction: &Instruction) {
+        let targets = self.flow.targets(instruction);
+        if targets.is_empty() || !self.follows_pointers {
+            return self.leave(self.at.index, BAIL);
+        }
+        let cost = self.program.code[self.at.index].cost;
+        self.require_budget(cost);
+        let base = self.read(instruction.rs1);
+        let address = self.builder.ins().iadd_imm_s(base, i64::from(instruction.imm));
+        let address = self.builder.ins().band_imm_u(address, i64::from(!1u32));
+        let unknown = self.builder.create_block();
+        self.builder.set_cold_block(unknown);
+        let mut switch = Switch::new();
+        let mut stubs = Vec::new();
+        for &block in targets {
+            let stub = self.builder.create_block();
+            switch.set_entry(u128::from(self.address(self.flow.blocks[block].start)), stub);
+            stubs.push((block, stub));
+        }
+        switch.emit(&mut self.builder, address, unknown);
+        self.builder.switch_to_block(unknown);
+        self.leave(self.at.index, BAIL);
+        let link = self.address(self.at.index + 1);
+        self.retire(cost);
+        let at = self.at;
+        for (block, stub) in stubs {
+            self.builder.switch_to_block(stub);
+            self.at = at;
+            let link = self.word(link);
+            self.write(instruction.rd, link);
+            self.tally(0);
+            self.builder.ins().jump(self.labels[block], &[]);
+        }
+    }
+
+    fn arithmetic(&mut self, op: Op, a: Value, b: Value) -> Value {
+        let compare = |condition, emitter: &mut Self| {
+            let bit = emitter.builder.ins().icmp(condition, a, b);
+            emitter.builder.ins().uextend(I32, bit)
+        };
+        match op {
+            Op::Slt => return compare(IntCC::SignedLessThan, self),
+            Op::Sltu => return compare(IntCC::UnsignedLessThan, self),
+            Op::Mulhsu => return self.multiply_mixed(a, b),
+            Op::Div | Op::Divu | Op::Rem | Op::Remu => return self.divide(op, a, b),
+            _ => {}
+        }
+        let ins = self.builder.ins();
+        match op {
+            Op::Add => ins.iadd(a, b),
+            Op::Sub => ins.isub(a, b),
+            Op::Sll => ins.ishl(a, b),
+            Op::Xor => ins.bxor(a, b),
+            Op::Srl => ins.ushr(a, b),
+            Op::Sra => ins.sshr(a, b),
+            Op::Or => ins.bor(a, b),
+            Op::And => ins.band(a, b),
+            Op::Mulh => ins.smulhi(a, b),
+            Op::Mulhu => ins.umulhi(a, b),
+            _ => ins.imul(a, b),
+        }
+    }
+
+    /// The upper word of a signed times an unsigned number.
+    fn multiply_mixed(&mut self, a: Value, b: Value) -> Value {
+        let (a, b) = (self.builder.ins().sextend(I64, a), self.builder.ins().uextend(I64, b));
+        let product = self.builder.ins().imul(a, b);
+        let upper = self.builder.ins().ushr_imm_u(product, 32);
+        self.builder.ins().ireduce(I32, upper)
+    }
+
+    /// Division that never faults: by 1 where RISC-V defines another result, which is then put in its place. The
+    /// quotient of the one overflow, −2³¹ by −1, is −2³¹ with remainder 0: what division by 1 gives.
+    fn divide(&mut self, op: Op, a: Value, b: Value) -> Value {
+        let by_zero = self.builder.ins().icmp_imm_u(IntCC::Equal, b, 0);
+        let mut special = by_zero;
+        if matches!(op, Op::Div | Op::Rem) {
+            let least = self.builder.ins().icmp_imm_u(IntCC::Equal, a, 1 << 31);
+            let minus_one = self.builder.ins().icmp_imm_u(IntCC::Equal, b, i64::from(u32::MAX));
+            let overflow = self.builder.ins().band(least, minus_one);
+            special = self.builder.ins().bor(special, overflow);
+        }
+        let one = self.word(1);
+        let b = self.builder.ins().select(special, one, b);
+        let ins = self.builder.ins();
+        let value = match op {
+            Op::Div => ins.sdiv(a, b),
+            Op::Divu => ins.udiv(a, b),
+            Op::Rem => ins.srem(a, b),
+            _ => ins.urem(a, b),
+        };
+        let otherwise = if matches!(op, Op::Div | Op::Divu) { self.word(u32::MAX) } else { a };
+        self.builder.ins().select(by_zero, otherwise, value)
+    }
+}
+
+/// The members of a set of registers.
+fn members(set: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |register| set >> register & 1 == 1)
+}

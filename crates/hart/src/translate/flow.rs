@@ -1,0 +1,297 @@
+//! What the translator knows of a program before it emits code: its blocks, and which registers matter where.
+
+use crate::csr::{Csr, OnRead, OnWrite};
+use crate::instruction::{Instruction, Op, Register, Shape};
+use crate::program::Program;
+
+/// How an instruction is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// It falls through to the next, or is left to the interpreter where its operands ask for that.
+    Plain,
+    /// An access to a word of the CSR block.
+    Csr(Word),
+    /// A conditional branch to the instruction of this index.
+    Branch(usize),
+    /// A jump to the instruction of this index.
+    Jump(usize),
+    /// A jump through a register.
+    JumpRegister,
+    /// The interpreter carries it out.
+    Left,
+}
+
+/// An access to a word of the CSR block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) index: u8,
+    /// The interpreter takes over when the word is zero.
+    pub(super) waits: bool,
+    /// The run stops behind it.
+    pub(super) stops: bool,
+}
+
+impl Form {
+    /// Whether the block ends behind the instruction.
+    fn ends(self) -> bool {
+        !matches!(self, Self::Plain | Self::Csr(Word { stops: false, .. }))
+    }
+}
+
+/// A straight run of instructions, entered only at its start.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Registers that an entry here must load: those read before they are written, on any way on, and those that an
+    /// exit must store.
+    pub(super) live: u32,
+    /// Registers that may hold what the core's state does not, when control arrives.
+    pub(super) dirty: u32,
+}
+
+pub(super) struct Flow {
+    pub(super) forms: Vec<Form>,
+    pub(super) blocks: Vec<Block>,
+    /// The block that starts at an instruction.
+    pub(super) block_at: Vec<Option<usize>>,
+    /// Blocks where translated code can be entered.
+    pub(super) entries: Vec<usize>,
+    /// Blocks that a return may go to.
+    pub(super) returns: Vec<usize>,
+    /// Blocks that another jump through a register may go to.
+    pub(super) pointed: Vec<usize>,
+}
+
+impl Flow {
+    pub(super) fn new(program: &Program) -> Self {
+        let forms: Vec<Form> = (0..program.code.len()).map(|at| form(program, at)).collect();
+        let mut marks = Marks::of(program, &forms);
+        let pointed: Vec<usize> = marks.pointed.clone();
+        let returns: Vec<usize> = marks.returns.clone();
+        for &at in pointed.iter().chain(&returns) {
+            marks.leads[at] = true;
+        }
+        let mut blocks = Vec::new();
+        let mut block_at = vec![None; forms.len()];
+        let mut at = 0;
+        while at < forms.len() {
+            if !marks.reached[at] {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            while !forms[at].ends() && at + 1 < forms.len() && !marks.leads[at + 1] {
+                at += 1;
+            }
+            at += 1;
+            block_at[start] = Some(blocks.len());
+            blocks.push(Block { start, end: at, live: 0, dirty: 0 });
+        }
+        let blocks_of = |set: &[usize]| set.iter().filter_map(|&at| block_at[at]).collect::<Vec<_>>();
+        let (returns, pointed) = (blocks_of(&returns), blocks_of(&pointed));
+        let entries = (0..forms.len()).filter(|&at| marks.enters[at]).filter_map(|at| block_at[at]).collect();
+        let mut flow = Self { forms, blocks, block_at, entries, returns, pointed };
+        flow.solve(program);
+        flow
+    }
+
+    /// The blocks that a jump through a register may go to without the interpreter's help.
+    pub(super) fn targets(&self, instruction: &Instruction) -> &[usize] {
+        if is_return(instruction) { &self.returns } else { &self.pointed }
+    }
+
+    /// The blocks that may follow block `block`.
+    fn successors(&self, program: &Program, block: usize) -> Vec<usize> {
+        let end = self.blocks[block].end;
+        let next = || self.block_at.get(end).copied().flatten();
+        match self.forms[end - 1] {
+            Form::Branch(target) => self.block_at[target].into_iter().chain(next()).collect(),
+            Form::Jump(target) => self.block_at[target].into_iter().collect(),
+            Form::JumpRegister => self.targets(&program.code[end - 1].instruction).to_vec(),
+            Form::Left | Form::Csr(Word { stops: true, .. }) => Vec::new(),
+            Form::Plain | Form::Csr(_) => next().into_iter().collect(),
+        }
+    }
+
+    /// Finds `dirty` forwards, then `live` backwards, each to its fixed point.
+    fn solve(&mut self, program: &Program) {
+        let successors: Vec<Vec<usize>> =
+            (0..self.blocks.len()).map(|block| self.successors(program, block)).collect();
+        let written = |block: &Block| {
+            (block.start..block.end).fold(0, |set, at| set | definition(&program.code[at].instruction))
+        };
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (block, successors) in successors.iter().enumerate() {
+                let dirty = self.blocks[block].dirty | written(&self.blocks[block]);
+                for &next in successors {
+                    changed |= self.blocks[next].dirty | dirty != self.blocks[next].dirty;
+                    self.blocks[next].dirty |= dirty;
+                }
+            }
+        }
+        changed = true;
+        while changed {
+            changed = false;
+            for block in (0..self.blocks.len()).rev() {
+                let behind = successors[block].iter().fold(0, |set, &next| set | self.blocks[next].live);
+                let live = self.live_before(program, block, behind);
+                changed |= live != self.blocks[block].live;
+                self.blocks[block].live = live;
+            }
+        }
+    }
+
+    /// The registers live at the start of a block, when those of `behind` are at its end. Any instruction may be left
+    /// to the interpreter, and then all that is dirty is stored: so what is dirty is live.
+    fn live_before(&self, program: &Program, block: usize, behind: u32) -> u32 {
+        let Block { start, end, dirty, .. } = self.blocks[block];
+        let all = (start..end).fold(dirty, |set, at| set | definition(&program.code[at].instruction));
+        let mut live = behind | all;
+        for at in (start..end).rev() {
+            let instruction = &program.code[at].instruction;
+            live = live & !definition(instruction) | instruction.sources();
+        }
+        live | dirty
+    }
+}
+
+/// The register that an instruction writes, as a set.
+pub(super) fn definition(instruction: &Instruction) -> u32 {
+    instruction.destination().map_or(0, |register| 1 << register.number())
+}
+
+/// Whether a jump goes back to where a call came from (volume I, "return-address prediction stack").
+fn is_return(instruction: &Instruction) -> bool {
+    instruction.rd.is_zero() && links(instruction.rs1)
+}
+
+/// Whether a jump that writes the register is a call.
+fn links(register: Register) -> bool {
+    matches!(register.number(), 1 | 5)
+}
+
+fn form(program: &Program, at: usize) -> Form {
+    let instruction = &program.code[at].instruction;
+    let target = || {
+        let distance = instruction.imm;
+        let target = (distance & 3 == 0).then(|| at.checked_add_signed((distance >> 2) as isize)).flatten();
+        target.filter(|&target| target < program.code.len())
+    };
+    match instruction.op.shape() {
+        Shape::Branch => target().map_or(Form::Left, Form::Branch),
+        Shape::Jump => target().map_or(Form::Left, Form::Jump),
+        Shape::JumpRegister => Form::JumpRegister,
+        Shape::Csr | Shape::CsrImmediate => {
+            let (reads, writes) = (instruction.reads_csr(), instruction.writes_csr());
+            match program.machine.csrs.at(instruction.csr()) {
+                Csr::Word { index, read, write }
+                    if !(reads && read == OnRead::Refuse || writes && write == OnWrite::Refuse) =>
+                {
+                    let waits = reads && read == OnRead::WaitWhileZero;
+                    Form::Csr(Word { index, waits, stops: writes && write == OnWrite::StoreAndStop })
+                }
+                _ => Form::Left,
+            }
+        }
+        Shape::Bare if !matches!(instruction.op, Op::Fence | Op::FenceI) => Form::Left,
+        Shape::Illegal => Form::Left,
+        _ => Form::Plain,
+    }
+}
+
+/// What is known of each instruction's role.
+struct Marks {
+    reached: Vec<bool>,
+    leads: Vec<bool>,
+    enters: Vec<bool>,
+    returns: Vec<usize>,
+    pointed: Vec<usize>,
+}
+
+impl Marks {
+    /// Follows the code from the entry point, from every function that has a name, and from every address of code that
+    /// stands in memory as a word.
+    fn of(program: &Program, forms: &[Form]) -> Self {
+        let count = forms.len();
+        let mut marks = Self {
+            reached: vec![false; count],
+            leads: vec![false; count],
+            enters: vec![false; count],
+            returns: Vec::new(),
+            pointed: Vec::new(),
+        };
+        let named = program.symbols().iter().filter(|symbol| symbol.is_function).map(|symbol| symbol.address);
+        let words = program.image.iter().copied();
+        let mut pointed: Vec<usize> =
+            named.chain(words).map(|address| program.index(address)).filter(|&at| at < count).collect();
+        pointed.sort_unstable();
+        pointed.dedup();
+        let mut open = pointed.clone();
+        open.push(program.index(program.entry));
+        for &at in &open {
+            marks.enters[at] = true;
+            marks.leads[at] = true;
+        }
+        marks.pointed = pointed;
+        while let Some(at) = open.pop() {
+            if !std::mem::replace(&mut marks.reached[at], true) {
+                marks.follow(program, forms, at, &mut open);
+            }
+        }
+        marks.returns.sort_unstable();
+        marks
+    }
+
+    fn follow(&mut self, program: &Program, forms: &[Form], at: usize, open: &mut Vec<usize>) {
+        let instruction = &program.code[at].instruction;
+        let next = Some(at + 1).filter(|&next| next < forms.len());
+        let lead = |marks: &mut Self, at: usize, enters: bool, open: &mut Vec<usize>| {
+            marks.leads[at] = true;
+            marks.enters[at] |= enters;
+            open.push(at);
+        };
+        match forms[at] {
+            Form::Plain | Form::Csr(Word { waits: false, stops: false, .. }) => open.extend(next),
+            Form::Csr(Word { waits, stops, .. }) => {
+                // A run that waited is taken up here, one that stopped behind here.
+                self.leads[at] |= waits;
+                self.enters[at] |= waits;
+                match next {
+                    Some(next) if stops => lead(self, next, true, open),
+                    next => open.extend(next),
+                }
+            }
+            Form::Branch(target) => {
+                lead(self, target, target <= at, open);
+                if let Some(next) = next {
+                    lead(self, next, false, open);
+                }
+            }
+            Form::Jump(target) => {
+                lead(self, target, target <= at, open);
+                self.call(instruction, next, open);
+            }
+            Form::JumpRegister => self.call(instruction, next, open),
+            Form::Left => {
+                if let Some(next) = next {
+                    lead(self, next, true, open);
+                }
+            }
+        }
+    }
+
+    /// A call comes back behind itself.
+    fn call(&mut self, instruction: &Instruction, next: Option<usize>, open: &mut Vec<usize>) {
+        if let Some(next) = next
+            && links(instruction.rd)
+        {
+            self.returns.push(next);
+            self.leads[next] = true;
+            self.enters[next] = true;
+            open.push(next);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Programs as host code, for speed: the same results as the interpreter's, to the last bit of state and to the cycle.
+
+mod emit;
+mod flow;
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Linkage, Module, default_libcall_names};
+
+use crate::core::{Core, State, Stop};
+use crate::csr::Csrs;
+use crate::execute;
+use crate::program::Program;
+
+/// The most instructions that are translated; more take the compiler too long.
+const INSTRUCTIONS_MAX: usize = 1 << 14;
+
+/// Why a program was not translated. It can still be interpreted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TranslateError {
+    /// The host's processor is not one that code can be made for.
+    #[error("no translation for this host: {0}")]
+    Host(String),
+    /// The program is too long.
+    #[error("{instructions} instructions, but at most {INSTRUCTIONS_MAX} are translated")]
+    TooLong {
+        /// Its length.
+        instructions: usize,
+    },
+    /// The compiler gave up.
+    #[error("the code generator failed: {0}")]
+    Compiler(String),
+}
+
+/// `fn(state, csr block, memory, number of the entry) -> csr that stopped it, or BAIL`.
+type Code = unsafe extern "C" fn(*mut State, *mut u32, *mut u32, u32) -> u32;
+
+/// A program in host code, shared by the cores that run it.
+#[derive(Debug)]
+pub struct Translation {
+    program: Arc<Program>,
+    code: Code,
+    /// For each instruction, the number of the entry there, or [`NO_ENTRY`].
+    entries: Box<[u32]>,
+    module: ManuallyDrop<Owner>,
+    octets: usize,
+}
+
+const NO_ENTRY: u32 = u32::MAX;
+
+/// Keeps the memory that the code lies in.
+struct Owner(JITModule);
+
+impl std::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JITModule")
+    }
+}
+
+// SAFETY: nothing reaches the module through a shared reference: it is only kept, and freed by the one owner.
+#[expect(unsafe_code, reason = "the code generator's owner of memory is not marked as shareable")]
+unsafe impl Sync for Owner {}
+// SAFETY: as above; its memory is ordinary mapped memory, bound to no thread.
+#[expect(unsafe_code, reason = "the code generator's owner of memory is not marked as sendable")]
+unsafe impl Send for Owner {}
+
+impl Translation {
+    /// Translates a program. Takes milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`TranslateError`], when the host cannot run translated code or the program is too long.
+    pub fn new(program: Arc<Program>) -> Result<Self, TranslateError> {
+        if cfg!(target_endian = "big") {
+            return Err(TranslateError::Host("it is big-endian".to_owned()));
+        }
+        let instructions = program.code.len();
+        if instructions > INSTRUCTIONS_MAX {
+            return Err(TranslateError::TooLong { instructions });
+        }
+        let compiler = |error: &dyn std::fmt::Display| TranslateError::Compiler(error.to_string());
+        let mut flags = settings::builder();
+        for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", "false")] {
+            flags.set(name, value).map_err(|error| compiler(&error))?;
+        }
+        let isa = cranelift_native::builder().map_err(|error| TranslateError::Host(error.to_owned()))?;
+        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| compiler(&error))?;
+        let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
+        let flow = flow::Flow::new(&program);
+        let mut context = module.make_context();
+        let target = module.target_config();
+        emit::signature(&mut context.func, target.pointer_type());
+        emit::emit(&program, &flow, &mut context.func, target);
+        let id = module
+            .declare_function("run", Linkage::Export, &context.func.signature)
+            .map_err(|error| compiler(&error))?;
+        module.define_function(id, &mut context).map_err(|error| compiler(&error))?;
+        let octets = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+        module.clear_context(&mut context);
+        module.finalize_definitions().map_err(|error| compiler(&error))?;
+        let address = module.get_finalized_function(id);
+        // SAFETY: the address is that of the function just compiled with the signature of `Code`: three pointers and a
+        // 32-bit number, one returned, in the host's C calling convention, which is the module's default.
+        #[expect(unsafe_code, reason = "compiled code is reached through its address")]
+        let code = unsafe { std::mem::transmute::<*const u8, Code>(address) };
+        let mut entries = vec![NO_ENTRY; instructions].into_boxed_slice();
+        for (number, &block) in (0..).zip(&flow.entries) {
+            entries[flow.blocks[block].start] = number;
+        }
+        Ok(Self { program, code, entries, module: ManuallyDrop::new(Owner(module)), octets })
+    }
+
+    /// The program that was translated.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Octets of host code.
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// As [`Core::run`], only faster. A core of another program is interpreted.
+    pub fn run<C: Csrs + ?Sized>(&self, core: &mut Core, csrs: &mut C, budget: u64) -> Stop {
+        if !Arc::ptr_eq(&self.program, &core.program) {
+            return core.run(csrs, budget);
+        }
+        core.state.limit = core.state.cycles.saturating_add(budget);
+        loop {
+            // Where translated code cannot be entered, or was just left, the interpreter carries out the instruction.
+            if let Some(&number) = self.entries.get(self.program.index(core.state.pc))
+                && number != NO_ENTRY
+                && let Some(stop) = self.enter(core, csrs, number)
+            {
+                return stop;
+            }
+            if let Some(stop) = execute::step(core, csrs) {
+                return stop;
+            }
+        }
+    }
+
+    /// Runs translated code from an entry until it stops or leaves the next instruction to the interpreter.
+    #[inline(always)]
+    fn enter<C: Csrs + ?Sized>(&self, core: &mut Core, csrs: &mut C, number: u32) -> Option<Stop> {
+        let (state, memory) = (&raw mut core.state, core.memory.as_mut_ptr());
+        let block = csrs.block().as_mut_ptr();
+        // SAFETY: the code reads and writes through its three pointers only, and all three come from exclusive
+        // references that outlive the call. `state` is a `State`, whose layout `repr(C)` fixes and whose fields are
+        // named by `offset_of!`. `block` has CSR_WORDS words, and `CsrMap::with` lets no word lie beyond. `memory` has
+        // as many octets as the memory map of the program, for the core was made for this very program; the code
+        // compares each address with that map before it uses it. It calls nothing, and does not divide by zero.
+        #[expect(unsafe_code, reason = "compiled code is called")]
+        let code = unsafe { (self.code)(state, block, memory, number) };
+        u16::try_from(code).ok().map(|csr| Stop::Written { csr })
+    }
+}
+
+impl Drop for Translation {
+    fn drop(&mut self) {
+        // SAFETY: `module` is taken once, here, and not used again.
+        #[expect(unsafe_code, reason = "freeing the code takes its owner by value")]
+        let Owner(module) = unsafe { ManuallyDrop::take(&mut self.module) };
+        // SAFETY: the only pointer into the module's memory is `code`, which goes with `self`; `run` borrows `self`, so
+        // no thread is in it.
+        #[expect(unsafe_code, reason = "freed code must not be called")]
+        unsafe {
+            module.free_memory();
+        }
+    }
+}

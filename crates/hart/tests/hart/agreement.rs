@@ -1,0 +1,67 @@
+//! The translator agrees with the interpreter.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use roci_hart::{
+    CSR_WORDS, Core, Instruction, Machine, Misaligned, Op, Program, Register, Shape, Stop, Translation,
+};
+
+use crate::support::differential::{compare, seen};
+use crate::support::program::{MAP, Registers, machine};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn random_programs_end_alike(
+        octets in prop::collection::vec(any::<[u8; 8]>(), 1..80),
+        allow: bool,
+        budgets in prop::collection::vec(0u64..200, 1..12),
+    ) {
+        let misaligned = if allow { Misaligned::Allow } else { Misaligned::Trap };
+        compare(octets.as_flattened(), misaligned, &budgets);
+    }
+}
+
+#[test]
+fn a_core_of_another_program_is_interpreted() {
+    let program = |word| Arc::new(Program::from_words(&[word], Machine::default()).expect("the code fits"));
+    // addi a0, a0, 1, and addi a0, a0, 2
+    let (one, two) = (program(0x0015_0513), program(0x0025_0513));
+    let translation = Translation::new(one).expect("the host is known");
+    let mut core = Core::new(two);
+    let stop = translation.run(&mut core, &mut [0; CSR_WORDS], 100);
+    assert!(matches!(stop, Stop::Trap(_)), "{stop:?}");
+    assert_eq!(core.register(Register::new(10)), 2);
+}
+
+/// Translated code checks addresses by itself, so each bound is tried from both sides.
+#[test]
+fn accesses_at_every_bound_end_alike() {
+    let (a0, a1) = (Register::new(10), Register::new(11));
+    let ops = [Op::Lb, Op::Lbu, Op::Lh, Op::Lhu, Op::Lw, Op::Sb, Op::Sh, Op::Sw];
+    for (op, misaligned) in ops.into_iter().flat_map(|op| [(op, Misaligned::Trap), (op, Misaligned::Allow)]) {
+        let (rd, rs2) = if op.shape() == Shape::Load { (a1, Register::ZERO) } else { (Register::ZERO, a1) };
+        let word = Instruction { op, rd, rs1: a0, rs2, imm: -4 }.encode();
+        let program = Arc::new(Program::from_words(&[word], machine(misaligned)).expect("the code fits"));
+        let translation = Translation::new(program.clone()).expect("the host is known");
+        let bounds = [0, MAP.origin, MAP.origin + MAP.rom, MAP.stack_top(), MAP.origin + MAP.length()];
+        for address in
+            bounds.into_iter().flat_map(|bound: u32| (0..24).map(move |n| bound.wrapping_add(n - 12)))
+        {
+            let [plain, fast] = [false, true].map(|fast| {
+                let mut core = Core::new(program.clone());
+                core.set_register(a0, address.wrapping_add(4));
+                core.set_register(a1, 0x8182_8384);
+                let stop = if fast {
+                    translation.run(&mut core, &mut Registers::new(), 100)
+                } else {
+                    core.run(&mut Registers::new(), 100)
+                };
+                (stop, seen(&core))
+            });
+            assert_eq!(fast, plain, "{op} at {address:#x}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Programs from random octets, made so that they do something before they trap.
+
+use roci_hart::{
+    CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, Extensions, Instruction, Machine,
+    MemoryMap, Misaligned, OnRead, OnWrite, Op, Register, Shape,
+};
+
+pub(crate) const MAP: MemoryMap = MemoryMap { origin: 0x1_0000, rom: 4096, stack: 64, data: 64 };
+
+/// The core that the programs are for.
+pub(crate) fn machine(misaligned: Misaligned) -> Machine {
+    let csrs = CsrMap::default()
+        .with_words(0x800..0x804, 0)
+        .with(0x804, Csr::Word { index: 4, read: OnRead::WaitWhileZero, write: OnWrite::StoreAndStop })
+        .with(0x805, Csr::Word { index: 5, read: OnRead::Value, write: OnWrite::Refuse })
+        .with(0x806, Csr::Word { index: 6, read: OnRead::Refuse, write: OnWrite::Store })
+        .with(0x807, Csr::Device);
+    let extensions = Extensions { multiply: true, csr: true };
+    Machine { memory: MAP, extensions, misaligned, csrs, ..Machine::default() }
+}
+
+/// Words, and a device that answers by the clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    pub(crate) block: CsrBlock,
+    told: u64,
+}
+
+impl Registers {
+    pub(crate) fn new() -> Self {
+        let mut block = [0; CSR_WORDS];
+        for (word, n) in block.iter_mut().zip(0..) {
+            *word = 0x1357_9bdf_u32.wrapping_mul(n);
+        }
+        Self { block, told: 0 }
+    }
+}
+
+impl Csrs for Registers {
+    fn block(&mut self) -> &mut CsrBlock {
+        &mut self.block
+    }
+
+    fn read(&mut self, _number: u16, cycle: u64) -> DeviceRead {
+        match cycle % 7 {
+            0 => DeviceRead::Refuse,
+            1 => DeviceRead::Wait,
+            _ => DeviceRead::Value((cycle ^ self.told) as u32),
+        }
+    }
+
+    fn write(&mut self, _number: u16, value: u32, cycle: u64) -> DeviceWrite {
+        if cycle.is_multiple_of(5) {
+            return DeviceWrite::Refuse;
+        }
+        self.told = self.told.rotate_left(5) ^ u64::from(value) ^ cycle;
+        if value & 1 == 0 { DeviceWrite::Done } else { DeviceWrite::Stop }
+    }
+}
+
+const OPS: [Op; 54] = [
+    Op::Lui,
+    Op::Auipc,
+    Op::Jal,
+    Op::Jalr,
+    Op::Beq,
+    Op::Bne,
+    Op::Blt,
+    Op::Bge,
+    Op::Bltu,
+    Op::Bgeu,
+    Op::Lb,
+    Op::Lh,
+    Op::Lw,
+    Op::Lbu,
+    Op::Lhu,
+    Op::Sb,
+    Op::Sh,
+    Op::Sw,
+    Op::Addi,
+    Op::Slti,
+    Op::Sltiu,
+    Op::Xori,
+    Op::Ori,
+    Op::Andi,
+    Op::Slli,
+    Op::Srli,
+    Op::Srai,
+    Op::Add,
+    Op::Sub,
+    Op::Sll,
+    Op::Slt,
+    Op::Sltu,
+    Op::Xor,
+    Op::Srl,
+    Op::Sra,
+    Op::Or,
+    Op::And,
+    Op::Mul,
+    Op::Mulh,
+    Op::Mulhsu,
+    Op::Mulhu,
+    Op::Div,
+    Op::Divu,
+    Op::Rem,
+    Op::Remu,
+    Op::Fence,
+    Op::FenceI,
+    Op::Ecall,
+    Op::Csrrw,
+    Op::Csrrs,
+    Op::Csrrc,
+    Op::Csrrwi,
+    Op::Csrrsi,
+    Op::Csrrci,
+];
+
+/// Few registers, so that instructions meet each other's results.
+const REGISTERS: [u8; 8] = [0, 1, 2, 8, 10, 11, 12, 31];
+
+/// An instruction from eight octets.
+pub(crate) fn word(octets: [u8; 8]) -> u32 {
+    let [op, rd, rs1, rs2, low, high, odd, _] = octets;
+    let raw = u32::from_le_bytes([op, rs2, low, high]);
+    if odd == 0xff {
+        return raw;
+    }
+    let register = |choice: u8| Register::new(REGISTERS[usize::from(choice & 7)]);
+    let op = OPS[usize::from(op) % OPS.len()];
+    let wide = i32::from(i16::from_le_bytes([low, high]));
+    // Mostly aligned, sometimes not.
+    let skew = if odd > 0xf0 { 1 << (odd & 1) } else { 0 };
+    let near = 4 * (wide % 12) + skew;
+    let shape = op.shape();
+    let imm = match shape {
+        Shape::Upper => wide << 12,
+        Shape::Branch | Shape::Jump => near & !1,
+        Shape::JumpRegister if odd & 1 == 0 => 0,
+        Shape::JumpRegister | Shape::Load | Shape::Store => near,
+        Shape::Immediate if matches!(op, Op::Slli | Op::Srli | Op::Srai) => wide & 31,
+        Shape::Immediate => wide >> 4,
+        Shape::Csr | Shape::CsrImmediate => 0x800 + (wide & 15) % 9,
+        _ => 0,
+    };
+    // Addresses and returns come from registers that are likely to hold them.
+    let rs1 = match shape {
+        Shape::Load | Shape::Store if odd & 7 != 0 => Register::SP,
+        Shape::JumpRegister if odd & 3 != 0 => Register::RA,
+        _ => register(rs1),
+    };
+    let keeps = odd & 3 != 0 && [Register::SP, Register::RA].contains(&register(rd)) && shape != Shape::Jump;
+    let rd = if keeps { Register::new(10) } else { register(rd) };
+    Instruction { op, rd, rs1, rs2: register(rs2), imm }.encode()
+}
+
+/// A program; half a stack lies above `sp` at its start.
+pub(crate) fn code(octets: &[u8]) -> Vec<u32> {
+    let first =
+        Instruction { op: Op::Addi, rd: Register::SP, rs1: Register::SP, rs2: Register::ZERO, imm: -32 };
+    let rest = octets.as_chunks::<8>().0.iter().map(|&octets| word(octets));
+    std::iter::once(first.encode()).chain(rest).take(MAP.rom as usize / 4).collect()
+}
