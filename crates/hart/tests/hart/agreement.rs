@@ -47,8 +47,9 @@ fn accesses_at_every_bound_end_alike() {
         let program = Arc::new(Program::from_words(&[word], machine(misaligned)).expect("the code fits"));
         let translation = Translation::new(program.clone()).expect("the host is known");
         let bounds = [0, MAP.origin, MAP.origin + MAP.rom, MAP.stack_top(), MAP.origin + MAP.length()];
-        for address in
-            bounds.into_iter().flat_map(|bound: u32| (0..24).map(move |n| bound.wrapping_add(n - 12)))
+        for address in bounds
+            .into_iter()
+            .flat_map(|bound| (0..24u32).map(move |n| bound.wrapping_add(n).wrapping_sub(12)))
         {
             let [plain, fast] = [false, true].map(|fast| {
                 let mut core = Core::new(program.clone());
