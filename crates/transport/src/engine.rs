@@ -157,8 +157,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Invalidates a key at the peer's wish.
-    pub(crate) fn invalidate(&mut self, pd: Pd, key: u32) -> Result<(), AccessError> {
+    /// Invalidates a key at the peer's wish; done by the engine itself where the wish arrives. A world with several engines
+    /// tells the others.
+    ///
+    /// # Errors
+    /// When the key does not fit, is invalid already, belongs to another domain or to a region without remote rights.
+    pub fn invalidate(&mut self, pd: Pd, key: u32) -> Result<(), AccessError> {
         self.regions.invalidate(pd, key)?;
         self.keys_ended = self.keys_ended.wrapping_add(1);
         Ok(())

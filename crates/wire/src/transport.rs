@@ -107,6 +107,23 @@ impl Transport {
         Ok(len)
     }
 
+    /// Writes BTH, layout words and extension headers alone into the front of `buffer`, for who sends the payload from
+    /// where it lies; gives their octets.
+    ///
+    /// # Errors
+    /// As [`emit_with`](Self::emit_with).
+    pub fn emit_headers(&self, buffer: &mut [u8]) -> Result<usize, PacketError> {
+        let payload = usize::from(self.header.payload);
+        self.check(payload)?;
+        let need = BthView::LEN + self.layout.extension_len(self.header.opcode);
+        let got = buffer.len();
+        let octets = buffer.get_mut(..need).ok_or(PacketError::Buffer { got, need })?;
+        let mut writer = Writer::new(octets);
+        self.write_bth(&mut writer, payload.next_multiple_of(4) - payload);
+        self.write_extensions(&mut writer);
+        Ok(need)
+    }
+
     /// What no packet may be, arriving or leaving.
     pub(crate) fn check(&self, payload: usize) -> Result<(), PacketError> {
         let Header { opcode, .. } = self.header;

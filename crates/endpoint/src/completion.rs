@@ -1,0 +1,150 @@
+//! Completion queues: polled, or waited for.
+
+use crate::device::DeviceInner;
+use crate::io::sys::{self, EventFd};
+use crate::work::WorkCompletion;
+use roci_units::Span;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where the ends of work requests are told. Clones are the same queue.
+///
+/// It belongs to no shard. It cannot overflow: it holds at most what its queue pairs may have outstanding, and grows to
+/// that.
+#[derive(Clone, Debug)]
+pub struct CompletionQueue {
+    pub(crate) inner: Arc<CqInner>,
+    device: Arc<DeviceInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct CqInner {
+    queue: Mutex<VecDeque<WorkCompletion>>,
+    /// Its length, to be looked at without the lock.
+    length: AtomicUsize,
+    armed: AtomicU8,
+    event: EventFd,
+}
+
+/// Nobody wants to be notified, anybody, or of solicited events and errors alone.
+const IDLE: u8 = 0;
+const ANY: u8 = 1;
+const SOLICITED: u8 = 2;
+
+impl CqInner {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<WorkCompletion>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, completion: WorkCompletion) {
+        let urgent = completion.solicited || !completion.is_ok();
+        let mut queue = self.queue();
+        queue.push_back(completion);
+        self.length.store(queue.len(), Ordering::Release);
+        drop(queue);
+        let armed = self.armed.load(Ordering::SeqCst);
+        if (armed == ANY || armed == SOLICITED && urgent)
+            && self.armed.compare_exchange(armed, IDLE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        {
+            self.event.signal();
+        }
+    }
+
+    fn pop(&self) -> Option<WorkCompletion> {
+        if self.length.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut queue = self.queue();
+        let first = queue.pop_front();
+        self.length.store(queue.len(), Ordering::Release);
+        first
+    }
+}
+
+impl CompletionQueue {
+    pub(crate) fn new(device: Arc<DeviceInner>) -> io::Result<Self> {
+        let inner = CqInner {
+            queue: Mutex::default(),
+            length: AtomicUsize::new(0),
+            armed: AtomicU8::new(IDLE),
+            event: EventFd::new()?,
+        };
+        Ok(Self { inner: Arc::new(inner), device })
+    }
+
+    /// The oldest completion, if there is any. Looking for one lets the device make progress.
+    pub fn poll(&self) -> Option<WorkCompletion> {
+        self.inner.pop().or_else(|| {
+            self.device.progress();
+            self.inner.pop()
+        })
+    }
+
+    /// Moves up to `count` completions to the end of `to`; gives how many.
+    pub fn poll_into(&self, to: &mut Vec<WorkCompletion>, count: usize) -> usize {
+        if self.inner.length.load(Ordering::Acquire) == 0 {
+            self.device.progress();
+        }
+        let mut queue = self.inner.queue();
+        let count = count.min(queue.len());
+        to.extend(queue.drain(..count));
+        self.inner.length.store(queue.len(), Ordering::Release);
+        count
+    }
+
+    /// Waits for a completion: first spinning, as long as the device is set to, then blocked.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when none came within `timeout`; what the operating system says otherwise.
+    pub fn wait(&self, timeout: Duration) -> io::Result<WorkCompletion> {
+        let begin = self.device.now();
+        let end = begin + Span::from_nanos(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        let spin = begin + self.device.spin();
+        loop {
+            if let Some(completion) = self.poll() {
+                return Ok(completion);
+            }
+            let now = self.device.now();
+            if now >= end {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if now < spin {
+                std::hint::spin_loop();
+                continue;
+            }
+            self.req_notify(false);
+            if let Some(completion) = self.poll() {
+                return Ok(completion);
+            }
+            self.device.block(self.inner.event.as_raw_fd(), end)?;
+            self.inner.event.clear();
+        }
+    }
+
+    /// Asks for one notification at the next completion, or the next that is a solicited event or an error: the
+    /// descriptor of [`AsFd`] becomes readable then. Poll once more after asking, for what came before.
+    pub fn req_notify(&self, solicited_only: bool) {
+        self.inner.armed.store(if solicited_only { SOLICITED } else { ANY }, Ordering::SeqCst);
+    }
+
+    /// Waits for a notification that was asked for, and takes it. Without [`Progress::Thread`](crate::Progress::Thread)
+    /// the device makes no progress meanwhile, and [`wait`](Self::wait) is the call.
+    ///
+    /// # Errors
+    /// What the operating system says; a timeout gives `false`.
+    pub fn wait_notify(&self, timeout: Option<Duration>) -> io::Result<bool> {
+        self.device.hand_over();
+        let notified = sys::wait(&[(self.inner.event.as_raw_fd(), false)], timeout)?;
+        Ok(self.inner.event.clear() || notified)
+    }
+}
+
+impl AsFd for CompletionQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.event.borrow()
+    }
+}

@@ -1,0 +1,411 @@
+//! Devices and protection domains.
+
+use crate::clock::{Clock, duration};
+use crate::completion::CompletionQueue;
+use crate::driver::Cell;
+use crate::icrc::Solver;
+use crate::io::steer::Claim;
+use crate::io::udp::UdpIo;
+use crate::io::{Batch, MemoryWire, PacketIo, raw::RawIo, sys};
+use crate::memory::region::Memory;
+use crate::memory::{MemoryRegion, RegionError};
+use crate::numbers::{Numbers, random};
+use crate::paths::Paths;
+use crate::queue_pair::{QueuePairBuilder, SharedReceiveQueue};
+use crate::shard::{Core, IoCounters, Shard};
+use crate::table::{Change, Table};
+use roci_control::Law;
+use roci_transport::{Access, Engine, EngineConfig, Pd, Reaction, Refusal, RegisterError};
+use roci_units::{BitsPerSec, Instant, Span};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Which packet I/O a device uses.
+#[derive(Clone, Debug, Default)]
+pub enum Backend {
+    /// UDP sockets: no privilege, segmentation offload.
+    #[default]
+    Udp,
+    /// Raw sockets: CAP_NET_RAW, one system call's worth of work per packet, the full 32 bits of the ICRC checked over
+    /// IPv4 as well.
+    Raw,
+    /// A wire in memory, for tests.
+    Memory(MemoryWire),
+}
+
+/// Who makes a device go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A thread for each shard, which sleeps when nothing has happened for `spin`. An application that polls makes the
+    /// device go on by itself, and the thread keeps out of its way.
+    Thread {
+        /// How long the thread, and [`CompletionQueue::wait`], spin before they sleep.
+        spin: Duration,
+    },
+    /// The application alone, by polling, waiting or [`Device::progress`]. Acknowledgements and retransmissions wait for
+    /// it as well.
+    Caller,
+}
+
+/// How a device is set up.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Its packet I/O.
+    pub backend: Backend,
+    /// Who makes it go on.
+    pub progress: Progress,
+    /// Engines, each with its queue pairs, socket and thread; 1 to 16. One on a wire in memory.
+    pub shards: usize,
+    /// The rate of the link, what "unpaced" means to a law.
+    pub link: BitsPerSec,
+    /// The code point of data and acknowledgements, 0 to 63.
+    pub dscp: u8,
+    /// The code point of CNPs.
+    pub cnp_dscp: u8,
+    /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none.
+    pub laws: Vec<Law>,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        Self {
+            backend: Backend::Udp,
+            progress: Progress::Thread { spin: Duration::from_micros(50) },
+            shards: 1,
+            link: BitsPerSec::from_gbps(100),
+            dscp: 0,
+            cnp_dscp: 48,
+            laws: Vec::new(),
+        }
+    }
+}
+
+/// The payload of a full packet: IBTA's five path MTUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum Mtu {
+    /// 256 octets.
+    Mtu256 = 256,
+    /// 512 octets.
+    Mtu512 = 512,
+    /// 1024 octets.
+    Mtu1024 = 1024,
+    /// 2048 octets.
+    Mtu2048 = 2048,
+    /// 4096 octets.
+    Mtu4096 = 4096,
+}
+
+impl Mtu {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Mtu256, Self::Mtu512, Self::Mtu1024, Self::Mtu2048, Self::Mtu4096];
+    /// The most octets besides payload in an IP datagram of standard layout: IPv6, UDP, BTH, RETH, immediate data, ICRC.
+    const AROUND: u32 = 40 + 8 + 12 + 16 + 4 + 4;
+
+    /// Octets.
+    pub const fn octets(self) -> u16 {
+        self as u16
+    }
+
+    /// The largest that goes through a link whose IP datagrams have at most `link` octets; the smallest if none does.
+    pub fn within(link: u32) -> Self {
+        let fits = |mtu: &Self| u32::from(mtu.octets()) + Self::AROUND <= link;
+        Self::ALL.into_iter().rev().find(fits).unwrap_or(Self::Mtu256)
+    }
+
+    /// That with so many octets.
+    pub fn from_octets(octets: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.octets() == octets)
+    }
+}
+
+/// An RDMA device: an IP address of this host with RoCEv2 behind it. Clones are the same device; it closes when the last
+/// one and everything made from it are gone.
+#[derive(Clone, Debug)]
+pub struct Device {
+    pub(crate) inner: Arc<DeviceInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct DeviceInner {
+    pub(crate) cells: Vec<Arc<Cell>>,
+    pub(crate) local: IpAddr,
+    pub(crate) mtu: Mtu,
+    table: Arc<Table>,
+    clock: Clock,
+    progress: Progress,
+    next_shard: AtomicUsize,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Device {
+    /// Opens the device at `address`, an address of this host, with UDP sockets and a thread.
+    ///
+    /// # Errors
+    /// When the address is not this host's, or a program that is no endpoint of ours has port 4791.
+    pub fn open(address: IpAddr) -> io::Result<Self> {
+        Self::open_with(address, DeviceConfig::default())
+    }
+
+    /// Opens the device at `address`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); or when the configuration is out of its ranges.
+    pub fn open_with(address: IpAddr, config: DeviceConfig) -> io::Result<Self> {
+        let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        let is_memory = matches!(config.backend, Backend::Memory(_));
+        if !(1..=16).contains(&config.shards) || is_memory && config.shards != 1 {
+            return invalid("shards: 1 to 16, and 1 on a wire in memory");
+        }
+        if config.dscp > 63 || config.cnp_dscp > 63 {
+            return invalid("code points are below 64");
+        }
+        let (seed, clock) = (u64::from(random()) << 32 | u64::from(random()), Clock::new());
+        let table = Arc::new(Table::new(config.shards));
+        let mut cells = Vec::new();
+        for number in 0..config.shards {
+            let io: Box<dyn PacketIo> = match &config.backend {
+                Backend::Udp => Box::new(UdpIo::open(address, Claim::lowest(address)?)?),
+                Backend::Raw => Box::new(RawIo::open(address, Claim::lowest(address)?)?),
+                Backend::Memory(wire) => Box::new(wire.attach(address)?),
+            };
+            let core = Core::new(io.as_ref(), &config, seed, table.clone());
+            cells.push(Arc::new(Cell::new(number, Shard { io, core }, table.clone(), clock)?));
+        }
+        let mtu = match &config.backend {
+            Backend::Memory(_) => Mtu::Mtu4096,
+            _ => Mtu::within(sys::mtu_of(address).unwrap_or(1500)),
+        };
+        let mut threads = Vec::new();
+        if let Progress::Thread { spin } = config.progress {
+            for cell in &cells {
+                let (cell, spin) = (cell.clone(), span(spin));
+                let builder = std::thread::Builder::new().name("roci-shard".into());
+                threads.push(builder.spawn(move || cell.drive(spin))?);
+            }
+        }
+        let inner = DeviceInner {
+            cells,
+            local: address,
+            mtu,
+            table,
+            clock,
+            progress: config.progress,
+            next_shard: AtomicUsize::new(0),
+            threads: Mutex::new(threads),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Its address, which is its GID.
+    pub fn address(&self) -> IpAddr {
+        self.inner.local
+    }
+
+    /// The largest path MTU that its link takes: 4096 from a link MTU of 4180 octets on, 1024 at 1500.
+    pub fn active_mtu(&self) -> Mtu {
+        self.inner.mtu
+    }
+
+    /// How many shards it has. A queue pair lives on one.
+    pub fn shards(&self) -> usize {
+        self.inner.cells.len()
+    }
+
+    /// Makes a protection domain: queue pairs and regions of different ones have nothing to do with each other.
+    pub fn alloc_pd(&self) -> ProtectionDomain {
+        let number = LAST_PD.fetch_add(1, Ordering::Relaxed) + 1;
+        ProtectionDomain { device: self.inner.clone(), pd: Pd(number) }
+    }
+
+    /// Makes a completion queue.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn create_cq(&self) -> io::Result<CompletionQueue> {
+        CompletionQueue::new(self.inner.clone())
+    }
+
+    /// Lets all shards go on that nobody else drives at the moment.
+    pub fn progress(&self) {
+        self.inner.progress();
+    }
+
+    /// What has been counted, over all shards.
+    pub fn counters(&self) -> IoCounters {
+        let mut sum = IoCounters::default();
+        for cell in &self.inner.cells {
+            let IoCounters { sent, unsent, received, runs, malformed, corrupt, stray, refused, overflowed } =
+                cell.lock().core.counters;
+            sum.sent += sent;
+            sum.unsent += unsent;
+            sum.received += received;
+            sum.runs += runs;
+            sum.malformed += malformed;
+            sum.corrupt += corrupt;
+            sum.stray += stray;
+            sum.refused += refused;
+            sum.overflowed += overflowed;
+        }
+        sum
+    }
+
+    /// Packets that the transport refused for this reason.
+    pub fn refused(&self, reason: Refusal) -> u64 {
+        self.inner.cells.iter().map(|cell| cell.lock().core.engine.refused(reason)).sum()
+    }
+}
+
+/// Numbers of protection domains are not used twice, so that those of two devices differ too.
+static LAST_PD: AtomicU32 = AtomicU32::new(0);
+
+/// Memory regions and queue pairs that may be used together (IBTA Vol 1 §10.2.3).
+#[derive(Clone, Debug)]
+pub struct ProtectionDomain {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) pd: Pd,
+}
+
+impl ProtectionDomain {
+    /// Registers memory. It belongs to the region until [`MemoryRegion::deregister`] gives it back.
+    ///
+    /// # Errors
+    /// [`RegionError`] says what is wrong, and has the memory.
+    pub fn reg_mr(&self, memory: Vec<u8>, access: Access) -> Result<MemoryRegion, RegionError> {
+        MemoryRegion::register(&self.device, self.pd, memory, access)
+    }
+
+    /// Begins to make a queue pair that tells of its requests in these completion queues.
+    pub fn create_qp(&self, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> QueuePairBuilder {
+        QueuePairBuilder::new(self, send_cq, recv_cq)
+    }
+
+    /// Makes a shared receive queue for up to `max_wr` outstanding requests. Queue pairs that use it live on its shard.
+    pub fn create_srq(&self, max_wr: u32) -> SharedReceiveQueue {
+        SharedReceiveQueue::new(self, max_wr)
+    }
+}
+
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl DeviceInner {
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    pub(crate) fn spin(&self) -> Span {
+        match self.progress {
+            Progress::Thread { spin } => span(spin),
+            Progress::Caller => Span::from_micros(50),
+        }
+    }
+
+    /// The shard for the next queue pair, in turns.
+    pub(crate) fn turn(&self) -> usize {
+        self.next_shard.fetch_add(1, Ordering::Relaxed) % self.cells.len()
+    }
+
+    pub(crate) fn progress(&self) {
+        for cell in &self.cells {
+            cell.progress();
+        }
+    }
+
+    /// Leaves the device to its threads.
+    pub(crate) fn hand_over(&self) {
+        if self.progress != Progress::Caller {
+            for cell in &self.cells {
+                cell.hand_over();
+            }
+        }
+    }
+
+    /// Waits for `event`, or until it is time to go on.
+    pub(crate) fn block(&self, event: RawFd, end: Instant) -> io::Result<()> {
+        let mut fds = vec![(event, false)];
+        let mut until = end;
+        let now = self.now();
+        if self.progress == Progress::Caller {
+            for cell in &self.cells {
+                fds.extend(cell.readable().map(|fd| (fd, false)));
+                until = cell.next_wakeup(now).map_or(until, |next| next.min(until));
+            }
+        } else {
+            self.hand_over();
+        }
+        sys::wait(&fds, Some(duration(until.since(now))))?;
+        Ok(())
+    }
+
+    /// Registers memory on all shards; gives its key.
+    pub(crate) fn register(&self, pd: Pd, memory: &Arc<Memory>) -> Result<u32, RegisterError> {
+        let key = Arc::new(OnceLock::new());
+        self.table.push(Change::Register(pd, memory.clone(), key.clone()));
+        self.settle();
+        key.get().copied().unwrap_or(Err(RegisterError::Full))
+    }
+
+    /// Deregisters a region, on each shard before it does anything else. May be called under a shard's lock.
+    pub(crate) fn deregister(&self, key: u32) {
+        self.table.push(Change::Deregister(key));
+    }
+
+    /// Has all changes of the table of regions applied.
+    pub(crate) fn settle(&self) {
+        for cell in &self.cells {
+            drop(cell.lock());
+        }
+    }
+}
+
+impl Drop for DeviceInner {
+    fn drop(&mut self) {
+        for cell in &self.cells {
+            cell.stop();
+        }
+        for thread in self.threads.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Core {
+    fn new(io: &dyn PacketIo, config: &DeviceConfig, seed: u64, table: Arc<Table>) -> Self {
+        let mut engine = Engine::new(EngineConfig { link: config.link, seed, ..EngineConfig::default() });
+        for law in &config.laws {
+            engine.add_law(law.clone());
+        }
+        Self {
+            engine,
+            local: io.local(),
+            numbers: Numbers::new(io.slot()),
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            works: crate::works::Works::default(),
+            paths: Paths::default(),
+            memories: HashMap::new(),
+            touched: None,
+            batch: Batch::new(io.run_max()),
+            replies: VecDeque::new(),
+            replied: 0,
+            replied_at: Instant::ZERO,
+            reaction: Reaction::default(),
+            counters: IoCounters::default(),
+            solver: Solver::default(),
+            from: None,
+            to: None,
+            dscp: (config.dscp, config.cnp_dscp),
+            shared_left: Vec::new(),
+            table,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Who runs a shard: its thread, or whoever polls; and how a thread waits.
+
+use crate::clock::{Clock, duration};
+use crate::io::sys::{self, EventFd};
+use crate::shard::Shard;
+use crate::table::Table;
+use roci_units::{Instant, Span};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// A shard behind its lock.
+pub(crate) struct Cell {
+    number: usize,
+    shard: Mutex<Shard>,
+    table: Arc<Table>,
+    clock: Clock,
+    /// What becomes readable when packets arrive.
+    readable: [RawFd; 3],
+    /// How many want the lock to post: the thread lets them go first.
+    wanted: AtomicU32,
+    /// Wakes the thread.
+    wake: EventFd,
+    /// Until when the thread sleeps; zero while it is awake.
+    asleep: AtomicU64,
+    /// When the application drove the shard last; the thread leaves it alone for a while then.
+    driven: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// For how long a thread leaves a shard to the application that polled it.
+const GRACE: Span = Span::from_millis(1);
+/// The longest sleep while the shard is in use: a timer that is set to a later instant need not wake the thread.
+const NAP: Span = Span::from_millis(5);
+/// A shard without traffic for so long is not in use.
+const IDLE: Span = Span::from_secs(1);
+
+impl Cell {
+    pub(crate) fn new(number: usize, shard: Shard, table: Arc<Table>, clock: Clock) -> std::io::Result<Self> {
+        Ok(Self {
+            number,
+            readable: shard.io.readable(),
+            shard: Mutex::new(shard),
+            table,
+            clock,
+            wanted: AtomicU32::new(0),
+            wake: EventFd::new()?,
+            asleep: AtomicU64::new(0),
+            driven: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// The shard, for a call that the thread lets go first.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Shard> {
+        self.wanted.fetch_add(1, Ordering::SeqCst);
+        let mut shard = self.shard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted.fetch_sub(1, Ordering::SeqCst);
+        self.table.catch_up(self.number, &mut shard.core);
+        shard
+    }
+
+    /// Runs the shard, unless somebody else does.
+    pub(crate) fn progress(&self) {
+        let mut shard = match self.shard.try_lock() {
+            Ok(shard) => shard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        self.table.catch_up(self.number, &mut shard.core);
+        let now = self.clock.now();
+        shard.run(now);
+        drop(shard);
+        self.driven.store(now.as_ps(), Ordering::Relaxed);
+    }
+
+    /// Leaves the shard to its thread.
+    pub(crate) fn hand_over(&self) {
+        self.driven.store(0, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) != 0 {
+            self.wake.signal();
+        }
+    }
+
+    /// After a post: wakes the thread if it would sleep too long.
+    pub(crate) fn nudge(&self, shard: &Shard) {
+        let asleep = self.asleep.load(Ordering::SeqCst);
+        if asleep == 0 {
+            return;
+        }
+        let next = shard.core.engine.next_wakeup().map_or(u64::MAX, Instant::as_ps);
+        if next < asleep || shard.core.engine.has_work(0xff) {
+            self.wake.signal();
+        }
+    }
+
+    pub(crate) fn readable(&self) -> [RawFd; 3] {
+        self.readable
+    }
+
+    /// When it has to run again without anything arriving.
+    pub(crate) fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        self.lock().next_wakeup(now)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.wake.signal();
+    }
+
+    /// What the shard's thread does: run to completion, spin for `spin`, sleep.
+    pub(crate) fn drive(&self, spin: Span) {
+        let mut busy = self.clock.now();
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
+            if driven != Instant::ZERO && now.since(driven) < GRACE {
+                self.sleep(&[], Some(now + GRACE), now);
+                continue;
+            }
+            while self.wanted.load(Ordering::SeqCst) > 0 {
+                std::thread::yield_now();
+            }
+            let mut shard = self.shard.lock().unwrap_or_else(PoisonError::into_inner);
+            self.table.catch_up(self.number, &mut shard.core);
+            if shard.run(now) {
+                busy = now;
+                continue;
+            }
+            if now.since(busy) < spin {
+                drop(shard);
+                std::hint::spin_loop();
+                continue;
+            }
+            let nap = if now.since(busy) < IDLE { Some(now + NAP) } else { None };
+            let until = match (shard.next_wakeup(now), nap) {
+                (Some(next), Some(nap)) => Some(next.min(nap)),
+                (next, nap) => next.or(nap),
+            };
+            // Before the lock is given back: who posts from now on sees that the thread sleeps.
+            self.asleep.store(until.map_or(u64::MAX, Instant::as_ps), Ordering::SeqCst);
+            drop(shard);
+            self.sleep(&self.readable, until, now);
+        }
+    }
+
+    fn sleep(&self, fds: &[RawFd], until: Option<Instant>, now: Instant) {
+        self.asleep.store(until.map_or(u64::MAX, Instant::as_ps), Ordering::SeqCst);
+        let mut all = [(self.wake.as_raw_fd(), false), (-1, false), (-1, false), (-1, false)];
+        for (place, fd) in all[1..].iter_mut().zip(fds) {
+            place.0 = *fd;
+        }
+        let timeout = until.map(|until| duration(until.since(now)));
+        // Whatever is wrong with a descriptor shows when it is read.
+        let _ = sys::wait(&all, timeout);
+        self.asleep.store(0, Ordering::SeqCst);
+        self.wake.clear();
+    }
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cell").field("number", &self.number).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! Packet I/O: what carries datagrams to and from UDP port 4791, behind one trait.
+//!
+//! | room | what it is |
+//! | --- | --- |
+//! | [`udp`] | UDP sockets with segmentation offload: the default, needs no privilege |
+//! | [`raw`] | raw sockets, which see the whole IP header: needs CAP_NET_RAW |
+//! | [`memory`] | a wire in memory with seeded faults, for tests |
+//! | [`batch`] | packets gathered for one system call |
+//! | [`steer`] | how endpoints that share the port find their packets |
+//! | `sys` | the system calls |
+
+pub mod batch;
+pub mod memory;
+pub mod raw;
+pub mod steer;
+pub(crate) mod sys;
+pub mod udp;
+
+pub use batch::Batch;
+pub use memory::{Faults, MemoryWire};
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+
+/// Something that carries RoCEv2 datagrams for one address.
+///
+/// All its calls come from one thread at a time.
+pub trait PacketIo: Send {
+    /// The address that packets come from and go to.
+    fn local(&self) -> IpAddr;
+
+    /// How many packets may leave as one run, split by the kernel or by hardware; at least 1.
+    fn run_max(&self) -> usize;
+
+    /// The IPv4 identification that the first packet of the next run will have; the following ones count up.
+    fn next_id(&mut self) -> u16;
+
+    /// Sends all runs of `batch`. What cannot be sent is dropped and counted: the transport repeats it.
+    fn send(&mut self, batch: &Batch) -> Sent;
+
+    /// Hands what has arrived to `sink`, without waiting, up to an amount that keeps the caches warm; gives the
+    /// number of runs.
+    ///
+    /// # Errors
+    /// Whatever the operating system says, but "nothing there" is 0.
+    fn receive(&mut self, sink: &mut dyn FnMut(Arrived<'_>)) -> io::Result<usize>;
+
+    /// What becomes readable when something arrives; −1 for none.
+    fn readable(&self) -> [RawFd; 3];
+
+    /// The remainder modulo [`steer::SLOTS`] that the queue pair numbers of this address have here.
+    fn slot(&self) -> u32 {
+        0
+    }
+
+    /// Whether packets for queue pair 1 may be had: at most one endpoint at an address has them.
+    ///
+    /// # Errors
+    /// When another endpoint has them.
+    fn claim_management(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Datagrams that were lost before they could be received, as far as that is known.
+    fn overflowed(&self) -> u64 {
+        0
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets that left.
+    pub packets: u64,
+    /// Packets that could not.
+    pub dropped: u64,
+}
+
+/// A run of datagrams that arrived together, from one sender with one mark.
+#[derive(Debug)]
+pub struct Arrived<'a> {
+    /// Who sent it.
+    pub source: IpAddr,
+    /// The UDP source port.
+    pub source_port: u16,
+    /// Whether the IP header carries CE.
+    pub ce: bool,
+    /// The identification of the first, where it could be seen.
+    pub id: Option<u16>,
+    /// What the datagrams carried, BTH to ICRC, one after the other.
+    pub octets: &'a mut [u8],
+    /// Octets of each datagram but the last, which may be shorter.
+    pub segment: usize,
+}

@@ -1,0 +1,90 @@
+//! A RoCEv2 endpoint on Linux: verbs over plain Ethernet, in user space, without a kernel module.
+//!
+//! The transport is `roci-transport`, the one that the simulator runs; here is what surrounds it in the real world:
+//! packet I/O, registered memory, and the verbs interface in safe Rust. Names follow ibverbs.
+//!
+//! ```no_run
+//! use roci_endpoint::{Access, Device, RecvWr, SendWr};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Device::open("10.0.0.1".parse()?)?; // UDP port 4791 of this address, and a thread
+//! let pd = device.alloc_pd();
+//! let cq = device.create_cq()?;
+//! let qp = pd.create_qp(&cq, &cq).build()?;
+//! // Tell the peer qp.info(), by whatever means, and be told its own:
+//! # let told = qp.info();
+//! qp.connect(told)?;
+//!
+//! let region = pd.reg_mr(vec![0; 4096], Access::LOCAL_WRITE)?;
+//! qp.post_recv(RecvWr::new(region.buffer(0..1024)?).wr_id(1))?;
+//! let mut hello = region.buffer(1024..2048)?;
+//! hello.write(0, b"hello")?;
+//! hello.set_len(5);
+//! qp.post_send(SendWr::send(hello).wr_id(2))?;
+//! let completion = cq.wait(Duration::from_secs(1))?;
+//! assert!(completion.is_ok());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is promised
+//!
+//! - **Ownership.** A request takes the [`Buffer`] or [`Slice`] that it refers to, and its completion brings it back:
+//!   nothing can be freed or written while it is lent. Memory that a peer can reach ([`Access::REMOTE_WRITE`] and the
+//!   like) is never behind a Rust reference; it is copied in and out ([`MemoryRegion::read`], [`MemoryRegion::write`]).
+//! - **Completions.** A request ends exactly once: done, or with an error. A receive's and a READ's octets are in their
+//!   place before their completion is told.
+//! - **Progress.** By default a thread for each shard drives it ([`Progress::Thread`]); polling a completion queue does as
+//!   well, and posting sends at once from the caller's thread. With [`Progress::Caller`] there is no thread.
+//! - **Trust.** Keys, queue pair numbers and first PSNs are unpredictable. A packet is judged by its ICRC, its source
+//!   address, its key, bounds, rights and protection domain before it touches anything; what is refused is counted
+//!   ([`Device::counters`], [`Device::refused`]).
+//!
+//! Out of scope: memory windows, reliable and unreliable datagrams beyond UD SEND, automatic path migration.
+//!
+//! # Rooms
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`device`] | devices, protection domains, their configuration |
+//! | [`queue_pair`] | queue pairs, shared receive queues, their builder |
+//! | [`work`] | typed work requests, completions |
+//! | [`completion`] | completion queues: polling, waiting, notification |
+//! | [`memory`] | regions, buffers, slices |
+//! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
+//! | `driver` | who runs a shard, and how its thread waits |
+//! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
+//! | `icrc` | the ICRC of a flow, and the identification that it betrays |
+//! | `works`, `table`, `numbers`, `paths`, `clock` | what they lean on |
+//!
+//! `docs/decisions/0004-endpoint.md` says who owns what, and why.
+
+mod clock;
+pub mod completion;
+pub mod device;
+mod driver;
+mod icrc;
+pub mod io;
+pub mod memory;
+mod numbers;
+mod paths;
+pub mod queue_pair;
+mod receive;
+mod shard;
+mod table;
+mod transmit;
+pub mod work;
+mod works;
+
+pub use completion::CompletionQueue;
+pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+pub use io::{Faults, MemoryWire};
+pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
+pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
+pub use roci_transport::{
+    Access, Change, CompletionKind, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
+};
+pub use roci_units::{Psn, Qpn};
+pub use shard::IoCounters;
+pub use work::{INLINE_MAX, RecvWr, Refused, SendWr, WorkCompletion, WrError};

@@ -1,0 +1,17 @@
+//! Registered memory: who owns it, who may touch it, and what is lent to the transport.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`region`] | regions of memory under a key |
+//! | [`buffer`] | parts of a region that go to work requests and come back with their completions |
+//!
+//! Two things make the safe interface sound. A part that is lent ([`Buffer`], [`Slice`]) is lent to nobody else: the
+//! region keeps the list. And memory that a peer can reach is never behind a Rust reference: octets are copied in and
+//! out under the region's lock, which the transport takes as well. Memory windows are out of scope: a peer's access to
+//! a part is granted by registering that part.
+
+pub mod buffer;
+pub mod region;
+
+pub use buffer::{Buffer, Slice};
+pub use region::{LentError, MemoryRegion, RegionError, RemoteMemory};

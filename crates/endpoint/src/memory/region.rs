@@ -1,0 +1,363 @@
+//! Regions of memory, registered under a key.
+#![expect(unsafe_code, reason = "memory that peers and the transport reach by address")]
+
+use super::buffer::{Buffer, Slice};
+use crate::device::DeviceInner;
+use roci_transport::{Access, Pd, RegisterError};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A region of memory that requests may refer to. Clones are the same region; it is deregistered when the last one and
+/// the last buffer from it are gone.
+#[derive(Clone, Debug)]
+pub struct MemoryRegion {
+    pub(crate) handle: Arc<Handle>,
+}
+
+/// Where a peer's memory lies: what it has to tell for our WRITEs, READs and atomics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemoteMemory {
+    /// Virtual address there.
+    pub address: u64,
+    /// Its remote key.
+    pub rkey: u32,
+}
+
+impl RemoteMemory {
+    /// The place `octets` further on.
+    #[must_use]
+    pub const fn plus(self, octets: u64) -> Self {
+        Self { address: self.address.wrapping_add(octets), ..self }
+    }
+}
+
+/// Why memory was not registered. It comes back.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct RegionError {
+    /// What is wrong.
+    pub reason: &'static str,
+    /// The memory.
+    pub memory: Vec<u8>,
+}
+
+/// Why a part of a region cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LentError {
+    /// The part does not lie within the region, or is empty.
+    #[error("octets {0} to {1} do not lie in the region")]
+    Bounds(usize, usize),
+    /// Some of it is lent to a buffer or a work request.
+    #[error("octets {0} to {1} are lent")]
+    Lent(usize, usize),
+}
+
+/// The octets themselves. The transport holds one while the key is registered.
+pub(crate) struct Memory {
+    start: *mut u8,
+    length: usize,
+    /// Whether peers may reach it: then nobody has a reference, and octets are copied under the lock.
+    pub(crate) is_remote: bool,
+    pub(crate) access: Access,
+    lock: Mutex<()>,
+}
+
+// SAFETY: the octets belong to this value alone. Those that a `Buffer` or `Slice` covers are touched by its holder alone
+// where no peer can reach them; all other accesses take the lock.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(memory: Vec<u8>, access: Access) -> Self {
+        let remote = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
+        let is_remote = remote.into_iter().any(|right| access.has(right));
+        let octets = Box::leak(memory.into_boxed_slice());
+        Self { start: octets.as_mut_ptr(), length: octets.len(), is_remote, access, lock: Mutex::new(()) }
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.start.expose_provenance() as u64
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    fn guard(&self) -> Option<MutexGuard<'_, ()>> {
+        self.is_remote.then(|| self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Copies `octets` to `offset`, as far as they fit.
+    ///
+    /// # Safety
+    /// Where no peer can reach the region, nobody else touches these octets meanwhile.
+    #[inline]
+    pub(crate) unsafe fn copy_in(&self, offset: usize, octets: &[u8]) {
+        let length = octets.len().min(self.length.saturating_sub(offset));
+        let _guard = self.guard();
+        // SAFETY: within the region; exclusive by the lock or by the caller's word.
+        unsafe { self.start.add(offset.min(self.length)).copy_from_nonoverlapping(octets.as_ptr(), length) };
+    }
+
+    /// Copies octets from `offset` on, as far as there are any.
+    ///
+    /// # Safety
+    /// Where no peer can reach the region, nobody else writes these octets meanwhile.
+    #[inline]
+    pub(crate) unsafe fn copy_out(&self, offset: usize, to: &mut [u8]) {
+        let length = to.len().min(self.length.saturating_sub(offset));
+        let _guard = self.guard();
+        // SAFETY: within the region; not written to by the lock or by the caller's word.
+        unsafe { self.start.add(offset.min(self.length)).copy_to_nonoverlapping(to.as_mut_ptr(), length) };
+    }
+
+    /// The octets in `range`, to be read in place.
+    ///
+    /// # Safety
+    /// No peer can reach the region, and nobody writes these octets while the reference lives.
+    #[inline]
+    pub(crate) unsafe fn octets(&self, range: Range<usize>) -> &[u8] {
+        debug_assert!(!self.is_remote && range.start <= range.end && range.end <= self.length);
+        // SAFETY: within the region; the caller answers for the rest.
+        unsafe { std::slice::from_raw_parts(self.start.add(range.start), range.len()) }
+    }
+
+    /// The octets in `range`, to be written in place.
+    ///
+    /// # Safety
+    /// No peer can reach the region, and nobody else touches these octets while the reference lives.
+    #[expect(clippy::mut_from_ref, reason = "the caller's buffer is the exclusive right")]
+    pub(crate) unsafe fn octets_mut(&self, range: Range<usize>) -> &mut [u8] {
+        debug_assert!(!self.is_remote && range.start <= range.end && range.end <= self.length);
+        // SAFETY: within the region; the caller answers for the rest.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+
+    /// Replaces the eight octets at `offset` by what `change` makes of them, in one step as seen by all other accesses;
+    /// gives what was there. They are in the host's order, as IBTA leaves it.
+    pub(crate) fn update(&self, offset: usize, change: impl FnOnce(u64) -> u64) -> u64 {
+        let mut octets = [0; 8];
+        if offset.checked_add(8).is_none_or(|end| end > self.length) {
+            return 0;
+        }
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: within the region; atomics are granted for regions alone that peers can reach, whose octets are touched
+        // under the lock.
+        unsafe {
+            let place = self.start.add(offset);
+            place.copy_to_nonoverlapping(octets.as_mut_ptr(), 8);
+            let original = u64::from_ne_bytes(octets);
+            place.copy_from_nonoverlapping(change(original).to_ne_bytes().as_ptr(), 8);
+            original
+        }
+    }
+
+    fn into_vec(self) -> Vec<u8> {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the octets came from a boxed slice of this length, and `drop` will not run.
+        unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(this.start, this.length)) }.into_vec()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the octets came from a boxed slice of this length; nobody refers to them any more.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.length)) });
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory")
+            .field("length", &self.length)
+            .field("access", &self.access)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A registration, alive while the application or a work request needs it.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) memory: Option<Arc<Memory>>,
+    pub(crate) key: u32,
+    pub(crate) pd: Pd,
+    device: Arc<DeviceInner>,
+    /// Parts that are lent, by their first octet.
+    lent: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Handle {
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        match &self.memory {
+            Some(memory) => memory,
+            None => unreachable!("only a region that is being deregistered has none"),
+        }
+    }
+
+    fn lent(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lends a part to nobody but the caller.
+    pub(crate) fn lend(&self, range: &Range<usize>) -> Result<(), LentError> {
+        let (start, end) = (range.start, range.end);
+        if start >= end || end > self.memory().len() {
+            return Err(LentError::Bounds(start, end));
+        }
+        let mut lent = self.lent();
+        if lent.range(..end).next_back().is_some_and(|(_, &other)| other > start) {
+            return Err(LentError::Lent(start, end));
+        }
+        lent.insert(start, end);
+        Ok(())
+    }
+
+    pub(crate) fn give_back(&self, start: usize) {
+        self.lent().remove(&start);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.memory.is_some() {
+            self.device.deregister(self.key);
+        }
+    }
+}
+
+impl MemoryRegion {
+    pub(crate) fn register(
+        device: &Arc<DeviceInner>,
+        pd: Pd,
+        memory: Vec<u8>,
+        access: Access,
+    ) -> Result<Self, RegionError> {
+        let memory = Arc::new(Memory::new(memory, access));
+        match device.register(pd, &memory) {
+            Ok(key) => {
+                let device = device.clone();
+                let handle = Handle { memory: Some(memory), key, pd, device, lent: Mutex::default() };
+                Ok(Self { handle: Arc::new(handle) })
+            }
+            Err(error) => {
+                let reason = match error {
+                    RegisterError::Empty => "it has no octets",
+                    RegisterError::Bounds => "it runs past the end of the address space",
+                    RegisterError::Rights => "remote writing and atomics go with local writing alone",
+                    RegisterError::Full => "there are too many regions",
+                };
+                let memory = Arc::into_inner(memory).map(Memory::into_vec).unwrap_or_default();
+                Err(RegionError { reason, memory })
+            }
+        }
+    }
+
+    /// Octets.
+    pub fn len(&self) -> usize {
+        self.handle.memory().len()
+    }
+
+    /// Always false: a region has at least one octet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The key that a peer names to reach it; as unpredictable as the device's seed.
+    pub fn rkey(&self) -> u32 {
+        self.handle.key
+    }
+
+    /// The key of local requests, the same number. Buffers carry it; it is never asked for.
+    pub fn lkey(&self) -> u32 {
+        self.handle.key
+    }
+
+    /// The virtual address of its first octet.
+    pub fn addr(&self) -> u64 {
+        self.handle.memory().address()
+    }
+
+    /// The rights that it was registered with.
+    pub fn access(&self) -> Access {
+        self.handle.memory().access
+    }
+
+    /// What a peer has to know to reach it from its first octet on.
+    pub fn remote(&self) -> RemoteMemory {
+        RemoteMemory { address: self.addr(), rkey: self.rkey() }
+    }
+
+    /// Takes a part for the caller alone: to fill and send it, or to receive or READ into it. Nobody else can touch it
+    /// by local means until the buffer is gone.
+    ///
+    /// # Errors
+    /// [`LentError`] where the part is out of bounds or lent already.
+    pub fn buffer(&self, range: Range<usize>) -> Result<Buffer, LentError> {
+        self.handle.lend(&range)?;
+        Ok(Buffer::new(self.handle.clone(), range))
+    }
+
+    /// As [`buffer`](Self::buffer), to be sent only, any number of times at once.
+    ///
+    /// # Errors
+    /// As [`buffer`](Self::buffer).
+    pub fn slice(&self, range: Range<usize>) -> Result<Slice, LentError> {
+        Ok(self.buffer(range)?.freeze())
+    }
+
+    /// Copies octets from `offset` on.
+    ///
+    /// # Errors
+    /// [`LentError`] where they are out of bounds or lent.
+    pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), LentError> {
+        if to.is_empty() {
+            return Ok(());
+        }
+        self.buffer(offset..offset.saturating_add(to.len()))?.read(0, to)
+    }
+
+    /// Copies `octets` to `offset`. A peer may see some of them before others.
+    ///
+    /// # Errors
+    /// [`LentError`] where they are out of bounds or lent.
+    pub fn write(&self, offset: usize, octets: &[u8]) -> Result<(), LentError> {
+        if octets.is_empty() {
+            return Ok(());
+        }
+        self.buffer(offset..offset.saturating_add(octets.len()))?.write(0, octets)
+    }
+
+    /// The eight octets at `offset` as a number in this host's order, as atomics see it.
+    ///
+    /// # Errors
+    /// [`LentError`] where they are out of bounds or lent.
+    pub fn load(&self, offset: usize) -> Result<u64, LentError> {
+        let mut octets = [0; 8];
+        self.read(offset, &mut octets)?;
+        Ok(u64::from_ne_bytes(octets))
+    }
+
+    /// Deregisters it and gives the memory back: from now on the key fits no longer.
+    ///
+    /// # Errors
+    /// The region, where a buffer, a work request or a clone still needs it.
+    pub fn deregister(self) -> Result<Vec<u8>, Self> {
+        match Arc::try_unwrap(self.handle) {
+            Ok(mut handle) => {
+                handle.device.deregister(handle.key);
+                handle.device.settle();
+                let memory = handle.memory.take().unwrap_or_else(|| unreachable!("taken once"));
+                let copy = |memory: Arc<Memory>| {
+                    let mut octets = vec![0; memory.len()];
+                    // SAFETY: no buffer refers to the region, and its key is gone.
+                    unsafe { memory.copy_out(0, &mut octets) };
+                    octets
+                };
+                Ok(Arc::try_unwrap(memory).map_or_else(copy, Memory::into_vec))
+            }
+            Err(handle) => Err(Self { handle }),
+        }
+    }
+}

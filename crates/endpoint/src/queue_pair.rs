@@ -1,0 +1,571 @@
+//! Queue pairs and shared receive queues.
+
+use crate::completion::CompletionQueue;
+use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
+use crate::numbers::{inner, random};
+use crate::shard::{Core, Entry};
+use crate::work::{INLINE_MAX, Payload, RecvWr, Refused, SendWr, WrError};
+use crate::works::{Owner, Work, address_of};
+use roci_transport::{
+    Change, Counters, Operation, Pd, PostError, QpConfig, QpError, QpState, QpStatus, Recovery, RecvRequest,
+    RecvTarget, SendRequest, Service, Srq, Transition,
+};
+use roci_units::{Instant, Psn, Qpn, Span};
+use roci_wire::Layout;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a queue pair could not be made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum QueuePairError {
+    /// What the engine found.
+    #[error(transparent)]
+    Engine(#[from] QpError),
+    /// The address is of the other Internet protocol than the device's, or there are too many peers.
+    #[error("{0} cannot be reached from this device")]
+    Address(IpAddr),
+    /// The parts belong to different devices or protection domains.
+    #[error("{0} belongs to another device or protection domain")]
+    Foreign(&'static str),
+    /// Another endpoint or queue pair has the number for management.
+    #[error("queue pair 1 is taken")]
+    Management,
+}
+
+/// What the two ends of a connection tell each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpInfo {
+    /// The device's address.
+    pub address: IpAddr,
+    /// The queue pair's number.
+    pub qpn: Qpn,
+    /// The PSN of the first packet that it sends.
+    pub psn: Psn,
+}
+
+/// A queue pair in the making. What is not said has a default that suits two endpoints of this crate; for a connection
+/// to another implementation, its path MTU and numbers of READs are to be told.
+#[derive(Debug)]
+#[must_use]
+pub struct QueuePairBuilder {
+    pd: ProtectionDomain,
+    send_cq: CompletionQueue,
+    recv_cq: CompletionQueue,
+    srq: Option<SharedReceiveQueue>,
+    config: QpConfig,
+    sends: u32,
+    recvs: u32,
+    window: u32,
+    management: bool,
+}
+
+impl QueuePairBuilder {
+    pub(crate) fn new(pd: &ProtectionDomain, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Self {
+        let config = QpConfig {
+            state: QpState::Init,
+            pd: pd.pd,
+            mtu: pd.device.mtu.octets(),
+            timeout: timeout(12),
+            ..QpConfig::default()
+        };
+        Self {
+            pd: pd.clone(),
+            send_cq: send_cq.clone(),
+            recv_cq: recv_cq.clone(),
+            srq: None,
+            config,
+            sends: 256,
+            recvs: 256,
+            window: 1 << 20,
+            management: false,
+        }
+    }
+
+    /// Send requests that may be outstanding; 256 if not said.
+    pub fn max_send_wr(mut self, count: u32) -> Self {
+        self.sends = count;
+        self
+    }
+
+    /// Receive requests that may be outstanding; 256 if not said.
+    pub fn max_recv_wr(mut self, count: u32) -> Self {
+        self.recvs = count;
+        self
+    }
+
+    /// Receives from a shared queue.
+    pub fn srq(mut self, srq: &SharedReceiveQueue) -> Self {
+        self.srq = Some(srq.clone());
+        self
+    }
+
+    /// The payload of a full packet; the device's active MTU if not said. Both ends must agree.
+    pub fn path_mtu(mut self, mtu: Mtu) -> Self {
+        self.config.mtu = mtu.octets();
+        self
+    }
+
+    /// The local ACK timeout, 4.096 µs · 2^`exponent`, 1 to 31; 0: never. 12 (16.8 ms) if not said.
+    pub fn timeout(mut self, exponent: u8) -> Self {
+        self.config.timeout = timeout(exponent);
+        self
+    }
+
+    /// Retransmissions without progress before the connection fails, 0 to 7; 7 if not said.
+    pub fn retry_cnt(mut self, count: u8) -> Self {
+        self.config.retry = count;
+        self
+    }
+
+    /// Retries after the receiver was not ready, 0 to 6; 7, for ever, if not said.
+    pub fn rnr_retry(mut self, count: u8) -> Self {
+        self.config.rnr_retry = count;
+        self
+    }
+
+    /// How long a requester that met no receive request is to wait; 0.64 ms if not said.
+    pub fn min_rnr_timer(mut self, wait: Duration) -> Self {
+        self.config.min_rnr_timer = span(wait);
+        self
+    }
+
+    /// READs and atomics that may be outstanding as requester; 16 if not said.
+    pub fn max_rd_atomic(mut self, count: u8) -> Self {
+        self.config.max_rd_atomic = count;
+        self
+    }
+
+    /// READs and atomics that the responder keeps; 16 if not said.
+    pub fn max_dest_rd_atomic(mut self, count: u8) -> Self {
+        self.config.max_dest_rd_atomic = count;
+        self
+    }
+
+    /// The congestion-control law, by its number in [`DeviceConfig::laws`](crate::DeviceConfig::laws), from 1; 0, none,
+    /// if not said.
+    pub fn law(mut self, number: u16) -> Self {
+        self.config.law = number;
+        self
+    }
+
+    /// The recovery program and the header layout that it needs. Both ends must agree.
+    pub fn recovery(mut self, recovery: Recovery, layout: Layout) -> Self {
+        (self.config.recovery, self.config.layout) = (recovery, layout);
+        self
+    }
+
+    /// Octets of payload that may be unacknowledged, rounded to packets; 1 MiB if not said: what a receiver's socket
+    /// holds.
+    pub fn window(mut self, octets: u32) -> Self {
+        self.window = octets;
+        self
+    }
+
+    /// Makes it a datagram queue pair (UD) with this queue key.
+    pub fn datagrams(mut self, q_key: u32) -> Self {
+        (self.config.service, self.config.q_key) = (Service::Ud, q_key);
+        self
+    }
+
+    /// Gives it number 1, to which connection management is addressed; one endpoint at an address can have it.
+    pub fn management(mut self) -> Self {
+        self.management = true;
+        self
+    }
+
+    /// Makes the queue pair. It is in INIT: receive requests can be posted. A datagram queue pair is in RTS.
+    ///
+    /// # Errors
+    /// [`QueuePairError`] says what does not do.
+    pub fn build(mut self) -> Result<QueuePair, QueuePairError> {
+        let device = self.pd.device.clone();
+        let config = &mut self.config;
+        let mtu = u32::from(config.mtu);
+        config.max_in_flight = (self.window / mtu).max(2);
+        config.ack_every = u16::try_from((self.window / mtu / 8).clamp(1, 64)).unwrap_or(64);
+        if config.service == Service::Ud {
+            config.state = QpState::ReadyToSend;
+        }
+        let shard = match &self.srq {
+            Some(srq) if !Arc::ptr_eq(&srq.inner.device, &device) || srq.inner.pd != self.pd.pd => {
+                return Err(QueuePairError::Foreign("the shared receive queue"));
+            }
+            Some(srq) => srq.inner.shard,
+            None if self.management => 0,
+            None => device.turn(),
+        };
+        config.srq = self.srq.as_ref().map(|srq| srq.inner.srq);
+        config.send_psn = Psn::new(random());
+        let mut locked = device.cells[shard].lock();
+        let place = locked.core.vacancy();
+        let number = if self.management {
+            let claimed = locked.io.claim_management().is_ok();
+            claimed.then(|| locked.core.numbers.manage(place)).flatten()
+        } else {
+            Some(locked.core.numbers.draw(place))
+        };
+        let Some(qpn) = number else {
+            locked.core.vacant.push(place);
+            return Err(QueuePairError::Management);
+        };
+        let made = locked.core.engine.create_qp(QpConfig { qpn: Some(inner(place)), ..self.config });
+        if let Err(error) = made {
+            locked.core.numbers.remove(qpn);
+            locked.core.vacant.push(place);
+            return Err(error.into());
+        }
+        locked.core.entries[place as usize] = Some(Entry {
+            qpn,
+            pd: self.pd.pd,
+            send_cq: self.send_cq.inner.clone(),
+            recv_cq: self.recv_cq.inner.clone(),
+            layout: self.config.layout,
+            sends_left: self.sends,
+            recvs_left: self.recvs,
+        });
+        drop(locked);
+        Ok(QueuePair {
+            info: QpInfo { address: device.local, qpn, psn: self.config.send_psn },
+            device,
+            pd: self.pd.pd,
+            shard,
+            place,
+            srq: self.srq,
+        })
+    }
+}
+
+/// 4.096 µs · 2^`exponent`; zero for never (IBTA Vol 1 §9.7.6.1.3).
+fn timeout(exponent: u8) -> Span {
+    if exponent == 0 { Span::ZERO } else { Span::from_nanos(4096 << exponent.min(31)) }
+}
+
+/// A queue pair. It ends when this is dropped; what was posted comes back to its regions then, without completions.
+#[derive(Debug)]
+pub struct QueuePair {
+    device: Arc<DeviceInner>,
+    pd: Pd,
+    info: QpInfo,
+    shard: usize,
+    place: u32,
+    srq: Option<SharedReceiveQueue>,
+}
+
+impl QueuePair {
+    /// What the peer has to know.
+    pub fn info(&self) -> QpInfo {
+        self.info
+    }
+
+    /// Its number.
+    pub fn qp_num(&self) -> Qpn {
+        self.info.qpn
+    }
+
+    /// The shard that it lives on.
+    pub fn shard(&self) -> usize {
+        self.shard
+    }
+
+    /// Connects it to the peer: INIT to RTR to RTS.
+    ///
+    /// # Errors
+    /// [`QueuePairError`]; the queue pair is then as it was.
+    pub fn connect(&self, peer: QpInfo) -> Result<(), QueuePairError> {
+        self.ready_to_receive(peer, &Change::default())?;
+        self.modify(&Change { transition: Some(Transition::Send), ..Change::default() })
+    }
+
+    /// To RTR only, with further changes of attributes: for who is told some of them by the peer, as connection
+    /// management does. [`modify`](Self::modify) with `Transition::Send` is the next step.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn ready_to_receive(&self, peer: QpInfo, attributes: &Change) -> Result<(), QueuePairError> {
+        if peer.address.is_ipv4() != self.device.local.is_ipv4() {
+            return Err(QueuePairError::Address(peer.address));
+        }
+        let mut shard = self.device.cells[self.shard].lock();
+        let path = shard.core.paths.learn(peer.address);
+        let path = path.ok_or(QueuePairError::Address(peer.address))?;
+        let change = Change {
+            transition: Some(Transition::Receive),
+            peer: Some(peer.qpn),
+            path: Some(path),
+            receive_psn: Some(peer.psn),
+            ..*attributes
+        };
+        let now = self.device.now();
+        shard.core.engine.modify_qp(now, inner(self.place), &change)?;
+        Ok(())
+    }
+
+    /// Changes attributes, and then the state. The peer is set by [`connect`](Self::connect) or
+    /// [`ready_to_receive`](Self::ready_to_receive); `change.path` is not the caller's to set.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn modify(&self, change: &Change) -> Result<(), QueuePairError> {
+        let cell = &self.device.cells[self.shard];
+        let mut shard = cell.lock();
+        let now = self.device.now();
+        let change = Change { path: None, ..*change };
+        shard.core.engine.modify_qp(now, inner(self.place), &change)?;
+        if change.transition == Some(Transition::Reset) {
+            shard.core.forget(self.place);
+        }
+        shard.push(now);
+        cell.nudge(&shard);
+        Ok(())
+    }
+
+    /// Its state and where it stands.
+    ///
+    /// # Errors
+    /// Never, as long as the queue pair lives.
+    pub fn query(&self) -> Result<QpStatus, QueuePairError> {
+        Ok(self.device.cells[self.shard].lock().core.engine.query(inner(self.place))?)
+    }
+
+    /// Its state.
+    pub fn state(&self) -> QpState {
+        self.query().map_or(QpState::Error, |status| status.state)
+    }
+
+    /// What its packets have met.
+    pub fn counters(&self) -> Counters {
+        self.device.cells[self.shard].lock().core.engine.counters(inner(self.place))
+    }
+
+    /// Posts a request; what can leave leaves before this returns.
+    ///
+    /// # Errors
+    /// [`Refused`] says why, and has the request. In the error state it is accepted and flushed.
+    pub fn post_send(&self, request: SendWr) -> Result<(), Box<Refused<SendWr>>> {
+        self.post_sends([request]).map(drop)
+    }
+
+    /// Posts requests one after the other, and sends afterwards: packets of several can share a system call. Gives how
+    /// many.
+    ///
+    /// # Errors
+    /// The first that was refused; those before it are posted, those after it are dropped.
+    pub fn post_sends(
+        &self,
+        requests: impl IntoIterator<Item = SendWr>,
+    ) -> Result<usize, Box<Refused<SendWr>>> {
+        let cell = &self.device.cells[self.shard];
+        let mut shard = cell.lock();
+        let now = self.device.now();
+        let mut posted = 0;
+        let mut refused = None;
+        for request in requests {
+            if let Err((error, request)) = shard.core.post_send(now, self.place, self.pd, request) {
+                refused = Some(Box::new(Refused { error, request }));
+                break;
+            }
+            posted += 1;
+        }
+        shard.push(now);
+        cell.nudge(&shard);
+        drop(shard);
+        refused.map_or(Ok(posted), Err)
+    }
+
+    /// Posts a receive request.
+    ///
+    /// # Errors
+    /// As [`post_send`](Self::post_send); a queue pair with a shared receive queue has no own one.
+    pub fn post_recv(&self, request: RecvWr) -> Result<(), Box<Refused<RecvWr>>> {
+        let mut shard = self.device.cells[self.shard].lock();
+        let owner = Owner::Recv(self.place);
+        shard.core.post_recv(inner(self.place).into(), owner, self.pd, request)?;
+        shard.core.complete();
+        Ok(())
+    }
+
+    /// The shared receive queue that it uses.
+    pub fn srq(&self) -> Option<&SharedReceiveQueue> {
+        self.srq.as_ref()
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        self.device.cells[self.shard].lock().core.destroy(self.place);
+    }
+}
+
+/// A receive queue that several queue pairs share. Clones are the same queue; it lives on one shard, and with it the
+/// queue pairs that use it.
+#[derive(Clone, Debug)]
+pub struct SharedReceiveQueue {
+    inner: Arc<SrqInner>,
+}
+
+#[derive(Debug)]
+struct SrqInner {
+    device: Arc<DeviceInner>,
+    pd: Pd,
+    srq: Srq,
+    shard: usize,
+}
+
+impl SharedReceiveQueue {
+    pub(crate) fn new(pd: &ProtectionDomain, max: u32) -> Self {
+        let device = pd.device.clone();
+        let shard = device.turn();
+        let mut locked = device.cells[shard].lock();
+        let srq = locked.core.engine.create_srq();
+        locked.core.shared_left.push(max);
+        drop(locked);
+        Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard }) }
+    }
+
+    /// Posts a receive request.
+    ///
+    /// # Errors
+    /// [`Refused`] says why, and has the request.
+    pub fn post_recv(&self, request: RecvWr) -> Result<(), Box<Refused<RecvWr>>> {
+        let SrqInner { device, pd, srq, shard } = &*self.inner;
+        let mut shard = device.cells[*shard].lock();
+        let owner = Owner::Shared(srq.0);
+        shard.core.post_recv(RecvTarget::Srq(*srq, *pd), owner, *pd, request)
+    }
+}
+
+impl Drop for SrqInner {
+    fn drop(&mut self) {
+        let shared = Owner::Shared(self.srq.0);
+        self.device.cells[self.shard].lock().core.works.remove_of(|owner| owner == shared);
+    }
+}
+
+impl Core {
+    /// Gives back what the requests of a queue pair that was reset have lent.
+    fn forget(&mut self, place: u32) {
+        let sends = self.works.remove_of(|owner| owner == Owner::Send(place));
+        let recvs = self.works.remove_of(|owner| owner == Owner::Recv(place));
+        if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
+            entry.sends_left += sends;
+            entry.recvs_left += recvs;
+        }
+    }
+
+    #[expect(clippy::result_large_err, reason = "what is refused goes back to the caller")]
+    fn post_send(
+        &mut self,
+        now: Instant,
+        place: u32,
+        pd: Pd,
+        mut request: SendWr,
+    ) -> Result<(), (WrError, SendWr)> {
+        let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
+        let length = match (&request.operation, &request.payload) {
+            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
+            (_, payload) => payload.len(),
+        };
+        let error = match (judge(&request.payload, pd), u32::try_from(length)) {
+            _ if left == 0 => Some(WrError::QueueFull),
+            (Some(error), _) => Some(error),
+            (None, Err(_)) => Some(PostError::Length(u32::MAX).into()),
+            (None, Ok(_)) => None,
+        };
+        if let Some(error) = error {
+            return Err((error, request));
+        }
+        if let (Operation::Datagram { path, .. }, Some(address)) =
+            (&mut request.operation, request.destination)
+        {
+            match self.paths.learn(address) {
+                Some(known) if address.is_ipv4() == self.local.is_ipv4() => *path = known,
+                _ => return Err((WrError::Address(address), request)),
+            }
+        }
+        let SendWr { id, operation, destination, payload, solicited, signaled, fence } = request;
+        let work = Work { id, owner: Owner::Send(place), signaled, payload };
+        let at = self.works.insert(work);
+        let request = SendRequest {
+            id: u64::from(at),
+            operation,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            address: address_of(at),
+            lkey: 0,
+            solicited,
+            // What it lent is to be given back whether the application wants to hear of it or not.
+            signaled: true,
+            fence,
+        };
+        match self.engine.post_send(now, inner(place), &request) {
+            Ok(()) => {
+                if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
+                    entry.sends_left -= 1;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
+                let request = SendWr { id, operation, destination, payload, solicited, signaled, fence };
+                Err((error.into(), request))
+            }
+        }
+    }
+
+    fn post_recv(
+        &mut self,
+        target: RecvTarget,
+        owner: Owner,
+        pd: Pd,
+        request: RecvWr,
+    ) -> Result<(), Box<Refused<RecvWr>>> {
+        let refuse = |error, request| Err(Box::new(Refused { error, request }));
+        let left = match owner {
+            Owner::Shared(srq) => self.shared_left.get_mut(srq as usize),
+            Owner::Recv(place) | Owner::Send(place) => self
+                .entries
+                .get_mut(place as usize)
+                .and_then(|entry| entry.as_mut())
+                .map(|entry| &mut entry.recvs_left),
+        };
+        let Some(left) = left.filter(|left| **left > 0) else {
+            return refuse(WrError::QueueFull, request);
+        };
+        if let Some(error) = judge(&request.payload, pd) {
+            return refuse(error, request);
+        }
+        let length = u32::try_from(request.payload.len()).unwrap_or(u32::MAX);
+        let RecvWr { id, payload } = request;
+        let at = self.works.insert(Work { id, owner, signaled: true, payload });
+        let posted = RecvRequest { id: u64::from(at), address: address_of(at), length, lkey: 0 };
+        match self.engine.post_recv(target, posted) {
+            Ok(()) => {
+                *left -= 1;
+                Ok(())
+            }
+            Err(error) => {
+                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
+                refuse(error.into(), RecvWr { id, payload })
+            }
+        }
+    }
+}
+
+/// What the engine cannot check, since it is given no local keys.
+fn judge(payload: &Payload, pd: Pd) -> Option<WrError> {
+    let (domains, writable) = match payload {
+        Payload::None => (true, true),
+        Payload::Inline { length, .. } if usize::from(*length) > INLINE_MAX => return Some(WrError::Inline),
+        Payload::Inline { .. } => (true, true),
+        Payload::Slice(slice) => (slice.pd() == pd, true),
+        Payload::Slices(slices) => (slices.iter().all(|slice| slice.pd() == pd), true),
+        Payload::Buffer(buffer) => (buffer.pd() == pd, buffer.is_writable()),
+        Payload::Buffers(buffers) => {
+            (buffers.iter().all(|b| b.pd() == pd), buffers.iter().all(crate::Buffer::is_writable))
+        }
+    };
+    if !domains {
+        return Some(WrError::ProtectionDomain);
+    }
+    (!writable).then_some(WrError::Rights)
+}

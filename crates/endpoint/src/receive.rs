@@ -1,0 +1,109 @@
+//! What arrives: checked, judged by the engine, put in its place.
+
+use crate::icrc::{self, Flow, Id};
+use crate::io::Arrived;
+use crate::numbers::inner;
+use crate::shard::Core;
+use roci_transport::{Arrival, Placement};
+use roci_units::Instant;
+use roci_wire::{BthView, Opcode, Transport};
+use std::net::IpAddr;
+
+impl Core {
+    /// A run of packets has arrived.
+    pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived<'_>) {
+        let Arrived { source, source_port, ce, id, octets, segment } = arrived;
+        let (path, flow) = self.flow_from(source);
+        // What a socket sends begins at zero and counts up within a run.
+        let mut guess = 0;
+        for packet in octets.chunks_mut(segment) {
+            let id = id.map_or(Id::Guess(guess), Id::Seen);
+            if let Some(id) = self.take(now, source, (path, &flow), source_port, ce, id, packet) {
+                guess = id.wrapping_add(1);
+            }
+        }
+    }
+
+    fn flow_from(&mut self, source: IpAddr) -> (u64, Flow) {
+        match self.from {
+            Some((last, path, flow)) if last == source => (path, flow),
+            _ => {
+                let (path, flow) = (self.paths.find(source), Flow::new(source, self.local));
+                // A stranger may become a peer at any time.
+                if self.paths.address(path).is_some() {
+                    self.from = Some((source, path, flow));
+                }
+                (path, flow)
+            }
+        }
+    }
+
+    /// Takes one packet; gives its identification if it is sound.
+    #[expect(clippy::too_many_arguments, reason = "what is known of a packet before it is parsed")]
+    #[inline]
+    fn take(
+        &mut self,
+        now: Instant,
+        source: IpAddr,
+        (path, flow): (u64, &Flow),
+        source_port: u16,
+        ce: bool,
+        id: Id,
+        packet: &[u8],
+    ) -> Option<u16> {
+        self.counters.received += 1;
+        let Ok((bth, _)) = BthView::split(packet) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let Some(place) = self.numbers.find(bth.dest_qpn()) else {
+            self.counters.stray += 1;
+            return None;
+        };
+        let layout = self.entries[place as usize].as_ref()?.layout;
+        let Ok((mut transport, payload)) = Transport::parse(packet, layout) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let cc = layout.rewritable_len(transport.header.opcode);
+        let Some(id) = icrc::judge(flow, id, source_port, packet, cc, &mut self.solver) else {
+            self.counters.corrupt += 1;
+            return None;
+        };
+        transport.header.dest_qpn = inner(place);
+        let path = match transport.header.opcode {
+            // A datagram may come from anyone, and be answered.
+            Opcode::UD_SEND_ONLY | Opcode::UD_SEND_ONLY_IMMEDIATE => self.paths.learn(source).unwrap_or(path),
+            _ => path,
+        };
+        let arrival =
+            Arrival { header: &transport.header, path, ce, words: transport.words.as_slice(), hops: &[] };
+        self.engine.receive(now, &arrival, &mut self.reaction);
+        if let Some(placement) = self.reaction.placement.take() {
+            self.place(&placement, payload);
+        }
+        if let Some(reply) = self.reaction.reply.take() {
+            self.queue_reply(now, reply);
+        }
+        if let Some(notice) = self.reaction.notice.take() {
+            self.queue_reply(now, notice);
+        }
+        self.counters.refused += u64::from(self.reaction.refused.is_some());
+        self.settle(now);
+        Some(id)
+    }
+
+    #[inline]
+    fn place(&mut self, placement: &Placement, payload: &[u8]) {
+        debug_assert_eq!(placement.length as usize, payload.len());
+        if placement.key == 0 {
+            self.works.place(placement.address, payload);
+        } else if let Some((memory, offset)) = self.memory(placement.key, placement.address) {
+            // SAFETY: the engine gives this key to regions alone that peers can reach, which are touched under the lock.
+            #[expect(unsafe_code, reason = "see above")]
+            unsafe {
+                memory.copy_in(offset, payload);
+            }
+        }
+    }
+}

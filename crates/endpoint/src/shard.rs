@@ -1,0 +1,282 @@
+//! One shard: an engine, its packet I/O, and what its queue pairs refer to. Whoever holds its lock runs to completion.
+//!
+//! `receive` and `transmit` are its two directions; here stands what they share.
+
+use crate::completion::CqInner;
+use crate::icrc::{Flow, Solver};
+use crate::io::{Batch, PacketIo};
+use crate::memory::region::Memory;
+use crate::numbers::{Numbers, inner, place_of};
+use crate::paths::Paths;
+use crate::table::{Change, Table};
+use crate::work::{Payload, WorkCompletion};
+use crate::works::{Owner, Works};
+use roci_transport::{
+    Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Status,
+    Tail,
+};
+use roci_units::{Instant, Qpn, Span};
+use roci_wire::Layout;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What a shard counted that no queue pair knows of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoCounters {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that the operating system did not take.
+    pub unsent: u64,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Runs that arrived: with receive offload, several packets each.
+    pub runs: u64,
+    /// Packets that are no RoCEv2 packets.
+    pub malformed: u64,
+    /// Packets whose ICRC was wrong.
+    pub corrupt: u64,
+    /// Packets for queue pairs that do not exist.
+    pub stray: u64,
+    /// Packets that the transport refused, duplicates included; [`Device::refused`](crate::Device::refused) says why.
+    pub refused: u64,
+    /// Packets that the operating system dropped because they were not received fast enough.
+    pub overflowed: u64,
+}
+
+/// What the shard knows of a queue pair beside the engine.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) qpn: Qpn,
+    pub(crate) pd: Pd,
+    pub(crate) send_cq: Arc<CqInner>,
+    pub(crate) recv_cq: Arc<CqInner>,
+    pub(crate) layout: Layout,
+    pub(crate) sends_left: u32,
+    pub(crate) recvs_left: u32,
+}
+
+pub(crate) struct Shard {
+    pub(crate) io: Box<dyn PacketIo>,
+    pub(crate) core: Core,
+}
+
+/// All of a shard but its packet I/O.
+pub(crate) struct Core {
+    pub(crate) engine: Engine,
+    pub(crate) local: IpAddr,
+    pub(crate) numbers: Numbers,
+    pub(crate) entries: Vec<Option<Entry>>,
+    pub(crate) vacant: Vec<u32>,
+    pub(crate) works: Works,
+    pub(crate) paths: Paths,
+    pub(crate) memories: HashMap<u32, Arc<Memory>>,
+    /// The region that a peer touched last.
+    pub(crate) touched: Option<(u32, Arc<Memory>)>,
+    pub(crate) batch: Batch,
+    /// Acknowledgements that wait for company.
+    pub(crate) replies: VecDeque<Segment>,
+    /// How many have been made since the queue was empty, and when the first.
+    pub(crate) replied: u32,
+    pub(crate) replied_at: Instant,
+    pub(crate) reaction: Reaction,
+    pub(crate) counters: IoCounters,
+    pub(crate) solver: Solver,
+    /// The flow of the packet before: most come where one came from.
+    pub(crate) from: Option<(IpAddr, u64, Flow)>,
+    pub(crate) to: Option<(u64, IpAddr, Flow)>,
+    /// The code points of data and of CNPs.
+    pub(crate) dscp: (u8, u8),
+    /// Requests that each shared receive queue can still take.
+    pub(crate) shared_left: Vec<u32>,
+    pub(crate) table: Arc<Table>,
+}
+
+/// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
+const REPLY_WAIT: Span = Span::from_micros(20);
+/// Nor until more have come than this.
+const REPLIES_MAX: u32 = 16;
+/// Batches sent before what has arrived is looked at again.
+const BATCHES_MAX: usize = 4;
+
+impl Shard {
+    /// Does all that there is to do now; whether there was anything.
+    pub(crate) fn run(&mut self, now: Instant) -> bool {
+        let Self { io, core } = self;
+        if core.engine.next_wakeup().is_some_and(|at| at <= now) {
+            core.engine.wake(now);
+        }
+        let arrived = io.receive(&mut |arrived| core.arrived(now, arrived)).unwrap_or(0);
+        core.counters.runs += arrived as u64;
+        core.counters.overflowed = io.overflowed();
+        core.settle(now);
+        let sent = self.send(now);
+        self.core.complete();
+        if arrived == 0 || self.core.replied >= REPLIES_MAX || now.since(self.core.replied_at) >= REPLY_WAIT {
+            self.reply();
+        }
+        arrived > 0 || sent
+    }
+
+    /// Sends what the engine has to send; whether there was anything.
+    pub(crate) fn send(&mut self, now: Instant) -> bool {
+        let Self { io, core } = self;
+        let mut sent = false;
+        for _ in 0..BATCHES_MAX {
+            core.fill(now, io.as_mut());
+            if core.batch.is_empty() {
+                break;
+            }
+            sent = true;
+            core.emit(io.as_mut());
+        }
+        sent
+    }
+
+    /// Sends the acknowledgements that have waited.
+    pub(crate) fn reply(&mut self) {
+        let Self { io, core } = self;
+        while !core.replies.is_empty() {
+            core.fill_replies(io.as_mut());
+            core.emit(io.as_mut());
+        }
+        core.replied = 0;
+    }
+
+    /// After something was posted: sends it at once, and delivers what has ended.
+    pub(crate) fn push(&mut self, now: Instant) {
+        self.core.settle(now);
+        self.send(now);
+        self.core.complete();
+    }
+
+    /// When the shard has to run again though nothing arrives: `now` where it has more to do.
+    pub(crate) fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        if self.core.engine.has_work(0xff) || !self.core.replies.is_empty() {
+            return Some(now);
+        }
+        self.core.engine.next_wakeup()
+    }
+}
+
+impl Core {
+    /// Carries out what the engine deferred, and takes what it wants sent at once.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Instant) {
+        loop {
+            if let Some(deferral) = self.engine.poll_deferral() {
+                let (token, resolution) = match deferral {
+                    Deferral::Memory { token, operation, .. } => {
+                        (token, Resolution::Memory { original: self.touch(operation) })
+                    }
+                    Deferral::Recovery { token, .. } => (token, Resolution::Recovered),
+                    Deferral::Law { token, qpn, event } => match self.engine.evaluate(qpn, &event) {
+                        Some(outcome) => (token, Resolution::Law(outcome)),
+                        None => continue,
+                    },
+                };
+                self.engine.resolve(now, token, resolution);
+            } else if let Some(segment) = self.engine.poll_notice() {
+                self.queue_reply(now, segment);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Does what an atomic asks for. The engine has checked key, bounds and rights.
+    fn touch(&mut self, operation: MemoryOperation) -> u64 {
+        let (key, address) = match operation {
+            MemoryOperation::Read { .. } => return 0,
+            MemoryOperation::FetchAdd { address, key, .. }
+            | MemoryOperation::CompareSwap { address, key, .. } => (key, address),
+        };
+        let Some((memory, offset)) = self.memory(key, address) else { return 0 };
+        memory.update(offset, |original| match operation {
+            MemoryOperation::FetchAdd { add, .. } => original.wrapping_add(add),
+            MemoryOperation::CompareSwap { compare, swap, .. } if original == compare => swap,
+            _ => original,
+        })
+    }
+
+    /// The region with `key`, and where in it `address` is.
+    #[inline]
+    pub(crate) fn memory(&mut self, key: u32, address: u64) -> Option<(&Memory, usize)> {
+        if self.touched.as_ref().is_none_or(|(touched, _)| *touched != key) {
+            self.touched = Some((key, self.memories.get(&key)?.clone()));
+        }
+        let (_, memory) = self.touched.as_ref()?;
+        let offset = usize::try_from(address.checked_sub(memory.address())?).ok()?;
+        Some((memory, offset))
+    }
+
+    /// Delivers the ends of work requests to their completion queues.
+    pub(crate) fn complete(&mut self) {
+        while let Some(completion) = self.engine.poll_completion() {
+            let Some(work) = self.works.remove(completion.id) else { continue };
+            let place = place_of(completion.qpn);
+            let Some(Some(entry)) = self.entries.get_mut(place as usize) else { continue };
+            let sent = match work.owner {
+                Owner::Send(_) => {
+                    entry.sends_left += 1;
+                    true
+                }
+                Owner::Recv(_) => {
+                    entry.recvs_left += 1;
+                    false
+                }
+                Owner::Shared(srq) => {
+                    self.shared_left[srq as usize] += 1;
+                    false
+                }
+            };
+            if let Tail::Invalidate(key) = completion.tail
+                && self.table.shards() > 1
+            {
+                self.table.push(Change::Invalidate(entry.pd, key));
+            }
+            if completion.status == Status::Success && !work.signaled {
+                continue;
+            }
+            let Completion { kind, status, length, tail, solicited, original, source, .. } = completion;
+            let atomic = matches!(kind, CompletionKind::FetchAdd | CompletionKind::CompareSwap);
+            if atomic && let Payload::Buffer(buffer) = &work.payload {
+                buffer.place(0, &original.to_ne_bytes());
+            }
+            let source = source.and_then(|(path, qpn)| Some((self.paths.address(path)?, qpn)));
+            let done = WorkCompletion {
+                wr_id: work.id,
+                qp_num: entry.qpn,
+                status,
+                opcode: kind,
+                byte_len: length,
+                tail,
+                solicited,
+                original,
+                source,
+                payload: work.payload,
+            };
+            let cq = if sent { &entry.send_cq } else { &entry.recv_cq };
+            cq.push(done);
+        }
+    }
+
+    /// Makes room for a queue pair; gives its place.
+    pub(crate) fn vacancy(&mut self) -> u32 {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Ends a queue pair and gives back what its requests lent.
+    pub(crate) fn destroy(&mut self, place: u32) {
+        self.complete();
+        let _ = self.engine.destroy_qp(inner(place));
+        self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
+        if let Some(entry) = self.entries.get_mut(place as usize).and_then(Option::take) {
+            self.numbers.remove(entry.qpn);
+            self.vacant.push(place);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What leaves: segments of the engine become packets of a batch.
+
+use crate::icrc::Flow;
+use crate::io::PacketIo;
+use crate::io::batch::{Payload, Route};
+use crate::numbers::place_of;
+use crate::shard::Core;
+use roci_transport::{Grant, Segment};
+use roci_units::Instant;
+use roci_wire::{Deth, Ecn, Layout, LayoutWords, Opcode, Shape, Syndrome, Transport};
+
+/// Octets offered at once: a run of 15 packets of 4096 octets, or of 60 of 1024.
+pub(crate) const QUANTUM: u32 = 60 << 10;
+/// Payload up to this length is copied beside the headers: one piece in place of three.
+const COPY_MAX: usize = 256;
+/// The most octets of headers: BTH, CC header, RETH and immediate data.
+const HEADERS_MAX: usize = 160;
+
+impl Core {
+    /// Fills the batch with what the engine wants to send.
+    pub(crate) fn fill(&mut self, now: Instant, io: &mut dyn PacketIo) {
+        while self.batch.has_room(240, QUANTUM as usize) {
+            let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
+            let Some(segment) = self.engine.commit(now, offer, Grant::Engine) else {
+                self.settle(now);
+                continue;
+            };
+            self.pack(io, &segment);
+            self.settle(now);
+        }
+    }
+
+    /// Fills the batch with acknowledgements that have waited.
+    pub(crate) fn fill_replies(&mut self, io: &mut dyn PacketIo) {
+        while self.batch.has_room(1, 0)
+            && let Some(segment) = self.replies.pop_front()
+        {
+            self.pack(io, &segment);
+        }
+    }
+
+    /// Sends the batch.
+    pub(crate) fn emit(&mut self, io: &mut dyn PacketIo) {
+        let sent = io.send(&self.batch);
+        self.counters.sent += sent.packets;
+        self.counters.unsent += sent.dropped;
+        self.batch.clear();
+    }
+
+    /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes.
+    pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
+        if self.replies.is_empty() {
+            self.replied_at = now;
+        }
+        self.replied += 1;
+        let is_plain = |segment: &Segment| {
+            segment.header.opcode == Opcode::ACKNOWLEDGE
+                && segment.words.is_none()
+                && segment.layout == Layout::Standard
+                && matches!(Syndrome::from_u8(segment.header.aeth().syndrome), Some(Syndrome::Ack { .. }))
+        };
+        if is_plain(&segment) {
+            let same = |other: &&mut Segment| {
+                (other.header.dest_qpn, other.path) == (segment.header.dest_qpn, segment.path)
+            };
+            let before = self.replies.iter_mut().rev().take(8).find(same);
+            if let Some(before) = before
+                && is_plain(before)
+            {
+                segment.header.flags = segment.header.flags.with(before.header.flags);
+                *before = segment;
+                return;
+            }
+        }
+        self.replies.push_back(segment);
+    }
+
+    fn route(&mut self, segment: &Segment) -> Option<Route> {
+        let (destination, flow) = match self.to {
+            Some((path, address, flow)) if path == segment.path => (address, flow),
+            _ => {
+                let address = self.paths.address(segment.path)?;
+                let flow = Flow::new(self.local, address);
+                self.to = Some((segment.path, address, flow));
+                (address, flow)
+            }
+        };
+        let is_cnp = segment.header.opcode == Opcode::CNP;
+        Some(Route {
+            destination,
+            flow,
+            ecn: if segment.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
+            dscp: if is_cnp { self.dscp.1 } else { self.dscp.0 },
+        })
+    }
+
+    /// Appends the packets of a segment to the batch.
+    fn pack(&mut self, io: &mut dyn PacketIo, segment: &Segment) {
+        let Some(route) = self.route(segment) else { return };
+        let response = segment.header.opcode.shape().has(Shape::RESPONSE);
+        let mut headers = [0; HEADERS_MAX];
+        for index in 0..segment.packets {
+            let (mut header, source) = segment.packet(index);
+            if header.opcode.shape().has(Shape::DATAGRAM) {
+                let place = place_of(header.deth().source_qpn) as usize;
+                let Some(Some(entry)) = self.entries.get(place) else { return };
+                header.set_deth(Deth { source_qpn: entry.qpn, ..header.deth() });
+            }
+            let words = segment.words.as_ref().and_then(|words| {
+                LayoutWords::new(&words.words[..usize::from(words.len).min(LayoutWords::MAX)])
+            });
+            let law_words = segment.layout.law_words(header.opcode);
+            let words = words.unwrap_or_else(|| LayoutWords::zeroed(law_words));
+            let transport = Transport { header, layout: segment.layout, words };
+            let Ok(length) = transport.emit_headers(&mut headers) else { continue };
+            let cc = segment.layout.rewritable_len(header.opcode);
+            let payload = usize::from(header.payload);
+            let id = || io.next_id();
+            let headers = &headers[..length];
+            if response {
+                // Its region may change at any time: what is checked must be what is sent.
+                let (memories, touched) = (&self.memories, &mut self.touched);
+                if payload > 0 && touched.as_ref().is_none_or(|(key, _)| *key != source.lkey) {
+                    *touched = memories.get(&source.lkey).map(|memory| (source.lkey, memory.clone()));
+                }
+                let memory = touched.as_ref().map(|(_, memory)| memory);
+                let mut fill = |place: &mut [u8]| {
+                    if let Some(memory) = memory
+                        && let Some(offset) = source.address.checked_sub(memory.address())
+                        && let Ok(offset) = usize::try_from(offset)
+                    {
+                        // SAFETY: the engine gives this key to regions alone that peers can reach, which are touched
+                        // under the lock.
+                        #[expect(unsafe_code, reason = "see above")]
+                        unsafe {
+                            memory.copy_out(offset, place);
+                        }
+                    }
+                };
+                self.batch.push(&route, id, headers, cc, Payload::Copied(payload, &mut fill));
+            } else if payload > COPY_MAX
+                && let Some(octets) = self.works.in_place(source.address, payload)
+            {
+                self.batch.push(&route, id, headers, cc, Payload::InPlace(octets));
+            } else {
+                let mut fill = |place: &mut [u8]| self.works.gather(source.address, place);
+                self.batch.push(&route, id, headers, cc, Payload::Copied(payload, &mut fill));
+            }
+        }
+    }
+}

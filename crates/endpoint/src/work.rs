@@ -1,0 +1,326 @@
+//! Work requests, typed by what they do, and their completions.
+
+use crate::memory::{Buffer, RemoteMemory, Slice};
+use roci_transport::{CompletionKind, Operation, PostError, Status, Tail};
+use roci_units::Qpn;
+use std::net::IpAddr;
+
+/// The most octets that a request carries inline.
+pub const INLINE_MAX: usize = 184;
+
+/// What a request lends: nothing, octets of its own, or parts of regions.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    None,
+    Inline { length: u8, octets: [u8; INLINE_MAX] },
+    Slice(Slice),
+    Slices(Box<[Slice]>),
+    Buffer(Buffer),
+    Buffers(Box<[Buffer]>),
+}
+
+impl Payload {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Inline { length, .. } => usize::from(*length),
+            Self::Slice(slice) => slice.len(),
+            Self::Slices(slices) => slices.iter().map(Slice::len).sum(),
+            Self::Buffer(buffer) => buffer.len(),
+            Self::Buffers(buffers) => buffers.iter().map(Buffer::len).sum(),
+        }
+    }
+}
+
+/// A request for the send queue.
+///
+/// Made by one of its functions, refined by its methods, and given to [`QueuePair::post_send`](crate::QueuePair::post_send).
+#[derive(Debug)]
+pub struct SendWr {
+    pub(crate) id: u64,
+    pub(crate) operation: Operation,
+    pub(crate) destination: Option<IpAddr>,
+    pub(crate) payload: Payload,
+    pub(crate) solicited: bool,
+    pub(crate) signaled: bool,
+    pub(crate) fence: bool,
+}
+
+impl SendWr {
+    fn new(operation: Operation, payload: Payload) -> Self {
+        let (solicited, signaled, fence) = (false, true, false);
+        Self { id: 0, operation, destination: None, payload, solicited, signaled, fence }
+    }
+
+    /// SEND of a slice or a buffer.
+    pub fn send(data: impl Into<Slice>) -> Self {
+        Self::new(Operation::Send(Tail::Plain), Payload::Slice(data.into()))
+    }
+
+    /// SEND of octets that are copied at once, at most [`INLINE_MAX`]; a longer one is refused when it is posted.
+    pub fn send_inline(octets: &[u8]) -> Self {
+        Self::new(Operation::Send(Tail::Plain), inline(octets))
+    }
+
+    /// RDMA WRITE of a slice or a buffer.
+    pub fn write(data: impl Into<Slice>, to: RemoteMemory) -> Self {
+        let RemoteMemory { address: va, rkey } = to;
+        Self::new(Operation::Write { va, rkey, tail: Tail::Plain }, Payload::Slice(data.into()))
+    }
+
+    /// RDMA WRITE of octets that are copied at once, as [`send_inline`](Self::send_inline).
+    pub fn write_inline(octets: &[u8], to: RemoteMemory) -> Self {
+        let RemoteMemory { address: va, rkey } = to;
+        Self::new(Operation::Write { va, rkey, tail: Tail::Plain }, inline(octets))
+    }
+
+    /// RDMA READ into a buffer, as many octets as it is long.
+    pub fn read(into: Buffer, from: RemoteMemory) -> Self {
+        let RemoteMemory { address: va, rkey } = from;
+        Self::new(Operation::Read { va, rkey }, Payload::Buffer(into))
+    }
+
+    /// Adds to the eight octets at `at`, a multiple of 8; the completion has what was there.
+    pub fn fetch_add(at: RemoteMemory, add: u64) -> Self {
+        Self::new(Operation::FetchAdd { va: at.address, rkey: at.rkey, add }, Payload::None)
+    }
+
+    /// Replaces the eight octets at `at`, a multiple of 8, by `swap` if they equal `compare`; the completion has what was
+    /// there.
+    pub fn compare_swap(at: RemoteMemory, compare: u64, swap: u64) -> Self {
+        Self::new(Operation::CompareSwap { va: at.address, rkey: at.rkey, compare, swap }, Payload::None)
+    }
+
+    /// A datagram to a queue pair at `address`; for UD queue pairs.
+    pub fn datagram(data: impl Into<Slice>, address: IpAddr, qpn: Qpn, q_key: u32) -> Self {
+        let operation = Operation::Datagram { path: 0, qpn, q_key, tail: Tail::Plain };
+        Self { destination: Some(address), ..Self::new(operation, Payload::Slice(data.into())) }
+    }
+
+    /// As [`datagram`](Self::datagram), of octets that are copied at once.
+    pub fn datagram_inline(octets: &[u8], address: IpAddr, qpn: Qpn, q_key: u32) -> Self {
+        let operation = Operation::Datagram { path: 0, qpn, q_key, tail: Tail::Plain };
+        Self { destination: Some(address), ..Self::new(operation, inline(octets)) }
+    }
+
+    /// Gathers from several slices, one after the other, in place of one.
+    #[must_use]
+    pub fn gather(mut self, slices: Vec<Slice>) -> Self {
+        if matches!(self.payload, Payload::Slice(_) | Payload::Slices(_) | Payload::Inline { .. }) {
+            self.payload = Payload::Slices(slices.into_boxed_slice());
+        }
+        self
+    }
+
+    /// Scatters a READ's octets to several buffers, one after the other, in place of one.
+    #[must_use]
+    pub fn scatter(mut self, buffers: Vec<Buffer>) -> Self {
+        if matches!(self.payload, Payload::Buffer(_) | Payload::Buffers(_)) {
+            self.payload = Payload::Buffers(buffers.into_boxed_slice());
+        }
+        self
+    }
+
+    /// The name that its completion bears.
+    #[must_use]
+    pub fn wr_id(mut self, id: u64) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Immediate data for the receiver's completion. Ignored by READs and atomics.
+    #[must_use]
+    pub fn imm(self, immediate: u32) -> Self {
+        self.tail_is(Tail::Immediate(immediate))
+    }
+
+    /// The key of the receiver's to invalidate; SENDs alone may.
+    #[must_use]
+    pub fn invalidate(self, rkey: u32) -> Self {
+        self.tail_is(Tail::Invalidate(rkey))
+    }
+
+    fn tail_is(mut self, new: Tail) -> Self {
+        if let Operation::Send(tail) | Operation::Write { tail, .. } | Operation::Datagram { tail, .. } =
+            &mut self.operation
+        {
+            *tail = new;
+        }
+        self
+    }
+
+    /// Has the receiver's completion count as a solicited event.
+    #[must_use]
+    pub fn solicited(mut self) -> Self {
+        self.solicited = true;
+        self
+    }
+
+    /// Gives no completion when it succeeds; what it lent is given back to the region then.
+    #[must_use]
+    pub fn unsignaled(mut self) -> Self {
+        self.signaled = false;
+        self
+    }
+
+    /// Waits until earlier READs and atomics of the queue pair are done.
+    #[must_use]
+    pub fn fence(mut self) -> Self {
+        self.fence = true;
+        self
+    }
+
+    /// Takes the slice back out of a request that was refused.
+    pub fn into_slice(self) -> Option<Slice> {
+        if let Payload::Slice(slice) = self.payload { Some(slice) } else { None }
+    }
+
+    /// Takes the buffer back out of a READ that was refused.
+    pub fn into_buffer(self) -> Option<Buffer> {
+        if let Payload::Buffer(buffer) = self.payload { Some(buffer) } else { None }
+    }
+}
+
+fn inline(octets: &[u8]) -> Payload {
+    let mut copy = [0; INLINE_MAX];
+    match (u8::try_from(octets.len()), copy.get_mut(..octets.len())) {
+        (Ok(length), Some(place)) => {
+            place.copy_from_slice(octets);
+            Payload::Inline { length, octets: copy }
+        }
+        // Recognised, and refused, by a length that no inline data have.
+        _ => Payload::Inline { length: u8::MAX, octets: copy },
+    }
+}
+
+/// A request for a receive queue: buffers for one SEND, or the notice of one WRITE with immediate.
+#[derive(Debug)]
+pub struct RecvWr {
+    pub(crate) id: u64,
+    pub(crate) payload: Payload,
+}
+
+impl RecvWr {
+    /// Receives into a buffer.
+    pub fn new(into: Buffer) -> Self {
+        Self { id: 0, payload: Payload::Buffer(into) }
+    }
+
+    /// Receives into several buffers, one after the other.
+    pub fn scatter(buffers: Vec<Buffer>) -> Self {
+        Self { id: 0, payload: Payload::Buffers(buffers.into_boxed_slice()) }
+    }
+
+    /// Receives no octets, only immediate data.
+    pub fn empty() -> Self {
+        Self { id: 0, payload: Payload::None }
+    }
+
+    /// The name that its completion bears.
+    #[must_use]
+    pub fn wr_id(mut self, id: u64) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Takes the buffer back out of a request that was refused.
+    pub fn into_buffer(self) -> Option<Buffer> {
+        if let Payload::Buffer(buffer) = self.payload { Some(buffer) } else { None }
+    }
+}
+
+/// A request that was refused, and why. What it lent comes back with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Refused<R: std::fmt::Debug> {
+    /// Why.
+    pub error: WrError,
+    /// The request.
+    pub request: R,
+}
+
+/// Why a work request was not accepted. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrError {
+    /// As many requests are outstanding as the queue was made for.
+    #[error("the queue is full")]
+    QueueFull,
+    /// More than [`INLINE_MAX`] octets inline.
+    #[error("more than {INLINE_MAX} octets inline")]
+    Inline,
+    /// The memory belongs to another protection domain than the queue.
+    #[error("the memory belongs to another protection domain")]
+    ProtectionDomain,
+    /// The memory was registered without local writing.
+    #[error("the memory was registered without local writing")]
+    Rights,
+    /// The address is of the other Internet protocol than the device's, or there are too many peers.
+    #[error("{0} cannot be reached from this device")]
+    Address(IpAddr),
+    /// What the engine found.
+    #[error(transparent)]
+    Engine(#[from] PostError),
+}
+
+/// The end of one work request (`ibv_wc`).
+#[derive(Debug)]
+pub struct WorkCompletion {
+    /// The request's name.
+    pub wr_id: u64,
+    /// The queue pair.
+    pub qp_num: Qpn,
+    /// How it ended.
+    pub status: Status,
+    /// What it is of.
+    pub opcode: CompletionKind,
+    /// Octets moved.
+    pub byte_len: u32,
+    /// Immediate data, or the key that the peer had invalidated, of receives.
+    pub tail: Tail,
+    /// Whether the sender solicited an event.
+    pub solicited: bool,
+    /// What was there, of atomics.
+    pub original: u64,
+    /// Who sent it, of datagrams.
+    pub source: Option<(IpAddr, Qpn)>,
+    pub(crate) payload: Payload,
+}
+
+impl WorkCompletion {
+    /// Whether it ended well.
+    pub fn is_ok(&self) -> bool {
+        self.status == Status::Success
+    }
+
+    /// Immediate data, if there are any.
+    pub fn imm(&self) -> Option<u32> {
+        if let Tail::Immediate(immediate) = self.tail { Some(immediate) } else { None }
+    }
+
+    /// The buffer that a receive or READ filled. Its length is that of the buffer, see [`byte_len`](Self::byte_len).
+    pub fn into_buffer(self) -> Option<Buffer> {
+        match self.payload {
+            Payload::Buffer(buffer) => Some(buffer),
+            Payload::Buffers(buffers) => buffers.into_iter().next(),
+            _ => None,
+        }
+    }
+
+    /// The buffers that a receive or READ filled.
+    pub fn into_buffers(self) -> Vec<Buffer> {
+        match self.payload {
+            Payload::Buffer(buffer) => vec![buffer],
+            Payload::Buffers(buffers) => buffers.into_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The slices that a SEND or WRITE sent.
+    pub fn into_slices(self) -> Vec<Slice> {
+        match self.payload {
+            Payload::Slice(slice) => vec![slice],
+            Payload::Slices(slices) => slices.into_vec(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Work requests in flight: what they lent, found again by number.
+
+use crate::memory::{Buffer, Slice};
+use crate::work::{INLINE_MAX, Payload};
+
+/// Where payload lies, in the terms that the engine carries around: the request's place in the upper half, an offset in
+/// the lower. The key beside it is zero.
+pub(crate) fn address_of(place: u32) -> u64 {
+    u64::from(place) << 32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
+fn split(address: u64) -> (usize, usize) {
+    ((address >> 32) as usize, (address as u32) as usize)
+}
+
+/// Whose request it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Send(u32),
+    Recv(u32),
+    Shared(u32),
+}
+
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) id: u64,
+    pub(crate) owner: Owner,
+    pub(crate) signaled: bool,
+    pub(crate) payload: Payload,
+}
+
+/// All of them of one shard.
+#[derive(Debug, Default)]
+pub(crate) struct Works {
+    places: Vec<Option<Work>>,
+    free: Vec<u32>,
+}
+
+impl Works {
+    pub(crate) fn insert(&mut self, work: Work) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.places[place as usize] = Some(work);
+            return place;
+        }
+        self.places.push(Some(work));
+        u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Work> {
+        let place = u32::try_from(id).ok()?;
+        let work = self.places.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        Some(work)
+    }
+
+    /// Drops all requests of an owner, and gives back what they lent; gives how many there were.
+    pub(crate) fn remove_of(&mut self, owns: impl Fn(Owner) -> bool) -> u32 {
+        let mut removed = 0;
+        for (place, work) in (0..).zip(&mut self.places) {
+            if work.as_ref().is_some_and(|work| owns(work.owner)) {
+                *work = None;
+                self.free.push(place);
+                removed += 1;
+            }
+        }
+        removed
+    }
+
+    fn at(&self, address: u64) -> Option<(&Payload, usize)> {
+        let (place, offset) = split(address);
+        Some((&self.places.get(place)?.as_ref()?.payload, offset))
+    }
+
+    /// Places what arrived for the request at `address`.
+    #[inline]
+    pub(crate) fn place(&self, address: u64, octets: &[u8]) {
+        match self.at(address) {
+            Some((Payload::Buffer(buffer), offset)) => buffer.place(offset, octets),
+            Some((Payload::Buffers(buffers), offset)) => scatter(buffers, offset, octets),
+            _ => {}
+        }
+    }
+
+    /// The `length` octets at `address` where they lie in one piece that may be read in place.
+    #[inline]
+    pub(crate) fn in_place(&self, address: u64, length: usize) -> Option<&[u8]> {
+        let (payload, offset) = self.at(address)?;
+        let Payload::Slice(slice) = payload else { return None };
+        slice.as_slice()?.get(offset..offset.checked_add(length)?)
+    }
+
+    /// Copies the octets at `address`.
+    pub(crate) fn gather(&self, address: u64, to: &mut [u8]) {
+        match self.at(address) {
+            Some((Payload::Inline { length, octets }, offset)) => {
+                let there = &octets[..usize::from(*length).min(INLINE_MAX)];
+                if let Some(part) = offset.checked_add(to.len()).and_then(|end| there.get(offset..end)) {
+                    to.copy_from_slice(part);
+                }
+            }
+            Some((Payload::Slice(slice), offset)) => slice.gather(offset, to),
+            Some((Payload::Slices(slices), offset)) => gather(slices, offset, to),
+            _ => {}
+        }
+    }
+}
+
+fn scatter(buffers: &[Buffer], mut offset: usize, mut octets: &[u8]) {
+    for buffer in buffers {
+        if offset >= buffer.len() {
+            offset -= buffer.len();
+            continue;
+        }
+        let (now, rest) = octets.split_at(octets.len().min(buffer.len() - offset));
+        buffer.place(offset, now);
+        (octets, offset) = (rest, 0);
+        if octets.is_empty() {
+            return;
+        }
+    }
+}
+
+fn gather(slices: &[Slice], mut offset: usize, mut to: &mut [u8]) {
+    for slice in slices {
+        if offset >= slice.len() {
+            offset -= slice.len();
+            continue;
+        }
+        let (now, rest) = to.split_at_mut(to.len().min(slice.len() - offset));
+        slice.gather(offset, now);
+        (to, offset) = (rest, 0);
+        if to.is_empty() {
+            return;
+        }
+    }
+}

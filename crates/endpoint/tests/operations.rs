@@ -1,0 +1,102 @@
+//! Every operation between two endpoints, over a wire in memory and over UDP sockets, IPv4 and IPv6.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Pair, SIZE, in_memory, over_udp, pattern};
+use roci_endpoint::{CompletionKind, RecvWr, SendWr};
+
+fn everything(pair: &Pair) {
+    sends(pair);
+    writes_and_reads(pair);
+    atomics(pair);
+}
+
+fn sends(Pair { a, b, .. }: &Pair) {
+    for (round, length) in [(1, 1), (2, 5), (3, 4096), (4, 4097), (5, 100_000), (6, 262_144)] {
+        let data = pattern(round, length);
+        b.qp.post_recv(RecvWr::new(b.own.buffer(0..300_000).unwrap()).wr_id(round)).unwrap();
+        let mut buffer = a.own.buffer(0..length).unwrap();
+        buffer.write(0, &data).unwrap();
+        let wr = SendWr::send(buffer).wr_id(100 + round).imm(77);
+        a.qp.post_send(wr).unwrap();
+        let received = b.done();
+        assert_eq!((received.wr_id, received.byte_len as usize), (round, length));
+        assert_eq!((received.opcode, received.imm()), (CompletionKind::Recv, Some(77)));
+        assert!(received.into_buffer().unwrap().as_slice().unwrap()[..length] == data);
+        let sent = a.done();
+        assert_eq!((sent.wr_id, sent.into_slices()[0].len()), (100 + round, length));
+    }
+    b.qp.post_recv(RecvWr::new(b.own.buffer(0..64).unwrap())).unwrap();
+    a.qp.post_send(SendWr::send_inline(b"inline")).unwrap();
+    assert_eq!(&b.done().into_buffer().unwrap().to_vec()[..6], b"inline");
+    a.done();
+}
+
+fn writes_and_reads(Pair { a, b, .. }: &Pair) {
+    for (round, length) in [(1, 3), (2, 1024), (3, 65_536), (4, SIZE)] {
+        let data = pattern(10 + round, length);
+        let mut buffer = a.own.buffer(0..length).unwrap();
+        buffer.write(0, &data).unwrap();
+        a.qp.post_send(SendWr::write(buffer, b.open.remote())).unwrap();
+        a.done();
+        let mut there = vec![0; length];
+        b.open.read(0, &mut there).unwrap();
+        assert!(there == data, "WRITE of {length}");
+        a.qp.post_send(SendWr::read(a.own.buffer(0..length).unwrap(), b.open.remote())).unwrap();
+        let read = a.done();
+        assert_eq!((read.opcode, read.byte_len as usize), (CompletionKind::Read, length));
+        assert!(read.into_buffer().unwrap().to_vec() == data, "READ of {length}");
+    }
+    b.qp.post_recv(RecvWr::empty().wr_id(5)).unwrap();
+    a.qp.post_send(SendWr::write_inline(b"notice", b.open.remote().plus(9)).imm(42)).unwrap();
+    let notice = b.done();
+    assert_eq!((notice.wr_id, notice.opcode, notice.imm()), (5, CompletionKind::RecvWrite, Some(42)));
+    let mut there = [0; 6];
+    b.open.read(9, &mut there).unwrap();
+    assert_eq!(&there, b"notice");
+    a.done();
+    // Pieces from here and there, to pieces here and there.
+    let slices: Vec<_> = [0..10, 100..5000, 6000..6003]
+        .map(|range| {
+            let mut buffer = a.own.buffer(range.clone()).unwrap();
+            buffer.write(0, &pattern(range.start as u64, range.len())).unwrap();
+            buffer.freeze()
+        })
+        .to_vec();
+    let whole: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+    let wr = SendWr::write(slices[0].clone(), b.open.remote()).gather(slices);
+    a.qp.post_send(wr).unwrap();
+    a.done();
+    let buffers = vec![a.own.buffer(10_000..10_001).unwrap(), a.own.buffer(20_000..24_912).unwrap()];
+    let first = a.own.buffer(30_000..30_001).unwrap();
+    a.qp.post_send(SendWr::read(first, b.open.remote()).scatter(buffers)).unwrap();
+    let back: Vec<u8> = a.done().into_buffers().iter().flat_map(|buffer| buffer.to_vec()).collect();
+    assert!(back == whole);
+}
+
+fn atomics(Pair { a, b, .. }: &Pair) {
+    let at = b.open.remote().plus(64);
+    b.open.write(64, &100u64.to_ne_bytes()).unwrap();
+    a.qp.post_send(SendWr::fetch_add(at, 11)).unwrap();
+    assert_eq!(a.done().original, 100);
+    a.qp.post_send(SendWr::compare_swap(at, 111, 5)).unwrap();
+    assert_eq!(a.done().original, 111);
+    a.qp.post_send(SendWr::compare_swap(at, 111, 6)).unwrap();
+    assert_eq!((a.done().original, b.open.load(64).unwrap()), (5, 5));
+}
+
+#[test]
+fn every_operation_works_in_memory() {
+    everything(&in_memory(1, |qp| qp));
+}
+
+#[test]
+fn every_operation_works_over_udp() {
+    everything(&over_udp("127.0.0.1", |qp| qp));
+}
+
+#[test]
+fn every_operation_works_over_udp_and_ipv6() {
+    everything(&over_udp("::1", |qp| qp));
+}
