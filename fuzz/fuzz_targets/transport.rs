@@ -87,6 +87,8 @@ fuzz_target!(|data: &[u8]| {
         QpConfig::default(),
         irn,
         QpConfig { deferred: late, ..irn },
+        QpConfig { recovery: Recovery::NewReno, ..irn },
+        QpConfig { recovery: Recovery::Sack, ..irn },
         QpConfig { service: Service::Ud, ..QpConfig::default() },
     ]
     .into_iter()
@@ -100,7 +102,7 @@ fuzz_target!(|data: &[u8]| {
     let mut tokens: Vec<Token> = Vec::new();
     while !input.0.is_empty() {
         now += Span::from_nanos(u64::from(input.octet()) * 1_000);
-        let qpn = Qpn::new(2 + u32::from(input.octet() % 4));
+        let qpn = Qpn::new(2 + u32::from(input.octet() % 6));
         match input.octet() % 8 {
             0 => drop(engine.post_send(now, qpn, &request(&mut input, key))),
             1 => drop(engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: 4096, lkey: 0 })),

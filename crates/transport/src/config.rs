@@ -39,16 +39,30 @@ pub enum Recovery {
     Irn,
     /// SRNIC's memory-free selective repeat (Wang et al., NSDI 2023, §4.4).
     Srnic,
+    /// TCP Reno (RFC 5681): a congestion window, fast retransmit and fast recovery.
+    Reno,
+    /// TCP NewReno (RFC 6582).
+    NewReno,
+    /// TCP with selective acknowledgements (RFC 6675).
+    Sack,
+    /// NDP (Handley et al., SIGCOMM 2017): what a switch trimmed is sent again.
+    Ndp,
 }
 
 impl Recovery {
-    /// Whether its receiver keeps packets out of order, placed by what they say themselves.
+    /// Whether the receiver keeps packets that come out of order, so that each must say where it goes.
+    #[inline]
     #[must_use]
     pub const fn keeps_out_of_order(self) -> bool {
-        match self {
-            Self::GoBackN => false,
-            Self::Irn | Self::Srnic => true,
-        }
+        !matches!(self, Self::GoBackN)
+    }
+
+    /// Whether the program says how many packets may be in flight. The receiver of such a one answers each packet that
+    /// comes out of order with an acknowledgement of what came in order, not with a NAK.
+    #[inline]
+    #[must_use]
+    pub const fn owns_window(self) -> bool {
+        matches!(self, Self::Reno | Self::NewReno | Self::Sack)
     }
 }
 
@@ -95,7 +109,8 @@ pub struct QpConfig {
     pub recovery: Recovery,
     /// Segments generated ahead of sending, 1 to 15 (Tonic's N; 1 for SwCC).
     pub ring: u8,
-    /// The local ACK timeout; zero: never. IRN's RTO_high; its RTO_low is 5/16 of it.
+    /// The local ACK timeout; zero: never. IRN's RTO_high; its RTO_low is 5/16 of it. Reno, NewReno and SACK double it
+    /// with each timeout in a row.
     pub timeout: Span,
     /// Retransmissions without progress before the queue pair fails, 0 to 7.
     pub retry: u8,
@@ -111,6 +126,8 @@ pub struct QpConfig {
     pub max_dest_rd_atomic: u8,
     /// Packets that may be unacknowledged whatever the law says (IRN's BDP-FC); zero: 2²³.
     pub max_in_flight: u32,
+    /// The first congestion window in packets, at least 1, for the programs that own one.
+    pub initial_window: u16,
     /// The priority of data, 0 to 7.
     pub priority: u8,
     /// The shared receive queue, if it uses one.
@@ -145,6 +162,7 @@ impl Default for QpConfig {
             max_rd_atomic: 16,
             max_dest_rd_atomic: 16,
             max_in_flight: 0,
+            initial_window: 10,
             priority: 3,
             srq: None,
             q_key: 0,

@@ -85,7 +85,7 @@ impl Engine {
         if standing == Standing::Beyond || standing == Standing::Kept {
             // Nothing new is kept: the requester hears what is missing.
             let trigger = if standing == Standing::Kept { Some(header) } else { None };
-            self.complain(slot, trigger, reaction);
+            self.tell_of_gap(slot, trigger, reaction);
             return Err(if trigger.is_some() { Refusal::Duplicate } else { Refusal::OutOfSequence });
         }
         let first = shape.has(Shape::FIRST);
@@ -99,18 +99,27 @@ impl Engine {
         if shape.has(Shape::LAST) {
             self.note_end(slot, End::new(at, header));
         }
+        let had_gap = self.has_gap(slot);
         let moved = self.advance(slot, header.psn, shape.has(Shape::LAST));
         if let Err(code) = self.end_messages(slot, moved) {
             return Err(self.refuse(now, slot, code, reaction));
         }
-        if !next {
-            self.complain(slot, Some(header), reaction);
-        }
         let class = if shape.has(Shape::SEND) { Class::SEND } else { Class::WRITE };
-        if self.law_acknowledges(slot) {
+        let law_acknowledges = self.law_acknowledges(slot);
+        let counts_answers = self.profile(slot).recovery.owns_window();
+        if !next && law_acknowledges && counts_answers {
+            // The law's acknowledgement is the one answer: a second would count as another packet.
+            self.qps[slot].responder.trigger = Some(header.psn);
+        } else if !next {
+            self.tell_of_gap(slot, Some(header), reaction);
+        }
+        if law_acknowledges {
             self.tell_law_of_data(now, slot, arrival, class);
         } else {
-            if next {
+            if next && had_gap && counts_answers {
+                // What fills a gap is acknowledged at once (RFC 5681 §4.2).
+                self.answer_to(slot, ACK, Some(header), reaction);
+            } else if next {
                 self.acknowledge_kept(slot, header, reaction);
             }
             self.count_marks(now, slot, arrival, class);
@@ -128,7 +137,7 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
         if !next {
-            self.complain(slot, None, reaction);
+            self.tell_of_gap(slot, None, reaction);
             return Err(Refusal::OutOfSequence);
         }
         if self.message_start(slot) != self.qps[slot].responder.expected {
@@ -159,6 +168,11 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    fn has_gap(&self, slot: usize) -> bool {
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        aside.and_then(|aside| aside.keeping.as_ref()).is_some_and(|keeping| keeping.receiver.has_gap())
     }
 
     fn message_start(&self, slot: usize) -> u32 {

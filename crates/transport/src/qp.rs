@@ -234,6 +234,7 @@ pub(crate) struct Profile {
     pub(crate) mtu: u16,
     pub(crate) ack_every: u16,
     pub(crate) law: u16,
+    pub(crate) initial_window: u16,
     pub(crate) layout: Layout,
     pub(crate) service: Service,
     pub(crate) recovery: Recovery,
@@ -255,16 +256,15 @@ impl Profile {
             srq: config.srq,
             q_key: config.q_key,
             max_in_flight: {
-                let most = match config.recovery {
-                    Recovery::GoBackN => MAX_OUTSTANDING,
-                    Recovery::Irn | Recovery::Srnic => BITMAP_PACKETS,
-                };
+                let most =
+                    if config.recovery.keeps_out_of_order() { BITMAP_PACKETS } else { MAX_OUTSTANDING };
                 let wanted = config.max_in_flight;
                 if wanted == 0 || wanted > most { most } else { wanted }
             },
             mtu: config.mtu,
             ack_every: config.ack_every,
             law: config.law,
+            initial_window: config.initial_window,
             layout: config.layout,
             service: config.service,
             recovery: config.recovery,

@@ -1,7 +1,8 @@
 //! The sending side of a loss: the fixed stage of delivery and the recovery program, for as long as it lasts.
 //!
 //! A queue pair in order has neither. Both begin with the first NAK or timeout, with the window that is in flight
-//! then, and end when nothing is marked and the program has nothing in mind.
+//! then, and end when nothing is marked and the program has nothing in mind. Where the program owns the window both
+//! begin with the first request and stay.
 
 use crate::arrival::Deferral;
 use crate::config::Recovery;
@@ -48,8 +49,21 @@ impl Engine {
         self.arm(now, slot);
     }
 
+    /// A request comes to be sent: a program that owns the window begins with the first.
+    #[inline]
+    pub(crate) fn open_window(&mut self, slot: usize) {
+        if self.profile(slot).recovery.owns_window() && !self.qps[slot].requester.notes.has(Notes::RECOVERING)
+        {
+            let requester = &self.qps[slot].requester;
+            let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
+            self.begin_recovery(slot, una, in_flight);
+        }
+    }
+
     fn begin_recovery(&mut self, slot: usize, una: u32, in_flight: u32) {
-        let mut sender = Sender::new(Psn::new(una), Program::new(self.profile(slot).recovery));
+        let profile = self.profile(slot);
+        let first = Psn::new(una);
+        let mut sender = Sender::new(first, Program::new(profile.recovery, profile.initial_window, first));
         sender.sent(in_flight);
         self.aside(slot).losing = Some(Losing { sender, undecided: VecDeque::new(), hint: NONE });
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
@@ -70,6 +84,9 @@ impl Engine {
         let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
         let Some(observed) = losing.sender.observe(&mut self.boards, event) else { return };
         if !observed.wants_decision {
+            if observed.advanced > 0 {
+                self.restart_timer(now, slot);
+            }
             return;
         }
         if deferred && !matches!(observed.event, Loss::Ack { .. }) {
@@ -80,7 +97,7 @@ impl Engine {
             return;
         }
         let decision = losing.sender.decide(&self.boards, now, &observed);
-        self.decided(slot, &decision);
+        self.decided(now, slot, &decision);
     }
 
     fn ask_for_decision(&mut self, slot: usize) {
@@ -110,15 +127,18 @@ impl Engine {
             if more {
                 self.ask_for_decision(slot);
             }
-            self.decided(slot, &decision);
+            self.decided(now, slot, &decision);
         }
         self.arm(now, slot);
     }
 
-    fn decided(&mut self, slot: usize, decision: &Decision) {
+    fn decided(&mut self, now: Instant, slot: usize, decision: &Decision) {
         let index = self.qps[slot].common.aside;
         if let Some(losing) = &mut self.asides.get_mut(index).losing {
             losing.sender.apply(&mut self.boards, decision);
+        }
+        if decision.restart_timer {
+            self.restart_timer(now, slot);
         }
         self.note_resends(slot);
     }
@@ -151,12 +171,14 @@ impl Engine {
         }
         requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
         requester.standing.clear(Standing::RECOVERY_OUT);
-        let (una, recovery) = (Psn::new(requester.una), self.profile(slot).recovery);
+        let una = Psn::new(requester.una);
+        let profile = self.profile(slot);
+        let program = Program::new(profile.recovery, profile.initial_window, una);
         let index = self.qps[slot].common.aside;
         if index != NONE
             && let Some(mut losing) = self.asides.get_mut(index).losing.take()
         {
-            losing.sender.reset(&mut self.boards, una, Program::new(recovery));
+            losing.sender.reset(&mut self.boards, una, program);
         }
     }
 
@@ -164,6 +186,43 @@ impl Engine {
     pub(crate) fn recovery_advanced(&mut self, now: Instant, slot: usize) {
         let cumulative = Psn::new(self.qps[slot].requester.una);
         self.observe(now, slot, Loss::Ack { cumulative, selective: None });
+        self.follow(now, slot);
+    }
+
+    /// An acknowledgement that the program is to hear of beyond the progress it brought: it names a packet that came
+    /// out of order, or repeats the last one.
+    pub(crate) fn acknowledged_again(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        upto: u32,
+        trigger: Psn,
+        moved: bool,
+    ) {
+        let requester = &self.qps[slot].requester;
+        let (una, high) = (requester.una, requester.high);
+        let recovery = self.profile(slot).recovery;
+        if !recovery.owns_window() || una == high {
+            return;
+        }
+        let cumulative = Psn::new(una);
+        let selective = (recovery == Recovery::Sack && trigger.since(cumulative) >= 0).then_some(trigger);
+        if selective.is_none() && (moved || upto != una) {
+            return;
+        }
+        let began = |losing: Option<&mut Losing>| losing.is_some_and(|losing| losing.sender.recovers());
+        let before = began(self.losing(slot));
+        self.observe(now, slot, Loss::Ack { cumulative, selective });
+        self.follow(now, slot);
+        if !before && began(self.losing(slot)) && self.hears(slot, Class::LOSS) {
+            let event = self.event(now, slot, Class::LOSS);
+            self.tell_law(now, slot, &event);
+        }
+    }
+
+    /// Follows the fixed stage where it knows more.
+    fn follow(&mut self, now: Instant, slot: usize) {
+        let cumulative = Psn::new(self.qps[slot].requester.una);
         self.note_resends(slot);
         let index = self.qps[slot].common.aside;
         if let Some(losing) = &self.asides.get_mut(index).losing {
@@ -227,7 +286,7 @@ impl Engine {
     }
 
     /// A READ's response is missing: asks for the rest of it, once until it moves on.
-    pub(crate) fn ask_again(&mut self, slot: usize) {
+    pub(crate) fn ask_again(&mut self, now: Instant, slot: usize) {
         let requester = &self.qps[slot].requester;
         let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
         if self.aside(slot).asked_at == Some(una) {
@@ -240,7 +299,7 @@ impl Engine {
         let aside = self.aside(slot);
         aside.asked_at = Some(una);
         let mark = Some((Psn::new(una), Psn::new(end)));
-        self.decided(slot, &Decision { mark, window: None, restart_timer: false });
+        self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
     }
 
     /// A request left its queue: no search may begin there.
@@ -254,16 +313,42 @@ impl Engine {
         }
     }
 
+    /// New packets that the fixed stage and its program let go.
+    pub(crate) fn recovery_room(&self, slot: usize) -> u32 {
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        let losing = aside.and_then(|aside| aside.losing.as_ref());
+        losing.map_or(u32::MAX, |losing| losing.sender.room(&self.boards))
+    }
+
+    /// Whether `packets` that are about to be sent have to be acknowledged at once: they were lost before, or no others
+    /// follow until they are.
+    pub(crate) fn wants_answer(&self, slot: usize, plan: &Plan) -> bool {
+        self.profile(slot).recovery.owns_window()
+            && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
+    }
+
+    /// The recovery program's congestion window, in packets.
+    pub(crate) fn congestion_window(&self, slot: usize) -> Option<u32> {
+        let aside = self.asides.get(self.qps[slot].common.aside)?;
+        aside.losing.as_ref()?.sender.congestion_window()
+    }
+
     /// The retransmission timeout as things stand; zero: never.
     #[inline]
     pub(crate) fn retransmission_timeout(&self, slot: usize) -> Span {
         let profile = self.profile(slot);
-        match profile.recovery {
-            Recovery::GoBackN => profile.timeout,
-            recovery @ (Recovery::Irn | Recovery::Srnic) => {
-                let requester = &self.qps[slot].requester;
-                let in_flight = requester.high.wrapping_sub(requester.una);
-                Program::new(recovery).timeout(in_flight, profile.timeout)
+        if profile.recovery == Recovery::GoBackN {
+            return profile.timeout;
+        }
+        let requester = &self.qps[slot].requester;
+        let in_flight = requester.high.wrapping_sub(requester.una);
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        match aside.and_then(|aside| aside.losing.as_ref()) {
+            Some(losing) => losing.sender.timeout(profile.timeout),
+            None => {
+                let first = Psn::new(requester.una);
+                Program::new(profile.recovery, profile.initial_window, first)
+                    .timeout(in_flight, profile.timeout)
             }
         }
     }

@@ -43,6 +43,8 @@ impl Engine {
     /// end with this.
     #[inline(always)]
     pub(crate) fn advance_request(&mut self, now: Instant, slot: usize, plan: &Plan) -> Draft {
+        let wants_answer =
+            self.qps[slot].requester.notes.has(Notes::RECOVERING) && self.wants_answer(slot, plan);
         let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let requester = &mut self.qps[slot].requester;
         let work = *self.sends.get(plan.work);
@@ -53,7 +55,7 @@ impl Engine {
         let last = end == work.end;
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
-        if last || u16::from(requester.unasked) >= profile.ack_every {
+        if last || wants_answer || u16::from(requester.unasked) >= profile.ack_every {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }
@@ -172,10 +174,12 @@ impl Engine {
     /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
     #[inline]
     fn set_deadline(&mut self, slot: usize, at: Instant) {
-        let earlier = at < self.qps[slot].requester.deadline && self.profile(slot).recovery == Recovery::Irn;
+        let earlier =
+            at < self.qps[slot].requester.deadline && self.profile(slot).recovery != Recovery::GoBackN;
         let requester = &mut self.qps[slot].requester;
         requester.deadline = at;
-        // IRN's timeout is shorter with few packets in flight, so that a deadline may come before the one set earlier.
+        // IRN's timeout is shorter with few packets in flight, and others' after progress, so that a deadline may come
+        // before the one set earlier.
         if at != Instant::NEVER && (!requester.notes.has(Notes::ACK_TIMER) || earlier) {
             requester.notes.set(Notes::ACK_TIMER);
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
@@ -219,7 +223,12 @@ impl Engine {
         let syndrome = Syndrome::from_u8(aeth.syndrome).ok_or(Refusal::UnexpectedResponse)?;
         match syndrome {
             Syndrome::Ack { .. } => {
-                let progress = self.acknowledge(now, slot, at.wrapping_add(1));
+                let upto = at.wrapping_add(1);
+                let progress = self.acknowledge(now, slot, upto);
+                if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
+                    let drawn_by = drawn_by(header, self.profile(slot).layout);
+                    self.acknowledged_again(now, slot, upto, drawn_by, progress.moved);
+                }
                 self.acknowledged(now, slot, arrival, Class::ACK, progress);
                 Ok(())
             }
@@ -267,7 +276,7 @@ impl Engine {
                 let layout = self.profile(slot).layout;
                 Some(drawn_by(arrival.header, layout)).filter(|&trigger| trigger != arrival.header.psn)
             }
-            Recovery::GoBackN => None,
+            _ => None,
         };
         self.lost(now, slot, Loss::Nack { cumulative: arrival.header.psn, trigger });
         Ok(())
@@ -284,7 +293,7 @@ impl Engine {
         progress: Progress,
     ) {
         if progress.implies_loss {
-            self.ask_again(slot);
+            self.ask_again(now, slot);
         }
         if self.hears(slot, class) {
             let event = Event {
@@ -339,17 +348,28 @@ impl Engine {
         requester.in_flight = requester.in_flight.saturating_sub(octets);
         requester.retries = profile.retry;
         requester.rnr_retries = profile.rnr_retry;
-        if !requester.standing.has(Standing::RNR_WAIT) {
-            let deadline = if requester.una == requester.high || profile.timeout.is_zero() {
-                Instant::NEVER
-            } else {
-                now + self.retransmission_timeout(slot)
-            };
-            self.set_deadline(slot, deadline);
+        if requester.una == requester.high || !requester.notes.has(Notes::RECOVERING) {
+            self.restart_timer(now, slot);
         }
         if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
+            // The program says whether the timer starts again.
             self.recovery_advanced(now, slot);
         }
+    }
+
+    /// Starts the acknowledgement timer again, or stops it when nothing is in flight. An RNR wait goes on.
+    #[inline]
+    pub(crate) fn restart_timer(&mut self, now: Instant, slot: usize) {
+        let requester = &self.qps[slot].requester;
+        if requester.standing.has(Standing::RNR_WAIT) {
+            return;
+        }
+        let deadline = if requester.una == requester.high || self.profile(slot).timeout.is_zero() {
+            Instant::NEVER
+        } else {
+            now + self.retransmission_timeout(slot)
+        };
+        self.set_deadline(slot, deadline);
     }
 
     /// Ends the oldest request with success.

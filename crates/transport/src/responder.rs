@@ -2,7 +2,6 @@
 
 use crate::arrival::{Arrival, Placement, Reaction, Refusal};
 use crate::aside::Step;
-use crate::config::Recovery;
 use crate::engine::Engine;
 use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
@@ -393,6 +392,11 @@ impl Engine {
         let mut header = self.acknowledgement(slot, ACK);
         let layout = self.profile(slot).layout;
         let responder = &mut self.qps[slot].responder;
+        if !responder.duties.has(Duties::OWES)
+            && let Some(kept) = responder.trigger.take()
+        {
+            set_drawn_by(&mut header, layout, kept);
+        }
         if responder.duties.has(Duties::RESPONDING)
             && let Some(resource) = self.reads.get_mut(responder.reads).turn()
         {
@@ -492,6 +496,16 @@ impl Engine {
         self.answer_with(slot, header, reaction);
     }
 
+    /// Answers a packet out of order: where windows are the recovery program's, with an acknowledgement of what came in
+    /// order, which tells of the one that is kept; else with a NAK for the packet that is missing.
+    pub(crate) fn tell_of_gap(&mut self, slot: usize, kept: Option<&Header>, reaction: &mut Reaction) {
+        if self.profile(slot).recovery.owns_window() {
+            self.answer_to(slot, ACK, kept, reaction);
+        } else {
+            self.complain(slot, kept, reaction);
+        }
+    }
+
     /// A packet whose payload a switch cut off: it is lost, and this is the first word of it.
     ///
     /// Go-back-N answers as it does to a gap. To selective repeat a NACK would say that the packet came, so it waits
@@ -501,7 +515,7 @@ impl Engine {
         let expected = self.qps[slot].responder.expected;
         let is_ahead = after(sequence(header.psn, expected), expected) >= 0;
         let is_request = !header.opcode.shape().has(Shape::RESPONSE);
-        if is_request && is_ahead && self.profile(slot).recovery == Recovery::GoBackN {
+        if is_request && is_ahead && !self.profile(slot).recovery.keeps_out_of_order() {
             self.complain(slot, None, reaction);
         }
         Refusal::OutOfSequence

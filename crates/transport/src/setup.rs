@@ -1,6 +1,6 @@
 //! Making, changing and ending queue pairs, and posting work to them.
 
-use crate::config::{Change, Pd, QpConfig, QpError, Service, Srq};
+use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::memory::Access;
 use crate::qp::{Common, Notes, Profile, Qp, Requester, Responder, Standing};
@@ -50,6 +50,8 @@ pub struct QpStatus {
     pub acknowledged: u32,
     /// The rate of its pacer in kb/s, the window and the tokens that the law gives it.
     pub credit: Credit,
+    /// The recovery program's congestion window in packets; `None` where it owns none, and before the first request.
+    pub congestion_window: Option<u32>,
 }
 
 /// What a queue pair's packets have met.
@@ -142,6 +144,7 @@ impl Engine {
             (config.retry <= 7, "retry"),
             (config.rnr_retry <= 7, "rnr_retry"),
             (config.ack_every >= 1, "ack_every"),
+            (config.initial_window >= 1, "initial_window"),
             (config.priority <= 7, "priority"),
         ];
         if let Some((_, name)) = ranges.iter().find(|(fits, _)| !fits) {
@@ -155,6 +158,9 @@ impl Engine {
         }
         let selective = config.recovery.keeps_out_of_order();
         match config.layout {
+            _ if config.recovery == Recovery::Ndp => {
+                Err(QpError::Conflict("NDP's receiver does not exist yet"))
+            }
             Layout::Irn | Layout::Srnic => Ok(()),
             Layout::Standard | Layout::Homa | Layout::Cc(_) if !selective => Ok(()),
             Layout::Standard | Layout::Homa | Layout::Cc(_) => Err(QpError::Conflict(
@@ -369,6 +375,7 @@ impl Engine {
             in_flight: requester.in_flight,
             acknowledged: requester.una.wrapping_sub(common.base),
             credit: self.credit(slot),
+            congestion_window: self.congestion_window(slot),
         })
     }
 

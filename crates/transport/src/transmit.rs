@@ -269,6 +269,11 @@ impl Engine {
         {
             return false;
         }
+        let most = if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
+            self.recovery_room(slot)
+        } else {
+            u32::MAX
+        };
         let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let requester = &mut self.qps[slot].requester;
         let work = self.sends.get(current);
@@ -276,7 +281,7 @@ impl Engine {
         let at = requester.high;
         let left = work.end.wrapping_sub(at);
         let outstanding = at.wrapping_sub(requester.una);
-        let room = profile.max_in_flight.saturating_sub(outstanding);
+        let room = profile.max_in_flight.saturating_sub(outstanding).min(most);
         (plan.response, plan.work, plan.at, plan.fresh) = (false, current, at, true);
         if work.kind.is_read_or_atomic() {
             (plan.packets, plan.length) = (1, 0);
@@ -330,6 +335,7 @@ impl Engine {
             work.operand |= u64::from(requester.ssn);
             requester.ssn = requester.ssn.wrapping_add(1);
         }
+        self.open_window(slot);
         if self.qps[slot].common.law != NONE && self.hears(slot, Class::MESSAGE) {
             let length = self.sends.get(current).octets();
             let part = Part { message: 0, message_length: length, offset: 0, end: length, priority: 0 };

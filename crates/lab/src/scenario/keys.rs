@@ -436,9 +436,10 @@ pub static TRANSPORT: Section = section(
     &[
         key(
             "recovery",
-            "`\"go-back-n\"`, `\"irn\"` or `\"srnic\"`",
+            "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"` or `\"sack\"`",
             "`\"go-back-n\"`",
-            "How losses are repaired.",
+            "How losses are repaired. The last three are TCP's, with a congestion window in packets; a law may limit \
+             what is sent besides.",
         ),
         key(
             "timeout",
@@ -446,7 +447,7 @@ pub static TRANSPORT: Section = section(
             "`\"500us\"`",
             "The local ACK timeout. It restarts on each acknowledging progress. For `irn` it is RTO_high, and \
              RTO_low, with at most three packets in flight, is 5/16 of it: `\"320us\"` gives the paper's 320 and \
-             100 µs. It must exceed the round trip.",
+             100 µs. It must exceed the round trip. `reno`, `newreno` and `sack` double it with each timeout in a row.",
         ),
         key(
             "retry",
@@ -476,7 +477,7 @@ pub static TRANSPORT: Section = section(
         key(
             "layout",
             "`\"standard\"`, `\"irn\"`, `\"srnic\"`, `\"ndp\"`, `\"homa\"`, `\"cc\"`, or a table (`cc`)",
-            "`\"irn\"` or `\"srnic\"` with that `recovery`, else `\"standard\"`",
+            "`\"standard\"` with `recovery = \"go-back-n\"`, `\"srnic\"` with that, else `\"irn\"`",
             "Which headers the packets carry; their octets are charged on the wire.",
         ),
         key(
@@ -490,6 +491,12 @@ pub static TRANSPORT: Section = section(
             "a whole number, 0 to 8388608",
             "`0`: no bound of its own",
             "Packets that may be unacknowledged whatever the law says (IRN's BDP-FC).",
+        ),
+        key(
+            "initial_window",
+            "a whole number, 1 to 2048",
+            "`10`",
+            "The first congestion window of `reno`, `newreno` and `sack`, in packets.",
         ),
         key(
             "control",

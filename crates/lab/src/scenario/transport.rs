@@ -33,6 +33,8 @@ pub struct Transport {
     pub max_rd_atomic: u8,
     /// Packets that may be unacknowledged whatever the law says; zero: no such bound.
     pub max_in_flight: u32,
+    /// The first congestion window of recoveries that have one, in packets; at least 1.
+    pub initial_window: u16,
     /// The congestion control.
     pub control: Control,
 }
@@ -50,6 +52,7 @@ impl Default for Transport {
             layout: Layout::Standard,
             max_rd_atomic: 16,
             max_in_flight: 0,
+            initial_window: 10,
             control: Control::default(),
         }
     }
@@ -87,8 +90,14 @@ impl Transport {
     pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
         let default = Self::default();
         let Some(table) = table else { return Ok(default) };
-        let recoveries =
-            [("go-back-n", Recovery::GoBackN), ("irn", Recovery::Irn), ("srnic", Recovery::Srnic)];
+        let recoveries = [
+            ("go-back-n", Recovery::GoBackN),
+            ("irn", Recovery::Irn),
+            ("srnic", Recovery::Srnic),
+            ("reno", Recovery::Reno),
+            ("newreno", Recovery::NewReno),
+            ("sack", Recovery::Sack),
+        ];
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
@@ -107,6 +116,10 @@ impl Transport {
             layout: layout_for(recovery, table)?,
             max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
             max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
+            initial_window: table
+                .number("initial_window", 1..=2048)?
+                .and_then(|number| u16::try_from(number).ok())
+                .unwrap_or(default.initial_window),
             control: Control::read(table)?.unwrap_or(default.control),
         })
     }
@@ -116,8 +129,8 @@ impl Transport {
 fn layout_for(recovery: Recovery, table: Table<'_>) -> Result<Layout, ScenarioError> {
     let plainest = match recovery {
         Recovery::GoBackN => Layout::Standard,
-        Recovery::Irn => Layout::Irn,
         Recovery::Srnic => Layout::Srnic,
+        _ => Layout::Irn,
     };
     let chosen = layout(table)?.unwrap_or(plainest);
     match (chosen, recovery) {
@@ -128,7 +141,7 @@ fn layout_for(recovery: Recovery, table: Table<'_>) -> Result<Layout, ScenarioEr
             "no recovery program speaks this layout",
             "choose \"standard\", \"irn\", \"srnic\", \"homa\" or \"cc\"",
         )),
-        (_, Recovery::Irn | Recovery::Srnic) => Err(table.refuse(
+        _ => Err(table.refuse(
             "layout",
             "this layout does not say where a packet out of order goes, nor which packet drew a NAK",
             "leave `layout` out, or set it to \"irn\" or \"srnic\"; or set `recovery` to \"go-back-n\"",

@@ -35,6 +35,7 @@ impl Profiles {
             max_rd_atomic: transport.max_rd_atomic,
             max_dest_rd_atomic: transport.max_rd_atomic,
             max_in_flight: transport.max_in_flight,
+            initial_window: transport.initial_window,
             ..QpConfig::default()
         };
         let hosts = scenario.topology.graph.hosts.iter().zip(keys);

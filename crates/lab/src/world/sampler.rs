@@ -129,7 +129,10 @@ fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead
         target_kbps: sample.map(|sample| sample.target_kbps),
         #[expect(clippy::cast_possible_truncation, reason = "a report shows fewer digits than f32 holds")]
         alpha: sample.map(|sample| sample.alpha_as_f64() as f32),
-        window: status.and_then(|status| limited(status.credit.window)),
+        window: status.and_then(|status| {
+            let program = status.congestion_window.map(|packets| packets.saturating_mul(mtu.into()));
+            limited(status.credit.window).into_iter().chain(program).min()
+        }),
     }
 }
 

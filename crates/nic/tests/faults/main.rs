@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn without_faults_go_back_n_loses_nothing_and_sends_nothing_twice(case in any_case()) {
         let case = Case {
-            faults: Vec::new(), irn: 0, pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
+            faults: Vec::new(), recovery: 0, pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
         };
         for nic in NICS {
             let met = met(&run(&case, nic));
@@ -101,7 +101,7 @@ const FOUND: &[&str] = &[
     // READs asked for again took the places of those that followed.
     "shape=3 incast=1 messages=5 depth=4 operations=112 both=1 reads=3 fault=4:27:15:1 seed=14757134298032560006",
     // Receive requests taken for messages that came early were flushed last.
-    "pairs=4 messages=9 depth=2 size=6 operations=93 both=1 mtu=1 irn=1 rate=1 slow_receivers=1 ack_every=2 reads=2 \
+    "pairs=4 messages=9 depth=2 size=6 operations=93 both=1 mtu=1 recovery=1 rate=1 slow_receivers=1 ack_every=2 reads=2 \
      no_retries=5 silent=1 fences=1 fault=0:42:13:0 fault=1:22:20:1 seed=13183330768937172858",
     // The acknowledgement behind a READ's last response stayed in the NIC.
     "messages=4 depth=4 size=4 pfc=1 operations=91 silent=1 fences=1 seed=2957195547615475276",

@@ -155,7 +155,10 @@ fn qp_config(case: &Case, nic: Nic) -> QpConfig {
         (Recovery::GoBackN, Layout::Standard),
         (Recovery::Irn, Layout::Irn),
         (Recovery::Srnic, Layout::Srnic),
-    ][case.irn as usize];
+        (Recovery::Reno, Layout::Irn),
+        (Recovery::NewReno, Layout::Irn),
+        (Recovery::Sack, Layout::Irn),
+    ][case.recovery as usize];
     QpConfig {
         mtu: mtu(case),
         layout,

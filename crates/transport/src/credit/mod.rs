@@ -1,12 +1,16 @@
-//! What a queue pair may send now: by rate, by window, by tokens. The law chooses which of them bind.
+//! What a queue pair may send now: by rate and by tokens. The law chooses which of them bind.
 //!
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`pacer`] | the rate: when the next packet may leave |
-//! | [`window`] | how much may be unacknowledged, and the tokens |
+//! | [`tokens`] | what a receiver has granted |
+//!
+//! Windows need no room of their own: a law's, in octets, and the count of octets in flight stand in the queue pair's
+//! record; a recovery program's, in packets, is kept by the fixed stage of [`delivery`](crate::delivery), as in Tonic
+//! (§3.3.1). A packet goes when all of them let it.
 
 pub mod pacer;
-pub mod window;
+pub mod tokens;
 
 pub use pacer::Pacer;
-pub use window::{Tokens, Window};
+pub use tokens::Tokens;

@@ -79,6 +79,25 @@ impl<'a> Bitmap<'a> {
         self.find(from, count, u64::MAX)
     }
 
+    /// The last packet among `count` from `from` on whose bit is set.
+    #[must_use]
+    pub fn last_set(self, from: Psn, count: u32) -> Option<Psn> {
+        let mut left = count;
+        while left > 0 {
+            let last = from.plus(left - 1);
+            let (word, bit) = locate(last, self.0.len());
+            // The bits of the word up to the last, and none before the range.
+            let take = (bit.trailing_zeros() + 1).min(left);
+            let mask = (u64::MAX >> (64 - take)) << (bit.trailing_zeros() + 1 - take);
+            let hits = self.0[word] & mask;
+            if hits != 0 {
+                return Some(last.minus(bit.trailing_zeros() - (63 - hits.leading_zeros())));
+            }
+            left -= take;
+        }
+        None
+    }
+
     /// How many bits are set among `count` from `from` on.
     #[must_use]
     pub fn count(self, from: Psn, count: u32) -> u32 {
@@ -219,6 +238,8 @@ mod tests {
                 let first_clear = range.clone().find(|at| !set.contains(at)).map(|at| base.plus(at));
                 prop_assert_eq!(bits.first_set(psn, count), first_set);
                 prop_assert_eq!(bits.first_clear(psn, count), first_clear);
+                let last_set = set.range(range.clone()).next_back().map(|&at| base.plus(at));
+                prop_assert_eq!(bits.last_set(psn, count), last_set);
                 prop_assert_eq!(bits.count(psn, count) as usize, set.range(range).count());
                 prop_assert_eq!(bits.test(psn), set.contains(&at));
                 prop_assert_eq!(bits.count(base, size) as usize, set.len());

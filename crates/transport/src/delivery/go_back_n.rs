@@ -16,7 +16,7 @@ impl Recover for GoBackN {
             Event::Nack { .. } | Event::Timeout => Some((input.start, input.next)),
             Event::Lost { psn } => Some((psn, input.next)),
         };
-        let restart_timer = input.start != input.old_start || mark.is_some();
+        let restart_timer = input.start != input.old_start || input.event == Event::Timeout;
         Decision { mark, window: None, restart_timer }
     }
 

@@ -11,15 +11,21 @@
 //! | [`pool`] | where queue pairs in loss get theirs |
 //! | [`sender`] | the fixed stage: the window of what was sent, what is marked to be sent again |
 //! | [`program`] | what a recovery program sees and answers, and which there are |
-//! | [`go_back_n`], [`irn`], [`srnic`] | the programs |
+//! | [`go_back_n`], [`irn`], [`srnic`], [`reno`], [`newreno`], [`sack`], [`ndp`] | the programs |
+//! | [`congestion`] | the congestion window that Reno, NewReno and SACK share |
 //! | [`receive`] | the receiver's side: what is expected, kept, missing |
 
 pub mod bitmap;
+pub mod congestion;
 pub mod go_back_n;
 pub mod irn;
+pub mod ndp;
+pub mod newreno;
 pub mod pool;
 pub mod program;
 pub mod receive;
+pub mod reno;
+pub mod sack;
 pub mod sender;
 pub mod srnic;
 

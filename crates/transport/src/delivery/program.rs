@@ -9,14 +9,18 @@
 //! | go-back-N | NACK, timeout | `start`, `next` | mark to the end of the window | nothing |
 //! | IRN | NACK with trigger, timeout | `start`, `next`; `acked` through the marking | mark up to the trigger | recovery PSN, how far it has marked |
 //! | SRNIC | as IRN, and ACK with selective PSN; its decision may be deferred | the same | mark up to the trigger; the first again when a newer packet came | how far it has marked, what was new when it marked the first, and when it marked last |
-//! | Reno | ACK without progress (the third), timeout | `newly_acked`, `in_flight` | mark the first, window | window, threshold, duplicates, recovery PSN |
-//! | NewReno | as Reno, and ACK below the recovery PSN | the same | mark the first, window | the same, timeout flag, last highest ACK |
-//! | SACK | ACK with selective PSN, timeout | `acked` (count, first clear), `resent` | mark up to the third selective PSN, window | window, threshold, lowest selective, last marked, recovery PSN |
-//! | NDP | LOST for a trimmed packet, ACK with selective PSN, timeout | `start`, `next` | mark the one packet | nothing but a flag |
+//! | Reno | each ACK, timeout | `newly_acked`, `in_flight` | mark the first, window | window, threshold, duplicates |
+//! | NewReno | each ACK, timeout | the same | mark the first, window | the same, recovery PSN, last advance |
+//! | SACK | each ACK, with selective PSN or without, timeout | `acked` (count, first clear, last set) | mark up to the third-highest selective PSN, window | window, threshold, recovery PSN, how far it has marked |
+//! | NDP | LOST for a trimmed packet, timeout | `start` | mark the one packet | nothing |
 
 use super::bitmap::Bitmap;
 use super::go_back_n::GoBackN;
 use super::irn::Irn;
+use super::ndp::Ndp;
+use super::newreno::NewReno;
+use super::reno::Reno;
+use super::sack::Sack;
 use super::srnic::Srnic;
 use crate::config::Recovery;
 use roci_units::{Instant, Psn, Span};
@@ -105,17 +109,26 @@ pub trait Recover {
     /// to their size.
     const SELECTIVE: bool;
 
+    /// Whether it says how many packets may be in flight. The fixed stage then stays with the queue pair from the first
+    /// packet on, and the program hears of each acknowledgement, also of one that repeats the last.
+    const OWNS_WINDOW: bool = false;
+
     /// Reacts to an event.
     fn react(&mut self, input: &Input<'_>) -> Decision;
 
-    /// Whether it has nothing in mind: an acknowledgement in order then needs no [`react`](Self::react), and bitmaps
-    /// without bits may go back to the pool.
+    /// Whether it recovers from nothing: bitmaps without bits may then go back to the pool, and an acknowledgement in
+    /// order needs no [`react`](Self::react), unless the program owns the window.
     fn is_idle(&self) -> bool;
 
     /// The retransmission timeout while `in_flight` packets are; `configured` is the queue pair's.
     fn timeout(&self, in_flight: u32, configured: Span) -> Span {
         let _ = in_flight;
         configured
+    }
+
+    /// The congestion window in packets, where it owns one. [`Decision::window`] may let a few more go.
+    fn window(&self) -> Option<u32> {
+        None
     }
 }
 
@@ -128,16 +141,44 @@ pub enum Program {
     Irn(Irn),
     /// SRNIC's selective repeat.
     Srnic(Srnic),
+    /// TCP Reno.
+    Reno(Reno),
+    /// TCP NewReno.
+    NewReno(NewReno),
+    /// TCP with selective acknowledgements.
+    Sack(Sack),
+    /// NDP.
+    Ndp(Ndp),
+}
+
+/// Does the same with each program.
+macro_rules! each {
+    ($self:expr, $program:ident => $what:expr) => {
+        match $self {
+            Self::GoBackN($program) => $what,
+            Self::Irn($program) => $what,
+            Self::Srnic($program) => $what,
+            Self::Reno($program) => $what,
+            Self::NewReno($program) => $what,
+            Self::Sack($program) => $what,
+            Self::Ndp($program) => $what,
+        }
+    };
 }
 
 impl Program {
-    /// The program that a queue pair is configured with.
+    /// The program that a queue pair is configured with; `initial` packets are its first window where it owns one, and
+    /// `first` is the first of them.
     #[must_use]
-    pub fn new(recovery: Recovery) -> Self {
+    pub fn new(recovery: Recovery, initial: u16, first: Psn) -> Self {
         match recovery {
             Recovery::GoBackN => Self::GoBackN(GoBackN),
             Recovery::Irn => Self::Irn(Irn::default()),
             Recovery::Srnic => Self::Srnic(Srnic::default()),
+            Recovery::Reno => Self::Reno(Reno::new(initial)),
+            Recovery::NewReno => Self::NewReno(NewReno::new(initial, first)),
+            Recovery::Sack => Self::Sack(Sack::new(initial)),
+            Recovery::Ndp => Self::Ndp(Ndp),
         }
     }
 
@@ -145,41 +186,108 @@ impl Program {
     #[inline]
     #[must_use]
     pub const fn is_selective(&self) -> bool {
-        match self {
-            Self::GoBackN(_) => GoBackN::SELECTIVE,
-            Self::Irn(_) => Irn::SELECTIVE,
-            Self::Srnic(_) => Srnic::SELECTIVE,
+        const fn of<P: Recover>(_: &P) -> bool {
+            P::SELECTIVE
         }
+        each!(self, program => of(program))
+    }
+
+    /// [`Recover::OWNS_WINDOW`].
+    #[inline]
+    #[must_use]
+    pub const fn owns_window(&self) -> bool {
+        const fn of<P: Recover>(_: &P) -> bool {
+            P::OWNS_WINDOW
+        }
+        each!(self, program => of(program))
     }
 
     /// [`Recover::react`].
     pub fn react(&mut self, input: &Input<'_>) -> Decision {
-        match self {
-            Self::GoBackN(program) => program.react(input),
-            Self::Irn(program) => program.react(input),
-            Self::Srnic(program) => program.react(input),
-        }
+        each!(self, program => program.react(input))
     }
 
     /// [`Recover::is_idle`].
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        match self {
-            Self::GoBackN(program) => program.is_idle(),
-            Self::Irn(program) => program.is_idle(),
-            Self::Srnic(program) => program.is_idle(),
-        }
+        each!(self, program => program.is_idle())
     }
 
     /// [`Recover::timeout`].
     #[inline]
     #[must_use]
     pub fn timeout(&self, in_flight: u32, configured: Span) -> Span {
-        match self {
-            Self::GoBackN(program) => program.timeout(in_flight, configured),
-            Self::Irn(program) => program.timeout(in_flight, configured),
-            Self::Srnic(program) => program.timeout(in_flight, configured),
+        each!(self, program => program.timeout(in_flight, configured))
+    }
+
+    /// [`Recover::window`].
+    #[must_use]
+    pub fn window(&self) -> Option<u32> {
+        each!(self, program => program.window())
+    }
+}
+
+/// A program played by hand, with as much of the fixed stage as it needs.
+#[cfg(test)]
+pub(super) mod play {
+    use super::*;
+    use crate::delivery::bitmap::BitmapMut;
+
+    pub(in super::super) struct Play<P> {
+        pub(in super::super) program: P,
+        pub(in super::super) decision: Decision,
+        start: Psn,
+        next: Psn,
+        acked: [u64; 4],
+    }
+
+    impl<P: Recover> Play<P> {
+        /// `sent` packets from `first` on are in flight.
+        pub(in super::super) fn new(program: P, first: u32, sent: u32) -> Self {
+            let start = Psn::new(first);
+            Self { program, decision: Decision::default(), start, next: start.plus(sent), acked: [0; 4] }
+        }
+
+        pub(in super::super) fn send(&mut self, packets: u32) {
+            self.next = self.next.plus(packets);
+        }
+
+        /// What is marked, and the window.
+        pub(in super::super) fn event(&mut self, event: Event) -> (Option<(u32, u32)>, u32) {
+            let old_start = self.start;
+            let mut newly_acked = 0;
+            let mut acked = BitmapMut::new(&mut self.acked);
+            if let Event::Ack { cumulative, selective } = event {
+                let moved = cumulative.since(self.start).max(0).unsigned_abs();
+                let ring = moved.min(256);
+                newly_acked = moved - acked.clear_range(self.start, ring);
+                self.start = self.start.plus(moved);
+                if let Some(psn) = selective {
+                    newly_acked += u32::from(acked.set(psn));
+                }
+            }
+            let none = [0; 4];
+            let marks =
+                Marks { acked: acked.as_ref(), marked: Bitmap::new(&none), resent: Bitmap::new(&none) };
+            let (start, next, now) = (self.start, self.next, Instant::ZERO);
+            let input = Input { now, event, old_start, start, next, newly_acked, marks: Some(marks) };
+            self.decision = self.program.react(&input);
+            let Decision { mark, window, .. } = self.decision;
+            (mark.map(|(from, to)| (from.get(), to.get())), window.unwrap_or(0))
+        }
+
+        pub(in super::super) fn ack(&mut self, cumulative: u32) -> (Option<(u32, u32)>, u32) {
+            self.event(Event::Ack { cumulative: Psn::new(cumulative), selective: None })
+        }
+
+        pub(in super::super) fn sack(
+            &mut self,
+            cumulative: u32,
+            selective: u32,
+        ) -> (Option<(u32, u32)>, u32) {
+            let selective = Some(Psn::new(selective));
+            self.event(Event::Ack { cumulative: Psn::new(cumulative), selective })
         }
     }
 }
@@ -190,6 +298,13 @@ mod tests {
 
     #[test]
     fn a_program_keeps_at_most_30_octets() {
-        assert!(size_of::<Irn>() <= 30 && size_of::<Srnic>() <= 30 && size_of::<Program>() <= 32);
+        let sizes = [
+            size_of::<Irn>(),
+            size_of::<Srnic>(),
+            size_of::<Reno>(),
+            size_of::<NewReno>(),
+            size_of::<Sack>(),
+        ];
+        assert!(sizes.iter().all(|&size| size <= 30) && size_of::<Program>() <= 32, "{sizes:?}");
     }
 }

@@ -56,8 +56,9 @@ pub struct Resend {
 impl Sender {
     /// A window without packets, of which the first will be `first`.
     #[must_use]
-    pub const fn new(first: Psn, program: Program) -> Self {
-        Self { start: first, next: first, again: (first, first), window: u32::MAX, board: None, program }
+    pub fn new(first: Psn, program: Program) -> Self {
+        let window = program.window().unwrap_or(u32::MAX);
+        Self { start: first, next: first, again: (first, first), window, board: None, program }
     }
 
     /// A pool for senders: windows of `packets`, at most `limit` of them in loss at once.
@@ -96,6 +97,24 @@ impl Sender {
         self.window.min(most).saturating_sub(self.in_flight())
     }
 
+    /// The congestion window in packets, where the program owns one.
+    #[must_use]
+    pub fn congestion_window(&self) -> Option<u32> {
+        self.program.window()
+    }
+
+    /// Whether the program recovers from a loss.
+    #[must_use]
+    pub fn recovers(&self) -> bool {
+        !self.program.is_idle()
+    }
+
+    /// How far packets may be sent again: the program's window begins at the first packet not acknowledged.
+    #[inline]
+    fn reach(&self) -> u32 {
+        self.in_flight().min(self.window)
+    }
+
     /// The retransmission timeout as things stand.
     #[inline]
     #[must_use]
@@ -109,13 +128,15 @@ impl Sender {
         self.next = self.next.plus(packets);
     }
 
-    /// Whether anything is marked.
+    /// Whether anything is marked that the window lets go.
     #[inline]
     #[must_use]
     pub fn has_marked(&self, pool: &Pool) -> bool {
         match &self.board {
-            None => self.again.0 != self.again.1,
-            Some(slot) => pool.plane(slot, MARKED).first_set(self.start, self.in_flight()).is_some(),
+            None => {
+                self.again.0 != self.again.1 && self.again.0.since(self.start) < self.reach().cast_signed()
+            }
+            Some(slot) => pool.plane(slot, MARKED).first_set(self.start, self.reach()).is_some(),
         }
     }
 
@@ -129,23 +150,29 @@ impl Sender {
         known.unwrap_or(self.start)
     }
 
-    /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind.
+    /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind. A program that owns
+    /// the window always has that in mind.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
-        self.board.is_none() && self.again.0 == self.again.1 && self.program.is_idle()
+        self.board.is_none()
+            && self.again.0 == self.again.1
+            && self.program.is_idle()
+            && !self.program.owns_window()
     }
 
-    /// The first run of marked packets, at most `most` of them.
+    /// The first run of marked packets that the window lets go, at most `most` of them.
     #[must_use]
     pub fn resend(&self, pool: &Pool, most: u32) -> Option<Resend> {
         let Some(slot) = &self.board else {
             let (from, to) = self.again;
-            let packets = to.since(from).unsigned_abs().min(most);
+            let end = self.start.plus(self.reach());
+            let to = if to.since(end) > 0 { end } else { to };
+            let packets = to.since(from).max(0).unsigned_abs().min(most);
             return (packets > 0).then_some(Resend { psn: from, packets });
         };
         let marked = pool.plane(slot, MARKED);
-        let psn = marked.first_set(self.start, self.in_flight())?;
-        let most = self.next.since(psn).unsigned_abs().min(most);
+        let psn = marked.first_set(self.start, self.reach())?;
+        let most = self.start.plus(self.reach()).since(psn).unsigned_abs().min(most);
         let packets = marked.first_clear(psn, most).map_or(most, |end| end.since(psn).unsigned_abs());
         (packets > 0).then_some(Resend { psn, packets })
     }
@@ -190,7 +217,10 @@ impl Sender {
             old_start,
             newly_acked,
             advanced: self.start.since(old_start).unsigned_abs(),
-            wants_decision: is_news || !self.program.is_idle() || self.board.is_some(),
+            wants_decision: is_news
+                || !self.program.is_idle()
+                || self.program.owns_window()
+                || self.board.is_some(),
         })
     }
 
@@ -335,8 +365,10 @@ mod tests {
     use super::*;
     use crate::config::Recovery;
 
+    const FIRST: Psn = Psn::new(0x00ff_fffe);
+
     fn sender(recovery: Recovery, packets: u32) -> Sender {
-        let mut sender = Sender::new(Psn::new(0x00ff_fffe), Program::new(recovery));
+        let mut sender = Sender::new(FIRST, Program::new(recovery, 10, FIRST));
         sender.sent(packets);
         sender
     }
@@ -365,7 +397,7 @@ mod tests {
         let observed = react(&mut sender, &mut pool, ack(3)).unwrap();
         assert!(!observed.wants_decision && observed.advanced == 5 && observed.newly_acked == 5);
         assert_eq!(pool.taken(), 0);
-        assert!(size_of::<Sender>() <= 48, "{}", size_of::<Sender>());
+        assert!(size_of::<Sender>() <= 56, "{}", size_of::<Sender>());
     }
 
     #[test]
@@ -457,6 +489,25 @@ mod tests {
         sender.observe(&mut pool, ack(6)).unwrap();
         sender.apply(&mut pool, &decision);
         assert_eq!(sender.resend(&pool, 99), Some(Resend { psn: Psn::new(6), packets: 2 }));
+    }
+
+    #[test]
+    fn what_is_marked_beyond_the_program_s_window_waits_for_it() {
+        let mut pool = Sender::pool(64, 1);
+        for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+            let mut sender = sender(recovery, 10);
+            assert_eq!(sender.room(&pool), 0);
+            react(&mut sender, &mut pool, Event::Timeout);
+            let run = Resend { psn: FIRST, packets: 1 };
+            assert_eq!(sender.resend(&pool, 9), Some(run), "a window of one");
+            sender.resent(&mut pool, run);
+            assert_eq!((sender.resend(&pool, 9), sender.has_marked(&pool)), (None, false));
+            let observed = react(&mut sender, &mut pool, ack(0x00ff_ffff)).unwrap();
+            assert!(observed.wants_decision);
+            assert_eq!(sender.resend(&pool, 9), Some(Resend { psn: Psn::new(0x00ff_ffff), packets: 2 }));
+            assert!(!sender.is_in_order(), "its program stays");
+            sender.reset(&mut pool, FIRST, Program::new(recovery, 10, FIRST));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::scripts::{MTU, config, request};
 use roci_control::{Class, Emit, Event, Law};
 use roci_transport::{
     Access, Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, Pd, PortAgent,
-    QpConfig, QpState, Reaction, Refusal, Resolution, Status, Tail, Transition, Until,
+    QpConfig, QpState, Reaction, Recovery, Refusal, Resolution, Status, Tail, Transition, Until,
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
@@ -438,4 +438,37 @@ fn a_window_of_the_ports_law_is_that_of_each_queue_pair() {
     outcome.credit.window = 5_000;
     engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
     assert!(qps.iter().all(|&qpn| engine.query(qpn).unwrap().credit.window == 5_000));
+}
+
+#[test]
+fn a_law_hears_of_a_loss_once_for_each_recovery_of_a_window() {
+    let mut engine = Engine::new(EngineConfig::default());
+    let law = engine.add_law(Law::External(Class::LOSS));
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let (recovery, layout) = (Recovery::NewReno, Layout::Irn);
+    let qpn = engine.create_qp(QpConfig { law, deferred, recovery, layout, ..config() }).unwrap();
+    let operation = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+    engine.post_send(Instant::ZERO, qpn, &request(1, operation, 0, 40 * MTU)).unwrap();
+    assert_eq!(std::iter::from_fn(|| engine.transmit(Instant::ZERO)).count(), 10);
+    let (mut heard, mut again) = (Vec::new(), Vec::new());
+    // 2 and 5 are lost: the third repetition tells of one, a partial acknowledgement of the other. Limited transmit
+    // has sent up to 14 meanwhile.
+    for (cumulative, came) in [(1, 1), (1, 3), (1, 4), (1, 6), (1, 7), (4, 4), (14, 14)] {
+        let mut header = Header::new(Opcode::ACKNOWLEDGE, qpn, Psn::new(cumulative));
+        header.set_aeth(roci_wire::Aeth { syndrome: 31, msn: 0 });
+        header.set_trigger(Psn::new(came));
+        let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+        let mut reaction = Reaction::default();
+        engine.receive(Instant::ZERO, &arrival, &mut reaction);
+        assert_eq!(reaction.refused, None);
+        while let Some(Deferral::Law { event, token, .. }) = engine.poll_deferral() {
+            heard.push((cumulative, came, event.event.class, event.event.timeout));
+            let outcome = engine.evaluate(qpn, &event).unwrap();
+            engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
+        }
+        let sent = std::iter::from_fn(|| engine.transmit(Instant::ZERO));
+        again.extend(sent.filter(|segment| segment.retransmission).map(|segment| segment.header.psn.get()));
+    }
+    assert_eq!(heard, [(1, 6, Class::LOSS, false)]);
+    assert_eq!(again, [2, 5]);
 }

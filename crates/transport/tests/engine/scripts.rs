@@ -355,3 +355,88 @@ fn on_a_long_link_selective_repeat_times_out_as_it_is_told_to() {
         "{waited}, by the shorter timeout"
     );
 }
+
+fn with_window(recovery: Recovery) -> QpConfig {
+    QpConfig { recovery, layout: Layout::Irn, ..config() }
+}
+
+#[test]
+fn a_recovery_program_s_window_bounds_what_is_in_flight_and_grows() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let config = QpConfig { initial_window: 4, ..with_window(recovery) };
+        let mut pair = Pair::connected(config).apart(Span::from_micros(50));
+        let qpn = pair.client.qpns[0];
+        assert_eq!(pair.client.engine.query(qpn).unwrap().congestion_window, None);
+        pair.write(1, 0, 4096, 100 * MTU);
+        for (round, window) in [(1, 4u32), (2, 8), (3, 16)] {
+            pair.run_until(Instant::ZERO + Span::from_micros(100 * round - 10));
+            assert_eq!(pair.client.sent.len() as u32, 2 * window - 4, "{recovery:?}");
+            assert_eq!(pair.client.engine.query(qpn).unwrap().congestion_window, Some(window));
+        }
+        pair.run();
+        pair.assert_copied(0, 4096, 100 * MTU);
+        assert_eq!(pair.client.engine.counters(qpn).retransmitted, 0);
+    }
+}
+
+#[test]
+fn a_law_s_window_and_the_program_s_both_apply() {
+    let config = QpConfig { max_in_flight: 3, ..with_window(Recovery::NewReno) };
+    let mut pair = Pair::connected(config).apart(Span::from_micros(50));
+    pair.write(1, 0, 4096, 30 * MTU);
+    pair.run_until(Instant::ZERO + Span::from_micros(40));
+    assert_eq!(pair.client.sent.len(), 3);
+    pair.run();
+    pair.assert_copied(0, 4096, 30 * MTU);
+}
+
+#[test]
+fn repeated_acknowledgements_name_what_came_and_bring_back_the_lost_packet_alone() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let mut pair =
+            Pair::connected(with_window(recovery)).apart(Span::from_micros(10)).fate(2, Fate::Drop);
+        pair.write(1, 0, 4096, 40 * MTU);
+        pair.run();
+        pair.assert_copied(0, 4096, 40 * MTU);
+        let repeated: Vec<_> =
+            pair.server.sent.iter().filter(|packet| packet.header.psn == Psn::new(1)).collect();
+        assert!(repeated.len() > 3, "{recovery:?}");
+        for (number, packet) in repeated.iter().enumerate() {
+            let named = if number == 0 { 1 } else { 2 + number as u32 };
+            assert_eq!(packet.header.trigger(), Psn::new(named), "{recovery:?}");
+        }
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts, counters.naks), (1, 0, 0), "{recovery:?}");
+    }
+}
+
+#[test]
+fn a_timeout_comes_after_twice_the_time_until_something_is_acknowledged() {
+    let config = QpConfig { timeout: Span::from_micros(100), ..with_window(Recovery::NewReno) };
+    let mut pair = Pair::connected(config);
+    for number in 0..4 {
+        pair = pair.fate(number, Fate::Drop);
+    }
+    pair.write(1, 0, 4096, 100);
+    let qpn = pair.client.qpns[0];
+    for (number, after) in [(1, 100), (2, 300), (3, 700), (4, 1_500)] {
+        pair.run_until(Instant::ZERO + Span::from_micros(after) - Span::from_nanos(1));
+        assert_eq!(pair.client.engine.counters(qpn).timeouts, number - 1);
+        pair.run_until(Instant::ZERO + Span::from_micros(after + 5));
+        assert_eq!(pair.client.engine.counters(qpn).timeouts, number);
+    }
+    pair.run();
+    pair.assert_copied(0, 4096, 100);
+}
+
+#[test]
+fn with_fewer_acknowledgements_the_last_packet_of_a_window_asks_for_one() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let config = QpConfig { initial_window: 1, ack_every: 8, ..with_window(recovery) };
+        let mut pair = Pair::connected(config);
+        pair.write(1, 0, 4096, 60 * MTU);
+        pair.run();
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts), (0, 0), "{recovery:?}");
+    }
+}

@@ -21,9 +21,16 @@ struct Draw {
     operations: u64,
 }
 
-/// The recovery programs, each with the layout that it needs.
-const RECOVERIES: [(Recovery, Layout); 3] =
-    [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)];
+/// The recovery programs, each with a layout that it may have.
+const RECOVERIES: [(Recovery, Layout); 7] = [
+    (Recovery::GoBackN, Layout::Standard),
+    (Recovery::Irn, Layout::Irn),
+    (Recovery::Srnic, Layout::Srnic),
+    (Recovery::Reno, Layout::Irn),
+    (Recovery::NewReno, Layout::Irn),
+    (Recovery::Sack, Layout::Irn),
+    (Recovery::Sack, Layout::Srnic),
+];
 const OPS: u64 = 6;
 /// Each operation has its own region at either side.
 const ROOM: u64 = 8192;
@@ -42,6 +49,7 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         layout,
         recovery,
         max_in_flight: chance.below(40) as u32,
+        initial_window: 1 + chance.below(12) as u16,
         deferred: if draw.deferred { ALL_DEFERRED } else { Deferred::default() },
         min_rnr_timer: Span::from_micros(20),
         ..QpConfig::default()
@@ -157,7 +165,7 @@ fn check(pair: &Pair, draw: Draw, before: &[u8], counter: u64, adds: u64) -> Res
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn every_message_ends_once_and_in_order(

@@ -1,0 +1,259 @@
+//! Loss recovery by selective acknowledgements, after RFC 6675, with one segment named by each acknowledgement.
+//!
+//! A segment is lost when three beyond it have arrived. What is in the network, the *pipe*, is what was sent less what
+//! arrived and what is lost and not yet sent again; segments go, lost ones first, while the window has room for more.
+//! After a timeout all that is not known to have arrived is lost.
+//!
+//! RFC 6675's rules (3) and (4) of `NextSeg()`, which send again what is not known to be lost when nothing else is left,
+//! are left out; there the timeout helps, as it does when a segment is lost again.
+
+use super::bitmap::Bitmap;
+use super::congestion::{Congestion, DUPLICATES};
+use super::program::{Decision, Event, Input, Recover};
+use roci_units::{Psn, Span};
+
+/// The program.
+#[derive(Clone, Copy, Debug)]
+pub struct Sack {
+    congestion: Congestion,
+    /// The last segment that had been sent when recovery began.
+    recovery: Psn,
+    /// The segment after the highest one that was sent again in this recovery.
+    sent_until: Psn,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Three segments beyond the first missing one have arrived.
+    Recovering,
+    /// A timeout came: all that was sent before it is lost.
+    TimedOut,
+}
+
+/// A window without bits, for a queue pair that found the pool of bitmaps empty.
+const NOTHING: Bitmap<'static> = Bitmap::new(&[0]);
+
+/// What the bits say.
+struct Board<'a> {
+    acked: Bitmap<'a>,
+    start: Psn,
+    in_flight: u32,
+    /// Segments that arrived beyond the first missing one.
+    arrived: u32,
+}
+
+impl<'a> Board<'a> {
+    fn new(input: &Input<'a>) -> Self {
+        let (start, in_flight) = (input.start, input.in_flight());
+        match &input.marks {
+            Some(marks) => {
+                Self { acked: marks.acked, start, in_flight, arrived: marks.acked.count(start, in_flight) }
+            }
+            None => Self { acked: NOTHING, start, in_flight, arrived: 0 },
+        }
+    }
+
+    /// The third-highest segment that arrived: what is missing before it is lost (RFC 6675 §4, `IsLost`).
+    fn lost_until(&self) -> Psn {
+        if self.arrived < u32::from(DUPLICATES) {
+            return self.start;
+        }
+        let mut end = self.in_flight;
+        for _ in 0..DUPLICATES {
+            end = self.acked.last_set(self.start, end).map_or(0, |psn| psn.since(self.start).unsigned_abs());
+        }
+        self.start.plus(end)
+    }
+
+    /// Missing segments from `from` to before `to`.
+    fn missing(&self, from: Psn, to: Psn) -> u32 {
+        match to.since(from) {
+            ..=0 => 0,
+            count if self.arrived == 0 => count.unsigned_abs(),
+            count => count.unsigned_abs() - self.acked.count(from, count.unsigned_abs()),
+        }
+    }
+
+    /// The end of the first `count` missing segments from `from` to before `to`.
+    fn reach(&self, from: Psn, to: Psn, count: u32) -> Psn {
+        if self.arrived == 0 {
+            return if to.since(from) > count.cast_signed() { from.plus(count) } else { to };
+        }
+        let mut at = from;
+        for _ in 0..count {
+            let left = to.since(at).max(0).unsigned_abs();
+            match self.acked.first_clear(at, left) {
+                Some(psn) => at = psn.plus(1),
+                None => return to,
+            }
+        }
+        at
+    }
+}
+
+impl Sack {
+    /// With a first window of `initial` segments.
+    #[must_use]
+    pub const fn new(initial: u16) -> Self {
+        let zero = Psn::new(0);
+        Self { congestion: Congestion::new(initial), recovery: zero, sent_until: zero, phase: Phase::Open }
+    }
+
+    fn enter(&mut self, input: &Input<'_>, phase: Phase) {
+        self.recovery = input.next.minus(1);
+        self.sent_until = input.start;
+        self.phase = phase;
+    }
+
+    /// What is lost ends here.
+    fn lost_until(&self, input: &Input<'_>, board: &Board<'_>) -> Psn {
+        match self.phase {
+            Phase::Open => input.start,
+            Phase::Recovering => board.lost_until(),
+            Phase::TimedOut => {
+                let (all, seen) = (self.recovery.plus(1), board.lost_until());
+                if seen.since(all) > 0 { seen } else { all }
+            }
+        }
+    }
+
+    /// Marks as many lost segments as the window has room for, and lets new ones use what is left of it.
+    fn fill(&mut self, input: &Input<'_>, board: &Board<'_>) -> (Option<(Psn, Psn)>, u32) {
+        if input.start.since(self.sent_until) > 0 {
+            self.sent_until = input.start;
+        }
+        let from = if self.phase == Phase::Open { input.start } else { self.sent_until };
+        let to = self.lost_until(input, board);
+        let lost = board.missing(from, to);
+        let pipe = board.in_flight - board.arrived - lost;
+        let mut room = u32::from(self.congestion.window).saturating_sub(pipe);
+        let mut mark = None;
+        let again = lost.min(room);
+        if again > 0 {
+            self.sent_until = board.reach(from, to, again);
+            mark = Some((from, self.sent_until));
+            room -= again;
+        }
+        (mark, board.in_flight + room)
+    }
+}
+
+impl Recover for Sack {
+    const SELECTIVE: bool = true;
+    const OWNS_WINDOW: bool = true;
+
+    fn react(&mut self, input: &Input<'_>) -> Decision {
+        let board = Board::new(input);
+        let moved = input.start != input.old_start;
+        let mut restart_timer = moved;
+        if moved {
+            self.congestion.progress();
+            if self.phase != Phase::Recovering {
+                self.congestion.grow(input.newly_acked);
+            }
+            if input.start.since(self.recovery) > 0 {
+                self.phase = Phase::Open;
+            }
+        }
+        match input.event {
+            Event::Ack { .. } | Event::Lost { .. } => {}
+            // The receiver was not ready: it keeps nothing that was sent since.
+            Event::Nack { .. } => self.enter(input, Phase::TimedOut),
+            Event::Timeout => {
+                self.congestion.collapse(input.in_flight());
+                self.enter(input, Phase::TimedOut);
+                restart_timer = true;
+            }
+        }
+        if self.phase == Phase::Open && board.lost_until() != input.start {
+            self.congestion.reduce(input.in_flight());
+            self.congestion.set(self.congestion.threshold);
+            self.enter(input, Phase::Recovering);
+            // The first missing segment goes at once, whatever is in the pipe (§5, step 4.3).
+            self.sent_until = input.start.plus(1);
+            let (_, window) = self.fill(input, &board);
+            let mark = Some((input.start, self.sent_until));
+            return Decision { mark, window: Some(window), restart_timer };
+        }
+        let (mark, window) = self.fill(input, &board);
+        Decision { mark, window: Some(window), restart_timer }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    fn timeout(&self, _in_flight: u32, configured: Span) -> Span {
+        self.congestion.timeout(configured)
+    }
+
+    fn window(&self) -> Option<u32> {
+        Some(u32::from(self.congestion.window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::play::Play;
+    use super::*;
+
+    fn play() -> Play<Sack> {
+        Play::new(Sack::new(10), 100, 10)
+    }
+
+    #[test]
+    fn the_third_segment_beyond_a_missing_one_begins_recovery() {
+        let mut play = play();
+        assert_eq!(play.sack(100, 101), (None, 11), "limited transmit");
+        assert_eq!(play.sack(100, 102), (None, 12));
+        assert_eq!(play.sack(100, 104), (Some((100, 101)), 10), "half the window; the pipe is full");
+        assert_eq!(play.sack(100, 105), (None, 10), "103 is not lost yet: six are in the pipe");
+        assert_eq!(play.sack(100, 106), (Some((101, 104)), 10), "103 is lost and four are in the pipe");
+        assert_eq!(play.sack(100, 107), (None, 11), "one has left it, so a new one may go");
+        assert_eq!(play.ack(103), (None, 9), "100 has arrived");
+        assert_eq!(play.ack(110), (None, 5), "over");
+        assert!(play.program.is_idle());
+    }
+
+    #[test]
+    fn a_segment_is_sent_again_once_until_the_timeout() {
+        let mut play = play();
+        for psn in 101..=103 {
+            play.sack(100, psn);
+        }
+        for psn in 104..=109 {
+            assert_eq!(play.sack(100, psn).0, None);
+        }
+        assert_eq!(play.event(Event::Timeout), (Some((100, 101)), 10), "one segment: the window is one");
+        assert_eq!(play.ack(110), (None, 2));
+    }
+
+    #[test]
+    fn after_a_timeout_what_is_missing_goes_in_slow_start() {
+        let mut play = play();
+        play.sack(100, 103);
+        assert_eq!(play.event(Event::Timeout).0, Some((100, 101)));
+        assert_eq!(play.ack(101).0, Some((101, 103)), "a window of two");
+        assert_eq!(play.ack(102).0, Some((103, 106)), "of three: 104 and 105; 103 is here");
+    }
+
+    #[test]
+    fn without_a_bitmap_the_timeout_recovers() {
+        let mut sack = Sack::new(10);
+        let mut input = Input {
+            now: roci_units::Instant::ZERO,
+            event: Event::Timeout,
+            old_start: Psn::new(100),
+            start: Psn::new(100),
+            next: Psn::new(110),
+            newly_acked: 0,
+            marks: None,
+        };
+        assert_eq!(sack.react(&input).mark, Some((Psn::new(100), Psn::new(101))));
+        input.event = Event::Ack { cumulative: Psn::new(101), selective: None };
+        (input.start, input.newly_acked) = (Psn::new(101), 1);
+        assert_eq!(sack.react(&input).mark, Some((Psn::new(101), Psn::new(103))));
+    }
+}
