@@ -10,6 +10,7 @@
 //! | [`elf`], [`program`] | ELF files, symbols, source lines; a program ready to run |
 //! | [`core`] | a core's state, how a run ends, traps |
 //! | `execute` | the interpreter, which says what a program means |
+//! | [`mod@check`] | what a program can do, proved before it runs |
 //! | [`translate`] | host code that does the same, faster (feature `translate`) |
 //!
 //! An embedder describes the core as a [`Machine`], loads an ELF file for it into a [`Program`], which any number of
@@ -40,6 +41,7 @@
 //! [`Stop`], within the budget of cycles.
 #![cfg_attr(not(feature = "translate"), forbid(unsafe_code))]
 
+pub mod check;
 pub mod core;
 pub mod csr;
 pub mod cycles;
@@ -56,6 +58,7 @@ pub mod program;
 pub mod translate;
 
 pub use crate::core::{Cause, Core, Stop, Trap};
+pub use check::{Bounds, Policy, Reason, Refused, check};
 pub use csr::{CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 pub use cycles::CycleModel;
 pub use decode::{Extensions, decode};

@@ -5,5 +5,6 @@ mod support;
 
 #[cfg(feature = "translate")]
 mod agreement;
+mod check;
 mod elf;
 mod traps;

@@ -1,0 +1,227 @@
+//! Carries a program out on what is known of its values, from event to event.
+
+use std::collections::BTreeMap;
+
+use super::graph::{Exit, Graph, Node, Way};
+use super::interval::{Interval, refine};
+use super::order::Element;
+use super::state::State;
+use super::{Policy, Reason};
+use crate::csr::{Csr, OnRead, OnWrite};
+use crate::instruction::{Op, Register, Shape};
+use crate::program::Program;
+
+/// Where the program is wrong, and why.
+pub(super) type Wrong = (u32, Reason);
+
+pub(super) struct Evaluation<'a> {
+    pub(super) program: &'a Program,
+    pub(super) policy: &'a Policy,
+    pub(super) graph: &'a Graph<'a>,
+    /// What is known where control has yet to be followed from.
+    pending: Vec<Option<State>>,
+    /// What is known at each polling node that was reached.
+    pub(super) reached: BTreeMap<usize, State>,
+    /// Instructions that may still be looked at.
+    work: u64,
+    /// Heads of the loops that are being gone through.
+    loops: Vec<u32>,
+    /// The lowest `sp` of all.
+    pub(super) lowest: u32,
+    pub(super) visited: Vec<bool>,
+}
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn new(program: &'a Program, policy: &'a Policy, graph: &'a Graph<'a>) -> Self {
+        let count = graph.nodes.len();
+        Self {
+            program,
+            policy,
+            graph,
+            pending: vec![None; count],
+            reached: BTreeMap::new(),
+            work: policy.work_max,
+            loops: Vec::new(),
+            lowest: program.machine.memory.stack_top(),
+            visited: vec![false; count],
+        }
+    }
+
+    /// Follows the program from `root` to the next polling nodes, which collect in `reached`.
+    pub(super) fn from(&mut self, root: usize, state: State, order: &[Element]) -> Result<(), Wrong> {
+        self.pending[root] = Some(state);
+        self.elements(order)
+    }
+
+    fn elements(&mut self, elements: &[Element]) -> Result<(), Wrong> {
+        for element in elements {
+            match element {
+                Element::Node(node) => self.visit(*node)?,
+                Element::Loop { head, body } => self.go_round(*head, body)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through a loop turn by turn, until no way leads back to its head.
+    fn go_round(&mut self, head: usize, body: &[Element]) -> Result<(), Wrong> {
+        let address = self.graph.nodes[head].address;
+        self.loops.push(address);
+        let mut before: Option<State> = None;
+        loop {
+            let now = self.pending[head].clone();
+            // A turn that begins as the one before it did will be followed by another such.
+            if let (Some(before), Some(now)) = (&before, &now)
+                && now.within(before)
+                && before.within(now)
+            {
+                return Err((address, Reason::EndlessLoop));
+            }
+            self.visit(head)?;
+            self.elements(body)?;
+            before = now;
+            if self.pending[head].is_none() {
+                break;
+            }
+        }
+        self.loops.pop();
+        Ok(())
+    }
+
+    fn visit(&mut self, node: usize) -> Result<(), Wrong> {
+        let Some(state) = self.pending[node].take() else { return Ok(()) };
+        self.visited[node] = true;
+        let node = &self.graph.nodes[node];
+        self.spend(node.address, &state)?;
+        self.carry_out(node, state).map_err(|reason| (node.address, reason))
+    }
+
+    /// Gives up when an event takes too long, or finding out does.
+    fn spend(&mut self, address: u32, state: &State) -> Result<(), Wrong> {
+        self.work = self.work.saturating_sub(1);
+        let cycles = self.policy.cycles_max;
+        if state.cycles <= cycles && self.work > 0 {
+            return Ok(());
+        }
+        Err(match self.loops.last() {
+            Some(&head) if state.cycles > cycles => (head, Reason::LongLoop { cycles }),
+            Some(&head) => (head, Reason::NotFollowed),
+            None if state.cycles > cycles => (address, Reason::TooLong { cycles }),
+            None => (address, Reason::NotFollowed),
+        })
+    }
+
+    fn carry_out(&mut self, node: &Node, mut state: State) -> Result<(), Reason> {
+        let Node { address, instruction, ref exit, .. } = *node;
+        if let Exit::Never(reason) = exit {
+            return Err(reason.clone());
+        }
+        if matches!(instruction.op.shape(), Shape::Csr | Shape::CsrImmediate) {
+            self.admit(node)?;
+        }
+        if instruction.op == Op::Jalr {
+            let base = state.read(instruction.rs1);
+            let expected = match *exit {
+                Exit::Jump { address, .. } => address,
+                _ => 0,
+            };
+            let found = base.value().map(|base| base.wrapping_add(instruction.imm.cast_unsigned()) & !1);
+            if found != Some(expected) {
+                let blur = state.blur.map(|at| self.program.locate(at).to_string());
+                return Err(Reason::UnprovedReturn { blur });
+            }
+        }
+        let cost = u64::from(self.program.machine.cycles.cost(instruction.op));
+        match exit {
+            Exit::Next(way) => {
+                state.cycles += cost;
+                state.execute(self.program, address, &instruction)?;
+                if instruction.reads_csr() && self.waits(instruction.csr()) {
+                    state.write(instruction.rd, Interval::new(1, u32::MAX));
+                }
+                if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
+                {
+                    self.lowest = self.lowest.min(state.read(Register::SP).low);
+                }
+                self.send(way, state)
+            }
+            Exit::Jump { to, .. } => {
+                state.cycles += cost;
+                if !instruction.rd.is_zero() {
+                    state.check_stack(self.program)?;
+                }
+                state.write(instruction.rd, Interval::one(address.wrapping_add(4)));
+                self.send(to, state)
+            }
+            Exit::Branch { taken, next } => {
+                let (rs1, rs2) = (instruction.rs1, instruction.rs2);
+                for (way, is_taken) in [(next, false), (taken, true)] {
+                    let Some((a, b)) = split(&state, instruction.op, rs1, rs2, is_taken) else { continue };
+                    let mut state = state.clone();
+                    state.write(rs1, a);
+                    state.write(rs2, b);
+                    let taken_cost = u64::from(self.program.machine.cycles.branch_taken);
+                    state.cycles += if is_taken { taken_cost } else { cost };
+                    self.send(way, state)?;
+                }
+                Ok(())
+            }
+            Exit::Never(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// Whether reading the register gives no zero.
+    fn waits(&self, csr: u16) -> bool {
+        matches!(self.program.machine.csrs.at(csr), Csr::Word { read: OnRead::WaitWhileZero, .. })
+    }
+
+    /// A program may use the CSRs that the machine has and the policy allows.
+    fn admit(&self, node: &Node) -> Result<(), Reason> {
+        let csr = node.instruction.csr();
+        let (reads, writes) = (node.instruction.reads_csr(), node.instruction.writes_csr());
+        let there = self.program.machine.csrs.at(csr);
+        let (readable, writable) = match there {
+            Csr::Absent => (false, false),
+            Csr::Word { read, write, .. } => (read != OnRead::Refuse, write != OnWrite::Refuse),
+            Csr::Device => (true, true),
+        };
+        if there == Csr::Absent {
+            Err(Reason::NoCsr { csr })
+        } else if reads && !(readable && self.policy.readable.contains(&csr)) {
+            Err(Reason::CsrRead { csr })
+        } else if writes && !(writable && self.policy.writable.contains(&csr)) {
+            Err(Reason::CsrWrite { csr })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn send(&mut self, way: &Way, state: State) -> Result<(), Reason> {
+        let node = match way {
+            Way::Node(node) => *node,
+            Way::Bad(reason) => return Err(reason.clone()),
+        };
+        if self.graph.nodes[node].polls {
+            match self.reached.entry(node) {
+                std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(state)),
+                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().join(&state),
+            }
+        } else {
+            match &mut self.pending[node] {
+                Some(there) => there.join(&state),
+                none => *none = Some(state),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a branch leaves of its two registers.
+fn split(state: &State, op: Op, rs1: Register, rs2: Register, taken: bool) -> Option<(Interval, Interval)> {
+    let (a, b) = (state.read(rs1), state.read(rs2));
+    if rs1 == rs2 {
+        let equal = matches!(op, Op::Beq | Op::Bge | Op::Bgeu);
+        return (equal == taken).then_some((a, b));
+    }
+    refine(op, a, b, taken)
+}

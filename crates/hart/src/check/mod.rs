@@ -1,0 +1,309 @@
+//! What a program will do, found out before it runs: that each event ends, and within how many cycles.
+//!
+//! The checker carries the program out on intervals instead of numbers, from each *poll*, where it waits for an event,
+//! to the next. A loop is gone through turn by turn, so one that counts ends when its counter must have; where ways
+//! meet, their intervals are joined and the longer way counts. A call is followed into the function; a return is
+//! believed when the saved address is proved to be there still. What is known at a poll is joined over all events
+//! until it no longer changes, so the bound holds for every one of them.
+//!
+//! What cannot be proved is refused, with the place and the reason: a loop without a bound, recursion, a computed
+//! jump, an instruction or a register that is not allowed, a stack that is too deep, a store that can only miss.
+//! Accesses that may miss are left to the core, which checks each.
+
+mod evaluate;
+mod graph;
+mod interval;
+mod order;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::csr::{Csr, OnRead, OnWrite};
+use crate::instruction::Instruction;
+use crate::program::{Machine, Program};
+use evaluate::{Evaluation, Wrong};
+use graph::Graph;
+use state::State;
+
+/// What a program may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Where cores start; empty stands for the program's entry point.
+    pub starts: Vec<u32>,
+    /// Reading one of these CSRs ends an event and begins the next.
+    pub polls: BTreeSet<u16>,
+    /// CSRs that may be read.
+    pub readable: BTreeSet<u16>,
+    /// CSRs that may be written.
+    pub writable: BTreeSet<u16>,
+    /// The most cycles that an event may take, and the start.
+    pub cycles_max: u64,
+    /// How many instructions the checker looks at before it gives up.
+    pub work_max: u64,
+}
+
+impl Policy {
+    /// All that the machine allows: polls are the registers that make their reader wait, and an event may take 100,000
+    /// cycles.
+    pub fn of(machine: &Machine) -> Self {
+        let select = |want: fn(Csr) -> bool| (0..4096).filter(|&csr| want(machine.csrs.at(csr))).collect();
+        Self {
+            starts: Vec::new(),
+            polls: select(|csr| matches!(csr, Csr::Word { read: OnRead::WaitWhileZero, .. })),
+            readable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { read: OnRead::Refuse, .. })),
+            writable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { write: OnWrite::Refuse, .. })),
+            cycles_max: 100_000,
+            work_max: 4_000_000,
+        }
+    }
+}
+
+/// What a program needs at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Cycles from the start to the first poll.
+    pub startup_cycles: u64,
+    /// For each poll by its address, the cycles from there to the next poll: that of this poll's own instruction
+    /// counts, that of the next does not.
+    pub event_cycles: BTreeMap<u32, u64>,
+    /// Octets of stack.
+    pub stack: u32,
+    /// CSRs that it reads.
+    pub reads: BTreeSet<u16>,
+    /// CSRs that it writes.
+    pub writes: BTreeSet<u16>,
+    /// Instructions that it can reach.
+    pub instructions: usize,
+}
+
+impl Bounds {
+    /// The cycles of the longest event.
+    pub fn longest_event(&self) -> u64 {
+        self.event_cycles.values().copied().max().unwrap_or(0)
+    }
+}
+
+/// Why a program was not admitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct Refused {
+    /// The address that is wrong.
+    pub address: u32,
+    /// The same with its function and source line, where they are known.
+    pub place: String,
+    /// What is wrong there.
+    pub reason: Reason,
+}
+
+/// What is wrong with a program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// A jump to an address that is no multiple of 4.
+    #[error("jumps to the misaligned address {target:#010x}")]
+    MisalignedJump {
+        /// Where to.
+        target: u32,
+    },
+    /// Control goes where no code is.
+    #[error("goes on at {target:#010x}, where there is no code")]
+    NoCode {
+        /// Where to.
+        target: u32,
+    },
+    /// A word that is no instruction of this core.
+    #[error("{word:#010x} is no instruction of this core")]
+    Illegal {
+        /// The word.
+        word: u32,
+    },
+    /// ECALL.
+    #[error("calls an environment that is not there")]
+    EnvironmentCall,
+    /// EBREAK, which compilers also leave where they found undefined behaviour.
+    #[error("breaks into a debugger that is not there")]
+    Breakpoint,
+    /// The machine has no such CSR.
+    #[error("there is no CSR {csr:#05x}")]
+    NoCsr {
+        /// The register.
+        csr: u16,
+    },
+    /// The CSR may not be read.
+    #[error("CSR {csr:#05x} may not be read")]
+    CsrRead {
+        /// The register.
+        csr: u16,
+    },
+    /// The CSR may not be written.
+    #[error("CSR {csr:#05x} may not be written")]
+    CsrWrite {
+        /// The register.
+        csr: u16,
+    },
+    /// A jump through a register whose value is not set just before.
+    #[error("jumps to a computed address (compile with -fno-jump-tables, and call no function by pointer)")]
+    ComputedJump,
+    /// A return from where no call led.
+    #[error("returns, but was not called")]
+    ReturnToNowhere,
+    /// A return whose saved address may have been lost.
+    #[error("returns, but not provably to its caller{}", .blur.as_ref().map(|at| format!(": the store at {at} may overwrite the saved address")).unwrap_or_default())]
+    UnprovedReturn {
+        /// The place of a store that may have overwritten it.
+        blur: Option<String>,
+    },
+    /// A function that calls itself, at once or by way of others.
+    #[error("calls the function at {function:#010x}, which has not returned yet")]
+    Recursion {
+        /// The function's address.
+        function: u32,
+    },
+    /// A loop that changes nothing that its end depends on, as far as can be seen.
+    #[error("the loop that starts here has no bound that can be proved")]
+    EndlessLoop,
+    /// A loop that was still going at the limit.
+    #[error("the loop that starts here is not proved to end within {cycles} cycles")]
+    LongLoop {
+        /// The limit.
+        cycles: u64,
+    },
+    /// An event that takes too long.
+    #[error("an event can take more than {cycles} cycles")]
+    TooLong {
+        /// The limit.
+        cycles: u64,
+    },
+    /// The checker gave up.
+    #[error("too many turns and ways to follow")]
+    NotFollowed,
+    /// The program is too large, with each call counted as a copy of the function.
+    #[error("too many calls to follow")]
+    TooLarge,
+    /// Loops within loops within loops.
+    #[error("loops nest too deep here")]
+    DeepLoops,
+    /// The stack does not suffice.
+    #[error("uses {octets} octets of stack, but there are {available}")]
+    StackOverflow {
+        /// What it uses.
+        octets: u32,
+        /// What there is.
+        available: u32,
+    },
+    /// The stack pointer could point anywhere.
+    #[error("uses a stack pointer that is not proved to point into the stack")]
+    StackPointer,
+    /// An access that can only trap.
+    #[error("accesses the misaligned address {address:#010x}")]
+    MisalignedAccess {
+        /// The address.
+        address: u32,
+    },
+    /// A load that can only trap.
+    #[error("loads from {address:#010x}, outside the memory")]
+    LoadOutside {
+        /// The lowest address.
+        address: u32,
+    },
+    /// A store that can only trap.
+    #[error("stores to {address:#010x}, outside the memory")]
+    StoreOutside {
+        /// The lowest address.
+        address: u32,
+    },
+    /// A store into ROM, perhaps into its own code.
+    #[error("stores to {address:#010x}, in ROM")]
+    StoreToRom {
+        /// The lowest address.
+        address: u32,
+    },
+}
+
+/// Checks a program.
+///
+/// # Errors
+///
+/// [`Refused`], with the first place that is wrong or cannot be proved right.
+pub fn check(program: &Program, policy: &Policy) -> Result<Bounds, Refused> {
+    bounds(program, policy).map_err(|(address, reason)| Refused {
+        address,
+        place: program.locate(address).to_string(),
+        reason,
+    })
+}
+
+fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
+    let polls =
+        |instruction: &Instruction| instruction.reads_csr() && policy.polls.contains(&instruction.csr());
+    let starts = if policy.starts.is_empty() { vec![program.entry] } else { policy.starts.clone() };
+    let (graph, roots) = Graph::new(program, &starts, polls)?;
+    let order = order::order(&graph).map_err(|head| (graph.nodes[head].address, Reason::DeepLoops))?;
+    let mut evaluation = Evaluation::new(program, policy, &graph);
+    // What is known at each poll, over all events so far.
+    let mut known: BTreeMap<usize, (State, u32)> = BTreeMap::new();
+    let mut open: Vec<usize> = Vec::new();
+    let (mut startup_cycles, mut cycles_from) = (0, BTreeMap::new());
+    for root in roots {
+        if graph.nodes[root].polls {
+            evaluation.reached.insert(root, State::reset(program));
+        } else {
+            evaluation.from(root, State::reset(program), &order)?;
+        }
+        startup_cycles = gather(&mut evaluation, &mut known, &mut open).max(startup_cycles);
+    }
+    while let Some(poll) = open.pop() {
+        let Some(state) = known.get(&poll).map(|(state, _)| state.afresh()) else { continue };
+        evaluation.from(poll, state, &order)?;
+        let cycles = gather(&mut evaluation, &mut known, &mut open);
+        let longest: &mut u64 = cycles_from.entry(graph.nodes[poll].address).or_default();
+        *longest = cycles.max(*longest);
+    }
+    let visited = || graph.nodes.iter().zip(&evaluation.visited).filter(|(_, visited)| **visited);
+    let csrs = |uses: fn(&Instruction) -> bool| {
+        visited()
+            .filter(|(node, _)| uses(&node.instruction))
+            .map(|(node, _)| node.instruction.csr())
+            .collect()
+    };
+    Ok(Bounds {
+        startup_cycles,
+        event_cycles: cycles_from,
+        stack: program.machine.memory.stack_top() - evaluation.lowest,
+        reads: csrs(Instruction::reads_csr),
+        writes: csrs(Instruction::writes_csr),
+        instructions: visited().map(|(node, _)| node.address).collect::<BTreeSet<u32>>().len(),
+    })
+}
+
+/// Joins what was reached with what is known, and opens the polls where that is new. Returns the cycles of the longest
+/// way.
+fn gather(
+    evaluation: &mut Evaluation<'_>,
+    known: &mut BTreeMap<usize, (State, u32)>,
+    open: &mut Vec<usize>,
+) -> u64 {
+    /// So many events may narrow what is known one by one, before it is widened.
+    const PATIENCE: u32 = 3;
+    let mut cycles = 0;
+    for (poll, reached) in std::mem::take(&mut evaluation.reached) {
+        cycles = cycles.max(reached.cycles);
+        match known.get_mut(&poll) {
+            Some((state, joins)) => {
+                if !reached.within(state) {
+                    *joins += 1;
+                    if *joins > PATIENCE {
+                        state.widen(&reached)
+                    } else {
+                        state.join(&reached)
+                    }
+                    open.push(poll);
+                }
+            }
+            None => {
+                known.insert(poll, (reached, 0));
+                open.push(poll);
+            }
+        }
+    }
+    cycles
+}

@@ -1,0 +1,266 @@
+//! What the checker admits runs within its bounds, and what it refuses it names.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use roci_hart::{
+    Bounds, CSR_WORDS, Core, Csr, CsrMap, Instruction, Machine, OnRead, OnWrite, Op, Policy, Program, Reason,
+    Refused, Register, Stop, check,
+};
+
+const EVENTS: &[u8] = include_bytes!("../images/events.elf");
+const ORIGIN: u32 = 0x8000_0000;
+
+fn machine() -> Machine {
+    let event = Csr::Word { index: 0, read: OnRead::WaitWhileZero, write: OnWrite::StoreAndStop };
+    let fixed = Csr::Word { index: 2, read: OnRead::Value, write: OnWrite::Refuse };
+    let csrs = CsrMap::default().with(0x800, event).with_words(0x801..0x802, 1).with(0x802, fixed);
+    Machine { csrs, ..Machine::default() }
+}
+
+fn events() -> Arc<Program> {
+    Arc::new(Program::load(EVENTS, machine()).expect("the image is right"))
+}
+
+fn policy(program: &Program, start: &str) -> Policy {
+    let start = program.symbol(start).expect("the image has this function");
+    Policy { starts: vec![start], ..Policy::of(program.machine()) }
+}
+
+fn bounds(start: &str) -> Bounds {
+    let program = events();
+    check(&program, &policy(&program, start)).unwrap_or_else(|refused| panic!("{start}: {refused}"))
+}
+
+/// The cycles that a core takes for each event, from one poll to the next.
+fn measured(start: &str, events_in: &[(u32, u32)]) -> Vec<u64> {
+    let program = events();
+    let mut core = Core::new(program.clone());
+    core.set_pc(program.symbol(start).expect("the image has this function"));
+    let mut csrs = [0; CSR_WORDS];
+    let waiting = Stop::Waiting { csr: 0x800 };
+    assert_eq!(core.run(&mut csrs, 1_000_000), waiting);
+    let mut cycles = Vec::new();
+    for &(event, word) in events_in {
+        let before = core.cycles();
+        (csrs[0], csrs[1]) = (event, word);
+        assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Written { csr: 0x800 });
+        csrs[0] = 0;
+        assert_eq!(core.run(&mut csrs, 1_000_000), waiting);
+        cycles.push(core.cycles() - before);
+    }
+    cycles
+}
+
+/// Asserts that no event takes longer than the bound, and that the worst of `worst` comes near it.
+fn assert_bounds(start: &str, worst: &[(u32, u32)], slack: u64) {
+    let bound = bounds(start).longest_event();
+    let most = measured(start, worst).into_iter().max().unwrap_or(0);
+    assert!((bound - slack..=bound).contains(&most), "{start}: {most} measured, {bound} proved");
+}
+
+#[test]
+fn bounds_are_what_the_worst_event_takes() {
+    assert_bounds("straight", &[(1, 1)], 0);
+    assert_bounds("counted", &[(1, 1)], 0);
+    assert_bounds("halving", &[(u32::MAX, 1)], 0);
+    assert_bounds("bounded", &[(3, 15)], 0);
+    assert_bounds("table", &[(7, 0)], 0);
+    assert_bounds("calls", &[(1, 0), (6, 9)], 0);
+    assert_bounds("remembers", &[(1, 0); 6], 0);
+    assert_bounds("waits_below", &[(1, 0)], 0);
+}
+
+#[test]
+fn libgccs_division_and_multiplication_are_bounded() {
+    let bound = bounds("divides").longest_event();
+    let most = measured("divides", &[(u32::MAX, 1), (u32::MAX, 2), (u32::MAX, u32::MAX), (1 << 31, 3)]);
+    let most = most.into_iter().max().unwrap_or(0);
+    assert!(most <= bound && bound < 2 * most, "{most} measured, {bound} proved");
+}
+
+proptest! {
+    #[test]
+    fn no_event_outlasts_its_bound(events_in in prop::collection::vec((1u32.., any::<u32>()), 1..20)) {
+        for start in
+            ["straight", "counted", "halving", "bounded", "divides", "table", "calls", "remembers", "waits_below"]
+        {
+            let bound = bounds(start).longest_event();
+            for (cycles, event) in measured(start, &events_in).into_iter().zip(&events_in) {
+                prop_assert!(cycles <= bound, "{start} {event:?}: {cycles} measured, {bound} proved");
+            }
+        }
+    }
+}
+
+#[test]
+fn stack_and_registers_in_use_are_reported() {
+    let bounds = bounds("calls");
+    assert_eq!(bounds.stack, deepest("calls"));
+    assert_eq!(bounds.reads.into_iter().collect::<Vec<_>>(), [0x800]);
+    assert_eq!(bounds.writes.into_iter().collect::<Vec<_>>(), [0x800]);
+}
+
+/// The octets of stack that a core uses for a few events.
+fn deepest(start: &str) -> u32 {
+    let program = events();
+    let mut core = Core::new(program.clone());
+    core.set_pc(program.symbol(start).expect("the image has this function"));
+    let top = program.machine().memory.stack_top();
+    let mut lowest = top;
+    let mut csrs = [1; CSR_WORDS];
+    for _ in 0..1_000 {
+        core.step(&mut csrs);
+        lowest = lowest.min(core.register(Register::SP));
+    }
+    top - lowest
+}
+
+fn refusal(start: &str) -> Refused {
+    let program = events();
+    check(&program, &policy(&program, start)).expect_err("the program is bad")
+}
+
+#[test]
+fn what_cannot_be_bounded_is_refused_by_function_and_line() {
+    let line_of = |text: &str| {
+        let source = include_str!("../images/events.c");
+        1 + source.lines().position(|line| line.contains(text)).expect("the source has this line")
+    };
+    let loop_ = refusal("unbounded");
+    assert_eq!(loop_.reason, Reason::LongLoop { cycles: 100_000 });
+    let line = line_of("i < turns; i++) __asm__");
+    assert!(loop_.place.ends_with(&format!(", events.c:{line})")), "{}", loop_.place);
+    assert!(loop_.place.contains("(unbounded+"), "{}", loop_.place);
+    let call = refusal("recurses");
+    let function = events().symbol("recursive").expect("the image has this function");
+    assert_eq!(call.reason, Reason::Recursion { function });
+    let line = line_of("recursive(value - 1)");
+    assert!(call.place.ends_with(&format!(", events.c:{line})")), "{}", call.place);
+}
+
+#[test]
+fn an_event_that_takes_too_long_is_refused() {
+    let program = events();
+    let policy = |cycles_max| Policy { cycles_max, ..policy(&program, "counted") };
+    let cycles = bounds("counted").longest_event();
+    assert!(check(&program, &policy(cycles)).is_ok());
+    let refused = check(&program, &policy(cycles / 2)).expect_err("the limit is too low");
+    assert_eq!(refused.reason, Reason::LongLoop { cycles: cycles / 2 });
+}
+
+const A0: Register = Register::new(10);
+const A1: Register = Register::new(11);
+const X0: Register = Register::ZERO;
+
+fn word(op: Op, rd: Register, rs1: Register, rs2: Register, imm: i32) -> u32 {
+    Instruction { op, rd, rs1, rs2, imm }.encode()
+}
+
+/// `csrr a0, 0x800`
+fn poll() -> u32 {
+    word(Op::Csrrs, A0, X0, X0, 0x800)
+}
+
+fn jump(distance: i32) -> u32 {
+    word(Op::Jal, X0, X0, X0, distance)
+}
+
+/// Checks that a loop of a poll and `body` is refused at instruction `at` of the body.
+fn assert_refused(body: &[u32], at: u32, reason: Reason) {
+    let mut code = vec![poll()];
+    code.extend(body);
+    code.push(jump(-4 * i32::try_from(code.len()).expect("the body is short")));
+    let program = Program::from_words(&code, machine()).expect("the code fits");
+    let refused = check(&program, &Policy::of(program.machine())).expect_err("the program is bad");
+    assert_eq!((refused.reason, refused.address), (reason, ORIGIN + 4 + 4 * at));
+}
+
+#[test]
+fn bad_instructions_are_refused_where_they_stand() {
+    let nop = word(Op::Addi, X0, X0, X0, 0);
+    let mul = word(Op::Mul, A0, A0, A0, 0);
+    assert_refused(&[nop, 0], 1, Reason::Illegal { word: 0 });
+    assert_refused(&[mul], 0, Reason::Illegal { word: mul });
+    assert_refused(&[word(Op::Ecall, X0, X0, X0, 0)], 0, Reason::EnvironmentCall);
+    assert_refused(&[word(Op::Ebreak, X0, X0, X0, 0)], 0, Reason::Breakpoint);
+    assert_refused(&[word(Op::Csrrs, A0, X0, X0, 0x300)], 0, Reason::NoCsr { csr: 0x300 });
+    assert_refused(&[word(Op::Csrrw, X0, A0, X0, 0x802)], 0, Reason::CsrWrite { csr: 0x802 });
+    assert_refused(&[jump(6)], 0, Reason::MisalignedJump { target: ORIGIN + 10 });
+    assert_refused(&[jump(0x400)], 0, Reason::NoCode { target: ORIGIN + 0x404 });
+    assert_refused(&[jump(0)], 0, Reason::EndlessLoop);
+    assert_refused(&[word(Op::Jalr, X0, A0, X0, 0)], 0, Reason::ComputedJump);
+    assert_refused(&[word(Op::Jalr, X0, Register::RA, X0, 0)], 0, Reason::ReturnToNowhere);
+}
+
+#[test]
+fn a_bad_instruction_that_no_event_reaches_is_no_matter() {
+    // csrr a0, 0x800 gives no zero: beqz a0, .+8; j .+8; ebreak
+    let code = [poll(), word(Op::Beq, X0, A0, X0, 8), jump(-8), word(Op::Ebreak, X0, X0, X0, 0)];
+    let program = Program::from_words(&code, machine()).expect("the code fits");
+    assert_eq!(check(&program, &Policy::of(program.machine())).map(|bounds| bounds.longest_event()), Ok(5));
+}
+
+#[test]
+fn accesses_that_can_only_trap_are_refused() {
+    let upper = |imm| word(Op::Lui, A1, X0, X0, imm);
+    let store = |imm| word(Op::Sw, X0, A1, A0, imm);
+    let load = |imm| word(Op::Lw, A0, A1, X0, imm);
+    let rom = ORIGIN.cast_signed();
+    assert_refused(&[upper(rom), store(16)], 1, Reason::StoreToRom { address: ORIGIN + 16 });
+    assert_refused(&[upper(0x1000), store(0)], 1, Reason::StoreOutside { address: 0x1000 });
+    assert_refused(&[upper(0x1000), load(4)], 1, Reason::LoadOutside { address: 0x1004 });
+    assert_refused(&[upper(rom), load(2)], 1, Reason::MisalignedAccess { address: ORIGIN + 2 });
+    // An octet of the event added to an address outside the memory stays there.
+    let masked = [upper(0x1000), word(Op::Andi, A0, A0, X0, 0xff), word(Op::Add, A1, A1, A0, 0), store(0)];
+    assert_refused(&masked, 3, Reason::StoreOutside { address: 0x1000 });
+}
+
+#[test]
+fn a_stack_that_is_too_deep_or_unknown_is_refused() {
+    let sp = Register::SP;
+    let deep = [word(Op::Lui, A1, X0, X0, 0x2000), word(Op::Sub, sp, sp, A1, 0), word(Op::Sw, X0, sp, A0, 0)];
+    assert_refused(&deep, 2, Reason::StackOverflow { octets: 0x2000, available: 0x1000 });
+    let unknown = [word(Op::Sub, sp, sp, A0, 0), word(Op::Sw, X0, sp, A0, 0)];
+    assert_refused(&unknown, 1, Reason::StackPointer);
+    // An event that leaves the stack deeper than it found it: sooner or later it is too deep.
+    let leaks = [word(Op::Addi, sp, sp, X0, -16), word(Op::Sw, X0, sp, A0, 0)];
+    assert_refused(&leaks, 1, Reason::StackPointer);
+}
+
+#[test]
+fn a_return_address_that_may_be_overwritten_is_not_believed() {
+    let (sp, ra) = (Register::SP, Register::RA);
+    // The function saves its return address, stores to an address from the event, and returns.
+    let code = [
+        poll(),
+        word(Op::Jal, ra, X0, X0, 8),
+        jump(-8),
+        word(Op::Addi, sp, sp, X0, -16),
+        word(Op::Sw, X0, sp, ra, 12),
+        word(Op::Sw, X0, A0, A0, 0),
+        word(Op::Lw, ra, sp, X0, 12),
+        word(Op::Addi, sp, sp, X0, 16),
+        word(Op::Jalr, X0, ra, X0, 0),
+    ];
+    let program = Program::from_words(&code, machine()).expect("the code fits");
+    let refused = check(&program, &Policy::of(program.machine())).expect_err("the program is bad");
+    assert_eq!(refused.address, ORIGIN + 32);
+    assert_eq!(refused.reason, Reason::UnprovedReturn { blur: Some("0x80000014".to_owned()) });
+    assert!(refused.to_string().contains("the store at 0x80000014 may overwrite"), "{refused}");
+    // Without that store it is admitted.
+    let mut code = code;
+    code[5] = word(Op::Addi, X0, X0, X0, 0);
+    let program = Program::from_words(&code, machine()).expect("the code fits");
+    let bounds = check(&program, &Policy::of(program.machine())).expect("the program is right");
+    assert_eq!((bounds.longest_event(), bounds.stack), (2 + 2 + 1 + 1 + 1 + 2 + 1 + 2 + 2, 16));
+}
+
+#[test]
+fn a_program_may_use_only_what_its_policy_allows() {
+    let program = events();
+    let mut policy = policy(&program, "straight");
+    policy.readable.remove(&0x801);
+    let refused = check(&program, &policy).expect_err("it reads that register");
+    assert_eq!(refused.reason, Reason::CsrRead { csr: 0x801 });
+}
