@@ -7,4 +7,5 @@ mod support;
 mod agreement;
 mod check;
 mod elf;
+mod oracle;
 mod traps;

@@ -37,23 +37,23 @@ pub(crate) fn file(entry: u32, segments: &[Segment]) -> Vec<u8> {
     for value in [52, 32, segments.len() as u16, 40, 0, 0] {
         half(&mut file, value);
     }
-    for (index, segment) in segments.iter().enumerate() {
-        let offset = (index + 1) * PAGE + segment.address as usize % PAGE;
-        for value in [
-            1,
-            offset as u32,
-            segment.address,
-            segment.address,
-            segment.octets.len() as u32,
-            segment.length,
-            segment.flags,
-            PAGE as u32,
-        ] {
+    // Each segment starts in the file where it starts within a page of memory.
+    let mut end = PAGE;
+    let places = segments.iter().map(|segment| {
+        let place = end.next_multiple_of(PAGE) + segment.address as usize % PAGE;
+        end = place + segment.octets.len();
+        place
+    });
+    let places: Vec<usize> = places.collect();
+    for (segment, &place) in segments.iter().zip(&places) {
+        let in_file = segment.octets.len() as u32;
+        let Segment { address, length, flags, .. } = *segment;
+        for value in [1, place as u32, address, address, in_file, length, flags, PAGE as u32] {
             word(&mut file, value);
         }
     }
-    for (index, segment) in segments.iter().enumerate() {
-        file.resize((index + 1) * PAGE + segment.address as usize % PAGE, 0);
+    for (segment, place) in segments.iter().zip(places) {
+        file.resize(place, 0);
         file.extend(&segment.octets);
     }
     file

@@ -5,3 +5,4 @@ pub(crate) mod differential;
 pub(crate) mod elf;
 #[cfg(feature = "translate")]
 pub(crate) mod program;
+pub(crate) mod suite;
