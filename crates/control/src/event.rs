@@ -79,7 +79,7 @@ impl Class {
 /// `GRANT`, `end` is how far the sender may go. In a `RESEND`, `offset..end` is what is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The message: its number on the queue pair, counted from zero, modulo 2³².
+    /// The message: where its first packet stands in the queue pair's sequence, counted from zero, modulo 2³².
     pub message: u32,
     /// Octets of the whole message, where the packet tells.
     pub message_length: u32,
@@ -134,8 +134,13 @@ pub struct Event<'a> {
     pub held: Span,
     /// Switches that the answered packet crossed, where the layout or the IP hop limit tells (Swift's target).
     pub hop_count: u8,
-    /// Packets newly allowed by a `PULL` (NDP).
+    /// Packets newly allowed by a `PULL`, or by an acknowledgement that carries the count of pulls (NDP).
     pub pulled: u32,
+    /// Where the request packet that arrived stands in its sender's sequence, counted from the first packet, modulo 2³².
+    pub sequence: u32,
+    /// Whether the sender had nothing more to send: as an arriving data packet says, else as the queue pair's own last
+    /// packet said (NDP).
+    pub drained: bool,
     /// The message and octets concerned, where the layout names them.
     pub part: Part,
     /// The law's own header words on the packet.

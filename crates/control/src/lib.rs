@@ -12,19 +12,25 @@
 //! | [`register`] | what can be read and written while a law runs |
 //! | [`timer`] | timers that cost nothing while nothing happens |
 //! | [`dcqcn`] | DCQCN, a family of laws with seven presets |
+//! | [`homa`] | Homa's sender: unscheduled octets, then grants |
+//! | [`ndp`] | NDP's sender: a first window, then pulls |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 pub mod dcqcn;
 pub mod event;
+pub mod homa;
+pub mod ndp;
 pub mod outcome;
 pub mod register;
 pub mod timer;
 
 pub use dcqcn::{Dcqcn, Sample};
 pub use event::{Class, Event, Hop, Part};
-pub use outcome::{Credit, Emit, Outcome, Scope, Verdict, Words};
+pub use homa::Homa;
+pub use ndp::Ndp;
+pub use outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict, Words};
 pub use register::{Place, Register, SettingError, Value, ValueError};
 
 use alloc::string::ToString;
@@ -32,7 +38,7 @@ use alloc::vec::Vec;
 use roci_units::{BitsPerSec, Instant};
 
 /// The names of the laws that exist.
-pub const LAWS: [&str; 2] = ["none", "dcqcn"];
+pub const LAWS: [&str; 4] = ["none", "dcqcn", "homa", "ndp"];
 
 /// A law with its parameters: one per engine and parameter set, shared by the queue pairs that run it.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +48,10 @@ pub enum Law {
     None,
     /// DCQCN, whichever member of the family.
     Dcqcn(Dcqcn),
+    /// Homa.
+    Homa(Homa),
+    /// NDP.
+    Ndp(Ndp),
     /// A law that runs outside the engine and is to hear of these classes: its queue pairs are made with the law
     /// deferred, and whoever runs it answers. By itself it changes nothing.
     External(Class),
@@ -55,6 +65,10 @@ pub enum Context {
     None,
     /// DCQCN's rates, alpha and timers.
     Dcqcn(dcqcn::State),
+    /// Homa's message.
+    Homa(homa::State),
+    /// What NDP heard of late.
+    Ndp(ndp::State),
 }
 
 // A context lies beside the queue pair's state and is fetched with it; a law with more words boxes them.
@@ -83,6 +97,8 @@ impl Law {
                 })?;
                 Self::Dcqcn(Dcqcn::new(params))
             }
+            "homa" => Self::Homa(Homa::default()),
+            "ndp" => Self::Ndp(Ndp::default()),
             _ => return Err(SettingError::Law { name: name.to_string(), valid: LAWS.to_vec() }),
         };
         for (key, text) in settings {
@@ -98,6 +114,8 @@ impl Law {
         match self {
             Self::None => "none",
             Self::Dcqcn(_) => "dcqcn",
+            Self::Homa(_) => "homa",
+            Self::Ndp(_) => "ndp",
             Self::External(_) => "external",
         }
     }
@@ -105,7 +123,7 @@ impl Law {
     /// The names of its presets.
     pub fn presets(&self) -> &'static [&'static str] {
         match self {
-            Self::None | Self::External(_) => &[],
+            Self::None | Self::Homa(_) | Self::Ndp(_) | Self::External(_) => &[],
             Self::Dcqcn(_) => &dcqcn::PRESETS,
         }
     }
@@ -115,6 +133,8 @@ impl Law {
         match self {
             Self::None | Self::External(_) => &[],
             Self::Dcqcn(_) => &dcqcn::REGISTERS,
+            Self::Homa(_) => Homa::registers(),
+            Self::Ndp(_) => &ndp::REGISTERS,
         }
     }
 
@@ -123,7 +143,11 @@ impl Law {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => law.get(state, name, now),
             (Self::Dcqcn(law), Context::None) => law.parameter(name),
-            (Self::None | Self::External(_), _) => None,
+            (Self::Homa(law), Context::Homa(state)) => law.get(state, name),
+            (Self::Homa(law), Context::None) => law.parameter(name),
+            (Self::Ndp(law), Context::Ndp(state)) => law.get(state, name),
+            (Self::Ndp(law), Context::None) => law.parameter(name),
+            _ => None,
         }
     }
 
@@ -175,6 +199,8 @@ impl Law {
         match self {
             Self::None | Self::External(_) => None,
             Self::Dcqcn(law) => law.set(name, text, running),
+            Self::Homa(law) => law.set(name, text, running),
+            Self::Ndp(law) => law.set(name, text, running),
         }
     }
 
@@ -204,6 +230,8 @@ impl Law {
         match self {
             Self::None => Class::NONE,
             Self::Dcqcn(_) => Dcqcn::TRACES,
+            Self::Homa(_) => Homa::TRACES,
+            Self::Ndp(_) => Ndp::TRACES,
             Self::External(traces) => *traces,
         }
     }
@@ -212,8 +240,16 @@ impl Law {
     /// of the port that run this law, hands it in whichever of them an event concerns, and paces them together.
     pub fn limiter(&self) -> Scope {
         match self {
-            Self::None | Self::External(_) => Scope::Qp,
             Self::Dcqcn(law) => law.params().limiter,
+            _ => Scope::Qp,
+        }
+    }
+
+    /// What a token of its credit lets go.
+    pub const fn token_unit(&self) -> TokenUnit {
+        match self {
+            Self::Ndp(_) => TokenUnit::Packets,
+            _ => TokenUnit::Octets,
         }
     }
 
@@ -222,6 +258,8 @@ impl Law {
         match self {
             Self::None | Self::External(_) => (Context::None, Credit::FREE, Instant::NEVER),
             Self::Dcqcn(law) => (Context::Dcqcn(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
+            Self::Homa(_) => (Context::Homa(homa::State::default()), Homa::CREDIT, Instant::NEVER),
+            Self::Ndp(law) => (Context::Ndp(ndp::State::default()), law.credit(), Instant::NEVER),
         }
     }
 
@@ -232,6 +270,8 @@ impl Law {
     pub fn on_event(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => law.on_event(state, event, outcome),
+            (Self::Homa(law), Context::Homa(state)) => law.on_event(state, event, outcome),
+            (Self::Ndp(law), Context::Ndp(state)) => law.on_event(state, event, outcome),
             (Self::None | Self::External(_), Context::None) => {}
             _ => debug_assert!(false, "the context belongs to another law"),
         }

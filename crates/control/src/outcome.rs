@@ -11,8 +11,19 @@ pub struct Credit {
     pub rate_kbps: u32,
     /// Octets of payload that may be unacknowledged; [`Credit::UNLIMITED`]: any number.
     pub window: u32,
-    /// Octets of payload that may still be sent on tokens; [`Credit::UNLIMITED`]: tokens are not used.
+    /// What may still be sent on tokens, in the law's [`TokenUnit`]; [`Credit::UNLIMITED`]: tokens are not used.
     pub tokens: u32,
+}
+
+/// What a token lets go. Tokens are for requests; READ responses go without, for their reader has asked for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenUnit {
+    /// An octet of payload that is sent for the first time. The packet in which the tokens end goes whole, and what it
+    /// takes beyond them is taken off those that come next. What was granted once is sent again without.
+    #[default]
+    Octets,
+    /// A packet, sent for the first time or again.
+    Packets,
 }
 
 impl Credit {
@@ -50,7 +61,8 @@ pub struct Words {
 pub struct Emit {
     /// `CNP`, `ACK`, `GRANT`, `PULL`, `RESEND` or `BUSY`.
     pub class: Class,
-    /// The message and octets that a `GRANT`, `RESEND` or `BUSY` is about; all zero otherwise.
+    /// The message and octets that a `GRANT`, `RESEND` or `BUSY` is about; the `end` of a `PULL` is the count of packets
+    /// pulled so far. All zero otherwise.
     pub part: Part,
     /// The law's header words on it.
     pub words: Words,

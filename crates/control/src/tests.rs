@@ -1,6 +1,7 @@
 //! Laws made from the text of a scenario.
 
 use super::*;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 
@@ -35,7 +36,8 @@ fn increments_of_hpcc_scale_with_the_link() {
 fn what_does_not_exist_is_answered_with_what_does() {
     let error = refused("timely2", &[]);
     assert_eq!(error.valid(), LAWS);
-    assert_eq!(error.to_string(), "there is no law \"timely2\"; choose one of none, dcqcn");
+    let choices = LAWS.join(", ");
+    assert_eq!(error.to_string(), format!("there is no law \"timely2\"; choose one of {choices}"));
     assert_eq!(refused("dcqcn", &[("preset", "sigcom15")]).valid(), dcqcn::PRESETS);
     assert!(refused("dcqcn", &[("gain", "1/2")]).valid().contains(&"g"));
     assert!(refused("dcqcn", &[("rc", "1Gb/s")]).valid().contains(&"preset"), "state is no key");

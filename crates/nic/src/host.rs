@@ -272,6 +272,8 @@ impl Host {
         let queue = if segment.header.opcode == Opcode::CNP {
             segment.priority = self.classes.notice;
             NOTICES
+        } else if segment.header.opcode.shape().has(Shape::AGENT) {
+            NOTICES
         } else {
             segment.priority = self.classes.ack.unwrap_or(segment.priority);
             REPLIES

@@ -1,15 +1,22 @@
 //! What is per host and not per queue pair: NDP's pull pacer, Homa's order of grants, a pool of credits; and the
 //! packets by which such agents and laws speak to each other.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`homa`] | whom a receiver grants how much, and what it asks for again |
+
+pub mod homa;
 
 use alloc::boxed::Box;
 use core::fmt;
-use roci_control::{Class, Emit, Event, Part};
+use roci_control::{Class, Emit, Event, Law, Part};
 use roci_units::{Instant, Qpn};
-use roci_wire::layout::homa::{Homa, HomaBody};
-use roci_wire::{Layout, LayoutWords, Opcode, Shape};
+use roci_wire::{Opcode, Shape};
 
 use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
+use crate::messages::part_of;
+use homa::Grants;
 
 /// An agent of the port, which hears of all queue pairs' packets and asks for packets on any of them.
 ///
@@ -26,10 +33,25 @@ pub trait PortAgent: fmt::Debug + Send {
 
     /// The time that it wanted has come.
     fn wake(&mut self, now: Instant);
+
+    /// The queue pair has ended or begins anew: what it was sent counts no longer.
+    fn forget(&mut self, qpn: Qpn) {
+        let _ = qpn;
+    }
 }
 
 impl Engine {
-    /// Gives the port an agent; there is none at first.
+    /// The receiver's half of a law that needs one, unless the port has an agent already.
+    pub(crate) fn bring_agent(&mut self, law: &Law) {
+        if self.agent.is_some() {
+            return;
+        }
+        if let Law::Homa(homa) = law {
+            self.agent = Some(Box::new(Grants::new(*homa.params())));
+        }
+    }
+
+    /// Gives the port an agent. Without it there is that of the first law added that has a receiver's half, or none.
     pub fn set_port_agent(&mut self, agent: Box<dyn PortAgent>) {
         self.agent = Some(agent);
     }
@@ -50,6 +72,9 @@ impl Engine {
             self.tell_law(now, slot, &event);
         } else if self.agent.is_none() {
             return Err(Refusal::WrongOpcode);
+        }
+        if class == Class::RESEND {
+            self.on_resend(now, slot, &part_of(arrival));
         }
         Ok(())
     }
@@ -81,7 +106,7 @@ impl Engine {
             opcode: header.opcode.0,
             length: u32::from(header.payload),
             ecn: arrival.ce,
-            part: if self.profile(slot).layout == Layout::Homa { part_of(arrival) } else { Part::default() },
+            part: if self.names_messages(slot) { part_of(arrival) } else { Part::default() },
             words: arrival.words,
             hops: arrival.hops,
             ..self.event(now, slot, class)
@@ -120,24 +145,5 @@ const fn agent_class(opcode: Opcode) -> Option<Class> {
         Opcode::HOMA_RESEND => Some(Class::RESEND),
         Opcode::HOMA_BUSY => Some(Class::BUSY),
         _ => None,
-    }
-}
-
-/// The message and octets that a packet's words name in layout `homa`; else all zero.
-fn part_of(arrival: &Arrival<'_>) -> Part {
-    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
-    let Some(Homa { rpc, body }) = homa else { return Part::default() };
-    #[expect(clippy::cast_possible_truncation, reason = "messages are numbered modulo 2³²")]
-    let message = rpc as u32;
-    match body {
-        HomaBody::Data { length, offset, .. } => {
-            let end = offset.saturating_add(u32::from(arrival.header.payload));
-            Part { message, message_length: length, offset, end, priority: 0 }
-        }
-        HomaBody::Grant { offset: end, priority, .. } => Part { message, end, priority, ..Part::default() },
-        HomaBody::Resend { offset, length, priority } => {
-            Part { message, message_length: 0, offset, end: offset.saturating_add(length), priority }
-        }
-        _ => Part { message, ..Part::default() },
     }
 }

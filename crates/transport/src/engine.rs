@@ -110,7 +110,9 @@ impl Engine {
     }
 
     /// Adds a law with its parameters; queue pairs name it by the number given back ([`QpConfig::law`](crate::QpConfig)).
+    /// A law whose receivers have a part in it brings the agent that plays it, unless the port has one.
     pub fn add_law(&mut self, law: Law) -> u16 {
+        self.bring_agent(&law);
         self.laws.add(law)
     }
 

@@ -116,8 +116,10 @@ impl Engine {
         if law_acknowledges {
             self.tell_law_of_data(now, slot, arrival, class);
         } else {
-            if next && had_gap && counts_answers {
-                // What fills a gap is acknowledged at once (RFC 5681 §4.2).
+            let closed = next && moved != at.wrapping_add(1);
+            if closed && self.profile(slot).layout == Layout::Homa || next && had_gap && counts_answers {
+                // What fills a gap is acknowledged at once (RFC 5681 §4.2); in layout homa because what asked for an
+                // acknowledgement may lie behind the gap, and no NAK told of it.
                 self.answer_to(slot, ACK, Some(header), reaction);
             } else if next {
                 self.acknowledge_kept(slot, header, reaction);
@@ -175,7 +177,7 @@ impl Engine {
         aside.and_then(|aside| aside.keeping.as_ref()).is_some_and(|keeping| keeping.receiver.has_gap())
     }
 
-    fn message_start(&self, slot: usize) -> u32 {
+    pub(crate) fn message_start(&self, slot: usize) -> u32 {
         self.qps[slot].responder.received
     }
 

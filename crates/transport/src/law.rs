@@ -1,11 +1,11 @@
 //! How laws are run: when they are called, and what their answers do.
 
 use crate::arrival::{Arrival, Deferral};
-use crate::credit::Tokens;
 use crate::engine::Engine;
 use crate::laws::{Laws, TIMED, TIMER_PACE};
+use crate::messages::message_words;
 use crate::qp::{Common, Notes, Qp, Standing};
-use crate::queue::NONE;
+use crate::queue::{NONE, flag};
 use crate::segment::{Offer, OwnedEvent};
 use crate::timer::TimerId;
 use crate::token::Purpose;
@@ -15,7 +15,7 @@ use roci_control::{
     Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{Header, Opcode};
+use roci_wire::{Header, Layout, Opcode};
 
 /// Events that wait for a law which is out with an earlier one; more are lost to it, as with any queue of a NIC.
 const EVENTS_MAX: usize = 256;
@@ -134,6 +134,19 @@ impl Engine {
         Some(own(&event))
     }
 
+    /// A queue pair whose law deals by the message is first in line until its next one begins: only then is it known
+    /// which priority that has.
+    pub(crate) fn await_message(&mut self, slot: usize) {
+        const FIRST: u8 = 7;
+        let requester = &mut self.qps[slot].requester;
+        let begun = requester.current != NONE && self.sends.get(requester.current).has(flag::NUMBERED);
+        if !begun && requester.priority != FIRST {
+            requester.priority = FIRST;
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            self.schedule.remove(slot as u32);
+        }
+    }
+
     /// The credit as it stands.
     pub(crate) fn credit(&self, slot: usize) -> Credit {
         let requester = &self.qps[slot].requester;
@@ -155,7 +168,7 @@ impl Engine {
         let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return };
         let Credit { rate_kbps, window, tokens } = outcome.credit;
-        state.tokens = Tokens::new(tokens);
+        state.tokens.set(tokens);
         if let Some(octets) = outcome.byte_counter {
             (state.count_down, state.counts) = (octets, octets);
         }
@@ -252,7 +265,10 @@ impl Engine {
         }
         header.payload = 0;
         let mut segment = self.control(slot, header);
-        segment.words = (emit.words.len > 0).then_some(emit.words);
+        segment.words = match layout {
+            Layout::Homa => message_words(emit),
+            _ => (emit.words.len > 0).then_some(emit.words),
+        };
         segment.priority = priority.unwrap_or(segment.priority);
         self.post(segment);
     }
@@ -315,13 +331,21 @@ impl Engine {
         (outcome.verdict == Verdict::Proceed).then_some(outcome.words)
     }
 
-    /// Whether tokens and the port's pacer let `octets` go; where the pacer does not, the queue pair waits in line.
+    /// Whether tokens and the port's pacer let something of `plan` go, which is cut to what the tokens let; where the
+    /// pacer does not, the queue pair waits in line.
     #[inline]
-    pub(crate) fn law_admits(&mut self, now: Instant, slot: usize, octets: u32) -> bool {
+    pub(crate) fn law_admits(&mut self, now: Instant, slot: usize, plan: &mut Plan) -> bool {
         let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return true };
-        if !state.tokens.allow(octets) {
-            return false;
+        if !plan.response && state.tokens.limit() {
+            let mtu = self.profiles[usize::from(self.qps[slot].common.profile)].mtu;
+            let run = state.tokens.allow(plan.packets, plan.length, mtu, plan.fresh);
+            if run < plan.packets {
+                (plan.packets, plan.length) = (run, u32::from(run) * u32::from(mtu));
+            }
+            if run == 0 {
+                return false;
+            }
         }
         let Some(port) = &mut state.port else { return true };
         let eligible = port.pacer.eligible_at();
@@ -364,7 +388,9 @@ impl Engine {
         {
             state.slot = slot as u32;
         }
-        state.tokens.spend(plan.length);
+        if !plan.response {
+            state.tokens.spend(plan.packets, plan.length, plan.fresh);
+        }
         if let Some(port) = &mut state.port {
             port.pacer.charge(now, wire_octets);
             if !port.waiting.is_empty() {
@@ -568,6 +594,8 @@ fn own(event: &Event<'_>) -> OwnedEvent {
         held,
         hop_count: crossed,
         pulled,
+        sequence,
+        drained,
         part,
         ..
     } = *event;
@@ -592,6 +620,8 @@ fn own(event: &Event<'_>) -> OwnedEvent {
             held,
             hop_count: crossed,
             pulled,
+            sequence,
+            drained,
             part,
             words: &[],
             hops: &[],

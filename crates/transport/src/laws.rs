@@ -128,7 +128,7 @@ impl Laws {
             law: number,
             slot,
             wake: Instant::NEVER,
-            tokens: Tokens::new(credit.tokens),
+            tokens: Tokens::new(credit.tokens, law.token_unit()),
             count_down: 0,
             counts: 0,
             port,
@@ -176,9 +176,7 @@ impl Laws {
 
     /// Whether the law must be asked before each packet for tokens or for its port's turn.
     pub(crate) fn limits(&self, index: u32) -> bool {
-        self.states
-            .get(index as usize)
-            .is_some_and(|state| state.port.is_some() || state.tokens != Tokens::UNLIMITED)
+        self.states.get(index as usize).is_some_and(|state| state.port.is_some() || state.tokens.limit())
     }
 
     pub(crate) fn set_wake(&mut self, index: u32, wake: Instant) {

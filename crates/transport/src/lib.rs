@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `law` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `law`, `messages` | the roles between which the engine chooses |
 //! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -35,6 +35,7 @@ mod keeping;
 mod law;
 mod laws;
 pub mod memory;
+mod messages;
 mod qp;
 mod queue;
 mod reads;

@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    fn begin_recovery(&mut self, slot: usize, una: u32, in_flight: u32) {
+    pub(crate) fn begin_recovery(&mut self, slot: usize, una: u32, in_flight: u32) {
         let profile = self.profile(slot);
         let first = Psn::new(una);
         let mut sender = Sender::new(first, Program::new(profile.recovery, profile.initial_window, first));
@@ -132,7 +132,7 @@ impl Engine {
         self.arm(now, slot);
     }
 
-    fn decided(&mut self, now: Instant, slot: usize, decision: &Decision) {
+    pub(crate) fn decided(&mut self, now: Instant, slot: usize, decision: &Decision) {
         let index = self.qps[slot].common.aside;
         if let Some(losing) = &mut self.asides.get_mut(index).losing {
             losing.sender.apply(&mut self.boards, decision);

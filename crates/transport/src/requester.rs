@@ -167,7 +167,7 @@ impl Engine {
             retransmission: !plan.fresh,
             layout: profile.layout,
             each_placed: matches!(profile.layout, Layout::Irn | Layout::Srnic | Layout::Homa),
-            words,
+            words: if profile.layout == Layout::Homa { self.data_words(slot, plan, work) } else { words },
         }
     }
 

@@ -36,6 +36,9 @@ impl Engine {
             self.duplicate(now, slot, at, arrival, reaction);
             Err(Refusal::Duplicate)
         } else if self.profile(slot).recovery.keeps_out_of_order() {
+            if self.profile(slot).layout == Layout::Homa {
+                return self.keep_message(now, slot, at, arrival, reaction);
+            }
             self.keep(now, slot, at, arrival, reaction)
         } else if at == expected {
             self.in_order(now, slot, arrival, reaction)
@@ -416,6 +419,7 @@ impl Engine {
     #[inline]
     pub(crate) fn control(&self, slot: usize, header: Header) -> Segment {
         let common = &self.qps[slot].common;
+        let profile = &self.profiles[usize::from(common.profile)];
         Segment {
             header,
             last_opcode: header.opcode,
@@ -424,12 +428,17 @@ impl Engine {
             source: Source::default(),
             length: 0,
             packets: 1,
-            mtu: self.profiles[usize::from(common.profile)].mtu,
-            priority: self.profiles[usize::from(common.profile)].priority,
+            mtu: profile.mtu,
+            priority: match profile.layout {
+                // What asks for data goes before all data (Homa §3.4, NDP §3.2).
+                Layout::Homa => 7,
+                Layout::Ndp => self.config.cnp_priority,
+                _ => profile.priority,
+            },
             ecn_capable: false,
             retransmission: false,
             each_placed: false,
-            layout: self.profiles[usize::from(common.profile)].layout,
+            layout: profile.layout,
             words: None,
         }
     }
@@ -464,7 +473,9 @@ impl Engine {
 
     /// Tells the requester that the packet expected is missing: once, or with each packet that it learns of by it.
     pub(crate) fn complain(&mut self, slot: usize, trigger: Option<&Header>, reaction: &mut Reaction) {
-        if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) {
+        let profile = self.profile(slot);
+        let by_resend = profile.layout == Layout::Homa && profile.recovery.keeps_out_of_order();
+        if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) || by_resend {
             return;
         }
         self.qps[slot].responder.duties.set(Duties::NAKED);

@@ -120,6 +120,18 @@ impl Segment {
         }
         (header, source)
     }
+
+    /// The optional header words of packet `index` of the run.
+    #[inline]
+    pub fn packet_words(&self, index: u16) -> Option<Words> {
+        let mut words = self.words;
+        if self.layout == Layout::Homa
+            && let Some(Words { words: [_, _, _, _, offset, ..], .. }) = &mut words
+        {
+            *offset += u32::from(index) * u32::from(self.mtu);
+        }
+        words
+    }
 }
 
 /// Moves the place that a packet names by `packets` with `before` octets of its message.

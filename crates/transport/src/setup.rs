@@ -103,6 +103,9 @@ impl Engine {
         if config.state.sends() {
             requester.notes.set(Notes::SENDS);
         }
+        if self.laws.traces(law).meets(Class::MESSAGE) {
+            requester.priority = 7;
+        }
         let responder = Responder::new(config.receive_psn, config.recovery);
         let common = Common {
             path: config.path,
@@ -161,9 +164,12 @@ impl Engine {
             _ if config.recovery == Recovery::Ndp => {
                 Err(QpError::Conflict("NDP's receiver does not exist yet"))
             }
-            Layout::Irn | Layout::Srnic => Ok(()),
-            Layout::Standard | Layout::Homa | Layout::Cc(_) if !selective => Ok(()),
-            Layout::Standard | Layout::Homa | Layout::Cc(_) => Err(QpError::Conflict(
+            Layout::Homa if !matches!(config.recovery, Recovery::GoBackN | Recovery::Irn) => {
+                Err(QpError::Conflict("layout homa does not say what this recovery program needs to know"))
+            }
+            Layout::Irn | Layout::Srnic | Layout::Homa => Ok(()),
+            Layout::Standard | Layout::Cc(_) if !selective => Ok(()),
+            Layout::Standard | Layout::Cc(_) => Err(QpError::Conflict(
                 "selective repeat needs layout irn or srnic: the standard one does not say where a packet \
                                        out of order goes, nor which packet drew a NAK",
             )),
@@ -298,6 +304,9 @@ impl Engine {
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
         self.end_recovery(slot);
         self.end_keeping(slot, false);
+        if let Some(agent) = &mut self.agent {
+            agent.forget(self.qps[slot].common.qpn);
+        }
         let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
@@ -346,9 +355,10 @@ impl Engine {
         self.laws.disconnect(old, place);
         let (law, credit) = self.laws.connect(&self.config, number, place);
         let limits = self.laws.limits(law);
-        let priority = self.profile(slot).priority;
+        let hears = self.laws.traces(law);
+        let priority = if hears.meets(Class::MESSAGE) { 7 } else { self.profile(slot).priority };
         let Qp { requester, common, .. } = &mut self.qps[slot];
-        (common.law, common.hears) = (law, self.laws.traces(law));
+        (common.law, common.hears) = (law, hears);
         (requester.window, requester.priority) = (credit.window, priority);
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);

@@ -251,8 +251,7 @@ impl Engine {
             || self.request_ready(slot) && self.plan_request(now, slot, quantum, plan)
             || responds && self.plan_response(slot, quantum, plan);
         planned
-            && (!self.qps[slot].requester.notes.has(Notes::LAW_CREDIT)
-                || self.law_admits(now, slot, plan.length))
+            && (!self.qps[slot].requester.notes.has(Notes::LAW_CREDIT) || self.law_admits(now, slot, plan))
     }
 
     /// The next request packets: what is marked to be sent again first, then the ring.
@@ -337,8 +336,12 @@ impl Engine {
         }
         self.open_window(slot);
         if self.qps[slot].common.law != NONE && self.hears(slot, Class::MESSAGE) {
-            let length = self.sends.get(current).octets();
-            let part = Part { message: 0, message_length: length, offset: 0, end: length, priority: 0 };
+            let law = self.qps[slot].common.law as usize;
+            self.laws.states[law].tokens.begin();
+            let work = self.sends.get(current);
+            let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
+            let message = work.first.wrapping_sub(self.qps[slot].common.base);
+            let part = Part { message, message_length: length, offset: 0, end: length, priority: 0 };
             let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
             self.tell_law(now, slot, &event);
             if self.qps[slot].common.state != QpState::ReadyToSend {
@@ -385,6 +388,12 @@ impl Engine {
             return Some(segment);
         };
         self.qps[slot].requester.notes.clear(Notes::RESPONDED);
+        if has_law && self.hears(slot, Class::MESSAGE) {
+            let segment = self.request(slot, plan, &draft, words);
+            self.await_message(slot);
+            self.relist(now, slot);
+            return Some(segment);
+        }
         self.relist(now, slot);
         Some(self.request(slot, plan, &draft, words))
     }

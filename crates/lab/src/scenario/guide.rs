@@ -35,7 +35,7 @@ fn law(name: &str) -> String {
     if law.registers().is_empty() {
         return "It has no keys.\n".to_owned();
     }
-    let presets: Vec<Law> = law.presets().iter().map(|preset| make(&[("preset", preset)])).collect();
+    let mut presets: Vec<Law> = law.presets().iter().map(|preset| make(&[("preset", preset)])).collect();
     let mut text = "| key | takes | meaning |\n| --- | --- | --- |\n".to_owned();
     for register in law.registers() {
         let place = match (register.place, register.writable) {
@@ -48,8 +48,13 @@ fn law(name: &str) -> String {
             register.name, register.unit, register.range, register.doc
         ));
     }
-    text.push_str("\nWhat the presets set, at 100 Gb/s:\n\n| key |");
-    law.presets().iter().for_each(|preset| text.push_str(&format!(" `{preset}` |")));
+    if presets.is_empty() {
+        text.push_str("\nBy default, at 100 Gb/s:\n\n| key | value |");
+        presets.push(law.clone());
+    } else {
+        text.push_str("\nWhat the presets set, at 100 Gb/s:\n\n| key |");
+        law.presets().iter().for_each(|preset| text.push_str(&format!(" `{preset}` |")));
+    }
     text.push_str(&format!("\n| --- |{}\n", " --- |".repeat(presets.len())));
     for register in law.registers().iter().filter(|register| register.place == Place::Law) {
         text.push_str(&format!("| `{}` |", register.name));

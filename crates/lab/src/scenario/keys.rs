@@ -437,7 +437,7 @@ pub static TRANSPORT: Section = section(
         key(
             "recovery",
             "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"` or `\"sack\"`",
-            "`\"go-back-n\"`",
+            "`\"irn\"` with law `homa`, else `\"go-back-n\"`",
             "How losses are repaired. The last three are TCP's, with a congestion window in packets; a law may limit \
              what is sent besides.",
         ),
@@ -477,7 +477,7 @@ pub static TRANSPORT: Section = section(
         key(
             "layout",
             "`\"standard\"`, `\"irn\"`, `\"srnic\"`, `\"ndp\"`, `\"homa\"`, `\"cc\"`, or a table (`cc`)",
-            "`\"standard\"` with `recovery = \"go-back-n\"`, `\"srnic\"` with that, else `\"irn\"`",
+            "`\"homa\"` with that law, else `\"standard\"` with `recovery = \"go-back-n\"`, `\"srnic\"` with that, else `\"irn\"`",
             "Which headers the packets carry; their octets are charged on the wire.",
         ),
         key(

@@ -130,6 +130,9 @@ impl Scenario {
             end::refuse_black_holes(&source, &topology, &faults, &reading)?;
         }
         let traffic::Reading { controls, traffic, .. } = reading;
+        for control in controls.iter().chain([&transport.control]) {
+            control.fits(&source, transport.layout)?;
+        }
         let scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

@@ -101,7 +101,11 @@ impl Transport {
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
-        let recovery = table.word("recovery", &recoveries)?.unwrap_or(default.recovery);
+        let control = Control::read(table)?.unwrap_or(default.control);
+        let homa = control.law.value == "homa";
+        // Homa's priorities let packets of one message overtake each other.
+        let plainest = if homa { Recovery::Irn } else { default.recovery };
+        let recovery = table.word("recovery", &recoveries)?.unwrap_or(plainest);
         Ok(Self {
             recovery,
             timeout: table.span("timeout")?.unwrap_or(default.timeout),
@@ -113,29 +117,42 @@ impl Transport {
                 .and_then(|number| u16::try_from(number).ok())
                 .unwrap_or(default.ack_every),
             ring: byte(table.number("ring", 1..=15)?, default.ring),
-            layout: layout_for(recovery, table)?,
+            layout: layout_for(recovery, homa, table)?,
             max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
             max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
             initial_window: table
                 .number("initial_window", 1..=2048)?
                 .and_then(|number| u16::try_from(number).ok())
                 .unwrap_or(default.initial_window),
-            control: Control::read(table)?.unwrap_or(default.control),
+            control,
         })
     }
 }
 
 /// The layout, which must be one that the recovery program speaks; by default the plainest such.
-fn layout_for(recovery: Recovery, table: Table<'_>) -> Result<Layout, ScenarioError> {
+fn layout_for(recovery: Recovery, homa: bool, table: Table<'_>) -> Result<Layout, ScenarioError> {
     let plainest = match recovery {
+        _ if homa => Layout::Homa,
         Recovery::GoBackN => Layout::Standard,
         Recovery::Srnic => Layout::Srnic,
         _ => Layout::Irn,
     };
     let chosen = layout(table)?.unwrap_or(plainest);
     match (chosen, recovery) {
-        (Layout::Irn | Layout::Srnic, _)
-        | (Layout::Standard | Layout::Homa | Layout::Cc(_), Recovery::GoBackN) => Ok(chosen),
+        (other, _) if homa && other != Layout::Homa => Err(table.refuse(
+            "layout",
+            "only layout \"homa\" names the messages that law \"homa\" is about",
+            "leave `layout` out",
+        )),
+        (Layout::Homa, other) if !matches!(other, Recovery::GoBackN | Recovery::Irn) => Err(table.refuse(
+            "recovery",
+            "layout \"homa\" does not say what this recovery needs to know",
+            "with law \"homa\", leave `recovery` out or choose \"irn\" or \"go-back-n\"",
+        )),
+        (Layout::Homa, _) => Ok(chosen),
+        (Layout::Irn | Layout::Srnic, _) | (Layout::Standard | Layout::Cc(_), Recovery::GoBackN) => {
+            Ok(chosen)
+        }
         (Layout::Ndp, _) => Err(table.refuse(
             "layout",
             "no recovery program speaks this layout",
@@ -195,6 +212,17 @@ impl Control {
         // Which link it runs on decides values, but not whether they are valid.
         control.law(table.source, node.origin, BitsPerSec::from_gbps(100))?;
         Ok(Some(control))
+    }
+
+    /// Refuses a law that needs another layout than the queue pairs have.
+    pub(super) fn fits(&self, source: &Source, layout: Layout) -> Result<(), ScenarioError> {
+        let (needs, remedy) = match self.law.value.as_str() {
+            "homa" => (Layout::Homa, "set it in `transport.control`, for all flows"),
+            "ndp" => (Layout::Ndp, "set `recovery` to \"ndp\""),
+            _ => return Ok(()),
+        };
+        let message = "this law needs a header layout of its own, which all queue pairs share";
+        if needs == layout { Ok(()) } else { Err(source.error(self.law.origin, message, remedy)) }
     }
 
     /// What it is called in results: the law, its preset, and what else is set, such as `dcqcn preset=hpcc rai=1Gb/s`.

@@ -59,8 +59,8 @@ choices! {
     mtu: 0..=3,
     /// Go-back-N, IRN, SRNIC, Reno, NewReno or SACK.
     recovery: 0..=5,
-    /// No law or DCQCN.
-    dcqcn: 0..=1,
+    /// No law, DCQCN or Homa.
+    law: 0..=2,
     /// Whether priority 3 may drop or is paused.
     pfc: 0..=1,
     /// Whether the switches' buffers are small.

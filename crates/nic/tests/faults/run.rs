@@ -77,10 +77,12 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     let graph = network::graph(case);
     let (rate, _) = network::rates(case);
     let count = graph.hosts.len();
-    let law = match case.dcqcn {
+    let homa = [("unscheduled", "3KB"), ("resend", "100us"), ("overcommit", "2")];
+    let law = match case.law {
         _ if nic.delays.law_acknowledges => Law::External(Class::DATA.with(Class::TRANSMIT)),
         0 => Law::None,
-        _ => Law::from_settings("dcqcn", &[], rate).expect("it is known"),
+        1 => Law::from_settings("dcqcn", &[], rate).expect("it is known"),
+        _ => Law::from_settings("homa", &homa, rate).expect("it is known"),
     };
     let mut keys = Vec::new();
     let mut hosts: Vec<Host> = (0..count as u64)
@@ -159,6 +161,9 @@ fn qp_config(case: &Case, nic: Nic) -> QpConfig {
         (Recovery::NewReno, Layout::Irn),
         (Recovery::Sack, Layout::Irn),
     ][case.recovery as usize];
+    // The other programs need what only their own layouts tell.
+    let homa = case.law == 2 && !nic.delays.law_acknowledges && case.recovery < 2;
+    let layout = if homa { Layout::Homa } else { layout };
     QpConfig {
         mtu: mtu(case),
         layout,

@@ -1,41 +1,85 @@
-//! The tokens of receiver-driven laws.
+//! The tokens of receiver-driven laws: a queue pair sends what it has been granted, and nothing else.
 
-use roci_control::Credit;
+use roci_control::{Credit, TokenUnit};
 
-/// Octets of payload that a receiver has granted and that have not been sent.
+/// What a receiver has granted and the queue pair has not sent, in the law's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tokens(u32);
+pub struct Tokens {
+    left: u32,
+    /// Octets that the last packet took beyond what was left; what is granted next pays for them.
+    owed: u32,
+    unit: TokenUnit,
+}
 
 impl Tokens {
     /// Tokens are not used.
-    pub const UNLIMITED: Self = Self(Credit::UNLIMITED);
+    pub const UNLIMITED: Self = Self::new(Credit::UNLIMITED, TokenUnit::Octets);
 
-    /// What the law answers.
+    /// What the law begins with.
     #[inline]
     #[must_use]
-    pub const fn new(octets: u32) -> Self {
-        Self(octets)
+    pub const fn new(left: u32, unit: TokenUnit) -> Self {
+        Self { left, owed: 0, unit }
     }
 
     /// What is left.
     #[inline]
     #[must_use]
     pub const fn left(self) -> u32 {
-        self.0
+        self.left
     }
 
-    /// Whether `octets` may leave.
+    /// Whether they limit anything.
     #[inline]
     #[must_use]
-    pub const fn allow(self, octets: u32) -> bool {
-        octets <= self.0
+    pub const fn limit(self) -> bool {
+        self.left != Credit::UNLIMITED
     }
 
-    /// Spends the tokens of `octets` that leave.
+    /// What the law answers: as many as are left from now on, but for what is owed.
     #[inline]
-    pub const fn spend(&mut self, octets: u32) {
-        if self.0 != Credit::UNLIMITED {
-            self.0 = self.0.saturating_sub(octets);
+    pub const fn set(&mut self, left: u32) {
+        self.left = left;
+        if self.owed > 0 && left != Credit::UNLIMITED {
+            let paid = if self.owed < left { self.owed } else { left };
+            self.left -= paid;
+            self.owed -= paid;
+        }
+    }
+
+    /// A new message begins: what the last one's end took beyond its grants is not this one's debt.
+    #[inline]
+    pub const fn begin(&mut self) {
+        self.owed = 0;
+    }
+
+    /// How many of `packets` may leave, which carry `octets` in packets of `mtu` and are `fresh` or sent again.
+    #[inline]
+    #[must_use]
+    pub fn allow(self, packets: u16, octets: u32, mtu: u16, fresh: bool) -> u16 {
+        let most = match self.unit {
+            _ if !self.limit() => return packets,
+            TokenUnit::Octets if !fresh || octets == 0 => return packets,
+            // The packet in which they end goes whole.
+            TokenUnit::Octets => self.left.div_ceil(u32::from(mtu).max(1)),
+            TokenUnit::Packets => self.left,
+        };
+        u16::try_from(most).map_or(packets, |most| most.min(packets))
+    }
+
+    /// Spends the tokens of `packets` with `octets` of payload that leave.
+    #[inline]
+    pub const fn spend(&mut self, packets: u16, octets: u32, fresh: bool) {
+        if !self.limit() {
+            return;
+        }
+        match self.unit {
+            TokenUnit::Octets if fresh => {
+                self.owed += octets.saturating_sub(self.left);
+                self.left = self.left.saturating_sub(octets);
+            }
+            TokenUnit::Octets => {}
+            TokenUnit::Packets => self.left = self.left.saturating_sub(packets as u32),
         }
     }
 }
@@ -43,16 +87,81 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const MTU: u16 = 1_000;
 
     #[test]
-    fn tokens_are_spent_once() {
-        let mut tokens = Tokens::new(5_000);
-        assert!(tokens.allow(4_096));
-        tokens.spend(4_096);
-        assert!(!tokens.allow(4_096));
-        assert_eq!(tokens.left(), 904);
+    fn the_packet_in_which_the_octets_end_goes_whole_and_is_paid_for_later() {
+        let mut tokens = Tokens::new(1_500, TokenUnit::Octets);
+        assert_eq!(tokens.allow(9, 9_000, MTU, true), 2);
+        tokens.spend(2, 2_000, true);
+        assert_eq!((tokens.left(), tokens.allow(1, 1_000, MTU, true)), (0, 0));
+        tokens.set(400);
+        assert_eq!(tokens.allow(1, 1_000, MTU, true), 0, "400 of 500 are paid");
+        tokens.set(400);
+        assert_eq!((tokens.left(), tokens.allow(2, 2_000, MTU, true)), (300, 1));
+    }
+
+    #[test]
+    fn a_new_message_does_not_pay_for_the_last_one() {
+        let mut tokens = Tokens::new(1, TokenUnit::Octets);
+        tokens.spend(1, 1_000, true);
+        tokens.begin();
+        tokens.set(1_000);
+        assert_eq!(tokens.left(), 1_000);
+    }
+
+    #[test]
+    fn what_was_granted_in_octets_is_sent_again_without() {
+        let mut tokens = Tokens::new(0, TokenUnit::Octets);
+        assert_eq!(tokens.allow(3, 3_000, MTU, false), 3);
+        tokens.spend(3, 3_000, false);
+        tokens.set(1_000);
+        assert_eq!(tokens.allow(3, 3_000, MTU, true), 1, "nothing is owed");
+    }
+
+    #[test]
+    fn a_pull_lets_one_packet_go_new_or_not() {
+        let mut tokens = Tokens::new(2, TokenUnit::Packets);
+        assert_eq!(tokens.allow(3, 3_000, MTU, false), 2);
+        tokens.spend(1, 1_000, false);
+        tokens.spend(1, 1_000, true);
+        assert_eq!((tokens.left(), tokens.allow(1, 0, MTU, true)), (0, 0));
+    }
+
+    #[test]
+    fn a_message_without_payload_needs_no_octets() {
+        assert_eq!(Tokens::new(0, TokenUnit::Octets).allow(1, 0, MTU, true), 1);
+    }
+
+    #[test]
+    fn without_tokens_nothing_is_counted() {
         let mut free = Tokens::UNLIMITED;
-        free.spend(u32::MAX);
-        assert!(free.allow(u32::MAX - 1));
+        free.spend(1, u32::MAX, true);
+        assert_eq!((free.allow(7, u32::MAX, MTU, true), free.limit()), (7, false));
+    }
+
+    proptest! {
+        /// Whatever is granted when: all that leaves was granted, but for less than a packet.
+        #[test]
+        fn nothing_leaves_that_was_not_granted(
+            grants in prop::collection::vec((0u32..5_000, 0u16..9), 1..80),
+            packets in any::<bool>(),
+        ) {
+            let unit = if packets { TokenUnit::Packets } else { TokenUnit::Octets };
+            let mut tokens = Tokens::new(0, unit);
+            let (mut granted, mut sent) = (0u64, 0u64);
+            for (grant, wants) in grants {
+                tokens.set(tokens.left() + grant);
+                granted += u64::from(grant);
+                let run = tokens.allow(wants, u32::from(wants) * u32::from(MTU), MTU, true);
+                tokens.spend(run, u32::from(run) * u32::from(MTU), true);
+                sent += if packets { u64::from(run) } else { u64::from(run) * u64::from(MTU) };
+                let slack = if packets { 0 } else { u64::from(MTU) - 1 };
+                prop_assert!(sent <= granted + slack, "{sent} of {granted}");
+                prop_assert!(run == wants || sent + u64::from(!packets) > granted || packets && sent == granted);
+            }
+        }
     }
 }

@@ -234,7 +234,7 @@ fn a_grant_reaches_the_law_and_the_port_agent_as_what_it_is() {
     assert!(reaction.refused.is_none() && reaction.reply.is_none());
     let Some(Deferral::Law { event, .. }) = engine.poll_deferral() else { panic!("the law hears of grants") };
     let part = event.event.part;
-    assert_eq!((event.event.class, part.message, part.end, part.priority), (Class::GRANT, 8, 9_000, 5));
+    assert_eq!((event.event.class, part.message, part.end, part.priority), (Class::GRANT, 4, 9_000, 5));
     let refused = Header::new(Opcode::HOMA_BUSY, qpn, Psn::new(0));
     engine.receive(Instant::ZERO, &Arrival { header: &refused, words: &[], ..arrival }, &mut reaction);
     assert_eq!(reaction.refused, Some(Refusal::WrongOpcode), "nobody listens for it");

@@ -315,9 +315,8 @@ impl Pair {
         }
     }
 
-    /// Takes out of an engine what it has to say, and puts one packet on the wire if the port is free.
-    fn drain(&mut self, side: Side) {
-        let (now, quantum) = (self.now, self.quantum);
+    /// Has an engine's deferred work done, now or later.
+    fn defer(&mut self, side: Side) {
         while let Some(deferral) = self.node(side).engine.poll_deferral() {
             let (Deferral::Law { token, .. }
             | Deferral::Recovery { token, .. }
@@ -325,6 +324,12 @@ impl Pair {
             let at = self.later();
             self.schedule(at, Event::Resolve(side, token, deferral));
         }
+    }
+
+    /// Takes out of an engine what it has to say, and puts one packet on the wire if the port is free.
+    fn drain(&mut self, side: Side) {
+        let (now, quantum) = (self.now, self.quantum);
+        self.defer(side);
         if quantum > 0 {
             while let Some(offer) = self.node(side).engine.offer(now, quantum) {
                 assert!(offer.packets >= 1);
@@ -348,6 +353,9 @@ impl Pair {
         {
             node.enqueue(&segment);
         }
+        // Looking for something to send may have found a message that the law is to hear of.
+        self.defer(side);
+        let node = self.node(side);
         while let Some(segment) = node.engine.poll_notice() {
             node.enqueue(&segment);
         }
@@ -403,7 +411,9 @@ impl Node {
                 length => self.memory[from..from + usize::from(length)].to_vec(),
             };
             octets += payload.len();
-            let words = segment.words.map_or(Vec::new(), |w: Words| w.words[..usize::from(w.len)].to_vec());
+            let words = segment
+                .packet_words(index)
+                .map_or(Vec::new(), |w: Words| w.words[..usize::from(w.len)].to_vec());
             self.ready.push_back(Packet { header, payload, ce: false, words });
         }
         assert_eq!(octets, segment.length as usize, "a run's packets carry its octets");

@@ -3,10 +3,12 @@
 use crate::pair::{ALL_DEFERRED, Chance, Client, Fate, Pair, Server, Side};
 use crate::scripts::request;
 use proptest::prelude::*;
+use roci_control::Law;
 use roci_transport::{
-    CompletionKind, Deferred, Operation, QpConfig, QpState, Recovery, SendRequest, Status, Tail,
+    CompletionKind, Deferred, Engine, EngineConfig, Operation, QpConfig, QpState, Recovery, SendRequest,
+    Status, Tail,
 };
-use roci_units::{Psn, Span};
+use roci_units::{BitsPerSec, Psn, Span};
 use roci_wire::Layout;
 
 /// What a run is drawn from.
@@ -14,6 +16,8 @@ use roci_wire::Layout;
 struct Draw {
     seed: u64,
     recovery: usize,
+    /// Whether Homa's law and layout are used, where the recovery program can do with them.
+    homa: bool,
     late: bool,
     deferred: bool,
     /// Faults of one packet in 64.
@@ -35,10 +39,20 @@ const OPS: u64 = 6;
 /// Each operation has its own region at either side.
 const ROOM: u64 = 8192;
 
+/// An engine whose queue pairs may send little before they are granted more.
+fn granted(seed: u64) -> Engine {
+    let link = BitsPerSec::from_gbps(10);
+    let mut engine = Engine::new(EngineConfig { seed, link, ..EngineConfig::default() });
+    let settings = [("unscheduled", "1500B"), ("resend", "50us"), ("overcommit", "1")];
+    engine.add_law(Law::from_settings("homa", &settings, link).unwrap());
+    engine
+}
+
 fn run(draw: Draw) -> Result<(), TestCaseError> {
     let mut chance = Chance(draw.seed);
     let mtu = [256, 1024, 1000, 4096][chance.below(4) as usize];
     let (recovery, layout) = RECOVERIES[draw.recovery];
+    let homa = draw.homa && matches!(recovery, Recovery::GoBackN | Recovery::Irn);
     let base = QpConfig {
         mtu,
         send_psn: Psn::new(0x00ff_fff0u32.wrapping_add(chance.below(32) as u32)),
@@ -46,7 +60,8 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         ring: 1 + chance.below(15) as u8,
         max_rd_atomic: 1 + chance.below(4) as u8,
         timeout: Span::from_micros(200),
-        layout,
+        layout: if homa { Layout::Homa } else { layout },
+        law: u16::from(homa),
         recovery,
         max_in_flight: chance.below(40) as u32,
         initial_window: 1 + chance.below(12) as u16,
@@ -55,7 +70,11 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         ..QpConfig::default()
     };
     let config = QpConfig { receive_psn: base.send_psn, ..base };
-    let mut pair = Pair::connected(config);
+    let mut pair = if homa {
+        Pair::with_engines(granted(draw.seed), granted(draw.seed + 1), config, 1)
+    } else {
+        Pair::connected(config)
+    };
     if draw.late {
         pair = pair.late(draw.seed);
     }
@@ -171,11 +190,12 @@ proptest! {
     fn every_message_ends_once_and_in_order(
         seed in any::<u64>(),
         recovery in 0..RECOVERIES.len(),
+        homa in any::<bool>(),
         late in any::<bool>(),
         deferred in any::<bool>(),
         faults in prop_oneof![Just(0u64), 0u64..12],
         operations in 1u64..30,
     ) {
-        run(Draw { seed, recovery, late, deferred, faults, operations })?;
+        run(Draw { seed: seed >> 1, recovery, homa, late, deferred, faults, operations })?;
     }
 }

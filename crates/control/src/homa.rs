@@ -1,0 +1,281 @@
+//! Homa's sender (Montazeri et al., SIGCOMM 2018, §3): unscheduled octets at once, all others as they are granted.
+//!
+//! The unit is the message. Its first [`Params::unscheduled`] octets (RTTbytes, §3.2) go blindly, at a priority that
+//! its length alone decides (§3.4); the rest go as far, and at the priority, as the receiver's grants say. Who is
+//! granted how much is the receiver's affair, whose agent has the same parameters. Octets that were granted once may
+//! be sent again without a further grant, so what this law deals are octets sent for the first time.
+//!
+//! | priority | what travels on it |
+//! | --- | --- |
+//! | 7 and down, at most four levels and at most half of them | unscheduled octets, the shortest messages highest |
+//! | the levels below | scheduled octets, by the receiver's order |
+//!
+//! Departs from the paper in this: cutoffs between unscheduled levels are parameters, where the paper's receivers
+//! measure message sizes and announce the cutoffs.
+
+mod keys;
+
+pub use keys::REGISTERS;
+
+use crate::event::{Class, Event};
+use crate::outcome::{Credit, Outcome};
+use crate::register::{Place, Register, SettingError, Value};
+use roci_units::{Instant, Span};
+
+/// Homa's parameters. [`Default`] is the Linux module's where it has a like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// RTTbytes: octets of each message that go without a grant, and how far grants run ahead of what has arrived.
+    pub unscheduled: u32,
+    /// Messages that a receiver grants at once, its degree of overcommitment (§3.5), at least 1.
+    pub overcommit: u8,
+    /// Priorities in use, 1 to 8, the highest among them 7.
+    pub priorities: u8,
+    /// The longest messages of the first, second and third unscheduled level; what is longer takes the last level.
+    pub cutoffs: [u32; 3],
+    /// How long a receiver waits for octets that it has granted before it asks for them again (§3.7).
+    pub resend: Span,
+    /// How often it asks without an answer.
+    pub resends: u8,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            unscheduled: 40_000,
+            overcommit: 4,
+            priorities: 8,
+            cutoffs: [200, 2_800, 15_000],
+            resend: Span::from_millis(1),
+            resends: 5,
+        }
+    }
+}
+
+impl Params {
+    /// How many priorities unscheduled octets use.
+    const fn unscheduled_levels(&self) -> u8 {
+        match self.priorities / 2 {
+            0 => 1,
+            half if half > 4 => 4,
+            half => half,
+        }
+    }
+
+    /// The priority of the unscheduled octets of a message of `length`.
+    #[must_use]
+    pub fn unscheduled_priority(&self, length: u32) -> u8 {
+        let levels = self.unscheduled_levels();
+        let level =
+            self.cutoffs.iter().take(usize::from(levels) - 1).filter(|&&cutoff| length > cutoff).count();
+        7 - u8::try_from(level).unwrap_or(0)
+    }
+
+    /// The priority of the message which is `rank`th in order, from 0, among `active` that are granted at once.
+    ///
+    /// The lowest levels are used first (§3.4), so that a shorter message finds one above.
+    #[must_use]
+    pub fn scheduled_priority(&self, rank: usize, active: usize) -> u8 {
+        let levels = (self.priorities - self.unscheduled_levels()).max(1);
+        let level = active.saturating_sub(rank + 1).min(usize::from(levels) - 1);
+        8 - self.priorities + u8::try_from(level).unwrap_or(0)
+    }
+
+    /// How long a sender waits for a grant before it sends a packet without one.
+    ///
+    /// Longer than the receiver goes on asking: by then one of the two has forgotten the message.
+    fn patience(&self) -> Span {
+        self.resend * (u64::from(self.resends) + 2)
+    }
+}
+
+/// The law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Homa {
+    params: Params,
+}
+
+/// What it remembers of a queue pair: the message that is being sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    message: u32,
+    length: u32,
+    /// Octets from its start that may be sent.
+    granted: u32,
+}
+
+/// The most octets of a packet's payload.
+const PACKET_MAX: u32 = 4_096;
+
+impl Homa {
+    /// The classes of events that it wants to hear.
+    pub const TRACES: Class = Class::MESSAGE.with(Class::GRANT).with(Class::RESEND).with(Class::TIMER);
+
+    /// A law with `params`.
+    #[must_use]
+    pub const fn new(params: Params) -> Self {
+        Self { params }
+    }
+
+    /// Its parameters.
+    #[must_use]
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The credit of a new queue pair: nothing, until its first message begins.
+    pub(crate) const CREDIT: Credit = Credit { tokens: 0, ..Credit::FREE };
+
+    /// Reacts to `event`.
+    pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        let part = &event.part;
+        match event.class {
+            Class::MESSAGE => {
+                let length = part.message_length;
+                let granted = length.min(self.params.unscheduled);
+                *state = State { message: part.message, length, granted };
+                outcome.credit.tokens = granted;
+                outcome.priority = Some(self.params.unscheduled_priority(length));
+            }
+            // A RESEND for octets that were never granted stands for the grant that was lost (§3.7).
+            Class::GRANT | Class::RESEND if part.message == state.message && part.end > state.granted => {
+                state.grant(part.end, outcome);
+                outcome.priority = Some(part.priority.min(7));
+            }
+            // The receiver does not know of the message any more, or is out of reach: the packet finds out.
+            Class::TIMER => state.grant(state.granted.saturating_add(PACKET_MAX), outcome),
+            _ => return,
+        }
+        let waits = state.granted < state.length;
+        outcome.wake = if waits { event.now + self.params.patience() } else { Instant::NEVER };
+    }
+
+    /// Its register `name`.
+    pub(crate) fn get(&self, state: &State, name: &str) -> Option<Value> {
+        keys::parameter(&self.params, name).or_else(|| keys::of_state(state, name))
+    }
+
+    /// The parameter `name`.
+    pub(crate) fn parameter(&self, name: &str) -> Option<Value> {
+        keys::parameter(&self.params, name)
+    }
+
+    /// Writes the parameter `name`; `None` where there is none.
+    pub(crate) fn set(&mut self, name: &str, text: &str, running: bool) -> Option<Result<(), SettingError>> {
+        let register = REGISTERS.iter().find(|register| register.name == name)?;
+        if register.place == Place::Context || running && !register.writable {
+            return running.then_some(Err(SettingError::ReadOnly { name: register.name }));
+        }
+        Some(keys::set(&mut self.params, register, text))
+    }
+
+    /// Its registers.
+    pub(crate) const fn registers() -> &'static [Register] {
+        &REGISTERS
+    }
+}
+
+impl State {
+    /// Octets before `end` may be sent.
+    fn grant(&mut self, end: u32, outcome: &mut Outcome) {
+        let end = end.min(self.length);
+        let more = end.saturating_sub(self.granted);
+        self.granted += more;
+        // All octets of one message, at most 2³¹, are fewer than "unlimited".
+        outcome.credit.tokens = outcome.credit.tokens.saturating_add(more).min(Credit::UNLIMITED - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Part;
+
+    struct Sender {
+        law: Homa,
+        state: State,
+        outcome: Outcome,
+    }
+
+    fn sender() -> Sender {
+        let outcome = Outcome::unchanged(Homa::CREDIT, Instant::NEVER);
+        Sender { law: Homa::default(), state: State::default(), outcome }
+    }
+
+    impl Sender {
+        fn hear(
+            &mut self,
+            class: Class,
+            message: u32,
+            length: u32,
+            end: u32,
+            priority: u8,
+        ) -> (u32, Option<u8>) {
+            let part = Part { message, message_length: length, offset: 0, end, priority };
+            self.outcome.priority = None;
+            self.law.on_event(&mut self.state, &Event { class, part, ..Event::default() }, &mut self.outcome);
+            (self.outcome.credit.tokens, self.outcome.priority)
+        }
+    }
+
+    #[test]
+    fn a_short_message_goes_at_once_and_waits_for_nothing() {
+        let mut sender = sender();
+        assert_eq!(sender.hear(Class::MESSAGE, 0, 150, 150, 0), (150, Some(7)));
+        assert_eq!(sender.outcome.wake, Instant::NEVER);
+    }
+
+    #[test]
+    fn a_long_message_goes_as_far_as_it_is_granted_and_no_grant_counts_twice() {
+        let mut sender = sender();
+        assert_eq!(sender.hear(Class::MESSAGE, 7, 100_000, 100_000, 0), (40_000, Some(4)));
+        assert_eq!(sender.hear(Class::GRANT, 7, 0, 50_000, 2), (50_000, Some(2)));
+        assert_eq!(sender.hear(Class::GRANT, 7, 0, 50_000, 3), (50_000, None));
+        assert_eq!(sender.hear(Class::GRANT, 6, 0, 90_000, 3), (50_000, None), "another message");
+        assert_eq!(sender.hear(Class::GRANT, 7, 0, u32::MAX, 1), (100_000, Some(1)), "never beyond its end");
+        assert_eq!(sender.outcome.wake, Instant::NEVER);
+    }
+
+    #[test]
+    fn a_request_to_send_again_grants_what_it_names() {
+        let mut sender = sender();
+        sender.hear(Class::MESSAGE, 0, 100_000, 100_000, 0);
+        assert_eq!(sender.hear(Class::RESEND, 0, 0, 60_000, 3), (60_000, Some(3)));
+    }
+
+    #[test]
+    fn who_waits_too_long_sends_a_packet_unasked() {
+        let mut sender = sender();
+        sender.hear(Class::MESSAGE, 0, 42_000, 42_000, 0);
+        assert!(sender.outcome.wake > Instant::ZERO + Span::from_millis(5));
+        assert_eq!(sender.hear(Class::TIMER, 0, 0, 0, 0), (42_000, None), "no more than there is");
+        assert_eq!(sender.outcome.wake, Instant::NEVER);
+    }
+
+    #[test]
+    fn priorities_fall_with_length_and_scheduled_ones_lie_below() {
+        let params = Params::default();
+        let of = |length| params.unscheduled_priority(length);
+        assert_eq!([of(200), of(201), of(2_800), of(15_000), of(15_001), of(u32::MAX)], [7, 6, 6, 5, 4, 4]);
+        let rank = |rank, active| params.scheduled_priority(rank, active);
+        assert_eq!(
+            [rank(0, 1), rank(0, 2), rank(1, 2), rank(0, 4), rank(3, 4), rank(0, 9)],
+            [0, 1, 0, 3, 0, 3]
+        );
+    }
+
+    #[test]
+    fn any_number_of_priorities_keeps_within_them() {
+        for priorities in 1..=8 {
+            let params = Params { priorities, ..Params::default() };
+            for length in [0, 1_000, 10_000, u32::MAX] {
+                assert!(params.unscheduled_priority(length) >= 8 - priorities);
+            }
+            for rank in 0..9 {
+                let level = params.scheduled_priority(rank, 9);
+                assert!((8 - priorities..=7).contains(&level), "{priorities}: {level}");
+                assert!(priorities == 1 || level < params.unscheduled_priority(u32::MAX));
+            }
+        }
+    }
+}

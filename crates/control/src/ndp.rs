@@ -1,0 +1,166 @@
+//! NDP's sender (Handley et al., SIGCOMM 2017, §3.2): a first window at full rate, then a packet for each pull.
+//!
+//! Tokens count packets here, those that are sent again as well: a pull lets one packet go, and what was trimmed goes
+//! first. The receiver's agent spaces the pulls of all its senders so that what they draw just fills its link.
+//!
+//! A queue pair outlives its messages. Once the receiver knows that nothing more comes (the last packet said so) it
+//! stops pulling; when that packet and all before it are acknowledged, the next message begins with a first window.
+
+use crate::event::{Class, Event};
+use crate::outcome::{Credit, Outcome};
+use crate::register::{Place, Register, SettingError, Value, count};
+
+/// The law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ndp {
+    /// Packets of the first window, at least 1. Default 15.
+    initial_window: u16,
+}
+
+impl Default for Ndp {
+    fn default() -> Self {
+        Self { initial_window: 15 }
+    }
+}
+
+/// What it remembers of a queue pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Headers that came back to the sender since the receiver was last heard of.
+    returned: u32,
+}
+
+/// All registers.
+pub static REGISTERS: [Register; 2] = [
+    Register {
+        name: "initial_window",
+        place: Place::Law,
+        unit: "count",
+        range: "1 to 65535",
+        writable: true,
+        doc: "Packets that are sent before the first pull: what a link carries in a round trip.",
+    },
+    Register {
+        name: "returned",
+        place: Place::Context,
+        unit: "count",
+        range: "0 to 4294967295",
+        writable: false,
+        doc: "Headers that switches sent back since the receiver was last heard of.",
+    },
+];
+
+impl Ndp {
+    /// The classes of events that it wants to hear.
+    pub const TRACES: Class =
+        Class::ACK.with(Class::NACK).with(Class::PULL).with(Class::TRIMMED).with(Class::LOSS);
+
+    /// The credit of a new queue pair: the first window.
+    pub(crate) fn credit(&self) -> Credit {
+        Credit { tokens: self.initial_window.into(), ..Credit::FREE }
+    }
+
+    /// Reacts to `event`.
+    pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        let tokens = &mut outcome.credit.tokens;
+        match event.class {
+            Class::ACK | Class::NACK | Class::PULL => {
+                state.returned = 0;
+                *tokens = tokens.saturating_add(event.pulled).min(Credit::UNLIMITED - 1);
+                if event.drained && event.acked_sequence == event.next_sequence {
+                    *tokens = self.initial_window.into();
+                }
+            }
+            // A header came back because not even headers had room. While the receiver is heard of its pulls will
+            // come, and what came back waits for them, lest the burst repeat itself; when all has come back, nobody
+            // will pull (§3.2.4).
+            Class::TRIMMED => {
+                state.returned = state.returned.saturating_add(1);
+                if state.returned >= event.next_sequence.wrapping_sub(event.acked_sequence) {
+                    *tokens = tokens.saturating_add(state.returned).min(Credit::UNLIMITED - 1);
+                    state.returned = 0;
+                }
+            }
+            // Neither header nor pull arrived, so none will: one packet asks.
+            Class::LOSS if event.timeout => *tokens = (*tokens).max(1),
+            _ => {}
+        }
+    }
+
+    /// Its register `name`.
+    pub(crate) fn get(&self, state: &State, name: &str) -> Option<Value> {
+        if name == "returned" { Some(Value::Count(state.returned)) } else { self.parameter(name) }
+    }
+
+    /// The parameter `name`.
+    pub(crate) fn parameter(&self, name: &str) -> Option<Value> {
+        (name == "initial_window").then_some(Value::Count(self.initial_window.into()))
+    }
+
+    /// Writes the parameter `name`; `None` where there is none.
+    pub(crate) fn set(&mut self, name: &str, text: &str, running: bool) -> Option<Result<(), SettingError>> {
+        let register = REGISTERS.iter().find(|register| register.name == name)?;
+        if register.place == Place::Context {
+            return running.then_some(Err(SettingError::ReadOnly { name: register.name }));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+        let window = count(text, 1, 65_535).map(|window| window as u16);
+        Some(window.map(|window| self.initial_window = window).map_err(|why| register.refuse(text, why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roci_units::Instant;
+
+    fn hear(state: &mut State, tokens: u32, event: Event<'_>) -> u32 {
+        let credit = Credit { tokens, ..Credit::FREE };
+        let mut outcome = Outcome::unchanged(credit, Instant::NEVER);
+        Ndp::default().on_event(state, &event, &mut outcome);
+        outcome.credit.tokens
+    }
+
+    #[test]
+    fn each_pull_lets_one_packet_go() {
+        let event = Event { class: Class::PULL, pulled: 3, next_sequence: 15, ..Event::default() };
+        assert_eq!(hear(&mut State::default(), 1, event), 4);
+        assert_eq!(hear(&mut State::default(), 4, Event { class: Class::ACK, pulled: 0, ..event }), 4);
+    }
+
+    #[test]
+    fn a_message_after_the_last_one_arrived_begins_with_a_window() {
+        let event = Event {
+            class: Class::ACK,
+            acked_sequence: 9,
+            next_sequence: 9,
+            drained: true,
+            ..Event::default()
+        };
+        assert_eq!(hear(&mut State::default(), 2, event), 15);
+        let more = Event { drained: false, ..event };
+        assert_eq!(hear(&mut State::default(), 0, more), 0, "pulls are on their way");
+        let missing = Event { acked_sequence: 8, ..event };
+        assert_eq!(hear(&mut State::default(), 0, missing), 0, "what is missing is pulled");
+    }
+
+    #[test]
+    fn what_came_back_goes_at_once_only_if_all_came_back() {
+        let mut state = State::default();
+        let event = Event { class: Class::TRIMMED, next_sequence: 3, ..Event::default() };
+        assert_eq!(hear(&mut state, 0, event), 0);
+        assert_eq!(hear(&mut state, 0, event), 0);
+        assert_eq!(hear(&mut state, 0, event), 3);
+        assert_eq!(hear(&mut state, 0, event), 0);
+        let acknowledged = Event { class: Class::ACK, acked_sequence: 1, ..event };
+        assert_eq!(hear(&mut state, 0, acknowledged), 0);
+        assert_eq!(hear(&mut state, 0, Event { acked_sequence: 1, ..event }), 0, "the receiver pulls");
+    }
+
+    #[test]
+    fn silence_is_answered_by_one_packet() {
+        let event = Event { class: Class::LOSS, timeout: true, ..Event::default() };
+        assert_eq!(hear(&mut State::default(), 0, event), 1);
+        assert_eq!(hear(&mut State::default(), 0, Event { timeout: false, ..event }), 0);
+    }
+}

@@ -1,0 +1,305 @@
+//! Homa's receiver (Montazeri et al., SIGCOMM 2018, §3.3 to §3.7): whom it grants how much and at which priority, and
+//! what it asks for again.
+//!
+//! Messages with octets still to be granted stand in order of the octets that have still to come (SRPT). The first few,
+//! as many as the degree of overcommitment says, are granted each so much that a round trip's worth of octets is under
+//! way, and each on a priority of its own, of which the lowest are used first. A packet that arrives moves its
+//! message forward, and may let another in.
+//!
+//! A receiver that has granted octets and hears nothing for a while asks for the first that are missing; who has been
+//! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own.
+
+use super::PortAgent;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use roci_control::homa::Params;
+use roci_control::{Class, Emit, Event, Part};
+use roci_units::{Instant, Qpn};
+
+/// The grants of a port.
+#[derive(Debug)]
+pub struct Grants {
+    params: Params,
+    /// Messages that have begun to arrive, and places of such that have ended.
+    messages: Vec<Incoming>,
+    vacant: Vec<u32>,
+    /// Where a message is, by queue pair and number.
+    places: BTreeMap<(u32, u32), u32>,
+    /// The messages that have octets to be granted, the one with the fewest to come first; age breaks ties.
+    order: Vec<Rank>,
+    /// What is to be sent.
+    out: VecDeque<(Qpn, Emit)>,
+    /// No message has waited too long before this.
+    check: Instant,
+    /// Messages so far.
+    begun: u64,
+}
+
+/// A message's place in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Octets that have still to come.
+    remaining: u32,
+    begun: u64,
+    place: u32,
+}
+
+/// A message on its way in.
+#[derive(Debug)]
+struct Incoming {
+    qpn: u32,
+    message: u32,
+    length: u32,
+    /// Octets from the start that the sender may send.
+    granted: u32,
+    received: Ranges,
+    begun: u64,
+    /// When it was last heard of or asked for.
+    heard: Instant,
+    /// How often it was asked for since a packet came.
+    asked: u8,
+}
+
+/// Octets that have arrived: a stretch from the start, and others in order that do not touch.
+#[derive(Debug, Default)]
+struct Ranges {
+    start: u32,
+    beyond: Vec<(u32, u32)>,
+    octets: u32,
+}
+
+impl Ranges {
+    /// Adds `from..to`.
+    fn add(&mut self, from: u32, to: u32) {
+        let (mut from, mut to) = (from.max(self.start), to);
+        if from >= to {
+            return;
+        }
+        let first = self.beyond.partition_point(|range| range.1 < from);
+        let mut last = first;
+        while let Some(&(low, high)) = self.beyond.get(last).filter(|range| range.0 <= to) {
+            (from, to) = (from.min(low), to.max(high));
+            self.octets -= high - low;
+            last += 1;
+        }
+        self.octets += to - from;
+        if from == self.start {
+            self.start = to;
+            self.beyond.drain(first..last);
+        } else {
+            self.beyond.splice(first..last, [(from, to)]);
+        }
+    }
+
+    /// The first octets before `until` that are missing.
+    fn gap(&self, until: u32) -> (u32, u32) {
+        (self.start, self.beyond.first().map_or(until, |range| range.0.min(until)))
+    }
+}
+
+impl Incoming {
+    const fn remaining(&self) -> u32 {
+        self.length - self.received.octets
+    }
+
+    const fn rank(&self, place: u32) -> Rank {
+        Rank { remaining: self.remaining(), begun: self.begun, place }
+    }
+
+    /// When it is asked for, if nothing comes before; never, if it is the receiver's turn.
+    fn due(&self, params: &Params) -> Instant {
+        let waits = self.received.octets < self.granted && self.asked < params.resends;
+        if waits { self.heard + params.resend } else { Instant::NEVER }
+    }
+}
+
+impl Grants {
+    /// An agent that grants by `params`.
+    #[must_use]
+    pub const fn new(params: Params) -> Self {
+        Self {
+            params,
+            messages: Vec::new(),
+            vacant: Vec::new(),
+            places: BTreeMap::new(),
+            order: Vec::new(),
+            out: VecDeque::new(),
+            check: Instant::NEVER,
+            begun: 0,
+        }
+    }
+
+    /// Messages that are on their way in.
+    #[must_use]
+    pub fn incoming(&self) -> usize {
+        self.places.len()
+    }
+
+    /// A packet of a message came.
+    fn arrived(&mut self, event: &Event<'_>) {
+        let Part { message, message_length: length, offset, end, .. } = event.part;
+        let whole = offset == 0 && end == length;
+        if whole || end > length || offset >= end {
+            return;
+        }
+        let place = match self.places.get(&(event.qpn, message)) {
+            Some(&place) => place,
+            None => self.begin(event.qpn, message, length),
+        };
+        let incoming = &mut self.messages[place as usize];
+        if incoming.length != length {
+            return;
+        }
+        let before = incoming.rank(place);
+        incoming.received.add(offset, end);
+        // What its sender sends unasked is as good as granted.
+        let unasked = event.words.get(INCOMING).copied().unwrap_or(0).min(length);
+        incoming.granted = incoming.granted.max(unasked).max(end);
+        (incoming.heard, incoming.asked) = (event.now, 0);
+        let after = incoming.rank(place);
+        let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
+        if let Ok(at) = self.order.binary_search(&before) {
+            self.order.remove(at);
+        }
+        if complete {
+            self.end(place);
+        } else if !granted {
+            let at = self.order.binary_search(&after).unwrap_or_else(|at| at);
+            self.order.insert(at, after);
+        }
+        self.grant(event.now);
+        if !complete {
+            self.check = self.check.min(self.messages[place as usize].due(&self.params));
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
+    fn begin(&mut self, qpn: u32, message: u32, length: u32) -> u32 {
+        self.begun += 1;
+        let incoming = Incoming {
+            qpn,
+            message,
+            length,
+            granted: 0,
+            received: Ranges::default(),
+            begun: self.begun,
+            heard: Instant::ZERO,
+            asked: 0,
+        };
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                self.messages[place as usize] = incoming;
+                place
+            }
+            None => {
+                self.messages.push(incoming);
+                self.messages.len() as u32 - 1
+            }
+        };
+        self.places.insert((qpn, message), place);
+        place
+    }
+
+    fn end(&mut self, place: u32) {
+        let Incoming { qpn, message, .. } = self.messages[place as usize];
+        self.places.remove(&(qpn, message));
+        self.vacant.push(place);
+    }
+
+    /// Grants the first messages what they lack of a round trip's worth.
+    fn grant(&mut self, now: Instant) {
+        let active = self.order.len().min(usize::from(self.params.overcommit));
+        let mut through = 0;
+        for rank in 0..active {
+            let incoming = &mut self.messages[self.order[rank].place as usize];
+            let target =
+                incoming.received.octets.saturating_add(self.params.unscheduled).min(incoming.length);
+            if target <= incoming.granted {
+                continue;
+            }
+            if incoming.received.octets == incoming.granted {
+                // Until now nothing was to come.
+                (incoming.heard, incoming.asked) = (now, 0);
+            }
+            incoming.granted = target;
+            through += usize::from(target == incoming.length);
+            let priority = self.params.scheduled_priority(rank, active);
+            let part = Part { message: incoming.message, end: target, priority, ..Part::default() };
+            self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
+            self.check = self.check.min(incoming.due(&self.params));
+        }
+        if through > 0 {
+            let messages = &self.messages;
+            self.order.retain(|rank| {
+                let incoming = &messages[rank.place as usize];
+                incoming.granted < incoming.length
+            });
+            // Their places among the first go to others.
+            self.grant(now);
+        }
+    }
+
+    /// Asks for what is overdue.
+    fn ask(&mut self, now: Instant) {
+        self.check = Instant::NEVER;
+        for &place in self.places.values() {
+            let incoming = &mut self.messages[place as usize];
+            if incoming.due(&self.params) <= now {
+                incoming.asked += 1;
+                incoming.heard = now;
+                let (offset, end) = incoming.received.gap(incoming.granted);
+                let priority = self.params.unscheduled_priority(incoming.length);
+                let part = Part { message: incoming.message, message_length: 0, offset, end, priority };
+                self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
+            }
+            self.check = self.check.min(incoming.due(&self.params));
+        }
+    }
+}
+
+/// Which word of a data packet tells how much of its message comes without a grant.
+const INCOMING: usize = 5;
+
+impl PortAgent for Grants {
+    fn on_event(&mut self, event: &Event<'_>) {
+        match event.class {
+            Class::SEND | Class::WRITE => self.arrived(event),
+            Class::BUSY => {
+                if let Some(&place) = self.places.get(&(event.qpn, event.part.message)) {
+                    let incoming = &mut self.messages[place as usize];
+                    (incoming.heard, incoming.asked) = (event.now, 0);
+                    self.check = self.check.min(incoming.due(&self.params));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Qpn, Emit)> {
+        self.out.pop_front()
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        (self.check != Instant::NEVER).then_some(self.check)
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if self.check <= now {
+            self.ask(now);
+        }
+    }
+
+    fn forget(&mut self, qpn: Qpn) {
+        let qpn = qpn.get();
+        let ended: Vec<u32> =
+            self.places.range((qpn, 0)..=(qpn, u32::MAX)).map(|(_, &place)| place).collect();
+        for place in ended {
+            self.order.retain(|rank| rank.place != place);
+            self.end(place);
+        }
+        self.out.retain(|(other, _)| other.get() != qpn);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+#![expect(clippy::cast_possible_truncation, reason = "a few messages of a few packets")]
+
+use super::*;
+use proptest::prelude::*;
+use roci_units::Span;
+
+const PARAMS: Params = Params {
+    unscheduled: 10_000,
+    overcommit: 2,
+    priorities: 8,
+    cutoffs: [200, 2_800, 15_000],
+    resend: Span::from_micros(100),
+    resends: 3,
+};
+
+fn at(micros: u64) -> Instant {
+    Instant::ZERO + Span::from_micros(micros)
+}
+
+/// Octets `offset..end` of the only message on `qpn`.
+fn data(grants: &mut Grants, now: Instant, qpn: u32, length: u32, offset: u32, end: u32) {
+    let part = Part { message: 0, message_length: length, offset, end, priority: 0 };
+    let words = [0, 0, 0, length, offset, length.min(PARAMS.unscheduled)];
+    grants.on_event(&Event { class: Class::WRITE, now, qpn, part, words: &words, ..Event::default() });
+}
+
+/// Class, queue pair, how far, priority.
+fn said(grants: &mut Grants, now: Instant) -> Vec<(Class, u32, u32, u8)> {
+    core::iter::from_fn(|| grants.poll(now))
+        .map(|(qpn, emit)| (emit.class, qpn.get(), emit.part.end, emit.part.priority))
+        .collect()
+}
+
+#[test]
+fn a_message_of_one_packet_leaves_no_trace() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 500, 0, 500);
+    assert_eq!((said(&mut grants, at(0)), grants.incoming(), grants.next_wakeup()), (Vec::new(), 0, None));
+}
+
+#[test]
+fn a_message_that_needs_no_grant_gets_none() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    assert_eq!((said(&mut grants, at(0)), grants.incoming()), (Vec::new(), 1));
+}
+
+#[test]
+fn a_round_trips_worth_is_under_way_and_no_more() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 30_000, 0, 1_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    data(&mut grants, at(1), 2, 30_000, 1_000, 3_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 2, 13_000, 0)]);
+    data(&mut grants, at(1), 2, 30_000, 3_000, 25_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 2, 30_000, 0)], "to its end and not beyond");
+}
+
+#[test]
+fn the_shortest_goes_first_and_the_third_waits_its_turn() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 900_000, 0, 1_000);
+    data(&mut grants, at(0), 3, 500_000, 0, 1_000);
+    data(&mut grants, at(0), 4, 100_000, 0, 1_000);
+    let said_first = said(&mut grants, at(0));
+    assert_eq!(
+        said_first,
+        [(Class::GRANT, 2, 11_000, 0), (Class::GRANT, 3, 11_000, 1), (Class::GRANT, 4, 11_000, 1)]
+    );
+    data(&mut grants, at(1), 2, 900_000, 1_000, 2_000);
+    assert_eq!(said(&mut grants, at(1)), [], "the longest of three is beyond the degree of overcommitment");
+    data(&mut grants, at(1), 3, 500_000, 1_000, 2_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 3, 12_000, 0)], "a shorter one is above it now");
+}
+
+#[test]
+fn who_ends_makes_room_for_the_next() {
+    let mut grants = Grants::new(Params { overcommit: 1, ..PARAMS });
+    data(&mut grants, at(0), 2, 20_000, 0, 1_000);
+    data(&mut grants, at(0), 3, 90_000, 0, 9_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    data(&mut grants, at(1), 2, 20_000, 1_000, 11_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 2, 20_000, 0), (Class::GRANT, 3, 19_000, 0)]);
+    data(&mut grants, at(2), 2, 20_000, 11_000, 20_000);
+    assert_eq!(grants.incoming(), 1);
+}
+
+#[test]
+fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    data(&mut grants, at(0), 2, 9_000, 3_000, 4_000);
+    let mut asked = Vec::new();
+    while let Some(due) = grants.next_wakeup() {
+        grants.wake(due);
+        asked.extend(core::iter::from_fn(|| grants.poll(due)).map(|(_, emit)| (due, emit.class, emit.part)));
+    }
+    let part = Part { message: 0, message_length: 0, offset: 1_000, end: 3_000, priority: 5 };
+    let expected: Vec<_> = [100, 200, 300].map(|micros| (at(micros), Class::RESEND, part)).into();
+    assert_eq!(asked, expected);
+    data(&mut grants, at(900), 2, 9_000, 1_000, 3_000);
+    assert_eq!(grants.next_wakeup(), Some(at(1_000)), "it is back");
+}
+
+#[test]
+fn who_is_busy_is_asked_later() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    grants.wake(at(100));
+    assert_eq!(said(&mut grants, at(100)).len(), 1);
+    grants.on_event(&Event { class: Class::BUSY, now: at(150), qpn: 2, ..Event::default() });
+    grants.wake(at(200));
+    assert_eq!(said(&mut grants, at(200)), []);
+    assert_eq!(grants.next_wakeup(), Some(at(250)));
+}
+
+#[test]
+fn a_queue_pair_that_ends_takes_its_messages_with_it() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 900_000, 0, 1_000);
+    data(&mut grants, at(0), 3, 900_000, 0, 1_000);
+    grants.forget(Qpn::new(2));
+    assert_eq!(grants.incoming(), 1);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 3, 11_000, 0)]);
+}
+
+#[test]
+fn what_makes_no_sense_changes_nothing() {
+    let mut grants = Grants::new(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 8_500, 9_500);
+    data(&mut grants, at(0), 2, 9_000, 500, 500);
+    assert_eq!(grants.incoming(), 0);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    data(&mut grants, at(0), 2, 7_000, 1_000, 7_000);
+    assert_eq!(grants.incoming(), 1, "a message does not change its length");
+}
+
+proptest! {
+    /// Packets of some messages in any order: each is granted to its end, and nothing is left.
+    #[test]
+    fn every_message_is_granted_whole_in_any_order(
+        lengths in prop::collection::vec(1u32..120_000, 1..8),
+        seed in any::<u64>(),
+    ) {
+        let mut random = roci_units::Random::new(seed, 0);
+        let mut grants = Grants::new(PARAMS);
+        let mut granted: Vec<u32> = lengths.iter().map(|&length| length.min(PARAMS.unscheduled)).collect();
+        let mut left: Vec<Vec<u32>> = lengths.iter().map(|length| (0..length.div_ceil(1_000)).collect()).collect();
+        for step in 0..2_000 {
+            let ready: Vec<(usize, usize)> = (0..lengths.len())
+                .flat_map(|n| (0..left[n].len()).map(move |place| (n, place)))
+                .filter(|&(n, place)| left[n][place] * 1_000 < granted[n])
+                .collect();
+            if ready.is_empty() {
+                break;
+            }
+            let (n, place) = ready[random.below(ready.len() as u64) as usize];
+            let packet = left[n].remove(place);
+            let (offset, end) = (packet * 1_000, (packet * 1_000 + 1_000).min(lengths[n]));
+            data(&mut grants, at(step), n as u32, lengths[n], offset, end);
+            for (class, qpn, end, _) in said(&mut grants, at(step)) {
+                prop_assert_eq!(class, Class::GRANT);
+                prop_assert!(end > granted[qpn as usize] && end <= lengths[qpn as usize]);
+                granted[qpn as usize] = end;
+            }
+        }
+        prop_assert!(left.iter().all(Vec::is_empty), "{left:?} with {granted:?}");
+        prop_assert_eq!(grants.incoming(), 0);
+    }
+
+    /// Stretches that overlap in any way, against a bit for each octet.
+    #[test]
+    fn each_octet_counts_once(parts in prop::collection::vec((0u32..60, 1u32..20), 1..40)) {
+        let mut ranges = Ranges::default();
+        let mut octets = [false; 80];
+        for (from, length) in parts {
+            ranges.add(from, from + length);
+            octets[from as usize..(from + length) as usize].fill(true);
+            let count = octets.iter().filter(|octet| **octet).count();
+            prop_assert_eq!(ranges.octets as usize, count);
+            let first = octets.iter().position(|octet| !octet).unwrap_or(80);
+            let next = octets[first..].iter().position(|octet| *octet).map_or(80, |next| first + next);
+            prop_assert_eq!(ranges.gap(80), (first as u32, next as u32));
+        }
+    }
+}

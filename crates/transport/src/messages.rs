@@ -1,0 +1,148 @@
+//! Layout `homa`: which message a packet belongs to and which of its octets it carries, says or asks for.
+//!
+//! A message's RPC id is twice the place of its first packet in its queue pair's sequence: unique among those that may
+//! be under way, known to both ends without a word, and even, for who sends a request is the client.
+
+use crate::arrival::{Arrival, Reaction, Refusal};
+use crate::delivery::program::Decision;
+use crate::engine::Engine;
+use crate::qp::{Notes, after};
+use crate::queue::{NONE, SendWork, flag};
+use crate::transmit::Plan;
+use roci_control::{Class, Credit, Emit, Part, Words};
+use roci_units::{Instant, Psn};
+use roci_wire::layout::homa::{Homa, HomaBody};
+use roci_wire::layout::irn::SendPosition;
+use roci_wire::{Layout, LayoutWords, Shape};
+
+const fn rpc_of(message: u32) -> u64 {
+    (message as u64) << 1
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "messages are numbered modulo 2³²")]
+const fn message_of(rpc: u64) -> u32 {
+    (rpc >> 1) as u32
+}
+
+fn as_law_words(words: &LayoutWords) -> Option<Words> {
+    let slice = words.as_slice();
+    let mut copy = Words { len: u8::try_from(slice.len()).ok()?, ..Words::default() };
+    copy.words.get_mut(..slice.len())?.copy_from_slice(slice);
+    Some(copy)
+}
+
+/// The words of a packet that a law or an agent asks for.
+pub(crate) fn message_words(emit: &Emit) -> Option<Words> {
+    let Part { message, offset, end, priority, .. } = emit.part;
+    let body = match emit.class {
+        Class::GRANT => HomaBody::Grant { offset: end, priority, resend_all: false },
+        Class::RESEND => HomaBody::Resend { offset, length: end.saturating_sub(offset), priority },
+        Class::BUSY => HomaBody::Busy,
+        _ => return None,
+    };
+    as_law_words(&Homa { rpc: rpc_of(message), body }.encode())
+}
+
+/// The message and octets that a packet's words name in layout `homa`; else all zero.
+pub(crate) fn part_of(arrival: &Arrival<'_>) -> Part {
+    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
+    let Some(Homa { rpc, body }) = homa else { return Part::default() };
+    let message = message_of(rpc);
+    match body {
+        HomaBody::Data { length, offset, .. } => {
+            let end = offset.saturating_add(u32::from(arrival.header.payload));
+            Part { message, message_length: length, offset, end, priority: 0 }
+        }
+        HomaBody::Grant { offset: end, priority, .. } => Part { message, end, priority, ..Part::default() },
+        HomaBody::Resend { offset, length, priority } => {
+            Part { message, message_length: 0, offset, end: offset.saturating_add(length), priority }
+        }
+        _ => Part { message, ..Part::default() },
+    }
+}
+
+impl Engine {
+    /// The words of the first packet that was planned of a request.
+    #[cold]
+    pub(crate) fn data_words(&self, slot: usize, plan: &Plan, work: &SendWork) -> Option<Words> {
+        let (common, requester) = (&self.qps[slot].common, &self.qps[slot].requester);
+        let mtu = u32::from(self.profile(slot).mtu);
+        let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
+        let granted =
+            self.laws.states.get(common.law as usize).map_or(Credit::UNLIMITED, |s| s.tokens.left());
+        let sent = requester.high.wrapping_sub(work.first).saturating_mul(mtu);
+        let body = HomaBody::Data {
+            length,
+            offset: plan.at.wrapping_sub(work.first).saturating_mul(mtu).min(length),
+            incoming: sent.saturating_add(granted).min(length),
+            retransmit: !plan.fresh,
+        };
+        as_law_words(&Homa { rpc: rpc_of(work.first.wrapping_sub(common.base)), body }.encode())
+    }
+
+    /// A packet of a request, on a queue pair with selective repeat. A WRITE's address tells where it goes; the rest
+    /// needs the number of its message among those that consume a receive, which the layout does not carry: it is
+    /// that of the message in course, and what belongs to a later one has come too early.
+    #[cold]
+    pub(crate) fn keep_message(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        at: u32,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let mut header = *arrival.header;
+        let shape = header.opcode.shape();
+        if shape.has(Shape::SEND) || shape.has(Shape::IMMEDIATE) {
+            let offset = part_of(arrival).offset;
+            let start = at.wrapping_sub(offset / u32::from(self.profile(slot).mtu));
+            if start != self.message_start(slot) {
+                return Err(Refusal::OutOfSequence);
+            }
+            header.set_send_position(SendPosition { ssn: self.qps[slot].responder.remaining, offset });
+        }
+        self.keep(now, slot, at, &Arrival { header: &header, ..*arrival }, reaction)
+    }
+
+    /// The receiver asks for octets again: those that were sent and not acknowledged are marked; where there are none,
+    /// for their turn has not come, it is told to be patient.
+    #[cold]
+    pub(crate) fn on_resend(&mut self, now: Instant, slot: usize, part: &Part) {
+        let first = self.qps[slot].common.base.wrapping_add(part.message);
+        let mut index = self.qps[slot].common.head;
+        while index != NONE
+            && !(self.sends.get(index).has(flag::NUMBERED) && self.sends.get(index).first == first)
+        {
+            index = self.sends.get(index).next;
+        }
+        if index == NONE || !self.state(slot).sends() {
+            // It is complete, or there never was one: an acknowledgement is on its way, or nobody waits.
+            return;
+        }
+        let end = self.sends.get(index).end;
+        let mtu = u32::from(self.profile(slot).mtu);
+        let requester = &self.qps[slot].requester;
+        let (una, high) = (requester.una, requester.high);
+        let later = |a: u32, b: u32| if after(a, b) > 0 { a } else { b };
+        let earlier = |a: u32, b: u32| if after(a, b) < 0 { a } else { b };
+        let from = later(first.wrapping_add(part.offset / mtu), una);
+        let to = earlier(earlier(first.wrapping_add(part.end.div_ceil(mtu)), end), high);
+        if after(to, from) <= 0 {
+            let part = Part { message: part.message, ..Part::default() };
+            self.emit(slot, &Emit { part, ..Emit::plain(Class::BUSY) });
+            return;
+        }
+        if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
+            self.begin_recovery(slot, una, high.wrapping_sub(una));
+        }
+        let mark = Some((Psn::new(from), Psn::new(to)));
+        self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
+        self.arm(now, slot);
+    }
+
+    /// Whether the queue pair's packets name messages.
+    pub(crate) fn names_messages(&self, slot: usize) -> bool {
+        self.profile(slot).layout == Layout::Homa
+    }
+}
