@@ -14,6 +14,7 @@
 //! | [`go_back_n`], [`irn`], [`srnic`], [`reno`], [`newreno`], [`sack`], [`ndp`] | the programs |
 //! | [`congestion`] | the congestion window that Reno, NewReno and SACK share |
 //! | [`receive`] | the receiver's side: what is expected, kept, missing |
+//! | [`onload`] | the same with its bitmap on a slow path |
 
 pub mod bitmap;
 pub mod congestion;
@@ -21,6 +22,7 @@ pub mod go_back_n;
 pub mod irn;
 pub mod ndp;
 pub mod newreno;
+pub mod onload;
 pub mod pool;
 pub mod program;
 pub mod receive;
@@ -33,6 +35,7 @@ pub mod srnic;
 mod tests;
 
 pub use bitmap::{Bitmap, BitmapMut};
+pub use onload::{Onloaded, SlowPath};
 pub use pool::{Pool, Slot};
 pub use program::{Decision, Event, Input, Marks, Program, Recover};
 pub use receive::{Advance, Receiver, Standing};
