@@ -13,14 +13,17 @@
 //! | `bench` | running a scenario for every seed |
 //! | `trace` | flows and queues over time |
 //! | `lst` | the figures of the LST front-end paper |
+//! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
 //! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares |
 
 mod bench;
 pub mod expect;
 mod lst;
+mod plain;
 pub mod plot;
 pub mod report;
 pub mod statistics;
+mod tonic;
 mod trace;
 mod validation;
 
@@ -103,7 +106,9 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 12] = [
+const FIGURES: [(&str, Measure); 14] = [
+    ("tonic-table3", tonic::size::measure),
+    ("tonic-fig3", tonic::newreno::measure),
     ("lst-fig4", lst::incast::pfc_alone),
     ("lst-fig5", lst::incast::dcqcn),
     ("lst-fig9", lst::forged::measure),
@@ -231,7 +236,7 @@ mod tests {
     /// The quick ones, in full but for the number of seeds; `roci reproduce all` runs every one.
     #[test]
     fn quick_figures_are_reproduced() {
-        for name in ["lst-fig4", "lst-fig9", "validation-headroom"] {
+        for name in ["tonic-table3", "tonic-fig3", "lst-fig4", "lst-fig9", "validation-headroom"] {
             let report = with_one_seed(name, false);
             assert!(report.passed(), "{}", report.markdown());
         }
@@ -239,9 +244,11 @@ mod tests {
 
     #[test]
     fn without_its_mechanism_a_figure_fails_as_it_should() {
-        let report = with_one_seed("lst-fig4", true);
-        assert!(report.rows.iter().any(|row| row.verdict == Verdict::FailsAsItShould));
-        assert!(report.passed(), "{}", report.markdown());
+        for name in ["tonic-fig3", "lst-fig4"] {
+            let report = with_one_seed(name, true);
+            assert!(report.rows.iter().any(|row| row.verdict == Verdict::FailsAsItShould));
+            assert!(report.passed(), "{}", report.markdown());
+        }
         let calibrated = Options { ablate: true, seeds: vec![1] };
         let error =
             reproduce(&crate::world::SimulatedWorld, "lst-fig9", &calibrated, &|_| Go::On).unwrap_err();

@@ -74,6 +74,16 @@ impl<'a> Bench<'a> {
         Self { world, seeds, ablation, progress, done: AtomicUsize::new(0), asked: AtomicUsize::new(0) }
     }
 
+    /// The seeds that are run.
+    pub(super) fn seeds(&self) -> &[u64] {
+        self.seeds
+    }
+
+    /// What switches the figure's mechanism off, where that is asked for: for figures that run no scenario.
+    pub(super) fn ablation(&self) -> &[(String, String)] {
+        &self.ablation
+    }
+
     /// The results of `scenario` with `set`, for each seed; with the figure's mechanism off where that is asked for.
     pub(super) fn run(&self, scenario: Text, set: &[(&str, &str)]) -> Result<Vec<Results>, FigureError> {
         let ablation = self.ablation.iter().map(|(key, value)| (key.as_str(), value.as_str()));

@@ -31,16 +31,10 @@ impl Congestion {
         Self { window: limited(window), threshold: u16::MAX, acked: 0, backoff: 0 }
     }
 
-    /// Whether the window grows with each acknowledgement.
-    #[must_use]
-    pub const fn in_slow_start(&self) -> bool {
-        self.window < self.threshold
-    }
-
     /// An acknowledgement of `newly_acked` segments, outside of recovery: one segment more in slow start, one more for
     /// each window acknowledged in congestion avoidance (§3.1).
     pub fn grow(&mut self, newly_acked: u32) {
-        if self.in_slow_start() {
+        if self.window < self.threshold {
             self.window = limited(self.window + 1);
             return;
         }

@@ -47,12 +47,9 @@ struct Board<'a> {
 impl<'a> Board<'a> {
     fn new(input: &Input<'a>) -> Self {
         let (start, in_flight) = (input.start, input.in_flight());
-        match &input.marks {
-            Some(marks) => {
-                Self { acked: marks.acked, start, in_flight, arrived: marks.acked.count(start, in_flight) }
-            }
-            None => Self { acked: NOTHING, start, in_flight, arrived: 0 },
-        }
+        let acked = input.marks.map_or(NOTHING, |marks| marks.acked);
+        let arrived = input.marks.map_or(0, |_| acked.count(start, in_flight));
+        Self { acked, start, in_flight, arrived }
     }
 
     /// The third-highest segment that arrived: what is missing before it is lost (RFC 6675 §4, `IsLost`).
@@ -97,14 +94,12 @@ impl Sack {
     /// With a first window of `initial` segments.
     #[must_use]
     pub const fn new(initial: u16) -> Self {
-        let zero = Psn::new(0);
-        Self { congestion: Congestion::new(initial), recovery: zero, sent_until: zero, phase: Phase::Open }
+        let (congestion, zero) = (Congestion::new(initial), Psn::new(0));
+        Self { congestion, recovery: zero, sent_until: zero, phase: Phase::Open }
     }
 
     fn enter(&mut self, input: &Input<'_>, phase: Phase) {
-        self.recovery = input.next.minus(1);
-        self.sent_until = input.start;
-        self.phase = phase;
+        (self.recovery, self.sent_until, self.phase) = (input.next.minus(1), input.start, phase);
     }
 
     /// What is lost ends here.
@@ -112,10 +107,8 @@ impl Sack {
         match self.phase {
             Phase::Open => input.start,
             Phase::Recovering => board.lost_until(),
-            Phase::TimedOut => {
-                let (all, seen) = (self.recovery.plus(1), board.lost_until());
-                if seen.since(all) > 0 { seen } else { all }
-            }
+            Phase::TimedOut if board.lost_until().since(self.recovery) > 0 => board.lost_until(),
+            Phase::TimedOut => self.recovery.plus(1),
         }
     }
 
@@ -128,15 +121,13 @@ impl Sack {
         let to = self.lost_until(input, board);
         let lost = board.missing(from, to);
         let pipe = board.in_flight - board.arrived - lost;
-        let mut room = u32::from(self.congestion.window).saturating_sub(pipe);
-        let mut mark = None;
+        let room = u32::from(self.congestion.window).saturating_sub(pipe);
         let again = lost.min(room);
-        if again > 0 {
-            self.sent_until = board.reach(from, to, again);
-            mark = Some((from, self.sent_until));
-            room -= again;
+        if again == 0 {
+            return (None, board.in_flight + room);
         }
-        (mark, board.in_flight + room)
+        self.sent_until = board.reach(from, to, again);
+        (Some((from, self.sent_until)), board.in_flight + room - again)
     }
 }
 
@@ -147,7 +138,7 @@ impl Recover for Sack {
     fn react(&mut self, input: &Input<'_>) -> Decision {
         let board = Board::new(input);
         let moved = input.start != input.old_start;
-        let mut restart_timer = moved;
+        let restart_timer = moved || input.event == Event::Timeout;
         if moved {
             self.congestion.progress();
             if self.phase != Phase::Recovering {
@@ -164,7 +155,6 @@ impl Recover for Sack {
             Event::Timeout => {
                 self.congestion.collapse(input.in_flight());
                 self.enter(input, Phase::TimedOut);
-                restart_timer = true;
             }
         }
         if self.phase == Phase::Open && board.lost_until() != input.start {

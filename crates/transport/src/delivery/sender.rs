@@ -268,10 +268,15 @@ impl Sender {
         if to.since(from) <= 0 {
             return;
         }
+        let (old_from, old_to) = self.again;
+        let apart = old_from != old_to && (to.since(old_from) < 0 || from.since(old_to) > 0);
+        if apart {
+            // One range does not tell of two.
+            self.takes_board(pool);
+        }
         if let Some(slot) = &self.board {
             return pool.set_except(slot, MARKED, ACKED, from, to.since(from).unsigned_abs());
         }
-        let (old_from, old_to) = self.again;
         self.again = match old_from == old_to {
             true => (from, to),
             false => (
@@ -489,6 +494,27 @@ mod tests {
         sender.observe(&mut pool, ack(6)).unwrap();
         sender.apply(&mut pool, &decision);
         assert_eq!(sender.resend(&pool, 99), Some(Resend { psn: Psn::new(6), packets: 2 }));
+    }
+
+    #[test]
+    fn two_ranges_that_do_not_touch_take_a_bitmap() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::NewReno, 10);
+        let mark = |from: u32, to: u32| Decision {
+            mark: Some((FIRST.plus(from), FIRST.plus(to))),
+            window: None,
+            restart_timer: false,
+        };
+        sender.apply(&mut pool, &mark(4, 7));
+        assert_eq!(pool.taken(), 0);
+        sender.apply(&mut pool, &mark(0, 1));
+        assert_eq!(pool.taken(), 1);
+        for (psn, packets) in [(0, 1), (4, 3)] {
+            let run = Resend { psn: FIRST.plus(psn), packets };
+            assert_eq!(sender.resend(&pool, 9), Some(run));
+            sender.resent(&mut pool, run);
+        }
+        assert_eq!((sender.resend(&pool, 9), pool.taken()), (None, 0));
     }
 
     #[test]

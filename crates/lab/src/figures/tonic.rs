@@ -1,0 +1,11 @@
+//! The figures of the Tonic paper (Arashloo et al., NSDI 2020).
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`newreno`] | one NewReno flow as a program on the engine and as a textbook has it (Figure 3) |
+//! | [`path`] | a path that both send over |
+//! | [`size`] | lines and state of the programs (Tables 3 and 4) |
+
+pub(super) mod newreno;
+mod path;
+pub(super) mod size;
