@@ -83,3 +83,29 @@ fn small_messages_take_no_more_than_the_line() {
     let line = 10_000_000_000 / 8 / 1_000;
     assert!(last.wire > line / 2 && last.wire <= line, "{} of {line} octets", last.wire);
 }
+
+#[test]
+fn windows_share_a_link_that_drops_and_are_seen_over_time() {
+    for recovery in ["reno", "newreno", "sack"] {
+        let results = run(
+            INCAST,
+            &[
+                ("switch.pfc", "false"),
+                ("switch.ecn", "false"),
+                ("switch.buffer", "128KB"),
+                ("transport.control", "none"),
+                ("transport.recovery", recovery),
+                ("transport.initial_window", "4"),
+                ("measure.sample", "5us"),
+            ],
+        );
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{recovery}");
+        assert!(results.flows.iter().all(|flow| flow.retransmitted > 0 && flow.naks == 0), "{recovery}");
+        let windows: Vec<u32> =
+            results.series.flow_readings(0).filter_map(|(_, reading)| reading.window).collect();
+        assert_eq!(windows.first(), Some(&(4 * 1024)), "{recovery}");
+        let most = windows.iter().max().copied().unwrap_or(0);
+        let grows_and_falls = most > 8 * 1024 && windows.windows(2).any(|two| two[1] < two[0]);
+        assert!(grows_and_falls, "{recovery}: {windows:?}");
+    }
+}

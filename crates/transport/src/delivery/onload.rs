@@ -52,14 +52,7 @@ impl Onloaded {
     #[must_use]
     pub fn enter(pool: &mut Pool, expected: Psn, psn: Psn) -> Option<Self> {
         let bitmap = pool.take()?;
-        Some(Self {
-            left: psn,
-            right: psn,
-            metadata: VecDeque::from([psn]),
-            asked: 0,
-            expected,
-            bitmap,
-        })
+        Some(Self { left: psn, right: psn, metadata: VecDeque::from([psn]), asked: 0, expected, bitmap })
     }
 
     /// Fast path: a packet arrived that is not older than the fast path's ePSN, and less than a window ahead of it.
