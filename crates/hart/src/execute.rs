@@ -1,10 +1,10 @@
 //! The interpreter, which says what a program means; the translator must agree with it.
 
-use crate::core::{Cause, Core, Stop, Trap};
-use crate::csr::{Csr, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
+use crate::core::{Cause, Core, State, Stop, Trap};
+use crate::csr::{CSR_WORDS, Csr, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 use crate::instruction::{Instruction, Op, Register};
 use crate::memory::Refusal;
-use crate::program::Program;
+use crate::program::{Plain, Program, Step};
 
 /// Sees each instruction as it retires.
 pub(crate) trait Watch {
@@ -87,7 +87,9 @@ fn access<C: Csrs + ?Sized>(
 
 /// The interpreter's loop. It ends at a stop, or behind the first instruction when `ONE`.
 ///
-/// The clock and the program counter live in locals, and go back to the state wherever the loop is left.
+/// A straight run of instructions is accounted for when it ends, by the sums of costs that stand in the code. Until
+/// then only the index of the instruction changes; the clock and the program counter are made from it where someone
+/// looks.
 #[inline(always)]
 fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
     core: &mut Core,
@@ -95,20 +97,29 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
     watch: &mut W,
 ) -> Option<Stop> {
     let Core { state, memory, program } = core;
-    let code: &[_] = &program.code;
-    let x = &mut state.x;
-    let (mut pc, mut cycles, mut retired) = (state.pc, state.cycles, state.retired);
-    let limit = state.limit;
-    let stop = loop {
-        let Some(&step) = code.get(program.index(pc)) else {
-            break Some(Stop::Trap(Trap { pc, cause: Cause::FetchFault }));
+    let program: &Program = program;
+    let code: &[Step] = &program.code;
+    let State { x, limit, .. } = state;
+    let (mut cycles, mut retired) = (state.cycles, state.retired);
+    let start = program.code_start;
+    if !state.pc.wrapping_sub(start).is_multiple_of(4) {
+        return Some(Stop::Trap(Trap { pc: state.pc, cause: Cause::FetchFault }));
+    }
+    let sum_at = |at: u32| code.get(at as usize).map_or(program.sum, |step| step.before);
+    // Counted modulo 2³⁰, as addresses are modulo 2³².
+    let mut at = state.pc.wrapping_sub(start) >> 2;
+    let mut before = sum_at(at);
+
+    /// The address of the instruction.
+    macro_rules! pc {
+        () => {
+            start.wrapping_add(4 * at)
         };
-        let instruction = step.instruction;
-        let Instruction { op, rd, rs1, rs2, imm } = instruction;
+    }
+    let halt = loop {
+        let Some(step) = code.get(at as usize) else { break Halt::Trap(Cause::FetchFault) };
+        let Instruction { op, rd, rs1, rs2, imm } = step.instruction;
         let (a, b, uimm) = (x[rs1.index()], x[rs2.index()], imm.cast_unsigned());
-        let trap = |cause| Some(Stop::Trap(Trap { pc, cause }));
-        let mut cost = step.cost;
-        let mut next = pc.wrapping_add(4);
 
         /// Writes `rd`. Writing `x0` and clearing it again costs less than asking.
         macro_rules! result {
@@ -117,14 +128,38 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
                 x[Register::ZERO.index()] = 0;
             }};
         }
+        /// Jumps to index `$next`, and looks at the budget when the way there may come round again.
+        macro_rules! jump {
+            ($next:expr, $cost:expr, $back:expr) => {{
+                let (next, cost) = ($next, u32::from($cost));
+                watch.retired(pc!(), step.instruction, cost);
+                let run = step.before.since(before);
+                cycles += run.cycles + u64::from(cost);
+                retired += run.retired + 1;
+                at = next;
+                before = sum_at(at);
+                if $back && cycles >= *limit {
+                    break Halt::Stop(Stop::Budget);
+                }
+                if ONE {
+                    break Halt::Left;
+                }
+                continue;
+            }};
+        }
+        /// The index of what lies `imm` octets away.
+        macro_rules! near {
+            () => {{
+                if imm & 3 != 0 {
+                    break Halt::Trap(Cause::MisalignedFetch { target: pc!().wrapping_add(uimm) });
+                }
+                at.wrapping_add_signed(imm >> 2) & (u32::MAX >> 2)
+            }};
+        }
         macro_rules! branch {
             ($taken:expr) => {
                 if $taken {
-                    next = pc.wrapping_add(uimm);
-                    if next & 3 != 0 {
-                        break trap(Cause::MisalignedFetch { target: next });
-                    }
-                    cost = step.taken;
+                    jump!(near!(), step.taken, imm <= 0);
                 }
             };
         }
@@ -133,8 +168,8 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
                 let address = a.wrapping_add(uimm);
                 match memory.load(address, $width) {
                     Ok(value) => result!($extend(value)),
-                    Err(Refusal::Misaligned) => break trap(Cause::MisalignedLoad { address }),
-                    Err(Refusal::OutOfBounds) => break trap(Cause::LoadFault { address }),
+                    Err(Refusal::Misaligned) => break Halt::Trap(Cause::MisalignedLoad { address }),
+                    Err(Refusal::OutOfBounds) => break Halt::Trap(Cause::LoadFault { address }),
                 }
             }};
         }
@@ -143,30 +178,27 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
                 let address = a.wrapping_add(uimm);
                 match memory.store(address, $width, b) {
                     Ok(()) => {}
-                    Err(Refusal::Misaligned) => break trap(Cause::MisalignedStore { address }),
-                    Err(Refusal::OutOfBounds) => break trap(Cause::StoreFault { address }),
+                    Err(Refusal::Misaligned) => break Halt::Trap(Cause::MisalignedStore { address }),
+                    Err(Refusal::OutOfBounds) => break Halt::Trap(Cause::StoreFault { address }),
                 }
             }};
         }
 
         match op {
             Op::Lui => result!(uimm),
-            Op::Auipc => result!(pc.wrapping_add(uimm)),
+            Op::Auipc => result!(pc!().wrapping_add(uimm)),
             Op::Jal => {
-                let link = next;
-                next = pc.wrapping_add(uimm);
-                if next & 3 != 0 {
-                    break trap(Cause::MisalignedFetch { target: next });
-                }
-                result!(link);
+                let next = near!();
+                result!(pc!().wrapping_add(4));
+                jump!(next, step.cost, imm <= 0);
             }
             Op::Jalr => {
-                let link = next;
-                next = a.wrapping_add(uimm) & !1;
-                if next & 3 != 0 {
-                    break trap(Cause::MisalignedFetch { target: next });
+                let target = a.wrapping_add(uimm) & !1;
+                if target & 3 != 0 {
+                    break Halt::Trap(Cause::MisalignedFetch { target });
                 }
-                result!(link);
+                result!(pc!().wrapping_add(4));
+                jump!(target.wrapping_sub(start) >> 2, step.cost, true);
             }
             Op::Beq => branch!(a == b),
             Op::Bne => branch!(a != b),
@@ -191,45 +223,79 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
             Op::Slli => result!(a.wrapping_shl(uimm)),
             Op::Srli => result!(a.wrapping_shr(uimm)),
             Op::Srai => result!(a.cast_signed().wrapping_shr(uimm).cast_unsigned()),
-            Op::Ecall => break trap(Cause::EnvironmentCall),
-            Op::Ebreak => break trap(Cause::Breakpoint),
+            Op::Add => result!(arithmetic(Op::Add, a, b)),
+            Op::Sub => result!(arithmetic(Op::Sub, a, b)),
+            Op::Sll => result!(arithmetic(Op::Sll, a, b)),
+            Op::Slt => result!(arithmetic(Op::Slt, a, b)),
+            Op::Sltu => result!(arithmetic(Op::Sltu, a, b)),
+            Op::Xor => result!(arithmetic(Op::Xor, a, b)),
+            Op::Srl => result!(arithmetic(Op::Srl, a, b)),
+            Op::Sra => result!(arithmetic(Op::Sra, a, b)),
+            Op::Or => result!(arithmetic(Op::Or, a, b)),
+            Op::And => result!(arithmetic(Op::And, a, b)),
+            Op::Mul => result!(arithmetic(Op::Mul, a, b)),
+            Op::Mulh => result!(arithmetic(Op::Mulh, a, b)),
+            Op::Mulhsu => result!(arithmetic(Op::Mulhsu, a, b)),
+            Op::Mulhu => result!(arithmetic(Op::Mulhu, a, b)),
+            Op::Div => result!(arithmetic(Op::Div, a, b)),
+            Op::Divu => result!(arithmetic(Op::Divu, a, b)),
+            Op::Rem => result!(arithmetic(Op::Rem, a, b)),
+            Op::Remu => result!(arithmetic(Op::Remu, a, b)),
+            Op::Ecall => break Halt::Trap(Cause::EnvironmentCall),
+            Op::Ebreak => break Halt::Trap(Cause::Breakpoint),
             Op::Fence | Op::FenceI => {}
+            // Most accesses only move a word, and it is known beforehand which.
+            Op::Csrrs if step.plain == Plain::Read => {
+                result!(csrs.block()[usize::from(step.word) % CSR_WORDS])
+            }
+            Op::Csrrw if step.plain == Plain::Write => csrs.block()[usize::from(step.word) % CSR_WORDS] = a,
+            Op::Csrrwi if step.plain == Plain::Write => {
+                csrs.block()[usize::from(step.word) % CSR_WORDS] = u32::from(rs1.number());
+            }
             Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {
                 let immediate = matches!(op, Op::Csrrwi | Op::Csrrsi | Op::Csrrci);
                 let source = if immediate { u32::from(rs1.number()) } else { a };
-                match access(program, csrs, instruction, source, cycles) {
+                let cycle = cycles + step.before.since(before).cycles;
+                let csr = step.instruction.csr();
+                match access(program, csrs, step.instruction, source, cycle) {
                     CsrOutcome::Retired { value, stops } => {
                         result!(value);
                         if stops {
-                            cycles += u64::from(cost);
-                            retired += 1;
-                            watch.retired(pc, instruction, u32::from(cost));
-                            pc = next;
-                            break Some(Stop::Written { csr: instruction.csr() });
+                            watch.retired(pc!(), step.instruction, u32::from(step.cost));
+                            at += 1;
+                            break Halt::Stop(Stop::Written { csr });
                         }
                     }
-                    CsrOutcome::Wait => break Some(Stop::Waiting { csr: instruction.csr() }),
-                    CsrOutcome::Refused => break trap(Cause::Csr { csr: instruction.csr() }),
+                    CsrOutcome::Wait => break Halt::Stop(Stop::Waiting { csr }),
+                    CsrOutcome::Refused => break Halt::Trap(Cause::Csr { csr }),
                 }
             }
-            Op::Illegal => break trap(Cause::Illegal { word: uimm }),
-            _ => result!(arithmetic(op, a, b)),
+            Op::Illegal => break Halt::Trap(Cause::Illegal { word: uimm }),
         }
 
-        cycles += u64::from(cost);
-        retired += 1;
-        watch.retired(pc, instruction, u32::from(cost));
-        let back = next <= pc || op == Op::Jalr;
-        pc = next;
-        if back && cycles >= limit {
-            break Some(Stop::Budget);
-        }
+        watch.retired(pc!(), step.instruction, u32::from(step.cost));
+        at += 1;
         if ONE {
-            break None;
+            break Halt::Left;
         }
     };
-    (state.pc, state.cycles, state.retired) = (pc, cycles, retired);
-    stop
+    let run = sum_at(at).since(before);
+    let pc = pc!();
+    (state.pc, state.cycles, state.retired) = (pc, cycles + run.cycles, retired + run.retired);
+    match halt {
+        Halt::Trap(cause) => Some(Stop::Trap(Trap { pc, cause })),
+        Halt::Stop(stop) => Some(stop),
+        Halt::Left => None,
+    }
+}
+
+/// How the loop was left, with the instruction at hand the next to carry out.
+enum Halt {
+    /// It cannot be carried out.
+    Trap(Cause),
+    Stop(Stop),
+    /// One was asked for, and one is done.
+    Left,
 }
 
 /// The result of an operation on two registers (volume I, "Integer Register-Register Operations" and "M").

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::csr::CsrMap;
+use crate::csr::{Csr, CsrMap, OnRead, OnWrite};
 use crate::cycles::CycleModel;
 use crate::decode::{Extensions, decode};
 use crate::elf::{self, Symbol};
@@ -30,10 +30,68 @@ pub struct Machine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) instruction: Instruction,
+    /// All code before it.
+    pub(crate) before: Sum,
     /// Cycles when control goes on to the next instruction, or jumps.
     pub(crate) cost: u16,
     /// Cycles when a branch is taken.
     pub(crate) taken: u16,
+    /// Whether it does no more than move a word of the CSR block.
+    pub(crate) plain: Plain,
+    /// Which word of the CSR block.
+    pub(crate) word: u8,
+}
+
+/// CSR instructions that are mere moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plain {
+    No,
+    /// `csrr`.
+    Read,
+    /// `csrw`.
+    Write,
+}
+
+impl Step {
+    fn new(instruction: Instruction, before: Sum, machine: &Machine) -> Self {
+        let (reads, writes) = (instruction.reads_csr(), instruction.writes_csr());
+        let (plain, word) = match machine.csrs.at(instruction.csr()) {
+            Csr::Word { index, read: OnRead::Value, .. } if reads && !writes => (Plain::Read, index),
+            Csr::Word { index, write: OnWrite::Store, .. } if writes && !reads => (Plain::Write, index),
+            _ => (Plain::No, 0),
+        };
+        let (cost, taken) = (machine.cycles.cost(instruction.op), machine.cycles.branch_taken);
+        Self { instruction, before, cost, taken, plain, word }
+    }
+}
+
+/// Costs and count of the instructions from the first of the code up to some place, each modulo 2³².
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum {
+    cycles: u32,
+    retired: u32,
+}
+
+/// What a straight run of instructions takes.
+pub(crate) struct Run {
+    pub(crate) cycles: u64,
+    pub(crate) retired: u64,
+}
+
+impl Sum {
+    /// The run from `start` to here.
+    #[inline(always)]
+    pub(crate) fn since(self, start: Self) -> Run {
+        Run {
+            cycles: u64::from(self.cycles.wrapping_sub(start.cycles)),
+            retired: u64::from(self.retired.wrapping_sub(start.retired)),
+        }
+    }
+
+    fn and(self, cost: u16) -> Self {
+        let cycles = self.cycles.wrapping_add(u32::from(cost));
+        Self { cycles, retired: self.retired.wrapping_add(1) }
+    }
 }
 
 /// A program for one kind of core, loaded once and shared by the cores that run it.
@@ -43,6 +101,8 @@ pub struct Program {
     pub(crate) entry: u32,
     pub(crate) code_start: u32,
     pub(crate) code: Box<[Step]>,
+    /// All of the code.
+    pub(crate) sum: Sum,
     pub(crate) image: Box<[u32]>,
     symbols: Vec<Symbol>,
     lines: Lines,
@@ -89,15 +149,16 @@ impl Program {
         }
         let elf::Image { words: image, code: (start, end), entry, symbols } = image;
         let index = |address: u32| (address - machine.memory.origin) as usize / 4;
+        let mut sum = Sum::default();
         let code = image[index(start)..index(end)]
             .iter()
             .map(|&word| {
-                let instruction = decode(word, machine.extensions);
-                let cost = machine.cycles.cost(instruction.op);
-                Step { instruction, cost, taken: machine.cycles.branch_taken }
+                let step = Step::new(decode(word, machine.extensions), sum, &machine);
+                sum = sum.and(step.cost);
+                step
             })
             .collect();
-        Ok(Self { machine, entry, code_start: start, code, image, symbols, lines })
+        Ok(Self { machine, entry, code_start: start, code, sum, image, symbols, lines })
     }
 
     /// The kind of core it is for.

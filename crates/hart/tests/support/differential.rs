@@ -6,10 +6,11 @@ use roci_hart::{Core, Misaligned, Program, Register, Stop, Translation};
 
 use super::program::{MAP, Registers, code, machine};
 
-/// All that a program can see of a core, and all that it can be seen by.
+/// All that a program can change in a core.
 pub(crate) fn seen(core: &Core) -> (Vec<u32>, u32, u64, u64, Vec<Option<u32>>) {
     let registers = (0..32).map(|n| core.register(Register::new(n))).collect();
-    let memory = (0..MAP.length()).step_by(4).map(|at| core.memory().load(MAP.origin + at, 4).ok()).collect();
+    let memory =
+        (MAP.rom..MAP.length()).step_by(4).map(|at| core.memory().load(MAP.origin + at, 4).ok()).collect();
     (registers, core.pc(), core.cycles(), core.retired(), memory)
 }
 
