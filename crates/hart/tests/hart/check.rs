@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use roci_hart::{
     Bounds, CSR_WORDS, Core, Csr, CsrMap, Instruction, Machine, OnRead, OnWrite, Op, Policy, Program, Reason,
-    Refused, Register, Stop, check,
+    Refused, Register, Shape, Stop, check,
 };
 
 const EVENTS: &[u8] = include_bytes!("../images/events.elf");
@@ -263,4 +263,67 @@ fn a_program_may_use_only_what_its_policy_allows() {
     policy.readable.remove(&0x801);
     let refused = check(&program, &policy).expect_err("it reads that register");
     assert_eq!(refused.reason, Reason::CsrRead { csr: 0x801 });
+}
+
+/// An event's body from random octets, without jumps backwards, in a loop of `turns` turns between poll and post.
+fn random_event(octets: &[[u8; 8]], turns: i32) -> Vec<u32> {
+    let counter = Register::new(9);
+    let all = roci_hart::Extensions { multiply: true, csr: true };
+    let mut body: Vec<u32> = Vec::new();
+    for (&octets, left) in octets.iter().zip((1..=octets.len()).rev()) {
+        let mut instruction = roci_hart::decode(crate::support::program::word(octets), all);
+        // At most to behind the last.
+        let ahead = 1 + i32::try_from(usize::from(octets[7]) % left).unwrap_or(0);
+        match instruction.op.shape() {
+            Shape::Branch => instruction.imm = 4 * ahead,
+            Shape::Jump => (instruction.imm, instruction.rd) = (4 * ahead, X0),
+            Shape::Load | Shape::Store => {
+                let place = instruction.imm.unsigned_abs() % 64 * 4;
+                (instruction.rs1, instruction.imm) = (Register::SP, -4 - i32::try_from(place).unwrap_or(0));
+            }
+            Shape::Upper | Shape::Immediate | Shape::Register => {}
+            _ => instruction = Instruction { op: Op::Csrrs, rd: A0, rs1: X0, rs2: X0, imm: 0x801 },
+        }
+        if [Some(Register::SP), Some(counter)].contains(&instruction.destination()) {
+            instruction.rd = A1;
+        }
+        body.push(instruction.encode());
+    }
+    let length = i32::try_from(body.len()).expect("the body is short");
+    let mut code = vec![poll(), word(Op::Addi, counter, X0, X0, turns)];
+    code.extend(body);
+    code.push(word(Op::Addi, counter, counter, X0, -1));
+    code.push(word(Op::Bne, X0, counter, X0, -4 * (length + 1)));
+    code.push(word(Op::Csrrwi, X0, Register::new(1), X0, 0x800));
+    code.push(jump(-4 * (length + 5)));
+    code
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn random_events_keep_to_their_bounds(
+        octets in prop::collection::vec(any::<[u8; 8]>(), 1..30),
+        turns in 1..20,
+        words in prop::collection::vec(any::<u32>(), 1..10),
+    ) {
+        let extensions = roci_hart::Extensions { multiply: true, csr: true };
+        let code = random_event(&octets, turns);
+        let program = Arc::new(Program::from_words(&code, Machine { extensions, ..machine() }).expect("it fits"));
+        let bounds = check(&program, &Policy::of(program.machine()));
+        let bounds = bounds.unwrap_or_else(|refused| panic!("{refused}"));
+        let mut core = Core::new(program);
+        let mut csrs = [0; CSR_WORDS];
+        for word in words {
+            prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
+            let before = core.cycles();
+            (csrs[0], csrs[1]) = (word.max(1), word);
+            prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Written { csr: 0x800 });
+            csrs[0] = 0;
+            prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
+            let spent = core.cycles() - before;
+            prop_assert!(spent <= bounds.longest_event(), "{spent} cycles, {} proved", bounds.longest_event());
+        }
+    }
 }

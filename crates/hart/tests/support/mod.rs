@@ -3,6 +3,5 @@
 #[cfg(feature = "translate")]
 pub(crate) mod differential;
 pub(crate) mod elf;
-#[cfg(feature = "translate")]
 pub(crate) mod program;
 pub(crate) mod suite;
