@@ -88,12 +88,14 @@ pub enum Deferral {
         /// The event.
         event: OwnedEvent,
     },
-    /// Decide what a loss means (SRNIC's slow path); answer with [`Resolution::Recovered`].
+    /// Decide what a loss means, or fill the bitmap of a gap (SRNIC's slow path); answer with [`Resolution::Recovered`].
     Recovery {
         /// Its name.
         token: Token,
         /// The queue pair.
         qpn: Qpn,
+        /// Packets whose metadata the decision is about: what goes to the slow path.
+        packets: u32,
     },
     /// Do this to memory; answer with [`Resolution::Memory`].
     Memory {

@@ -1,9 +1,12 @@
 //! What a queue pair needs only in trouble or when work is deferred; most never have one.
 
 use crate::keeping::Keeping;
+use crate::reading::Reading;
 use crate::recovery::Losing;
+use crate::responding::Responding;
 use crate::segment::OwnedEvent;
 use crate::work::Completion;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use roci_wire::Header;
@@ -17,6 +20,10 @@ pub(crate) struct Aside {
     pub(crate) rnr: u32,
     /// Decisions asked for elsewhere, modulo 2²⁰.
     pub(crate) decisions: u32,
+    /// The number of the one about the sending side that was asked for last.
+    pub(crate) loss_out: u32,
+    /// The number of the one about the receiving side that was asked for last.
+    pub(crate) gap_out: u32,
     /// The number of the law's event that is out, modulo 2²⁰.
     pub(crate) serial: u32,
     /// The tokens that a law which is out has seen.
@@ -27,6 +34,10 @@ pub(crate) struct Aside {
     pub(crate) losing: Option<Losing>,
     /// The receiving side of a loss.
     pub(crate) keeping: Option<Keeping>,
+    /// READs whose responses are acknowledged, as requester.
+    pub(crate) reading: Option<Box<Reading>>,
+    /// The same as responder.
+    pub(crate) responding: Option<Box<Responding>>,
     /// Events that the law never heard of, because too many waited for it.
     pub(crate) unheard: u32,
     /// Events that wait for the law, which is out with an earlier one.
@@ -35,6 +46,14 @@ pub(crate) struct Aside {
     pub(crate) inbound: Lane,
     /// Deferred placements of READ data and results, and the completions that wait for them.
     pub(crate) outbound: Lane,
+}
+
+impl Aside {
+    /// A number for a decision to be made elsewhere.
+    pub(crate) const fn next_decision(&mut self) -> u32 {
+        self.decisions = (self.decisions + 1) & 0xf_ffff;
+        self.decisions
+    }
 }
 
 /// Things that become true in order: a placement holds back all that comes behind it.
@@ -128,6 +147,7 @@ impl Asides {
         place.inbound.clear();
         place.outbound.clear();
         debug_assert!(place.losing.is_none() && place.keeping.is_none(), "bitmaps went back before");
+        debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
         place.asked_at = None;
         place.unheard = 0;

@@ -57,6 +57,24 @@ impl Recovery {
         !matches!(self, Self::GoBackN)
     }
 
+    /// Whether bitmaps are on a slow path: what it does is counted ([`Engine::slow_path`](crate::Engine::slow_path)), and
+    /// when it is deferred the queue pair goes on.
+    #[inline]
+    #[must_use]
+    pub const fn has_slow_path(self) -> bool {
+        matches!(self, Self::Srnic)
+    }
+
+    /// The program that sends READ responses again: those that own a window have it for requests alone, and NDP's has
+    /// no NAKs.
+    #[must_use]
+    pub(crate) const fn of_responses(self) -> Self {
+        match self {
+            Self::GoBackN | Self::Irn | Self::Reno | Self::NewReno | Self::Sack | Self::Ndp => Self::Irn,
+            Self::Srnic => Self::Srnic,
+        }
+    }
+
     /// Whether the program says how many packets may be in flight. The receiver of such a one answers each packet that
     /// comes out of order with an acknowledgement of what came in order, not with a NAK.
     #[inline]

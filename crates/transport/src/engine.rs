@@ -4,6 +4,7 @@ use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
+use crate::delivery::onload::SlowPath;
 use crate::delivery::pool::Pool;
 use crate::delivery::receive::Receiver;
 use crate::delivery::sender::Sender;
@@ -70,6 +71,8 @@ pub struct Engine {
     /// Numbers drawn from the seed.
     pub(crate) draws: u64,
     last_pd: u32,
+    /// What the slow paths of recovery have done.
+    pub(crate) slow: SlowPath,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -105,6 +108,7 @@ impl Engine {
             refusals: [0; Refusal::COUNT],
             draws: 0,
             last_pd: 0,
+            slow: SlowPath::default(),
             agent: None,
         }
     }
@@ -182,6 +186,11 @@ impl Engine {
         self.boards.taken() + self.kept.taken()
     }
 
+    /// What the slow paths of loss recovery have done, deferred or not.
+    pub const fn slow_path(&self) -> SlowPath {
+        self.slow
+    }
+
     /// What became of the packets that were refused, by reason.
     pub const fn refused(&self, reason: Refusal) -> u64 {
         self.refusals[reason as usize]
@@ -239,7 +248,10 @@ impl Engine {
         if shape.has(Shape::AGENT) {
             self.on_law_packet(now, slot, arrival)
         } else if opcode == Opcode::READ_ACKNOWLEDGE {
-            // READ responses of ours share the PSNs of requests: there is nothing that it could acknowledge.
+            if self.profile(slot).separate_reads() {
+                return self.on_read_acknowledge(now, slot, arrival);
+            }
+            // READ responses share the PSNs of requests: there is nothing that it could acknowledge.
             Err(Refusal::WrongOpcode)
         } else if !shape.has(Shape::RESPONSE) {
             self.on_request(now, slot, arrival, reaction)
@@ -316,6 +328,8 @@ impl Engine {
             (Purpose::Inbound, Resolution::Placed) => self.placed_inbound(now, slot, parts.number),
             (Purpose::Outbound, Resolution::Placed) => self.placed_outbound(slot, parts.number),
             (Purpose::Recovery, Resolution::Recovered) => self.recovered(now, slot, parts.number),
+            (Purpose::Gap, Resolution::Recovered) => self.gap_resolved(now, slot, parts.number),
+            (Purpose::ReadGap, Resolution::Recovered) => self.read_gap_resolved(now, slot, parts.number),
             (Purpose::Memory, Resolution::Memory { original }) => {
                 self.memory_answered(now, slot, parts.number, original);
             }

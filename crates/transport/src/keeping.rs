@@ -1,16 +1,19 @@
 //! The receiving side of selective repeat: packets are placed as they come, messages end in order.
 //!
 //! In layouts `irn` and `srnic` each packet says where its payload goes, so the path is the same in order and out of it. A bitmap
-//! and a list of messages that ended early exist only while something is missing.
+//! and a list of messages that ended early exist only while something is missing. READs and atomics that came early wait
+//! in that list.
 
-use crate::arrival::{Arrival, Placement, Reaction, Refusal};
+use crate::arrival::{Arrival, Deferral, Placement, Reaction, Refusal};
 use crate::aside::Step;
-use crate::delivery::receive::{Receiver, Standing};
+use crate::delivery::onload::{Onloaded, SlowPath};
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Qp, after};
+use crate::qp::{Duties, Qp, after, sequence};
 use crate::queue::NONE;
+use crate::reads::Access as Stored;
 use crate::responder::ACK;
+use crate::responses::atomic_result;
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
 use alloc::collections::VecDeque;
@@ -19,9 +22,10 @@ use roci_units::{Instant, Psn};
 use roci_wire::{Flags, Header, Layout, NakCode, Shape};
 
 /// A gap that a responder has, and what it keeps behind it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Keeping {
-    receiver: Receiver,
+    /// The gap; `None`: it is closed, and what is left came early.
+    onloaded: Option<Onloaded>,
     /// Last packets of messages that came before what precedes them, in order.
     ends: VecDeque<End>,
     /// Receive requests taken for SENDs ahead of their turn, from the one whose number is the next on.
@@ -32,15 +36,23 @@ pub(crate) struct Keeping {
 #[derive(Clone, Copy, Debug)]
 struct End {
     at: u32,
-    payload: u16,
-    write: bool,
-    solicited: bool,
-    tail: Tail,
+    what: What,
 }
 
-impl End {
-    fn new(at: u32, header: &Header) -> Self {
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// Of a SEND or WRITE.
+    Message { payload: u16, write: bool, solicited: bool, tail: Tail },
+    /// A READ or atomic.
+    Single(Header),
+}
+
+impl What {
+    fn new(header: &Header) -> Self {
         let shape = header.opcode.shape();
+        if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) {
+            return Self::Single(*header);
+        }
         let tail = if shape.has(Shape::IMMEDIATE) {
             Tail::Immediate(header.immediate())
         } else if shape.has(Shape::INVALIDATE) {
@@ -48,25 +60,17 @@ impl End {
         } else {
             Tail::Plain
         };
-        Self {
-            at,
-            payload: header.payload,
-            write: shape.has(Shape::WRITE),
-            solicited: header.flags.has(Flags::SOLICITED),
-            tail,
-        }
-    }
-
-    const fn consumes_receive(&self) -> bool {
-        !self.write || matches!(self.tail, Tail::Immediate(_))
+        let (write, solicited) = (shape.has(Shape::WRITE), header.flags.has(Flags::SOLICITED));
+        Self::Message { payload: header.payload, write, solicited, tail }
     }
 }
 
 impl Engine {
     /// A packet of a request that is not a duplicate, on a queue pair with selective repeat.
     ///
-    /// Two fields that only the other path needs have another meaning here: `received` is the sequence at which the
-    /// message in course began, `remaining` the number of that message among those that consume a receive.
+    /// Three fields that only the other path needs have another meaning here: `received` is the sequence at which the
+    /// message in course began, `remaining` the number of that message among those that consume a receive, `key` the
+    /// first sequence of all.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -78,59 +82,59 @@ impl Engine {
         let header = arrival.header;
         let shape = header.opcode.shape();
         let next = at == self.qps[slot].responder.expected;
-        if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) {
-            return self.keep_read(now, slot, arrival, next, reaction);
+        let single = !shape.has(Shape::SEND) && !shape.has(Shape::WRITE);
+        if single && !self.profile(slot).separate_reads() {
+            return self.keep_in_order(now, slot, arrival, next, reaction);
         }
-        let standing = if next { Standing::Next } else { self.stands(slot, at) };
-        if standing == Standing::Beyond || standing == Standing::Kept {
-            // Nothing new is kept: the requester hears what is missing.
-            let trigger = if standing == Standing::Kept { Some(header) } else { None };
-            self.tell_of_gap(slot, trigger, reaction);
-            return Err(if trigger.is_some() { Refusal::Duplicate } else { Refusal::OutOfSequence });
-        }
-        let first = shape.has(Shape::FIRST);
-        if next && first != (at == self.message_start(slot)) {
+        self.stands(slot, at, single, header, reaction)?;
+        let first = single || shape.has(Shape::FIRST);
+        if next && first != (at == self.qps[slot].responder.received) {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        self.place_by_header(now, slot, header, next, reaction)?;
+        let slow = self.has_gap(slot) || !next;
+        if !single {
+            self.place_by_header(now, slot, header, next, reaction)?;
+        } else if !slow {
+            self.take_single_kept(now, slot, at, header, reaction)?;
+            self.qps[slot].responder.received = at.wrapping_add(1);
+        }
         if arrival.ce {
             self.note_mark(slot);
         }
-        if shape.has(Shape::LAST) {
-            self.note_end(slot, End::new(at, header));
-        }
-        let had_gap = self.has_gap(slot);
-        let moved = self.advance(slot, header.psn, shape.has(Shape::LAST));
-        if let Err(code) = self.end_messages(slot, moved) {
-            return Err(self.refuse(now, slot, code, reaction));
-        }
-        let class = if shape.has(Shape::SEND) { Class::SEND } else { Class::WRITE };
-        let law_acknowledges = self.law_acknowledges(slot);
-        let counts_answers = self.profile(slot).recovery.owns_window();
-        if !next && law_acknowledges && counts_answers {
-            // The law's acknowledgement is the one answer: a second would count as another packet.
-            self.qps[slot].responder.trigger = Some(header.psn);
-        } else if !next {
-            self.tell_of_gap(slot, Some(header), reaction);
-        }
-        if law_acknowledges {
-            self.tell_law_of_data(now, slot, arrival, class);
-        } else {
-            let closed = next && moved != at.wrapping_add(1);
-            if closed && self.profile(slot).layout == Layout::Homa || next && had_gap && counts_answers {
-                // What fills a gap is acknowledged at once (RFC 5681 §4.2); in layout homa because what asked for an
-                // acknowledgement may lie behind the gap, and no NAK told of it.
-                self.answer_to(slot, ACK, Some(header), reaction);
-            } else if next {
-                self.acknowledge_kept(slot, header, reaction);
+        if slow {
+            if single || shape.has(Shape::LAST) {
+                self.note_end(slot, End { at, what: What::new(header) });
             }
-            self.count_marks(now, slot, arrival, class);
+            self.answer_out_of_order(now, slot, at, header, reaction)?;
+        } else {
+            let responder = &mut self.qps[slot].responder;
+            responder.expected = at.wrapping_add(1);
+            responder.duties.clear(Duties::NAKED);
+            if !single && shape.has(Shape::LAST) {
+                self.end_message(now, slot, End { at, what: What::new(header) }, reaction)?;
+            }
         }
+        let class = match (shape.has(Shape::SEND), shape.has(Shape::WRITE), shape.has(Shape::RETH)) {
+            (true, ..) => Class::SEND,
+            (_, true, _) => Class::WRITE,
+            (_, _, true) => Class::READ_REQUEST,
+            _ => Class::ATOMIC,
+        };
+        if !single && self.law_acknowledges(slot) {
+            self.tell_law_of_data(now, slot, arrival, class);
+            return Ok(());
+        }
+        // The result of an atomic acknowledges it.
+        if !slow && class != Class::ATOMIC {
+            self.acknowledge_kept(slot, header, reaction);
+        }
+        self.count_marks(now, slot, arrival, class);
         Ok(())
     }
 
-    /// READs and atomics are carried out in order alone; one that came early is asked for again.
-    fn keep_read(
+    /// Where responses share the sequences of requests, READs and atomics are carried out in order alone; one that came
+    /// early is asked for again.
+    fn keep_in_order(
         &mut self,
         now: Instant,
         slot: usize,
@@ -142,63 +146,196 @@ impl Engine {
             self.tell_of_gap(slot, None, reaction);
             return Err(Refusal::OutOfSequence);
         }
-        if self.message_start(slot) != self.qps[slot].responder.expected {
+        let first = self.qps[slot].responder.expected;
+        if self.message_start(slot) != first {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        let first = self.qps[slot].responder.expected;
         self.take_single(now, slot, arrival, reaction)?;
         let end = self.qps[slot].responder.expected;
         self.qps[slot].responder.received = end;
-        let index = self.qps[slot].common.aside;
-        if index != NONE
-            && let Some(keeping) = &mut self.asides.get_mut(index).keeping
-        {
-            // What is kept lies behind all of its responses.
-            let mut at = first;
-            while at != end {
-                keeping.receiver.accept(&mut self.kept, Psn::new(at), false);
-                at = at.wrapping_add(1);
+        if !self.has_gap(slot) {
+            return Ok(());
+        }
+        // What is kept lies behind all of its responses.
+        let mut at = first;
+        while at != end {
+            if let Some(onloaded) = &mut self.keeping(slot).onloaded {
+                onloaded.arrived(Psn::new(at));
             }
-            let expected = keeping.receiver.expected();
-            let moved = crate::qp::sequence(expected, end);
-            self.qps[slot].responder.expected = moved;
-            if let Err(code) = self.end_messages(slot, moved) {
-                return Err(self.refuse(now, slot, code, reaction));
-            }
-            if moved != end {
-                self.reply(slot, ACK, reaction);
-            }
+            self.gap_decided(now, slot, reaction)?;
+            at = at.wrapping_add(1);
+        }
+        if self.qps[slot].responder.expected != end {
+            self.reply(slot, ACK, reaction);
         }
         Ok(())
-    }
-
-    fn has_gap(&self, slot: usize) -> bool {
-        let aside = self.asides.get(self.qps[slot].common.aside);
-        aside.and_then(|aside| aside.keeping.as_ref()).is_some_and(|keeping| keeping.receiver.has_gap())
     }
 
     pub(crate) fn message_start(&self, slot: usize) -> u32 {
         self.qps[slot].responder.received
     }
 
-    fn stands(&self, slot: usize, at: u32) -> Standing {
-        let psn = Psn::new(at);
-        match self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref()) {
-            Some(keeping) => keeping.receiver.standing(&self.kept, psn),
-            None => {
-                let expected = Psn::new(self.qps[slot].responder.expected);
-                Receiver::new(expected, true).standing(&self.kept, psn)
-            }
+    /// Whether the packet at `at` may be taken; otherwise the requester hears what is missing.
+    fn stands(
+        &mut self,
+        slot: usize,
+        at: u32,
+        single: bool,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let expected = self.qps[slot].responder.expected;
+        if at == expected && !self.has_gap(slot) {
+            return Ok(());
+        }
+        let limit = usize::from(self.profile(slot).max_dest_rd_atomic);
+        let deferred = self.defers_gaps(slot);
+        let keeping = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref());
+        let onloaded = keeping.and_then(|keeping| keeping.onloaded.as_ref());
+        let knows = onloaded.is_some_and(|onloaded| !deferred && onloaded.knows(&self.kept, header.psn));
+        if knows {
+            self.tell_of_gap(slot, Some(header), reaction);
+            return Err(Refusal::Duplicate);
+        }
+        let early =
+            keeping.map_or(0, |k| k.ends.iter().filter(|e| matches!(e.what, What::Single(_))).count());
+        let fits = onloaded.is_some() || self.kept.available();
+        let ahead = at.wrapping_sub(expected);
+        if !fits || ahead >= self.kept.packets() || single && early >= limit {
+            self.tell_of_gap(slot, None, reaction);
+            return Err(Refusal::OutOfSequence);
+        }
+        Ok(())
+    }
+
+    fn has_gap(&self, slot: usize) -> bool {
+        let keeping = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref());
+        keeping.is_some_and(|keeping| keeping.onloaded.is_some())
+    }
+
+    /// Whether the bitmap of a gap is on a slow path.
+    pub(crate) fn defers_gaps(&self, slot: usize) -> bool {
+        let profile = self.profile(slot);
+        profile.recovery.has_slow_path() && profile.deferred.recovery
+    }
+
+    /// Adds to what slow paths have done, where there is one.
+    pub(crate) fn count_slow_path(&mut self, slot: usize, done: &SlowPath) {
+        if self.profile(slot).recovery.has_slow_path() {
+            self.slow.add(done);
         }
     }
 
+    /// A packet behind a gap, or one that may close it: tells the slow path, and the requester.
+    fn answer_out_of_order(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        at: u32,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let old = self.qps[slot].responder.expected;
+        let (psn, expected) = (header.psn, Psn::new(old));
+        let slow = self.profile(slot).recovery.has_slow_path();
+        self.keeping(slot);
+        let index = self.qps[slot].common.aside;
+        let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return Ok(()) };
+        match &mut keeping.onloaded {
+            Some(onloaded) => onloaded.arrived(psn),
+            None => {
+                keeping.onloaded = Onloaded::enter(&mut self.kept, expected, psn);
+                self.slow.entries += u64::from(slow);
+            }
+        }
+        if self.defers_gaps(slot) {
+            self.ask_about_gap(slot);
+        } else {
+            self.gap_decided(now, slot, reaction)?;
+        }
+        let shape = header.opcode.shape();
+        let law_acknowledges =
+            self.law_acknowledges(slot) && (shape.has(Shape::SEND) || shape.has(Shape::WRITE));
+        let owns_window = self.profile(slot).recovery.owns_window();
+        if law_acknowledges && at != old && owns_window {
+            // The law's acknowledgement is the one answer: a second would count as another packet.
+            self.qps[slot].responder.trigger = Some(psn);
+        } else if at == old && !law_acknowledges {
+            // What fills a gap is acknowledged at once (RFC 5681 §4.2), whatever the slow path makes of it.
+            self.answer_to(slot, ACK, Some(header), reaction);
+        } else if at != old {
+            self.tell_of_gap(slot, Some(header), reaction);
+        }
+        Ok(())
+    }
+
+    fn ask_about_gap(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        let aside = self.asides.get_mut(index);
+        let onloaded = aside.keeping.as_mut().and_then(|keeping| keeping.onloaded.as_mut());
+        let Some(onloaded) = onloaded.filter(|onloaded| onloaded.waits() && !onloaded.is_out()) else {
+            return;
+        };
+        let packets = onloaded.ask();
+        let number = aside.next_decision();
+        aside.gap_out = number;
+        let token = self.token(slot, Purpose::Gap, number);
+        self.defer(Deferral::Recovery { token, qpn: self.qps[slot].common.qpn, packets });
+    }
+
+    /// The slow path has filled the bitmap.
+    pub(crate) fn gap_resolved(&mut self, now: Instant, slot: usize, number: u32) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE || self.asides.get_mut(index).gap_out != number {
+            return;
+        }
+        let out = self.asides.get_mut(index).keeping.as_ref().and_then(|keeping| keeping.onloaded.as_ref());
+        if !out.is_some_and(Onloaded::is_out) {
+            return;
+        }
+        let before = self.qps[slot].responder.expected;
+        let mut reaction = Reaction::default();
+        let ended = self.gap_decided(now, slot, &mut reaction);
+        if ended.is_ok() && self.qps[slot].responder.expected != before {
+            self.reply(slot, ACK, &mut reaction);
+        }
+        if let Some(reply) = reaction.reply {
+            self.post(reply);
+        }
+        if ended.is_ok() {
+            self.ask_about_gap(slot);
+        }
+    }
+
+    /// Has the slow path decide on all that it was asked about, or everything where it is immediate.
+    fn gap_decided(&mut self, now: Instant, slot: usize, reaction: &mut Reaction) -> Result<(), Refusal> {
+        let index = self.qps[slot].common.aside;
+        let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return Ok(()) };
+        let Some(onloaded) = &mut keeping.onloaded else { return Ok(()) };
+        if !onloaded.is_out() {
+            onloaded.ask();
+        }
+        let mut done = SlowPath::default();
+        let mut moved = onloaded.decide(&mut self.kept, &mut done);
+        if let Some(exit) = onloaded.exit(moved) {
+            moved = exit;
+            done.exits = 1;
+            if let Some(onloaded) = keeping.onloaded.take() {
+                onloaded.leave(&mut self.kept);
+            }
+        }
+        self.count_slow_path(slot, &done);
+        let responder = &mut self.qps[slot].responder;
+        let moved = sequence(moved, responder.expected);
+        if after(moved, responder.expected) > 0 {
+            responder.expected = moved;
+            responder.duties.clear(Duties::NAKED);
+        }
+        self.end_messages(now, slot, moved, reaction)
+    }
+
     fn keeping(&mut self, slot: usize) -> &mut Keeping {
-        let expected = Psn::new(self.qps[slot].responder.expected);
-        self.aside(slot).keeping.get_or_insert_with(|| Keeping {
-            receiver: Receiver::new(expected, true),
-            ends: VecDeque::new(),
-            taken: VecDeque::new(),
-        })
+        self.aside(slot).keeping.get_or_insert_with(Keeping::default)
     }
 
     /// Says where the payload goes, by what the packet itself tells.
@@ -301,46 +438,27 @@ impl Engine {
         self.keeping(slot).taken.get(ahead as usize - 1).copied()
     }
 
+    /// Notes the end of a message that cannot end yet, once.
     fn note_end(&mut self, slot: usize, end: End) {
         let ends = &mut self.keeping(slot).ends;
-        let place = ends.iter().rposition(|other| after(other.at, end.at) < 0).map_or(0, |place| place + 1);
-        ends.insert(place, end);
-    }
-
-    /// Takes the packet into the window; gives the sequence that is expected from now on.
-    fn advance(&mut self, slot: usize, psn: Psn, ends: bool) -> u32 {
-        let index = self.qps[slot].common.aside;
-        let expected = self.qps[slot].responder.expected;
-        let in_order = psn == Psn::new(expected);
-        let has_keeping = index != NONE && self.asides.get_mut(index).keeping.is_some();
-        if in_order && !has_keeping {
-            let responder = &mut self.qps[slot].responder;
-            responder.expected = expected.wrapping_add(1);
-            responder.duties.clear(crate::qp::Duties::NAKED);
-            return expected.wrapping_add(1);
+        let place = ends.iter().rposition(|other| after(other.at, end.at) <= 0).map_or(0, |place| place + 1);
+        if place == 0 || ends[place - 1].at != end.at {
+            ends.insert(place, end);
         }
-        self.keeping(slot);
-        let index = self.qps[slot].common.aside;
-        let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return expected };
-        keeping.receiver.accept(&mut self.kept, psn, ends);
-        let now_expected = crate::qp::sequence(keeping.receiver.expected(), expected);
-        self.qps[slot].responder.expected = now_expected;
-        if now_expected != expected {
-            self.qps[slot].responder.duties.clear(crate::qp::Duties::NAKED);
-        }
-        now_expected
     }
 
     /// Ends, in order, the messages whose last packet lies before `expected`.
     ///
     /// # Errors
-    /// What to refuse one of them with: a key that it was to invalidate does not fit, or a SEND is longer than its
-    /// buffer.
-    fn end_messages(&mut self, slot: usize, expected: u32) -> Result<(), NakCode> {
+    /// When one of them is refused.
+    fn end_messages(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        expected: u32,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
         let index = self.qps[slot].common.aside;
-        if index == NONE {
-            return Ok(());
-        }
         loop {
             let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return Ok(()) };
             let Some(&end) = keeping.ends.front() else { break };
@@ -348,50 +466,118 @@ impl Engine {
                 break;
             }
             keeping.ends.pop_front();
-            if let Err(code) = self.end_message(slot, end) {
-                // The NAK is for the packet that ended the message, whatever is kept behind it.
-                self.qps[slot].responder.expected = end.at;
-                return Err(code);
-            }
+            self.end_message(now, slot, end, reaction)?;
         }
         let keeping = self.asides.get_mut(index).keeping.as_ref();
-        if keeping.is_some_and(|k| !k.receiver.has_gap() && k.ends.is_empty() && k.taken.is_empty()) {
+        if keeping.is_some_and(|k| k.onloaded.is_none() && k.ends.is_empty() && k.taken.is_empty()) {
             self.asides.get_mut(index).keeping = None;
         }
         Ok(())
     }
 
-    fn end_message(&mut self, slot: usize, end: End) -> Result<(), NakCode> {
+    /// Ends a message: all its packets have come. What refuses it is for its last packet, whatever is kept behind it.
+    fn end_message(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        end: End,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let expected = core::mem::replace(&mut self.qps[slot].responder.expected, end.at);
+        match end.what {
+            What::Single(header) => {
+                self.take_single_kept(now, slot, end.at, &header, reaction)?;
+                self.qps[slot].responder.received = end.at.wrapping_add(1);
+            }
+            What::Message { payload, write, solicited, tail } => {
+                if let Err(code) = self.end_payload(slot, end.at, (payload, write, solicited, tail)) {
+                    return Err(self.refuse(now, slot, code, reaction));
+                }
+            }
+        }
+        self.qps[slot].responder.expected = expected;
+        Ok(())
+    }
+
+    /// A READ or atomic whose turn has come.
+    fn take_single_kept(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        at: u32,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        debug_assert_eq!(at, self.qps[slot].responder.expected, "it is next");
+        if header.opcode.shape().has(Shape::RETH) {
+            self.take_read(now, slot, header, reaction)
+        } else {
+            self.take_atomic(now, slot, header, reaction)
+        }
+    }
+
+    /// A packet that came before. A READ that was forgotten is complete; were it not, the silence would say so.
+    pub(crate) fn kept_before(&mut self, slot: usize, at: u32, header: &Header, reaction: &mut Reaction) {
+        let shape = header.opcode.shape();
+        let peer = self.qps[slot].common.peer;
+        let reads = self.qps[slot].responder.reads;
+        let resource = if reads == NONE { None } else { self.reads.get_mut(reads).requested(at).copied() };
+        match resource.map(|resource| (resource.access, resource)) {
+            Some((Stored::Atomic { original, .. }, resource)) if shape.has(Shape::ATOMIC) => {
+                if !resource.pending() {
+                    reaction.reply = Some(self.control(slot, atomic_result(peer, &resource, original)));
+                }
+                return;
+            }
+            None if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) => return,
+            _ => {}
+        }
+        // What is owed acknowledges all that came before as well, and may ask for more.
+        if !self.qps[slot].responder.duties.has(Duties::OWES) {
+            self.answer_to(slot, ACK, Some(header), reaction);
+        }
+    }
+
+    fn end_payload(
+        &mut self,
+        slot: usize,
+        at: u32,
+        (payload, write, solicited, tail): (u16, bool, bool, Tail),
+    ) -> Result<(), NakCode> {
         let profile = self.profile(slot);
         let (mtu, pd) = (u32::from(profile.mtu), profile.pd);
-        if let Tail::Invalidate(key) = end.tail
+        if let Tail::Invalidate(key) = tail
             && self.invalidate(pd, key).is_err()
         {
             return Err(NakCode::RemoteAccessError);
         }
         let Qp { common, responder, .. } = &mut self.qps[slot];
-        let start = core::mem::replace(&mut responder.received, end.at.wrapping_add(1));
+        let start = core::mem::replace(&mut responder.received, at.wrapping_add(1));
         responder.msn = (responder.msn + 1) & 0x00ff_ffff;
-        if !end.consumes_receive() || responder.recv == NONE {
+        let consumes = !write || matches!(tail, Tail::Immediate(_));
+        if !consumes || responder.recv == NONE {
             return Ok(());
         }
-        let keeping = self.asides.get_mut(common.aside).keeping.as_mut();
+        let keeping = match common.aside {
+            NONE => None,
+            index => self.asides.get_mut(index).keeping.as_mut(),
+        };
         let next = keeping.and_then(|keeping| keeping.taken.pop_front()).unwrap_or(NONE);
         let recv = core::mem::replace(&mut responder.recv, next);
         responder.remaining = responder.remaining.wrapping_add(1) & 0x00ff_ffff;
         let request = self.recvs.get(recv).request;
         self.recvs.remove(recv);
         // Each packet was placed within the buffer, but only now is it known that they are as many as it holds.
-        let length = end.at.wrapping_sub(start) * mtu + u32::from(end.payload);
-        let fits = end.write || length <= request.length;
+        let length = at.wrapping_sub(start) * mtu + u32::from(payload);
+        let fits = write || length <= request.length;
         let completion = Completion {
             id: request.id,
             qpn: common.qpn,
-            kind: if end.write { CompletionKind::RecvWrite } else { CompletionKind::Recv },
+            kind: if write { CompletionKind::RecvWrite } else { CompletionKind::Recv },
             status: if fits { Status::Success } else { Status::LocalLengthError },
             length: if fits { length } else { request.length },
-            tail: end.tail,
-            solicited: end.solicited,
+            tail,
+            solicited,
             original: 0,
             source: None,
         };
@@ -405,8 +591,10 @@ impl Engine {
         if index == NONE {
             return;
         }
-        let Some(mut keeping) = self.asides.get_mut(index).keeping.take() else { return };
-        keeping.receiver.reset(&mut self.kept, Psn::new(0));
+        let Some(keeping) = self.asides.get_mut(index).keeping.take() else { return };
+        if let Some(onloaded) = keeping.onloaded {
+            onloaded.leave(&mut self.kept);
+        }
         for recv in keeping.taken {
             if flush {
                 self.flush_recv(slot, recv);

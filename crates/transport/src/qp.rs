@@ -157,7 +157,7 @@ pub(crate) struct Responder {
     pub(crate) expected: u32,
     /// Messages completed, modulo 2²⁴.
     pub(crate) msn: u32,
-    /// The key of the region that the message goes to.
+    /// The key of the region that the message goes to; for selective repeat the first sequence of all.
     pub(crate) key: u32,
     /// Octets of the message that may still come; for selective repeat the messages so far that consumed a receive.
     pub(crate) remaining: u32,
@@ -248,6 +248,12 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
+    /// Whether READ responses are acknowledged, in sequences of their own. Layout `homa` knows no such acknowledgement.
+    #[inline]
+    pub(crate) const fn separate_reads(&self) -> bool {
+        self.recovery.keeps_out_of_order() && !matches!(self.layout, Layout::Homa)
+    }
+
     pub(crate) const fn new(config: &QpConfig) -> Self {
         Self {
             timeout: config.timeout,
@@ -314,7 +320,7 @@ impl Responder {
             address: 0,
             expected: psn.get(),
             msn: 0,
-            key: 0,
+            key: if recovery.keeps_out_of_order() { psn.get() } else { 0 },
             remaining: 0,
             received: if recovery.keeps_out_of_order() { psn.get() } else { 0 },
             recv: NONE,

@@ -25,6 +25,8 @@ pub(crate) mod flag {
     pub(crate) const INVALIDATE: u8 = 16;
     /// Its packets have sequence numbers.
     pub(crate) const NUMBERED: u8 = 32;
+    /// All responses of a READ have come, where they are acknowledged on their own.
+    pub(crate) const ANSWERED: u8 = 64;
 }
 
 /// What a send request asks for, in one octet.
@@ -66,7 +68,8 @@ pub(crate) struct SendWork {
     /// Remote address; the path of a datagram.
     pub(crate) va: u64,
     /// What an atomic adds or swaps in; the queue pair of a datagram's receiver; else, in the upper half, the number
-    /// among all requests, and in the lower half the one among the messages that consume a receive.
+    /// among all requests, and in the lower half the one among the messages that consume a
+    /// receive, or the sequence of a READ's first response.
     pub(crate) operand: u64,
     pub(crate) lkey: u32,
     /// Remote key; the queue key of a datagram.
@@ -92,7 +95,7 @@ const fn halves(value: u64) -> (u32, u32) {
 }
 
 impl SendWork {
-    /// The number among the messages that consume a receive.
+    /// The number among the messages that consume a receive, or the sequence of a READ's first response.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the half is meant")]
     pub(crate) const fn number(&self) -> u32 {

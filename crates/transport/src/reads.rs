@@ -3,13 +3,14 @@
 use crate::arrival::MemoryOperation;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use roci_wire::layout::srnic::RequestPosition;
 
 /// A READ or atomic that a responder has accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resource {
     /// Its number on the queue pair, by which a memory result finds it.
     pub(crate) number: u16,
-    /// Sequence of its request, and of its first response.
+    /// Sequence of its first response: that of its request, but for READs whose responses are acknowledged.
     pub(crate) first: u32,
     /// Sequence after its last response.
     pub(crate) end: u32,
@@ -21,6 +22,12 @@ pub(crate) struct Resource {
     pub(crate) stage: Stage,
     /// Whether all responses had gone before it was asked for again.
     pub(crate) answered: bool,
+    /// Sequence of its request.
+    pub(crate) request: u32,
+    /// How many of the engine's keys had ended when its key was checked.
+    pub(crate) keys_ended: u32,
+    /// Where the request says that it stands, in layout `srnic`.
+    pub(crate) position: RequestPosition,
 }
 
 /// How far memory is with a resource. Those of a queue pair are carried out one after the other.
@@ -63,6 +70,8 @@ impl Resource {
 pub(crate) struct Reads {
     pub(crate) resources: VecDeque<Resource>,
     next_number: u16,
+    /// Whether READ responses are acknowledged, in sequences of their own.
+    pub(crate) separate: bool,
 }
 
 impl Reads {
@@ -84,9 +93,23 @@ impl Reads {
         Some(resource.number)
     }
 
-    /// The oldest resource with a response still to go: responses leave in order.
+    /// The oldest resource with a response still to go: responses leave in order, but for those that are acknowledged.
     pub(crate) fn turn(&mut self) -> Option<&mut Resource> {
-        self.resources.iter_mut().find(|resource| resource.pending())
+        let separate = self.separate;
+        let counts =
+            |r: &&mut Resource| r.pending() && !(separate && matches!(r.access, Access::Read { .. }));
+        self.resources.iter_mut().find(counts)
+    }
+
+    /// The READ that acknowledged response `sequence` belongs to.
+    pub(crate) fn answering(&mut self, sequence: u32) -> Option<&mut Resource> {
+        let holds = |r: &Resource| sequence.wrapping_sub(r.first) < r.end.wrapping_sub(r.first);
+        self.resources.iter_mut().find(|r| matches!(r.access, Access::Read { .. }) && holds(r))
+    }
+
+    /// The resource that the request with `sequence` asked for.
+    pub(crate) fn requested(&mut self, sequence: u32) -> Option<&mut Resource> {
+        self.resources.iter_mut().find(|resource| resource.request == sequence)
     }
 
     /// The resource that `sequence` belongs to.

@@ -21,8 +21,10 @@ use roci_units::{Instant, Psn, Span};
 #[derive(Debug)]
 pub(crate) struct Losing {
     sender: Sender,
-    /// Events that wait for a decision; the first one's is out.
+    /// Events that wait for a decision, oldest first.
     undecided: VecDeque<Observed>,
+    /// How many of them a decision is out about.
+    asked: u32,
     /// A request at or before which nothing is marked: where the search for a packet's request begins.
     hint: u32,
 }
@@ -65,7 +67,8 @@ impl Engine {
         let first = Psn::new(una);
         let mut sender = Sender::new(first, Program::new(profile.recovery, profile.initial_window, first));
         sender.sent(in_flight);
-        self.aside(slot).losing = Some(Losing { sender, undecided: VecDeque::new(), hint: NONE });
+        self.slow.entries += u64::from(profile.recovery.has_slow_path());
+        self.aside(slot).losing = Some(Losing { sender, undecided: VecDeque::new(), asked: 0, hint: NONE });
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
@@ -76,7 +79,8 @@ impl Engine {
 
     /// Takes an event into the window, and has it decided, now or elsewhere.
     fn observe(&mut self, now: Instant, slot: usize, event: Loss) {
-        let deferred = self.profile(slot).deferred.recovery;
+        let profile = self.profile(slot);
+        let (deferred, slow) = (profile.deferred.recovery, profile.recovery.has_slow_path());
         let index = self.qps[slot].common.aside;
         if index == NONE {
             return;
@@ -89,45 +93,57 @@ impl Engine {
             }
             return;
         }
-        if deferred && !matches!(observed.event, Loss::Ack { .. }) {
-            losing.undecided.push_back(observed);
-            if losing.undecided.len() == 1 {
-                self.ask_for_decision(slot);
+        let is_ack = matches!(observed.event, Loss::Ack { .. });
+        if !is_ack && (slow || deferred)
+            || slow && !matches!(observed.event, Loss::Ack { selective: None, .. })
+        {
+            self.slow.packets += u64::from(slow);
+            self.slow.bitmap_reads += u64::from(slow);
+            self.slow.bitmap_writes += u64::from(slow && observed.newly_acked > 0);
+            if deferred {
+                losing.undecided.push_back(observed);
+                if losing.asked == 0 {
+                    self.ask_for_decision(slot);
+                }
+                return;
             }
-            return;
         }
         let decision = losing.sender.decide(&self.boards, now, &observed);
         self.decided(now, slot, &decision);
     }
 
     fn ask_for_decision(&mut self, slot: usize) {
-        self.qps[slot].requester.standing.set(Standing::RECOVERY_OUT);
+        let srnic = self.profile(slot).recovery == Recovery::Srnic;
         let aside = self.aside(slot);
-        aside.decisions = (aside.decisions + 1) & 0xf_ffff;
-        let number = aside.decisions;
+        let number = aside.next_decision();
+        aside.loss_out = number;
+        let Some(losing) = &mut aside.losing else { return };
+        // SRNIC's slow path takes all that waits, and the queue pair goes on sending meanwhile.
+        losing.asked = if srnic { u32::try_from(losing.undecided.len()).unwrap_or(1) } else { 1 };
+        let packets = losing.asked;
+        if !srnic {
+            self.qps[slot].requester.standing.set(Standing::RECOVERY_OUT);
+        }
         let token = self.token(slot, Purpose::Recovery, number);
-        self.defer(Deferral::Recovery { token, qpn: self.qps[slot].common.qpn });
+        self.defer(Deferral::Recovery { token, qpn: self.qps[slot].common.qpn, packets });
     }
 
     /// The decision that was out may take effect.
     pub(crate) fn recovered(&mut self, now: Instant, slot: usize, number: u32) {
         let index = self.qps[slot].common.aside;
-        if index == NONE || !self.qps[slot].requester.standing.has(Standing::RECOVERY_OUT) {
-            return;
-        }
-        let aside = self.asides.get_mut(index);
-        if aside.decisions != number {
+        if index == NONE || self.asides.get_mut(index).loss_out != number {
             return;
         }
         self.qps[slot].requester.standing.clear(Standing::RECOVERY_OUT);
-        let Some(losing) = &mut aside.losing else { return self.arm(now, slot) };
-        if let Some(observed) = losing.undecided.pop_front() {
-            let more = !losing.undecided.is_empty();
+        let asked = self.losing(slot).map_or(0, |losing| core::mem::take(&mut losing.asked));
+        for _ in 0..asked {
+            let Some(losing) = &mut self.asides.get_mut(index).losing else { break };
+            let Some(observed) = losing.undecided.pop_front() else { break };
             let decision = losing.sender.decide(&self.boards, now, &observed);
-            if more {
-                self.ask_for_decision(slot);
-            }
             self.decided(now, slot, &decision);
+        }
+        if asked > 0 && self.losing(slot).is_some_and(|losing| !losing.undecided.is_empty()) {
+            self.ask_for_decision(slot);
         }
         self.arm(now, slot);
     }
@@ -174,10 +190,12 @@ impl Engine {
         let una = Psn::new(requester.una);
         let profile = self.profile(slot);
         let program = Program::new(profile.recovery, profile.initial_window, una);
+        let counts = profile.recovery.has_slow_path();
         let index = self.qps[slot].common.aside;
         if index != NONE
             && let Some(mut losing) = self.asides.get_mut(index).losing.take()
         {
+            self.slow.exits += u64::from(counts);
             losing.sender.reset(&mut self.boards, una, program);
         }
     }
@@ -217,6 +235,15 @@ impl Engine {
         if !before && began(self.losing(slot)) && self.hears(slot, Class::LOSS) {
             let event = self.event(now, slot, Class::LOSS);
             self.tell_law(now, slot, &event);
+        }
+    }
+
+    /// An acknowledgement named a packet that came out of order.
+    pub(crate) fn came_out_of_order(&mut self, now: Instant, slot: usize, psn: Psn) {
+        let cumulative = Psn::new(self.qps[slot].requester.una);
+        if self.qps[slot].requester.notes.has(Notes::RECOVERING) && psn.since(cumulative) >= 0 {
+            self.observe(now, slot, Loss::Ack { cumulative, selective: Some(psn) });
+            self.follow(now, slot);
         }
     }
 
@@ -295,7 +322,10 @@ impl Engine {
         if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.begin_recovery(slot, una, in_flight);
         }
-        let end = self.sends.get(self.qps[slot].common.head).end;
+        let end = match self.profile(slot).separate_reads() {
+            true => una.wrapping_add(1),
+            false => self.sends.get(self.qps[slot].common.head).end,
+        };
         let aside = self.aside(slot);
         aside.asked_at = Some(una);
         let mark = Some((Psn::new(una), Psn::new(end)));
@@ -342,6 +372,10 @@ impl Engine {
         }
         let requester = &self.qps[slot].requester;
         let in_flight = requester.high.wrapping_sub(requester.una);
+        if in_flight == 0 {
+            // Only READ responses are waited for, which the responder sends again by itself.
+            return profile.timeout;
+        }
         let aside = self.asides.get(self.qps[slot].common.aside);
         match aside.and_then(|aside| aside.losing.as_ref()) {
             Some(losing) => losing.sender.timeout(profile.timeout),

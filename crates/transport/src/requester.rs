@@ -229,11 +229,14 @@ impl Engine {
                     let drawn_by = drawn_by(header, self.profile(slot).layout);
                     self.acknowledged_again(now, slot, upto, drawn_by, progress.moved);
                 }
+                if !progress.moved {
+                    self.heard_again(now, slot, header);
+                }
                 self.acknowledged(now, slot, arrival, Class::ACK, progress);
                 Ok(())
             }
             Syndrome::Nak(NakCode::PsnSequenceError) => self.on_nak(now, slot, at, arrival),
-            _ if after(at, requester.una) < 0 => Err(Refusal::Duplicate),
+            _ if after(at, requester.una) < 0 && !self.awaits_responses(slot, at) => Err(Refusal::Duplicate),
             Syndrome::RnrNak { timer } => {
                 let progress = self.acknowledge(now, slot, at);
                 self.aside(slot).rnr += 1;
@@ -261,23 +264,23 @@ impl Engine {
 
     /// A NAK for a sequence: all before `at` arrived, the packet at `at` did not.
     fn on_nak(&mut self, now: Instant, slot: usize, at: u32, arrival: &Arrival<'_>) -> Result<(), Refusal> {
-        if after(at, self.qps[slot].requester.una) < 0 {
+        let profile = self.profile(slot);
+        let names = profile.recovery.keeps_out_of_order() && !profile.recovery.owns_window();
+        let trigger = names.then(|| drawn_by(arrival.header, profile.layout));
+        let trigger = trigger.filter(|&trigger| trigger != arrival.header.psn);
+        let una = self.qps[slot].requester.una;
+        // What a slow path says of what is missing may be old, but the packet that drew it did arrive.
+        let is_old = after(at, una) < 0;
+        if is_old && trigger.is_none_or(|trigger| after(sequence(trigger, una), una) <= 0) {
             return Err(Refusal::Duplicate);
         }
         let progress = self.acknowledge(now, slot, at);
         self.aside(slot).naks += 1;
         self.acknowledged(now, slot, arrival, Class::NACK, progress);
-        if !self.state(slot).sends() || self.qps[slot].requester.una != at {
+        if !self.state(slot).sends() || self.qps[slot].requester.una != at && !is_old {
             // The NAK is beyond a READ whose response is missing, which has been asked for again.
             return Ok(());
         }
-        let trigger = match self.profile(slot).recovery {
-            Recovery::Irn | Recovery::Srnic => {
-                let layout = self.profile(slot).layout;
-                Some(drawn_by(arrival.header, layout)).filter(|&trigger| trigger != arrival.header.psn)
-            }
-            _ => None,
-        };
         self.lost(now, slot, Loss::Nack { cumulative: arrival.header.psn, trigger });
         Ok(())
     }
@@ -319,7 +322,11 @@ impl Engine {
             let una = self.qps[slot].requester.una;
             let work = self.sends.get(self.qps[slot].common.head);
             if work.kind.is_read_or_atomic() {
-                progress.implies_loss = true;
+                if self.profile(slot).separate_reads() {
+                    self.acknowledge_past_reads(slot, upto, &mut progress);
+                } else {
+                    progress.implies_loss = true;
+                }
                 break;
             }
             let reach = if after(upto, work.end) < 0 { upto } else { work.end };
@@ -341,7 +348,7 @@ impl Engine {
 
     /// What progress brings with it: the cursor is never behind it, the counters and the timer start again.
     #[inline]
-    fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
+    pub(crate) fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
         let common = &self.qps[slot].common;
         let profile = &self.profiles[usize::from(common.profile)];
         let requester = &mut self.qps[slot].requester;
@@ -364,7 +371,8 @@ impl Engine {
         if requester.standing.has(Standing::RNR_WAIT) {
             return;
         }
-        let deadline = if requester.una == requester.high || self.profile(slot).timeout.is_zero() {
+        let idle = requester.una == requester.high && requester.reads == 0;
+        let deadline = if idle || self.profile(slot).timeout.is_zero() {
             Instant::NEVER
         } else {
             now + self.retransmission_timeout(slot)
@@ -374,7 +382,7 @@ impl Engine {
 
     /// Ends the oldest request with success.
     #[inline]
-    fn complete(&mut self, slot: usize, original: u64) {
+    pub(crate) fn complete(&mut self, slot: usize, original: u64) {
         let work = *self.sends.get(self.qps[slot].common.head);
         self.pop_work(slot);
         if work.kind.is_read_or_atomic() {
@@ -436,6 +444,9 @@ impl Engine {
         arrival: &Arrival<'_>,
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
+        if self.profile(slot).separate_reads() {
+            return self.on_separate_response(now, slot, arrival, reaction);
+        }
         let header = arrival.header;
         let una = self.qps[slot].requester.una;
         let at = sequence(header.psn, una);
@@ -510,12 +521,16 @@ impl Engine {
             self.acknowledged(now, slot, arrival, Class::NACK, progress);
             return Err(Refusal::OutOfSequence);
         }
-        let work = self.sends.get(self.qps[slot].common.head);
-        if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
-            return Err(Refusal::UnexpectedResponse);
+        if self.profile(slot).separate_reads() {
+            self.atomic_answered(slot, header.atomic_ack())?;
+        } else {
+            let work = self.sends.get(self.qps[slot].common.head);
+            if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
+                return Err(Refusal::UnexpectedResponse);
+            }
+            self.qps[slot].requester.una = at.wrapping_add(1);
+            self.complete(slot, header.atomic_ack());
         }
-        self.qps[slot].requester.una = at.wrapping_add(1);
-        self.complete(slot, header.atomic_ack());
         self.advanced(now, slot, 0);
         self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
         Ok(())
@@ -523,9 +538,8 @@ impl Engine {
 
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
     /// moved the deadline.
-    pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
+    pub(crate) fn request_timer(&mut self, now: Instant, slot: usize) {
         let requester = &mut self.qps[slot].requester;
-        requester.notes.clear(Notes::ACK_TIMER);
         let deadline = requester.deadline;
         if deadline == Instant::NEVER {
             return;
@@ -543,7 +557,7 @@ impl Engine {
             self.arm(now, slot);
             return;
         }
-        if requester.una == requester.high {
+        if requester.una == requester.high && requester.reads == 0 {
             requester.deadline = Instant::NEVER;
             return;
         }
@@ -555,6 +569,9 @@ impl Engine {
         }
         requester.retries -= 1;
         self.set_deadline(slot, again);
+        if self.waits_for_responses(slot) {
+            return self.probe(slot);
+        }
         self.lost(now, slot, Loss::Timeout);
         self.arm(now, slot);
     }

@@ -543,6 +543,9 @@ impl Engine {
         reaction: &mut Reaction,
     ) {
         let shape = arrival.header.opcode.shape();
+        if self.profile(slot).separate_reads() {
+            return self.kept_before(slot, at, arrival.header, reaction);
+        }
         if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
             // What is owed acknowledges all that came before as well, and may ask for more.
             if !self.qps[slot].responder.duties.has(Duties::OWES) {

@@ -12,9 +12,11 @@ use crate::responder::ACK;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
 use crate::transmit::Plan;
+use crate::work::Status;
 use roci_control::Words;
 use roci_units::{Instant, Psn, Qpn};
-use roci_wire::{Aeth, Header, NakCode, Opcode};
+use roci_wire::layout::srnic::RequestPosition;
+use roci_wire::{Aeth, Header, Layout, NakCode, Opcode, Syndrome};
 
 impl Engine {
     /// A READ request, next in order.
@@ -36,7 +38,7 @@ impl Engine {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         let access = Stored::Read { address: reth.va, key: reth.rkey, length: reth.length };
-        self.take_resource(now, slot, packets, access, reaction)
+        self.take_resource(now, slot, packets, access, header, reaction)
     }
 
     /// Nothing that came before holds a READ or atomic back any more.
@@ -91,7 +93,7 @@ impl Engine {
         } else {
             MemoryOperation::CompareSwap { address, key, compare: atomic.compare, swap: atomic.swap_or_add }
         };
-        self.take_resource(now, slot, 1, Stored::Atomic { operation, original: 0 }, reaction)
+        self.take_resource(now, slot, 1, Stored::Atomic { operation, original: 0 }, header, reaction)
     }
 
     /// Keeps a READ or atomic of `packets` responses, and moves on.
@@ -101,26 +103,55 @@ impl Engine {
         slot: usize,
         packets: u32,
         access: Stored,
+        header: &Header,
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
-        let limit = self.profile(slot).max_dest_rd_atomic;
+        let profile = self.profile(slot);
+        let (limit, separate) = (profile.max_dest_rd_atomic, profile.separate_reads());
         if self.qps[slot].responder.reads == NONE {
-            self.qps[slot].responder.reads = self.reads.take();
+            let index = self.reads.take();
+            self.reads.get_mut(index).separate = separate;
+            self.qps[slot].responder.reads = index;
         }
+        let separate_read = separate && matches!(access, Stored::Read { .. });
+        let request = self.qps[slot].responder.expected;
+        let (mut first, mut end) = (request, request.wrapping_add(packets));
+        if separate {
+            self.make_room(now, slot, limit);
+        }
+        if separate_read {
+            (first, end) = self.grant_responses(slot, packets);
+        }
+        let position = header.request_position();
+        let keys_ended = self.keys_ended;
         let responder = &mut self.qps[slot].responder;
-        let first = responder.expected;
-        let end = first.wrapping_add(packets);
         let msn = (responder.msn + 1) & 0x00ff_ffff;
         let stage = Stage::Held;
-        let resource = Resource { number: 0, first, end, next: first, msn, access, stage, answered: false };
+        let resource = Resource {
+            number: 0,
+            first,
+            end,
+            next: first,
+            msn,
+            access,
+            stage,
+            answered: false,
+            request,
+            keys_ended,
+            position,
+        };
         let Some(number) = self.reads.get_mut(responder.reads).push(limit, resource) else {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         };
         responder.msn = msn;
-        responder.expected = end;
-        // The response acknowledges all that came before.
-        responder.unacknowledged = 0;
-        responder.duties.set(Duties::RESPONDING);
+        if !separate {
+            responder.expected = end;
+            // The response acknowledges all that came before.
+            responder.unacknowledged = 0;
+        }
+        if !separate_read {
+            responder.duties.set(Duties::RESPONDING);
+        }
         let index = self.qps[slot].common.aside;
         if index != NONE && !self.asides.get_mut(index).inbound.is_empty() {
             self.asides.get_mut(index).inbound.push(Step::Access(number));
@@ -158,10 +189,17 @@ impl Engine {
     }
 
     /// Notes whether the next response can go, for the sender's line.
-    fn note_responses(&mut self, slot: usize) {
-        let reads = self.reads.get_mut(self.qps[slot].responder.reads);
-        let ready =
-            reads.turn().is_some_and(|r| r.stage == Stage::Ready && matches!(r.access, Stored::Read { .. }));
+    pub(crate) fn note_responses(&mut self, slot: usize) {
+        let reads = self.qps[slot].responder.reads;
+        if reads == NONE {
+            return;
+        }
+        let reads = self.reads.get_mut(reads);
+        let ready = if reads.separate {
+            self.responses_ready(slot)
+        } else {
+            reads.turn().is_some_and(|r| r.stage == Stage::Ready && matches!(r.access, Stored::Read { .. }))
+        };
         let notes = &mut self.qps[slot].requester.notes;
         if ready {
             notes.set(Notes::RESPONSES);
@@ -211,11 +249,40 @@ impl Engine {
             self.post(segment);
         }
         self.note_responses(slot);
-        if self.reads.get_mut(self.qps[slot].responder.reads).turn().is_none() {
+        if self.qps[slot].responder.duties.has(Duties::RESPONDING)
+            && self.reads.get_mut(self.qps[slot].responder.reads).turn().is_none()
+        {
             self.qps[slot].responder.duties.clear(Duties::RESPONDING);
             self.pay(slot);
         }
         self.arm(now, slot);
+    }
+
+    /// Checks again that what is left of a READ may be read: a key ended since it was checked last. Where it may not,
+    /// the queue pair fails, and the requester hears of it in place of response `at`.
+    #[cold]
+    pub(crate) fn check_read(&mut self, now: Instant, slot: usize, at: u32) -> bool {
+        let profile = self.profile(slot);
+        let (pd, mtu, separate) = (profile.pd, u32::from(profile.mtu), profile.separate_reads());
+        let keys_ended = self.keys_ended;
+        let reads = self.reads.get_mut(self.qps[slot].responder.reads);
+        let Some(resource) = (if separate { reads.answering(at) } else { reads.turn() }) else {
+            return false;
+        };
+        let Stored::Read { address, key, length } = resource.access else { return true };
+        let before = at.wrapping_sub(resource.first) * mtu;
+        let (address, left) = (address.wrapping_add(u64::from(before)), u64::from(length - before));
+        if self.regions.check(pd, key, address, left, Access::REMOTE_READ).is_ok() {
+            resource.keys_ended = keys_ended;
+            return true;
+        }
+        let psn = Psn::new(if separate { resource.request } else { at });
+        let mut header = self.acknowledgement(slot, Syndrome::Nak(NakCode::RemoteAccessError).to_u8());
+        header.psn = psn;
+        let segment = self.control(slot, header);
+        self.post(segment);
+        self.fail(now, slot, Status::WorkRequestFlushed);
+        false
     }
 
     /// The queue pair failed: its responder falls silent, at once or after the NAK that it owes.
@@ -225,6 +292,8 @@ impl Engine {
             return self.arm_responses(now, slot);
         }
         responder.duties.clear(Duties::RESPONDING.with(Duties::OWES));
+        self.end_responding(slot);
+        let responder = &mut self.qps[slot].responder;
         let reads = core::mem::replace(&mut responder.reads, NONE);
         if reads != NONE {
             self.reads.give_back(reads);
@@ -232,8 +301,12 @@ impl Engine {
     }
 
     /// The next READ responses, in runs of at most `quantum` octets.
-    pub(crate) fn plan_response(&mut self, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
-        let mtu = u32::from(self.profile(slot).mtu);
+    pub(crate) fn plan_response(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
+        let profile = self.profile(slot);
+        let mtu = u32::from(profile.mtu);
+        if profile.separate_reads() {
+            return self.plan_separate(now, slot, quantum, plan);
+        }
         let reads = self.qps[slot].responder.reads;
         if reads == NONE {
             return false;
@@ -243,6 +316,13 @@ impl Engine {
         if resource.stage != Stage::Ready {
             return false;
         }
+        if resource.keys_ended != self.keys_ended {
+            let at = resource.next;
+            if !self.check_read(now, slot, at) {
+                return false;
+            }
+        }
+        let Some(resource) = self.reads.get_mut(reads).turn() else { return false };
         let left = resource.end.wrapping_sub(resource.next);
         let run = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX));
         let sent = resource.next.wrapping_sub(resource.first) * mtu;
@@ -256,7 +336,8 @@ impl Engine {
     /// The opcodes of the first READ response that was planned, of those between, and of the last.
     pub(crate) fn response_opcodes(&mut self, slot: usize, plan: &Plan) -> (Opcode, Opcode, Opcode) {
         let middle = Opcode::READ_RESPONSE_MIDDLE;
-        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).turn() else {
+        let reads = self.reads.get_mut(self.qps[slot].responder.reads);
+        let Some(resource) = (if reads.separate { reads.answering(plan.at) } else { reads.turn() }) else {
             return (middle, middle, middle);
         };
         let begins = plan.at == resource.first;
@@ -273,13 +354,15 @@ impl Engine {
         plan: &Plan,
         words: Option<Words>,
     ) -> Segment {
-        let mtu = self.profile(slot).mtu;
+        let profile = self.profile(slot);
+        let (mtu, srnic) = (profile.mtu, profile.layout == Layout::Srnic);
         let peer = self.qps[slot].common.peer;
         let reads = self.reads.get_mut(self.qps[slot].responder.reads);
+        let separate = reads.separate;
         let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
         let mut source = Source::default();
         let mut last_opcode = header.opcode;
-        if let Some(resource) = reads.turn()
+        if let Some(resource) = if separate { reads.answering(plan.at) } else { reads.turn() }
             && let Stored::Read { address, key, .. } = resource.access
         {
             let end = plan.at.wrapping_add(u32::from(plan.packets));
@@ -290,7 +373,16 @@ impl Engine {
             header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
             let offset = plan.at.wrapping_sub(resource.first) * u32::from(mtu);
             source = Source { address: address.wrapping_add(u64::from(offset)), lkey: key };
-            resource.next = end;
+            if plan.fresh {
+                resource.next = end;
+            }
+            if srnic {
+                let psn_offset = plan.at.wrapping_sub(resource.first);
+                header.set_request_position(RequestPosition { psn_offset, ..resource.position });
+            }
+        }
+        if separate {
+            self.sent_separately(now, slot, plan);
         }
         header.payload = payload_of(plan.length, mtu);
         let segment = Segment {
@@ -300,6 +392,8 @@ impl Engine {
             packets: plan.packets,
             priority: self.qps[slot].requester.priority,
             ecn_capable: true,
+            retransmission: !plan.fresh,
+            each_placed: srnic,
             words,
             ..self.control(slot, header)
         };

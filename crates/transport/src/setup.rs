@@ -248,7 +248,8 @@ impl Engine {
         if let Some(psn) = change.receive_psn {
             self.qps[slot].responder.expected = psn.get();
             if profile.recovery.keeps_out_of_order() {
-                self.qps[slot].responder.received = psn.get();
+                let responder = &mut self.qps[slot].responder;
+                (responder.received, responder.key) = (psn.get(), psn.get());
             }
         }
         if let Some(way) = change.transition {
@@ -307,6 +308,8 @@ impl Engine {
         if let Some(agent) = &mut self.agent {
             agent.forget(self.qps[slot].common.qpn);
         }
+        self.end_reading(slot);
+        self.end_responding(slot);
         let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
@@ -571,6 +574,7 @@ impl Engine {
             .clear(Notes::SENDS.with(Notes::RESPONSES).with(Notes::SEND_TIMER).with(Notes::ACK_TIMER));
         requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
         self.end_recovery(slot);
+        self.end_reading(slot);
         self.end_responses(now, slot);
     }
 

@@ -12,6 +12,10 @@ pub(crate) enum Purpose {
     Outbound,
     Recovery,
     Memory,
+    /// The slow path of a responder with a gap.
+    Gap,
+    /// The same for READ responses.
+    ReadGap,
     Unknown,
 }
 
@@ -49,6 +53,8 @@ impl TokenParts {
                 2 => Purpose::Outbound,
                 3 => Purpose::Recovery,
                 4 => Purpose::Memory,
+                5 => Purpose::Gap,
+                6 => Purpose::ReadGap,
                 _ => Purpose::Unknown,
             },
             number: bits as u32 & 0xf_ffff,

@@ -247,9 +247,9 @@ impl Engine {
         }
         let responds = requester.notes.has(Notes::RESPONSES);
         let first = responds && !requester.notes.has(Notes::RESPONDED);
-        let planned = first && self.plan_response(slot, quantum, plan)
+        let planned = first && self.plan_response(now, slot, quantum, plan)
             || self.request_ready(slot) && self.plan_request(now, slot, quantum, plan)
-            || responds && self.plan_response(slot, quantum, plan);
+            || responds && self.plan_response(now, slot, quantum, plan);
         planned
             && (!self.qps[slot].requester.notes.has(Notes::LAW_CREDIT) || self.law_admits(now, slot, plan))
     }
@@ -317,6 +317,7 @@ impl Engine {
         }
         let packets = match work.kind {
             Kind::FetchAdd | Kind::CompareSwap => 1,
+            Kind::Read if profile.separate_reads() => 1,
             _ => work.length.div_ceil(u32::from(profile.mtu)).max(1),
         };
         let requester = &mut self.qps[slot].requester;
@@ -333,6 +334,9 @@ impl Engine {
         if work.consumes_receive() {
             work.operand |= u64::from(requester.ssn);
             requester.ssn = requester.ssn.wrapping_add(1);
+        }
+        if work.kind == Kind::Read && profile.separate_reads() {
+            self.begin_read(slot, current);
         }
         self.open_window(slot);
         if self.qps[slot].common.law != NONE && self.hears(slot, Class::MESSAGE) {

@@ -31,7 +31,7 @@ pub struct Onloaded {
     bitmap: Slot,
 }
 
-/// What slow paths have done, for whoever charges for it.
+/// What slow paths have done, or would have where the decision is immediate, for whoever charges for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowPath {
     /// Times that a queue pair's side went into the loss recovery state.
@@ -44,6 +44,17 @@ pub struct SlowPath {
     pub bitmap_reads: u64,
     /// Bitmaps written: once for each packet that was not known to have arrived.
     pub bitmap_writes: u64,
+}
+
+impl SlowPath {
+    /// Adds `other`'s counts.
+    pub const fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.exits += other.exits;
+        self.packets += other.packets;
+        self.bitmap_reads += other.bitmap_reads;
+        self.bitmap_writes += other.bitmap_writes;
+    }
 }
 
 impl Onloaded {

@@ -293,7 +293,7 @@ fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
     let mut reaction = Reaction::default();
     let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
     engine.receive(Instant::ZERO, &arrival, &mut reaction);
-    assert_eq!(reaction.refused, Some(Refusal::WrongOpcode));
+    assert_eq!(reaction.refused, Some(Refusal::UnexpectedResponse));
     assert!(reaction.reply.is_none());
     assert_eq!(engine.query(qpn).unwrap(), before);
 }

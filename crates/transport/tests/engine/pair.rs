@@ -471,6 +471,7 @@ fn word(header: &Header) -> String {
         },
         Opcode::ATOMIC_ACKNOWLEDGE => format!("result{psn}"),
         Opcode::CNP => "cnp".into(),
+        Opcode::READ_ACKNOWLEDGE => format!("got{psn}"),
         Opcode::READ_REQUEST => format!("read{psn}"),
         Opcode::FETCH_ADD => format!("add{psn}"),
         Opcode::COMPARE_SWAP => format!("swap{psn}"),

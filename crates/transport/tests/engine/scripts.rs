@@ -2,11 +2,12 @@
 
 use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use roci_transport::{
-    Access, Arrival, Change, CompletionKind, Deferred, Operation, QpConfig, Reaction, Recovery, Refusal,
-    SendRequest, Status, Tail, Transition,
+    Access, Arrival, Change, CompletionKind, Deferred, Operation, QpConfig, QpState, Reaction, Recovery,
+    Refusal, SendRequest, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Span};
 use roci_wire::Layout;
+use roci_wire::layout::srnic::RequestPosition;
 
 pub(crate) const MTU: u32 = 1024;
 
@@ -308,25 +309,100 @@ fn a_duplicate_does_not_take_the_place_of_an_owed_nak() {
 }
 
 #[test]
-fn a_nack_owed_behind_a_read_names_the_packet_that_drew_it() {
-    let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ..config() };
-    let mut pair = Pair::connected(irn).fate(1, Fate::Drop);
-    pair.read(1, 50_000, 4096, 40 * MTU);
-    pair.write(2, 0, 4096, 100);
-    pair.write(3, 0, 4096, 100);
+fn a_nack_waits_for_no_read_and_names_the_packet_that_drew_it() {
+    for (recovery, layout) in [(Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)] {
+        let mut pair = Pair::connected(QpConfig { recovery, layout, ..config() }).fate(1, Fate::Drop);
+        pair.read(1, 50_000, 4096, 40 * MTU);
+        pair.write(2, 0, 4096, 100);
+        pair.write(3, 0, 4096, 100);
+        pair.run();
+        let place = pair.server.story().iter().position(|word| word == "nak1:0").expect("it was sent");
+        assert!(place < 10, "long before the last response");
+        let nak = &pair.server.sent[place].header;
+        if layout == Layout::Srnic {
+            assert_eq!(nak.echoed_psn(), Psn::new(2));
+            assert_eq!(nak.request_position(), RequestPosition { msn: 2, psn_offset: 0, ssn: 0 });
+        } else {
+            assert_eq!(nak.trigger(), Psn::new(2));
+        }
+        let mut sent = pair.client.story();
+        sent.retain(|word| !word.starts_with("got"));
+        assert_eq!(sent, ["read0", "w1!", "w2!", "w1!"], "what came is not sent again");
+        assert_eq!(pair.client.ended(), [1, 2, 3].map(|id| (id, Status::Success)));
+        assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    }
+}
+
+#[test]
+fn a_read_response_that_was_lost_is_sent_again_alone() {
+    for (recovery, layout) in [(Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)] {
+        let mut pair = Pair::connected(QpConfig { recovery, layout, ack_every: 4, ..config() }).fate_of(
+            Server,
+            6,
+            Fate::Drop,
+        );
+        pair.read(1, 50_000, 4096, 20 * MTU);
+        pair.run();
+        let mut responses = pair.server.story();
+        responses.retain(|word| word.starts_with("data"));
+        assert_eq!(responses.len(), 21, "{responses:?}");
+        responses.sort();
+        responses.dedup();
+        assert_eq!(responses.len(), 20, "one of them twice");
+        assert_eq!(pair.client.story()[0], "read0");
+        assert!(pair.client.story()[1..].iter().all(|word| word.starts_with("got")));
+        let octets = 20 * MTU as usize;
+        assert!(pair.client.memory[50_000..][..octets] == pair.server.memory[4096..][..octets]);
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        for node in [&pair.client, &pair.server] {
+            assert_eq!(node.engine.counters(node.qpns[0]).timeouts, 0);
+            assert_eq!(node.engine.query(node.qpns[0]).unwrap().in_flight, 0);
+        }
+    }
+}
+
+#[test]
+fn the_requester_of_a_read_notices_that_its_responder_is_gone() {
+    let config = QpConfig { recovery: Recovery::Srnic, layout: Layout::Srnic, ..config() };
+    // The request is acknowledged; from then on the responder is silent.
+    let mut pair = Pair::connected(config)
+        .script(|side, n, _, _| if side == Server && n > 2 { Fate::Drop } else { Fate::Pass });
+    pair.read(1, 50_000, 4096, 20 * MTU);
     pair.run();
-    assert_eq!(pair.server.story()[40..], ["nak40:0", "ack41"]);
-    assert_eq!(pair.server.sent[40].header.trigger(), Psn::new(41));
-    assert_eq!(pair.client.story()[3..], ["w40!"], "what came is not sent again");
-    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    assert_eq!(pair.client.ended(), [(1, Status::TransportRetryCounterExceeded)]);
+    assert_eq!(
+        pair.server.engine.query(pair.server.qpns[0]).unwrap().state,
+        QpState::Error,
+        "it gave up too"
+    );
+}
+
+#[test]
+fn a_read_whose_key_ends_is_broken_off() {
+    let layouts = [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+    ];
+    for (recovery, layout) in layouts {
+        let mut pair = Pair::connected(QpConfig { recovery, layout, ..config() });
+        pair.read(1, 50_000, 4096, 40 * MTU);
+        pair.run_until(Instant::ZERO + Span::from_nanos(2_500));
+        let key = pair.server.key;
+        pair.server.engine.deregister(key).unwrap();
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::RemoteAccessError)], "{layout:?}");
+        assert!(pair.server.sent.len() < 40, "nothing is read any more");
+    }
 }
 
 #[test]
 fn selective_repeat_complains_again_after_a_receiver_that_was_not_ready() {
     let wait = Span::from_micros(10);
-    let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, min_rnr_timer: wait, ..config() };
+    let srnic =
+        QpConfig { recovery: Recovery::Srnic, layout: Layout::Srnic, min_rnr_timer: wait, ..config() };
     // The first packet comes through at the second attempt; what follows is lost, and an early READ shows it.
-    let mut pair = Pair::connected(irn).fate(3, Fate::Drop);
+    let mut pair = Pair::connected(srnic).fate(3, Fate::Drop);
     pair.send(1, 0, 2 * MTU);
     pair.run_until(Instant::ZERO + Span::from_micros(5));
     pair.post_recv(Server, 9, 0, 2 * MTU);

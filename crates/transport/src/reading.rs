@@ -1,0 +1,424 @@
+//! READ responses with a reliability of their own, at the requester: with selective repeat they are placed as they come
+//! and acknowledged by READ_ACKNOWLEDGE, in a space of sequences that begins with the requester's first.
+//!
+//! A READ request is a packet like others, acknowledged on its own; the READ is complete when its responses are. The
+//! responder's side is in [`responding`](crate::responding).
+
+use crate::arrival::{Arrival, Deferral, Placement, Reaction, Refusal};
+use crate::aside::Step;
+use crate::delivery::onload::{Onloaded, SlowPath};
+use crate::engine::Engine;
+use crate::qp::{after, sequence};
+use crate::queue::{Kind, NONE, SendWork, flag};
+use crate::requester::{Progress, drawn_by, set_drawn_by};
+use crate::responder::ACK;
+use crate::token::Purpose;
+use roci_control::Class;
+use roci_units::{Instant, Psn};
+use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome};
+
+/// The READs of one queue pair.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Sequence of the next response expected.
+    expected: u32,
+    /// Sequence after the last response that was asked for.
+    end: u32,
+    /// The READ that `expected` belongs to; NONE: all are complete.
+    current: u32,
+    /// A gap among the responses.
+    onloaded: Option<Onloaded>,
+    /// The number of the slow path's decision that is out.
+    out: u32,
+    /// Responses accepted since the last acknowledgement.
+    unacknowledged: u16,
+    /// Whether one with CE came since the last acknowledgement.
+    marked: bool,
+}
+
+/// Response packets of a READ.
+const fn packets_of(work: &SendWork, mtu: u16) -> u32 {
+    match work.length.div_ceil(mtu as u32) {
+        0 => 1,
+        packets => packets,
+    }
+}
+
+impl Engine {
+    fn reading(&mut self, slot: usize) -> Option<&mut Reading> {
+        match self.qps[slot].common.aside {
+            NONE => None,
+            index => self.asides.get_mut(index).reading.as_deref_mut(),
+        }
+    }
+
+    /// A READ comes to be sent: its responses get their sequences.
+    pub(crate) fn begin_read(&mut self, slot: usize, index: u32) {
+        let packets = packets_of(self.sends.get(index), self.profile(slot).mtu);
+        let base = self.qps[slot].common.base;
+        let reading = self.aside(slot).reading.get_or_insert_with(|| {
+            alloc::boxed::Box::new(Reading {
+                expected: base,
+                end: base,
+                current: NONE,
+                onloaded: None,
+                out: 0,
+                unacknowledged: 0,
+                marked: false,
+            })
+        });
+        let first = reading.end;
+        reading.end = first.wrapping_add(packets);
+        if reading.current == NONE {
+            reading.current = index;
+        }
+        self.sends.get_mut(index).operand |= u64::from(first);
+    }
+
+    /// A packet of READ data.
+    pub(crate) fn on_separate_response(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let profile = *self.profile(slot);
+        let deferred = self.defers_gaps(slot);
+        let (high, window) = (self.qps[slot].requester.high, self.kept.packets());
+        let Some(reading) = self.reading(slot) else { return Err(Refusal::UnexpectedResponse) };
+        let (expected, end, mut index) = (reading.expected, reading.end, reading.current);
+        let at = sequence(header.psn, expected);
+        if after(at, expected) < 0 {
+            self.acknowledge_response(slot, ACK, header, reaction);
+            return Err(Refusal::Duplicate);
+        }
+        if after(at, end) >= 0 || index == NONE {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let work = loop {
+            let work = self.sends.get(index);
+            let last = work.number().wrapping_add(packets_of(work, profile.mtu));
+            if work.kind == Kind::Read && after(at, last) < 0 {
+                break *work;
+            }
+            index = work.next;
+            if index == NONE {
+                return Err(Refusal::UnexpectedResponse);
+            }
+        };
+        let place = at.wrapping_sub(work.number());
+        let last = place + 1 == packets_of(&work, profile.mtu);
+        let offset = place * u32::from(profile.mtu);
+        let length = if last { work.length - offset } else { u32::from(profile.mtu) };
+        let shape = header.opcode.shape();
+        let echoes = profile.layout != Layout::Srnic || header.request_position() == work.position(place);
+        if after(high, work.first) <= 0
+            || u32::from(header.payload) != length
+            || shape.has(Shape::LAST) != last
+            || shape.has(Shape::FIRST) != (place == 0)
+            || !echoes
+        {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let available = self.kept.available();
+        let Some(reading) = self.reading(slot) else { return Err(Refusal::UnexpectedResponse) };
+        let in_order = at == expected && reading.onloaded.is_none();
+        if !in_order && (at.wrapping_sub(expected) >= window || reading.onloaded.is_none() && !available) {
+            return Err(Refusal::OutOfSequence);
+        }
+        reading.marked |= arrival.ce;
+        if length > 0 {
+            let token = profile.deferred.placement.then(|| {
+                let number = self.aside(slot).outbound.push(Step::Placement(false));
+                self.token(slot, Purpose::Outbound, number)
+            });
+            let address = work.address.wrapping_add(u64::from(offset));
+            let qpn = self.qps[slot].common.qpn;
+            reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
+        }
+        if in_order {
+            self.responses_came(now, slot, at.wrapping_add(1));
+            if let Some(reading) = self.reading(slot) {
+                reading.unacknowledged = reading.unacknowledged.saturating_add(1);
+                if last || reading.unacknowledged >= profile.ack_every {
+                    self.acknowledge_response(slot, ACK, header, reaction);
+                }
+            }
+        } else {
+            self.keep_response(slot, header.psn);
+            if deferred {
+                self.ask_about_responses(slot);
+            } else {
+                self.responses_decided(now, slot);
+            }
+            let nak = Syndrome::Nak(NakCode::PsnSequenceError).to_u8();
+            self.acknowledge_response(slot, if at == expected { ACK } else { nak }, header, reaction);
+        }
+        self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
+        self.arm(now, slot);
+        Ok(())
+    }
+
+    /// Into the loss recovery state with a response, or on in it.
+    fn keep_response(&mut self, slot: usize, psn: Psn) {
+        let slow = self.profile(slot).recovery.has_slow_path();
+        let index = self.qps[slot].common.aside;
+        let Some(reading) = &mut self.asides.get_mut(index).reading else { return };
+        match &mut reading.onloaded {
+            Some(onloaded) => onloaded.arrived(psn),
+            None => {
+                reading.onloaded = Onloaded::enter(&mut self.kept, Psn::new(reading.expected), psn);
+                self.slow.entries += u64::from(slow);
+            }
+        }
+    }
+
+    fn ask_about_responses(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        let number = self.asides.get_mut(index).next_decision();
+        let Some(reading) = self.reading(slot) else { return };
+        let onloaded = reading.onloaded.as_mut();
+        let Some(onloaded) = onloaded.filter(|onloaded| onloaded.waits() && !onloaded.is_out()) else {
+            return;
+        };
+        let packets = onloaded.ask();
+        reading.out = number;
+        let token = self.token(slot, Purpose::ReadGap, number);
+        self.defer(Deferral::Recovery { token, qpn: self.qps[slot].common.qpn, packets });
+    }
+
+    /// The slow path has filled the bitmap of responses.
+    pub(crate) fn read_gap_resolved(&mut self, now: Instant, slot: usize, number: u32) {
+        let Some(reading) = self.reading(slot) else { return };
+        if reading.out != number || !reading.onloaded.as_ref().is_some_and(Onloaded::is_out) {
+            return;
+        }
+        let before = reading.expected;
+        self.responses_decided(now, slot);
+        if self.reading(slot).is_some_and(|reading| reading.expected != before) {
+            let header = self.response_acknowledgement(slot, ACK);
+            let segment = self.control(slot, header);
+            self.post(segment);
+        }
+        self.ask_about_responses(slot);
+        self.arm(now, slot);
+    }
+
+    fn responses_decided(&mut self, now: Instant, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        let Some(reading) = &mut self.asides.get_mut(index).reading else { return };
+        let Some(onloaded) = &mut reading.onloaded else { return };
+        if !onloaded.is_out() {
+            onloaded.ask();
+        }
+        let mut done = SlowPath::default();
+        let mut moved = onloaded.decide(&mut self.kept, &mut done);
+        if let Some(exit) = onloaded.exit(moved) {
+            moved = exit;
+            done.exits = 1;
+            if let Some(onloaded) = reading.onloaded.take() {
+                onloaded.leave(&mut self.kept);
+            }
+        }
+        let expected = sequence(moved, reading.expected);
+        self.count_slow_path(slot, &done);
+        self.responses_came(now, slot, expected);
+    }
+
+    /// All responses before `expected` have come: ends the READs that are complete.
+    fn responses_came(&mut self, now: Instant, slot: usize, expected: u32) {
+        let mtu = self.profile(slot).mtu;
+        let Some(reading) = self.reading(slot) else { return };
+        reading.expected = expected;
+        let mut current = reading.current;
+        let mut answered = None;
+        while current != NONE {
+            let work = self.sends.get_mut(current);
+            if !work.has(flag::NUMBERED) {
+                current = NONE;
+            } else if work.kind != Kind::Read {
+                current = work.next;
+            } else if after(work.number().wrapping_add(packets_of(work, mtu)), expected) <= 0 {
+                work.flags |= flag::ANSWERED;
+                answered = Some(work.end);
+                current = work.next;
+            } else {
+                break;
+            }
+        }
+        if let Some(reading) = self.reading(slot) {
+            reading.current = current;
+        }
+        if let Some(end) = answered {
+            // A response acknowledges its request.
+            self.acknowledge(now, slot, end);
+            self.pop_complete(slot);
+        }
+        self.advanced(now, slot, 0);
+    }
+
+    /// The answer to a response, which names it.
+    fn acknowledge_response(&mut self, slot: usize, syndrome: u8, header: &Header, reaction: &mut Reaction) {
+        let layout = self.profile(slot).layout;
+        let mut answer = self.response_acknowledgement(slot, syndrome);
+        set_drawn_by(&mut answer, layout, header.psn);
+        if layout == Layout::Srnic {
+            answer.set_request_position(header.request_position());
+        }
+        reaction.reply = Some(self.control(slot, answer));
+    }
+
+    fn response_acknowledgement(&mut self, slot: usize, syndrome: u8) -> Header {
+        let peer = self.qps[slot].common.peer;
+        let layout = self.profile(slot).layout;
+        let mut header = Header::new(Opcode::READ_ACKNOWLEDGE, peer, Psn::new(0));
+        let Some(reading) = self.reading(slot) else { return header };
+        reading.unacknowledged = 0;
+        let expected = Psn::new(reading.expected);
+        header.psn = if syndrome == ACK { expected.minus(1) } else { expected };
+        header.set_aeth(Aeth { syndrome, msn: 0 });
+        if core::mem::take(&mut reading.marked) {
+            header.flags = Flags::BECN;
+        }
+        let psn = header.psn;
+        set_drawn_by(&mut header, layout, psn);
+        header
+    }
+
+    /// Takes requests before `upto` as arrived, past READs whose responses have not come; but nothing beyond an atomic
+    /// without its result.
+    #[cold]
+    pub(crate) fn acknowledge_past_reads(&mut self, slot: usize, upto: u32, progress: &mut Progress) {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let mut index = self.qps[slot].common.head;
+        while after(upto, self.qps[slot].requester.una) > 0 {
+            let una = self.qps[slot].requester.una;
+            let work = *self.sends.get(index);
+            if after(work.end, una) <= 0 {
+                index = work.next;
+                continue;
+            }
+            let mut reach = if after(upto, work.end) < 0 { upto } else { work.end };
+            match work.kind {
+                Kind::Read => reach = work.end,
+                Kind::FetchAdd | Kind::CompareSwap => {
+                    progress.implies_loss = true;
+                    break;
+                }
+                Kind::Send | Kind::Write | Kind::Datagram => {
+                    let octets = |sequence: u32| {
+                        if sequence == work.end {
+                            work.length
+                        } else {
+                            sequence.wrapping_sub(work.first) * mtu
+                        }
+                    };
+                    progress.octets += octets(reach) - octets(una);
+                }
+            }
+            progress.moved = true;
+            self.qps[slot].requester.una = reach;
+        }
+        self.pop_complete(slot);
+    }
+
+    /// Ends the requests at the head that are complete.
+    pub(crate) fn pop_complete(&mut self, slot: usize) {
+        loop {
+            let head = self.qps[slot].common.head;
+            if head == NONE {
+                return;
+            }
+            let work = self.sends.get(head);
+            let waits = work.kind == Kind::Read && !work.has(flag::ANSWERED);
+            if !work.has(flag::NUMBERED) || after(work.end, self.qps[slot].requester.una) > 0 || waits {
+                return;
+            }
+            let original =
+                if work.kind.is_read_or_atomic() && work.kind != Kind::Read { work.operand } else { 0 };
+            self.complete(slot, original);
+        }
+    }
+
+    /// The result of an atomic, which is next to be acknowledged.
+    pub(crate) fn atomic_answered(&mut self, slot: usize, original: u64) -> Result<(), Refusal> {
+        let una = self.qps[slot].requester.una;
+        let mut index = self.qps[slot].common.head;
+        while index != NONE && after(self.sends.get(index).end, una) <= 0 {
+            index = self.sends.get(index).next;
+        }
+        if index == NONE || !matches!(self.sends.get(index).kind, Kind::FetchAdd | Kind::CompareSwap) {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        self.sends.get_mut(index).operand = original;
+        self.qps[slot].requester.una = una.wrapping_add(1);
+        self.pop_complete(slot);
+        Ok(())
+    }
+
+    /// Whether the READ whose request has sequence `at` waits for its responses.
+    pub(crate) fn awaits_responses(&self, slot: usize, at: u32) -> bool {
+        let mut index = self.qps[slot].common.head;
+        while index != NONE && self.sends.get(index).has(flag::NUMBERED) {
+            let work = self.sends.get(index);
+            if work.first == at {
+                return work.kind == Kind::Read && !work.has(flag::ANSWERED);
+            }
+            index = work.next;
+        }
+        false
+    }
+
+    /// An acknowledgement that moved nothing: the responder is there, and it may say that a packet behind a gap came.
+    #[cold]
+    pub(crate) fn heard_again(&mut self, now: Instant, slot: usize, header: &Header) {
+        let profile = *self.profile(slot);
+        if !profile.separate_reads() {
+            return;
+        }
+        if self.waits_for_responses(slot) {
+            self.qps[slot].requester.retries = profile.retry;
+        }
+        if !profile.recovery.owns_window() {
+            self.came_out_of_order(now, slot, drawn_by(header, profile.layout));
+        }
+    }
+
+    /// Whether all requests are acknowledged and only READ responses are waited for.
+    pub(crate) fn waits_for_responses(&self, slot: usize) -> bool {
+        let requester = &self.qps[slot].requester;
+        requester.una == requester.high && requester.reads > 0
+    }
+
+    /// No response came for long: asks whether the responder is still there, by the oldest READ's request.
+    pub(crate) fn probe(&mut self, slot: usize) {
+        let common = &self.qps[slot].common;
+        let work = self.sends.get(common.head);
+        if work.kind != Kind::Read {
+            return;
+        }
+        let mut header = Header::new(Opcode::READ_REQUEST, common.peer, Psn::new(work.first));
+        header.set_reth(Reth { va: work.va, rkey: work.rkey, length: work.length });
+        header.flags = Flags::ACK_REQUEST;
+        if self.profile(slot).layout == Layout::Srnic {
+            header.set_request_position(work.position(0));
+        }
+        let segment = self.control(slot, header);
+        self.post(segment);
+    }
+
+    /// Forgets the READs.
+    pub(crate) fn end_reading(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE {
+            return;
+        }
+        if let Some(reading) = self.asides.get_mut(index).reading.take()
+            && let Some(onloaded) = reading.onloaded
+        {
+            onloaded.leave(&mut self.kept);
+        }
+    }
+}

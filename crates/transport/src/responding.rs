@@ -1,0 +1,355 @@
+//! READ responses with a reliability of their own, at the responder: with selective repeat they are sent like WRITEs,
+//! within the window, from a space of sequences of their own; what is lost of them is sent again, by the queue pair's recovery
+//! program (SRNIC, NSDI 2023, §4.4.1; IRN, SIGCOMM 2018, §5.2).
+//!
+//! The requester's side is in [`reading`](crate::reading).
+
+use crate::arrival::{Arrival, Refusal};
+use crate::delivery::program::{Event as Loss, Program};
+use crate::delivery::sender::{Resend, Sender};
+use crate::engine::{Engine, TIMER_ACK};
+use crate::qp::{Notes, after, sequence};
+use crate::queue::NONE;
+use crate::reads::{Access, Stage};
+use crate::requester::drawn_by;
+use crate::timer::TimerId;
+use crate::transmit::Plan;
+use crate::work::Status;
+use alloc::boxed::Box;
+use roci_control::{Class, Event};
+use roci_units::{Instant, Psn, Span};
+use roci_wire::{Flags, NakCode, Syndrome};
+
+/// The responses of one queue pair.
+#[derive(Debug)]
+pub(crate) struct Responding {
+    /// Sequence up to which all are acknowledged.
+    una: u32,
+    /// Sequence of the next that was never sent.
+    next: u32,
+    /// Sequence after the last that was asked for.
+    end: u32,
+    /// The window, while in a loss.
+    sender: Option<Sender>,
+    /// When the oldest is given up for lost.
+    deadline: Instant,
+    /// Timeouts left before the queue pair fails.
+    retries: u8,
+}
+
+impl Engine {
+    fn responding(&mut self, slot: usize) -> Option<&mut Responding> {
+        match self.qps[slot].common.aside {
+            NONE => None,
+            index => self.asides.get_mut(index).responding.as_deref_mut(),
+        }
+    }
+
+    /// Sequences for the `packets` responses of a READ.
+    pub(crate) fn grant_responses(&mut self, slot: usize, packets: u32) -> (u32, u32) {
+        let first = self.qps[slot].responder.key;
+        let retries = self.profile(slot).retry;
+        let responding = self.aside(slot).responding.get_or_insert_with(|| {
+            let deadline = Instant::NEVER;
+            Box::new(Responding { una: first, next: first, end: first, sender: None, deadline, retries })
+        });
+        let first = responding.end;
+        responding.end = first.wrapping_add(packets);
+        (first, responding.end)
+    }
+
+    /// Takes the oldest READ's responses for arrived, if all have gone: the peer asks for more READs than it may have
+    /// outstanding otherwise, so that it has that one.
+    pub(crate) fn make_room(&mut self, now: Instant, slot: usize, limit: u8) {
+        let reads = &self.reads.get_mut(self.qps[slot].responder.reads).resources;
+        let Some(&oldest) = reads.front() else { return };
+        if reads.len() < usize::from(limit)
+            || !matches!(oldest.access, Access::Read { .. })
+            || oldest.pending()
+        {
+            return;
+        }
+        self.responses_arrived(now, slot, oldest.end);
+        self.observe_responses(now, slot, Loss::Ack { cumulative: Psn::new(oldest.end), selective: None });
+    }
+
+    /// Whether a response may be ready to go.
+    pub(crate) fn responses_ready(&mut self, slot: usize) -> bool {
+        let index = self.qps[slot].common.aside;
+        let reads = self.qps[slot].responder.reads;
+        if index == NONE || reads == NONE {
+            return false;
+        }
+        let Some(responding) = &self.asides.get_mut(index).responding else { return false };
+        if responding.sender.as_ref().is_some_and(|sender| sender.has_marked(&self.boards)) {
+            return true;
+        }
+        if responding.next == responding.end {
+            return false;
+        }
+        self.reads.get_mut(reads).answering(responding.next).is_some_and(|r| r.stage == Stage::Ready)
+    }
+
+    /// The next responses: what is lost first, then new ones as far as the windows let them.
+    pub(crate) fn plan_separate(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
+        let (index, reads) = (self.qps[slot].common.aside, self.qps[slot].responder.reads);
+        if index == NONE || reads == NONE {
+            return false;
+        }
+        let profile = self.profile(slot);
+        let (mtu, window) = (u32::from(profile.mtu), profile.max_in_flight);
+        let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
+        let Some(responding) = &self.asides.get_mut(index).responding else { return false };
+        let resend = responding.sender.as_ref().and_then(|sender| sender.resend(&self.boards, most));
+        let requester = &self.qps[slot].requester;
+        let (at, most) = if let Some(run) = resend {
+            (sequence(run.psn, responding.una), run.packets)
+        } else {
+            let room = window.saturating_sub(responding.next.wrapping_sub(responding.una));
+            let octets = requester.window.saturating_sub(requester.in_flight);
+            let lets = if requester.in_flight == 0 { 1 } else { 0 };
+            (responding.next, most.min(room).min(lets.max(octets.div_ceil(mtu))))
+        };
+        if most == 0 || resend.is_none() && responding.next == responding.end {
+            return false;
+        }
+        let Some(resource) = self.reads.get_mut(reads).answering(at) else { return false };
+        let Access::Read { length, .. } = resource.access else { return false };
+        if resource.stage != Stage::Ready {
+            return false;
+        }
+        let (first, end) = (resource.first, resource.end);
+        if resource.keys_ended != self.keys_ended && !self.check_read(now, slot, at) {
+            return false;
+        }
+        let left = end.wrapping_sub(at);
+        let run = left.min(most);
+        (plan.response, plan.work, plan.at, plan.fresh) = (true, NONE, at, resend.is_none());
+        plan.length = if run == left { length - at.wrapping_sub(first) * mtu } else { run * mtu };
+        plan.packets = u16::try_from(run).unwrap_or(u16::MAX);
+        true
+    }
+
+    /// Accounts for responses that were sent.
+    pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan) {
+        let timeout = self.response_timeout(slot, u32::from(plan.packets));
+        let index = self.qps[slot].common.aside;
+        let aside = self.asides.get_mut(index);
+        let Some(responding) = &mut aside.responding else { return };
+        let packets = u32::from(plan.packets);
+        if !plan.fresh {
+            aside.retransmitted += packets;
+            if let Some(sender) = &mut responding.sender {
+                sender.resent(&mut self.boards, Resend { psn: Psn::new(plan.at), packets });
+            }
+            return;
+        }
+        responding.next = responding.next.wrapping_add(packets);
+        if let Some(sender) = &mut responding.sender {
+            sender.sent(packets);
+        }
+        let requester = &mut self.qps[slot].requester;
+        requester.in_flight = requester.in_flight.saturating_add(plan.length);
+        if responding.deadline == Instant::NEVER && !timeout.is_zero() {
+            responding.deadline = now + timeout;
+            self.keep_response_timer(slot);
+        }
+    }
+
+    /// A READ_ACKNOWLEDGE: all responses before its PSN have arrived, and it names the one that drew it.
+    pub(crate) fn on_read_acknowledge(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let layout = self.profile(slot).layout;
+        let Some(responding) = self.responding(slot) else { return Err(Refusal::UnexpectedResponse) };
+        let (una, next) = (responding.una, responding.next);
+        let at = sequence(header.psn, una);
+        let (upto, class) = match Syndrome::from_u8(header.aeth().syndrome) {
+            Some(Syndrome::Ack { .. }) => (at.wrapping_add(1), Class::ACK),
+            Some(Syndrome::Nak(NakCode::PsnSequenceError)) => (at, Class::NACK),
+            _ => return Err(Refusal::UnexpectedResponse),
+        };
+        if after(upto, next) > 0 || class == Class::NACK && upto == next {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let drawn_by = sequence(drawn_by(header, layout), una);
+        let came = after(drawn_by, upto) > 0 && after(drawn_by, una) >= 0 && after(drawn_by, next) < 0;
+        if after(upto, una) < 0 && !came {
+            return Err(Refusal::Duplicate);
+        }
+        let mut octets = self.responses_arrived(now, slot, upto);
+        let (cumulative, came) = (Psn::new(upto), came.then(|| Psn::new(drawn_by)));
+        let mut loss = Loss::Ack { cumulative, selective: came };
+        if class == Class::NACK {
+            self.aside(slot).naks += 1;
+            loss = Loss::Nack { cumulative, trigger: came };
+        }
+        octets += self.observe_responses(now, slot, loss);
+        self.note_responses(slot);
+        if self.hears(slot, class) {
+            let answered = self.responding(slot).map_or((0, 0), |r| (r.una, r.next));
+            let base = self.qps[slot].responder.key;
+            let event = self.event(now, slot, class);
+            let event = Event {
+                opcode: header.opcode.0,
+                ecn: header.flags.has(Flags::BECN),
+                acked: octets,
+                acked_sequence: event.acked_sequence.wrapping_add(answered.0.wrapping_sub(base)),
+                next_sequence: event.next_sequence.wrapping_add(answered.1.wrapping_sub(base)),
+                words: arrival.words,
+                hops: arrival.hops,
+                ..event
+            };
+            self.tell_law(now, slot, &event);
+        }
+        self.arm(now, slot);
+        Ok(())
+    }
+
+    /// Responses before `upto` have arrived; gives their octets of payload.
+    fn responses_arrived(&mut self, now: Instant, slot: usize, upto: u32) -> u32 {
+        let profile = self.profile(slot);
+        let (mtu, retries) = (u32::from(profile.mtu), profile.retry);
+        let reads = self.qps[slot].responder.reads;
+        let Some(responding) = self.responding(slot) else { return 0 };
+        let (una, next) = (responding.una, responding.next);
+        if after(upto, una) <= 0 || reads == NONE {
+            return 0;
+        }
+        responding.una = upto;
+        responding.retries = retries;
+        let mut octets = 0;
+        self.reads.get_mut(reads).resources.retain(|resource| {
+            let Access::Read { length, .. } = resource.access else { return true };
+            let to = |sequence: u32| {
+                let packets = after(sequence, resource.first).max(0).unsigned_abs();
+                if packets >= resource.end.wrapping_sub(resource.first) { length } else { packets * mtu }
+            };
+            octets += to(upto) - to(una);
+            after(resource.end, upto) > 0
+        });
+        let requester = &mut self.qps[slot].requester;
+        requester.in_flight = requester.in_flight.saturating_sub(octets);
+        let timeout = self.response_timeout(slot, 0);
+        if let Some(responding) = self.responding(slot) {
+            let idle = upto == next || timeout.is_zero();
+            responding.deadline = if idle { Instant::NEVER } else { now + timeout };
+        }
+        octets
+    }
+
+    /// Takes an event into the window of responses and does what the recovery program answers; gives the octets that
+    /// turned out to have arrived before.
+    fn observe_responses(&mut self, now: Instant, slot: usize, event: Loss) -> u32 {
+        let recovery = self.profile(slot).recovery.of_responses();
+        let slow = recovery.has_slow_path();
+        let index = self.qps[slot].common.aside;
+        let Some(responding) = &mut self.asides.get_mut(index).responding else { return 0 };
+        let in_flight = responding.next.wrapping_sub(responding.una);
+        let is_loss = !matches!(event, Loss::Ack { .. });
+        if responding.sender.is_none() {
+            if !is_loss || in_flight == 0 {
+                return 0;
+            }
+            let first = Psn::new(responding.una);
+            let mut sender = Sender::new(first, Program::new(recovery, 1, first));
+            sender.sent(in_flight);
+            responding.sender = Some(sender);
+            self.slow.entries += u64::from(slow);
+        }
+        let Some(sender) = &mut responding.sender else { return 0 };
+        if let Some(observed) = sender.observe(&mut self.boards, event)
+            && observed.wants_decision
+        {
+            let counts = slow && !matches!(observed.event, Loss::Ack { selective: None, .. });
+            self.slow.packets += u64::from(counts);
+            self.slow.bitmap_reads += u64::from(counts);
+            self.slow.bitmap_writes += u64::from(counts && observed.newly_acked > 0);
+            let decision = sender.decide(&self.boards, now, &observed);
+            sender.apply(&mut self.boards, &decision);
+        }
+        let missing = sequence(sender.first_missing(&self.boards), responding.una);
+        if sender.is_in_order()
+            && let Some(mut sender) = responding.sender.take()
+        {
+            let first = Psn::new(0);
+            sender.reset(&mut self.boards, first, Program::new(recovery, 1, first));
+            self.slow.exits += u64::from(slow);
+        }
+        if is_loss && self.hears(slot, Class::LOSS) {
+            let event = Event { timeout: event == Loss::Timeout, ..self.event(now, slot, Class::LOSS) };
+            self.tell_law(now, slot, &event);
+        }
+        let octets = self.responses_arrived(now, slot, missing);
+        if octets > 0 {
+            self.observe_responses(now, slot, Loss::Ack { cumulative: Psn::new(missing), selective: None });
+        }
+        octets
+    }
+
+    fn response_timeout(&mut self, slot: usize, more: u32) -> Span {
+        let profile = *self.profile(slot);
+        let in_flight = self.responding(slot).map_or(0, |r| r.next.wrapping_sub(r.una));
+        let program = Program::new(profile.recovery.of_responses(), 1, Psn::new(0));
+        program.timeout(in_flight + more, profile.timeout)
+    }
+
+    /// The acknowledgement timer fired, for requests, for responses, or for neither: progress moved the deadlines.
+    pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
+        self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
+        if self.responding(slot).is_some_and(|responding| responding.deadline <= now) {
+            self.responses_timed_out(now, slot);
+        }
+        if self.state(slot).sends() {
+            self.request_timer(now, slot);
+        }
+        self.keep_response_timer(slot);
+    }
+
+    /// Sees to it that the timer fires when the responses' deadline has come.
+    fn keep_response_timer(&mut self, slot: usize) {
+        let Some(responding) = self.responding(slot) else { return };
+        let at = responding.deadline;
+        if at == Instant::NEVER {
+            return;
+        }
+        let requester = &mut self.qps[slot].requester;
+        let at = at.min(requester.deadline);
+        requester.notes.set(Notes::ACK_TIMER);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
+    }
+
+    fn responses_timed_out(&mut self, now: Instant, slot: usize) {
+        let timeout = self.response_timeout(slot, 0);
+        self.aside(slot).timeouts += 1;
+        let Some(responding) = self.responding(slot) else { return };
+        if responding.retries == 0 {
+            return self.fail(now, slot, Status::TransportRetryCounterExceeded);
+        }
+        responding.retries -= 1;
+        responding.deadline = now + timeout;
+        self.observe_responses(now, slot, Loss::Timeout);
+        self.note_responses(slot);
+        self.arm(now, slot);
+    }
+
+    /// Forgets the responses.
+    pub(crate) fn end_responding(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE {
+            return;
+        }
+        let recovery = self.profile(slot).recovery.of_responses();
+        if let Some(responding) = self.asides.get_mut(index).responding.take()
+            && let Some(mut sender) = responding.sender
+        {
+            let first = Psn::new(0);
+            sender.reset(&mut self.boards, first, Program::new(recovery, 1, first));
+        }
+    }
+}
