@@ -393,7 +393,7 @@ impl Core {
             works: crate::works::Works::default(),
             paths: Paths::default(),
             memories: HashMap::new(),
-            touched: None,
+            held: None,
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
             replied: 0,

@@ -71,13 +71,13 @@ pub(crate) struct Core {
     pub(crate) works: Works,
     pub(crate) paths: Paths,
     pub(crate) memories: HashMap<u32, Arc<Memory>>,
-    /// The region that a peer touched last.
-    pub(crate) touched: Option<(u32, Arc<Memory>)>,
+    /// The region that the run of packets in hand touches. It is let go before anything else that may take a region.
+    pub(crate) held: Option<(u32, Arc<Memory>)>,
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,
-    /// How many have been made since the queue was empty, and when the first.
-    pub(crate) replied: u32,
+    /// Packets received before the first of them was made, and when that was.
+    pub(crate) replied: u64,
     pub(crate) replied_at: Instant,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
@@ -93,11 +93,9 @@ pub(crate) struct Core {
 }
 
 /// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
-const REPLY_WAIT: Span = Span::from_micros(20);
-/// Nor until more have come than this.
-const REPLIES_MAX: u32 = 16;
-/// Batches sent before what has arrived is looked at again.
-const BATCHES_MAX: usize = 4;
+const REPLY_WAIT: Span = Span::from_micros(64);
+/// Nor until this many packets have come since: a quarter of the window at the largest MTU.
+const REPLY_PACKETS: u64 = 64;
 
 impl Shard {
     /// Does all that there is to do now; whether there was anything.
@@ -112,25 +110,25 @@ impl Shard {
         core.settle(now);
         let sent = self.send(now);
         self.core.complete();
-        if arrived == 0 || self.core.replied >= REPLIES_MAX || now.since(self.core.replied_at) >= REPLY_WAIT {
+        if arrived == 0
+            || self.core.counters.received - self.core.replied >= REPLY_PACKETS
+            || now.since(self.core.replied_at) >= REPLY_WAIT
+        {
             self.reply();
         }
         arrived > 0 || sent
     }
 
-    /// Sends what the engine has to send; whether there was anything.
+    /// Sends a batch of what the engine has to send; whether there was anything. What has arrived is looked at before
+    /// the next one.
     pub(crate) fn send(&mut self, now: Instant) -> bool {
         let Self { io, core } = self;
-        let mut sent = false;
-        for _ in 0..BATCHES_MAX {
-            core.fill(now, io.as_mut());
-            if core.batch.is_empty() {
-                break;
-            }
-            sent = true;
-            core.emit(io.as_mut());
+        core.fill(now, io.as_mut());
+        if core.batch.is_empty() {
+            return false;
         }
-        sent
+        core.emit(io.as_mut());
+        true
     }
 
     /// Sends the acknowledgements that have waited.
@@ -140,7 +138,6 @@ impl Shard {
             core.fill_replies(io.as_mut());
             core.emit(io.as_mut());
         }
-        core.replied = 0;
     }
 
     /// After something was posted: sends it at once, and delivers what has ended.
@@ -192,22 +189,38 @@ impl Core {
             | MemoryOperation::CompareSwap { address, key, .. } => (key, address),
         };
         let Some((memory, offset)) = self.memory(key, address) else { return 0 };
-        memory.update(offset, |original| match operation {
+        let change = |original: u64| match operation {
             MemoryOperation::FetchAdd { add, .. } => original.wrapping_add(add),
             MemoryOperation::CompareSwap { compare, swap, .. } if original == compare => swap,
             _ => original,
-        })
+        };
+        // SAFETY: it is held.
+        #[expect(unsafe_code, reason = "see above")]
+        let original = unsafe { memory.update_held(offset, change) };
+        self.let_go();
+        original
     }
 
-    /// The region with `key`, and where in it `address` is.
+    /// The region with `key`, held, and where in it `address` is. [`let_go`](Self::let_go) ends the holding.
     #[inline]
     pub(crate) fn memory(&mut self, key: u32, address: u64) -> Option<(&Memory, usize)> {
-        if self.touched.as_ref().is_none_or(|(touched, _)| *touched != key) {
-            self.touched = Some((key, self.memories.get(&key)?.clone()));
+        if self.held.as_ref().is_none_or(|(held, _)| *held != key) {
+            self.let_go();
+            let memory = self.memories.get(&key)?.clone();
+            memory.hold();
+            self.held = Some((key, memory));
         }
-        let (_, memory) = self.touched.as_ref()?;
+        let (_, memory) = self.held.as_ref()?;
         let offset = usize::try_from(address.checked_sub(memory.address())?).ok()?;
         Some((memory, offset))
+    }
+
+    /// Lets others touch the region that was held.
+    #[inline]
+    pub(crate) fn let_go(&mut self) {
+        if let Some((_, memory)) = self.held.take() {
+            memory.let_go();
+        }
     }
 
     /// Delivers the ends of work requests to their completion queues.

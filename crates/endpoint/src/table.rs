@@ -95,7 +95,6 @@ impl Core {
                 // Invalidated or not, a registered region has its place until now.
                 let _ = self.engine.deregister(key);
                 self.memories.remove(&key);
-                self.touched = None;
             }
             Change::Invalidate(pd, key) => {
                 // On the shard where it happened it is invalid already; it may be gone, too.

@@ -50,9 +50,8 @@ impl Core {
     /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes.
     pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
         if self.replies.is_empty() {
-            self.replied_at = now;
+            (self.replied, self.replied_at) = (self.counters.received, now);
         }
-        self.replied += 1;
         let is_plain = |segment: &Segment| {
             segment.header.opcode == Opcode::ACKNOWLEDGE
                 && segment.words.is_none()
@@ -119,21 +118,19 @@ impl Core {
             let headers = &headers[..length];
             if response {
                 // Its region may change at any time: what is checked must be what is sent.
-                let (memories, touched) = (&self.memories, &mut self.touched);
-                if payload > 0 && touched.as_ref().is_none_or(|(key, _)| *key != source.lkey) {
-                    *touched = memories.get(&source.lkey).map(|memory| (source.lkey, memory.clone()));
+                let mut offset = 0;
+                if payload > 0 {
+                    // A region that is gone has nothing to send any more.
+                    let Some((_, at)) = self.memory(source.lkey, source.address) else { break };
+                    offset = at;
                 }
-                let memory = touched.as_ref().map(|(_, memory)| memory);
+                let memory = self.held.as_ref().map(|(_, memory)| memory);
                 let mut fill = |place: &mut [u8]| {
-                    if let Some(memory) = memory
-                        && let Some(offset) = source.address.checked_sub(memory.address())
-                        && let Ok(offset) = usize::try_from(offset)
-                    {
-                        // SAFETY: the engine gives this key to regions alone that peers can reach, which are touched
-                        // under the lock.
+                    if let Some(memory) = memory {
+                        // SAFETY: it is held.
                         #[expect(unsafe_code, reason = "see above")]
                         unsafe {
-                            memory.copy_out(offset, place);
+                            memory.copy_out_held(offset, place);
                         }
                     }
                 };
@@ -147,5 +144,6 @@ impl Core {
                 self.batch.push(&route, id, headers, cc, Payload::Copied(payload, &mut fill));
             }
         }
+        self.let_go();
     }
 }

@@ -95,13 +95,14 @@ impl Works {
         match self.at(address) {
             Some((Payload::Inline { length, octets }, offset)) => {
                 let there = &octets[..usize::from(*length).min(INLINE_MAX)];
-                if let Some(part) = offset.checked_add(to.len()).and_then(|end| there.get(offset..end)) {
-                    to.copy_from_slice(part);
+                match offset.checked_add(to.len()).and_then(|end| there.get(offset..end)) {
+                    Some(part) => to.copy_from_slice(part),
+                    None => to.fill(0),
                 }
             }
             Some((Payload::Slice(slice), offset)) => slice.gather(offset, to),
             Some((Payload::Slices(slices), offset)) => gather(slices, offset, to),
-            _ => {}
+            _ => to.fill(0),
         }
     }
 }
@@ -121,6 +122,7 @@ fn scatter(buffers: &[Buffer], mut offset: usize, mut octets: &[u8]) {
     }
 }
 
+/// Copies octets that lie in several slices; zeros where there are none.
 fn gather(slices: &[Slice], mut offset: usize, mut to: &mut [u8]) {
     for slice in slices {
         if offset >= slice.len() {
@@ -134,4 +136,5 @@ fn gather(slices: &[Slice], mut offset: usize, mut to: &mut [u8]) {
             return;
         }
     }
+    to.fill(0);
 }

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 
 /// Octets of headers and copied payload in one batch.
 const ARENA: usize = 192 << 10;
+/// Octets after which a batch is full: what fits the second-level cache beside the receiver's buffers.
+const OCTETS: usize = 240 << 10;
 /// The most pieces that one run may consist of (`UIO_MAXIOV`, less those of a packet).
 const PIECES_MAX: usize = 1000;
 /// The most octets that a run may carry: what an IP datagram holds, less its headers.
@@ -26,6 +28,7 @@ pub struct Batch {
     runs: Vec<Run>,
     run_max: usize,
     packets: usize,
+    octets: usize,
 }
 
 // SAFETY: the addresses in `pieces` are used only while the memory behind them is kept alive by the shard that owns
@@ -91,6 +94,7 @@ impl Batch {
             runs: Vec::with_capacity(RUNS_MAX),
             run_max,
             packets: 0,
+            octets: 0,
         }
     }
 
@@ -102,12 +106,14 @@ impl Batch {
         self.used = 0;
         self.pieces.clear();
         self.runs.clear();
-        self.packets = 0;
+        (self.packets, self.octets) = (0, 0);
     }
 
     /// Whether `packets` packets with `copied` octets of payload that is copied still fit for certain.
     pub(crate) fn has_room(&self, packets: usize, copied: usize) -> bool {
-        self.used + copied + packets * FRAMING_MAX <= ARENA && self.runs.len() + 4 + packets / 32 <= RUNS_MAX
+        self.octets < OCTETS
+            && self.used + copied + packets * FRAMING_MAX <= ARENA
+            && self.runs.len() + 4 + packets / 32 <= RUNS_MAX
     }
 
     /// The runs.
@@ -177,7 +183,7 @@ impl Batch {
         if let Some(run) = self.runs.last_mut() {
             run.pieces = pieces - run.first_piece;
         }
-        self.packets += 1;
+        (self.packets, self.octets) = (self.packets + 1, self.octets + octets);
     }
 
     /// The identification of a packet of `octets` in the last run, or in a new one.

@@ -187,12 +187,13 @@ impl Slice {
         }
     }
 
-    /// Copies octets for sending, as far as there are any.
+    /// Copies octets for sending; zeros where there are none.
     pub(crate) fn gather(&self, offset: usize, to: &mut [u8]) {
         let offset = offset.min(self.len());
-        let length = to.len().min(self.len() - offset);
+        let (there, beyond) = to.split_at_mut(to.len().min(self.len() - offset));
         // SAFETY: holders of slices only read.
-        unsafe { self.lease.handle.memory().copy_out(self.range.start + offset, &mut to[..length]) };
+        unsafe { self.lease.handle.memory().copy_out(self.range.start + offset, there) };
+        beyond.fill(0);
     }
 
     pub(crate) fn pd(&self) -> Pd {

@@ -6,6 +6,7 @@ use crate::device::DeviceInner;
 use roci_transport::{Access, Pd, RegisterError};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A region of memory that requests may refer to. Clones are the same region; it is deregistered when the last one and
@@ -60,7 +61,8 @@ pub(crate) struct Memory {
     /// Whether peers may reach it: then nobody has a reference, and octets are copied under the lock.
     pub(crate) is_remote: bool,
     pub(crate) access: Access,
-    lock: Mutex<()>,
+    /// Whether somebody touches octets that a peer can reach. Held for a run of packets by a shard, or for one copy.
+    busy: AtomicBool,
 }
 
 // SAFETY: the octets belong to this value alone. Those that a `Buffer` or `Slice` covers are touched by its holder alone
@@ -74,7 +76,13 @@ impl Memory {
         let remote = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
         let is_remote = remote.into_iter().any(|right| access.has(right));
         let octets = Box::leak(memory.into_boxed_slice());
-        Self { start: octets.as_mut_ptr(), length: octets.len(), is_remote, access, lock: Mutex::new(()) }
+        Self {
+            start: octets.as_mut_ptr(),
+            length: octets.len(),
+            is_remote,
+            access,
+            busy: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -85,8 +93,52 @@ impl Memory {
         self.length
     }
 
-    fn guard(&self) -> Option<MutexGuard<'_, ()>> {
-        self.is_remote.then(|| self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Waits until nobody else touches what peers can reach, and keeps others out until [`let_go`](Self::let_go).
+    ///
+    /// It is given back by a plain store, and by a shard only at the end of a run: to wait for each packet's octets to
+    /// reach the cache cost as much as copying them.
+    #[inline]
+    pub(crate) fn hold(&self) {
+        let mut turns = 0u32;
+        while self.busy.swap(true, Ordering::Acquire) {
+            turns += 1;
+            if turns < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn let_go(&self) {
+        self.busy.store(false, Ordering::Release);
+    }
+
+    fn guard(&self) -> Option<Held<'_>> {
+        self.is_remote.then(|| {
+            self.hold();
+            Held(self)
+        })
+    }
+
+    /// Copies `octets` to `offset`, as far as they fit.
+    ///
+    /// # Safety
+    /// The caller [holds](Self::hold) it.
+    #[inline]
+    pub(crate) unsafe fn copy_in_held(&self, offset: usize, octets: &[u8]) {
+        let length = octets.len().min(self.length.saturating_sub(offset));
+        // SAFETY: within the region; exclusive by the caller's word.
+        unsafe { self.start.add(offset.min(self.length)).copy_from_nonoverlapping(octets.as_ptr(), length) };
+    }
+
+    /// Copies octets from `offset` on; zeros where there are none.
+    ///
+    /// # Safety
+    /// The caller [holds](Self::hold) it.
+    #[inline]
+    pub(crate) unsafe fn copy_out_held(&self, offset: usize, to: &mut [u8]) {
+        let length = to.len().min(self.length.saturating_sub(offset));
+        // SAFETY: within the region; not written to by the caller's word.
+        unsafe { self.start.add(offset.min(self.length)).copy_to_nonoverlapping(to.as_mut_ptr(), length) };
+        to[length..].fill(0);
     }
 
     /// Copies `octets` to `offset`, as far as they fit.
@@ -95,22 +147,20 @@ impl Memory {
     /// Where no peer can reach the region, nobody else touches these octets meanwhile.
     #[inline]
     pub(crate) unsafe fn copy_in(&self, offset: usize, octets: &[u8]) {
-        let length = octets.len().min(self.length.saturating_sub(offset));
         let _guard = self.guard();
-        // SAFETY: within the region; exclusive by the lock or by the caller's word.
-        unsafe { self.start.add(offset.min(self.length)).copy_from_nonoverlapping(octets.as_ptr(), length) };
+        // SAFETY: exclusive by the lock or by the caller's word.
+        unsafe { self.copy_in_held(offset, octets) };
     }
 
-    /// Copies octets from `offset` on, as far as there are any.
+    /// Copies octets from `offset` on; zeros where there are none.
     ///
     /// # Safety
     /// Where no peer can reach the region, nobody else writes these octets meanwhile.
     #[inline]
     pub(crate) unsafe fn copy_out(&self, offset: usize, to: &mut [u8]) {
-        let length = to.len().min(self.length.saturating_sub(offset));
         let _guard = self.guard();
-        // SAFETY: within the region; not written to by the lock or by the caller's word.
-        unsafe { self.start.add(offset.min(self.length)).copy_to_nonoverlapping(to.as_mut_ptr(), length) };
+        // SAFETY: not written to by the lock or by the caller's word.
+        unsafe { self.copy_out_held(offset, to) };
     }
 
     /// The octets in `range`, to be read in place.
@@ -137,14 +187,15 @@ impl Memory {
 
     /// Replaces the eight octets at `offset` by what `change` makes of them, in one step as seen by all other accesses;
     /// gives what was there. They are in the host's order, as IBTA leaves it.
-    pub(crate) fn update(&self, offset: usize, change: impl FnOnce(u64) -> u64) -> u64 {
+    ///
+    /// # Safety
+    /// The caller [holds](Self::hold) it.
+    pub(crate) unsafe fn update_held(&self, offset: usize, change: impl FnOnce(u64) -> u64) -> u64 {
         let mut octets = [0; 8];
         if offset.checked_add(8).is_none_or(|end| end > self.length) {
             return 0;
         }
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: within the region; atomics are granted for regions alone that peers can reach, whose octets are touched
-        // under the lock.
+        // SAFETY: within the region; exclusive by the caller's word.
         unsafe {
             let place = self.start.add(offset);
             place.copy_to_nonoverlapping(octets.as_mut_ptr(), 8);
@@ -158,6 +209,15 @@ impl Memory {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: the octets came from a boxed slice of this length, and `drop` will not run.
         unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(this.start, this.length)) }.into_vec()
+    }
+}
+
+/// The right to touch what peers can reach, for a while.
+struct Held<'a>(&'a Memory);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.let_go();
     }
 }
 

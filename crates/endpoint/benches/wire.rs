@@ -1,0 +1,364 @@
+//! What the endpoint makes of a loopback interface, beside what bare UDP sockets make of it, in interleaved rounds.
+//!
+//! `cargo bench -p roci-endpoint [-- throughput | latency | connections]`. Both ends run on one thread unless it says
+//! otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU of 4096 and 50 % at 1024; latency at most
+//! 1.3 times theirs; 10 000 connections at least 90 % of 128.
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench")]
+#![allow(clippy::cast_precision_loss, reason = "reports")]
+
+use roci_endpoint::{
+    Access, CompletionQueue, Device, DeviceConfig, MemoryRegion, Mtu, Progress, QueuePair, RecvWr, SendWr,
+    Slice,
+};
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 7;
+const ROUND: Duration = Duration::from_millis(250);
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    if wants("throughput") {
+        throughput();
+    }
+    if wants("latency") {
+        latency();
+    }
+    if wants("connections") {
+        connections();
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Octets of headers and ICRC in a packet from the middle of a message.
+const AROUND: usize = 16;
+
+struct Bare {
+    from: UdpSocket,
+    to: UdpSocket,
+    buffer: Vec<u8>,
+}
+
+fn bare_pair(segment: Option<usize>) -> Bare {
+    let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = UdpSocket::bind("127.0.0.1:0").unwrap();
+    from.connect(to.local_addr().unwrap()).unwrap();
+    to.connect(from.local_addr().unwrap()).unwrap();
+    for socket in [&from, &to] {
+        socket.set_nonblocking(true).unwrap();
+        for (level, name, value) in [
+            (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 16 << 20),
+            (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 16 << 20),
+            (libc::SOL_UDP, 104, 1),
+        ] {
+            set(socket, level, name, value);
+        }
+    }
+    if let Some(segment) = segment {
+        set(&from, libc::SOL_UDP, 103, i32::try_from(segment).unwrap());
+    }
+    Bare { from, to, buffer: vec![0; 1 << 16] }
+}
+
+fn set(socket: &UdpSocket, level: i32, name: i32, value: i32) {
+    // SAFETY: the pointer and the length describe `value`.
+    unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), 4);
+    }
+}
+
+impl Bare {
+    /// Payload in Gb/s. It walks through `memory` octets on either side, as messages do.
+    fn blast(&mut self, mtu: usize, memory: usize) -> f64 {
+        let run = (61_440 / mtu) * (mtu + AROUND);
+        let size = memory.next_multiple_of(run);
+        let data = vec![7u8; size];
+        self.buffer.resize(size + (1 << 16), 0);
+        let (mut from, mut to) = (0, 0);
+        let (begin, cpu, mut octets) = (Instant::now(), cpu_seconds(), 0usize);
+        while begin.elapsed() < ROUND {
+            for _ in 0..4 {
+                self.from.send(&data[from..from + run]).unwrap();
+                from = (from + run) % size;
+            }
+            loop {
+                match self.to.recv(&mut self.buffer[to..to + (1 << 16)]) {
+                    Ok(received) => {
+                        octets += received / (mtu + AROUND) * mtu;
+                        to = (to + received) % size;
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        octets as f64 * 8.0 / (cpu_seconds() - cpu) / 1e9
+    }
+}
+
+/// Processor time of this thread: the machine may have other things to do.
+fn cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+struct End {
+    device: Device,
+    cq: CompletionQueue,
+    region: MemoryRegion,
+    own: MemoryRegion,
+    qps: Vec<QueuePair>,
+}
+
+const REGION: usize = 4 << 20;
+
+fn end(address: &str, mtu: Mtu, qps: usize) -> End {
+    let config = DeviceConfig { progress: Progress::Caller, ..DeviceConfig::default() };
+    let device = Device::open_with(address.parse().unwrap(), config).unwrap();
+    let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+    let region = pd.reg_mr(vec![0; REGION], Access::ALL).unwrap();
+    let own = pd.reg_mr(vec![1; REGION], Access::LOCAL_WRITE).unwrap();
+    // A receiver's socket holds so much of all connections together.
+    let window = u32::try_from(((4 << 20) / qps).clamp(1 << 16, 1 << 20)).unwrap();
+    let make = || pd.create_qp(&cq, &cq).path_mtu(mtu).window(window).timeout(15).build().unwrap();
+    let qps = (0..qps).map(|_| make()).collect();
+    End { device, cq, region, own, qps }
+}
+
+fn ends(mtu: Mtu, qps: usize) -> (End, End) {
+    let (a, b) = (end("127.0.0.1", mtu, qps), end("127.0.0.1", mtu, qps));
+    for (here, there) in a.qps.iter().zip(&b.qps) {
+        here.connect(there.info()).unwrap();
+        there.connect(here.info()).unwrap();
+    }
+    (a, b)
+}
+
+/// WRITEs of `message` octets over all queue pairs in turn, `depth` outstanding in all; payload in Gb/s.
+fn writes(a: &End, b: &End, message: usize, depth: usize) -> f64 {
+    let slices: Vec<Slice> = (0..(REGION / message).min(depth))
+        .map(|index| a.own.slice(index * message..(index + 1) * message).unwrap())
+        .collect();
+    let (mut posted, mut done) = (0, 0);
+    let (begin, cpu) = (Instant::now(), cpu_seconds());
+    let mut end = None;
+    loop {
+        if end.is_none() && begin.elapsed() >= ROUND {
+            end = Some(posted);
+        }
+        if end == Some(done) {
+            break;
+        }
+        while end.is_none() && posted < done + depth {
+            let slot = posted % slices.len();
+            let to = b.region.remote().plus((slot * message) as u64);
+            let wr = SendWr::write(slices[slot].clone(), to);
+            a.qps[posted % a.qps.len()].post_send(wr).unwrap();
+            posted += 1;
+        }
+        b.device.progress();
+        while let Some(completion) = a.cq.poll() {
+            assert!(completion.is_ok(), "{completion:?}");
+            done += 1;
+        }
+    }
+    (done * message) as f64 * 8.0 / (cpu_seconds() - cpu) / 1e9
+}
+
+fn throughput() {
+    println!("throughput of WRITEs, both ends on one thread, Gb/s of payload and CPU time");
+    println!("{:>6} {:>9} {:>8} {:>8} {:>7}", "MTU", "message", "bare", "ours", "ratio");
+    for mtu in [Mtu::Mtu4096, Mtu::Mtu1024] {
+        let octets = usize::from(mtu.octets());
+        let mut bare = bare_pair(Some(octets + AROUND));
+        for message in [64 << 10, 256 << 10, 1 << 20] {
+            let (a, b) = ends(mtu, 1);
+            let depth = ((256 << 10) / message).max(2);
+            let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                theirs.push(bare.blast(octets, message * depth));
+                ours.push(writes(&a, &b, message, depth));
+            }
+            let ratio = median(theirs.iter().zip(&ours).map(|(t, o)| o / t).collect());
+            let (theirs, ours) = (median(theirs), median(ours));
+            println!("{octets:>6} {message:>9} {theirs:>8.1} {ours:>8.1} {:>6.0}%", ratio * 100.0);
+            report(&a);
+            report(&b);
+        }
+    }
+}
+
+fn report(end: &End) {
+    let counters = end.device.counters();
+    let lost = counters.unsent + counters.overflowed + counters.corrupt;
+    let again: u32 = end.qps.iter().map(|qp| qp.counters().retransmitted).sum();
+    if lost > 0 || again > 0 {
+        println!("  ({lost} packets lost, {again} sent again)");
+    }
+}
+
+const PING: usize = 64;
+
+/// Microseconds of half a round trip, p50, of bare sockets.
+fn bare_ping(two: bool) -> f64 {
+    let bare = bare_pair(None);
+    let turn = |from: &UdpSocket| loop {
+        match from.recv(&mut [0; PING]) {
+            Ok(_) => return true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if !two {
+                    return false;
+                }
+                std::hint::spin_loop();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let data = [1; PING];
+    if !two {
+        return half_trips(|| {
+            bare.from.send(&data).unwrap();
+            while !turn(&bare.to) {}
+            bare.to.send(&data).unwrap();
+            while !turn(&bare.from) {}
+        });
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if bare.to.recv(&mut [0; PING]).is_ok() {
+                    bare.to.send(&data).unwrap();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let half = half_trips(|| {
+            bare.from.send(&data).unwrap();
+            turn(&bare.from);
+        });
+        stop.store(true, Ordering::Relaxed);
+        half
+    })
+}
+
+fn half_trips(mut trip: impl FnMut()) -> f64 {
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    while begin.elapsed() < ROUND {
+        let start = Instant::now();
+        trip();
+        times.push(start.elapsed().as_secs_f64() * 1e6 / 2.0);
+    }
+    median(times)
+}
+
+struct Ping {
+    end: End,
+    slice: Slice,
+}
+
+impl Ping {
+    fn new(end: End) -> Self {
+        for slot in 0..64 {
+            let buffer = end.own.buffer(1024 + slot * PING..1024 + (slot + 1) * PING).unwrap();
+            end.qps[0].post_recv(RecvWr::new(buffer)).unwrap();
+        }
+        let slice = end.own.slice(0..PING).unwrap();
+        Self { end, slice }
+    }
+
+    fn send(&self) {
+        self.end.qps[0].post_send(SendWr::send(self.slice.clone()).unsignaled()).unwrap();
+    }
+
+    /// Whether a message has come.
+    fn receive(&self) -> bool {
+        let Some(completion) = self.end.cq.poll() else { return false };
+        assert!(completion.is_ok(), "{completion:?}");
+        self.end.qps[0].post_recv(RecvWr::new(completion.into_buffer().unwrap())).unwrap();
+        true
+    }
+}
+
+fn our_ping(two: bool) -> f64 {
+    let (a, b) = ends(Mtu::Mtu1024, 1);
+    let (a, b) = (Ping::new(a), Ping::new(b));
+    if !two {
+        return half_trips(|| {
+            a.send();
+            while !b.receive() {}
+            b.send();
+            while !a.receive() {}
+        });
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if b.receive() {
+                    b.send();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let half = half_trips(|| {
+            a.send();
+            while !a.receive() {
+                std::hint::spin_loop();
+            }
+        });
+        stop.store(true, Ordering::Relaxed);
+        half
+    })
+}
+
+fn latency() {
+    println!("half a round trip of {PING} octets, p50 in µs, spinning");
+    println!("{:>12} {:>8} {:>8} {:>7}", "", "bare", "ours", "ratio");
+    for two in [false, true] {
+        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            theirs.push(bare_ping(two));
+            ours.push(our_ping(two));
+        }
+        let ratio = median(theirs.iter().zip(&ours).map(|(t, o)| o / t).collect());
+        let name = if two { "two threads" } else { "one thread" };
+        println!("{name:>12} {:>8.2} {:>8.2} {ratio:>7.2}", median(theirs), median(ours));
+    }
+}
+
+fn connections() {
+    println!(
+        "WRITEs over many connections in turn, both ends on one thread, path MTU 1024, Gb/s of payload and CPU time"
+    );
+    println!("{:>9} {:>8} {:>8} {:>8}   of 128", "message", "1", "128", "10000");
+    let pairs: Vec<(End, End)> = [1, 128, 10_000].into_iter().map(|qps| ends(Mtu::Mtu1024, qps)).collect();
+    for message in [1 << 10, 16 << 10] {
+        let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            for ((a, b), rates) in pairs.iter().zip(&mut rates) {
+                rates.push(writes(a, b, message, (1 << 20) / message / 4));
+            }
+        }
+        let kept = median(rates[1].iter().zip(&rates[2]).map(|(some, many)| many / some).collect());
+        let [one, some, many] = rates.map(median);
+        println!("{message:>9} {one:>8.2} {some:>8.2} {many:>8.2}   {:.0} %", kept * 100.0);
+    }
+    for (a, b) in &pairs {
+        report(a);
+        report(b);
+    }
+}

@@ -1,0 +1,245 @@
+//! What is refused: by keys, bounds, rights, domains, addresses and sequence, and on our own side by ownership.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{End, Pair, in_memory};
+use proptest::prelude::*;
+use roci_endpoint::{
+    Access, Device, LentError, QpState, QueuePair, RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
+};
+use roci_units::Psn;
+use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A fresh connection on which `request` is posted; how it ended.
+fn fate(request: impl FnOnce(&End, &End) -> SendWr) -> (Status, Pair) {
+    let pair = in_memory(1, |qp| qp.timeout(8));
+    let request = request(&pair.a, &pair.b);
+    pair.a.qp.post_send(request).unwrap();
+    (pair.a.wait().status, pair)
+}
+
+#[test]
+fn a_wrong_key_is_answered_with_an_error_and_ends_the_connection() {
+    let (status, pair) = fate(|_, b| {
+        let RemoteMemory { address, rkey } = b.open.remote();
+        SendWr::write_inline(&[1; 8], RemoteMemory { address, rkey: rkey ^ 0x100 })
+    });
+    assert_eq!(status, Status::RemoteAccessError);
+    assert_eq!((pair.a.qp.state(), pair.b.qp.state()), (QpState::Error, QpState::Error));
+    assert_eq!(pair.b.open.load(0).unwrap(), 0, "not an octet was written");
+    assert_eq!(pair.b.device.refused(Refusal::Rejected), 1);
+}
+
+#[test]
+fn octets_outside_of_a_region_are_not_to_be_had() {
+    let read = |length: usize, offset: u64| {
+        fate(|a, b| SendWr::read(a.own.buffer(0..length).unwrap(), b.open.remote().plus(offset))).0
+    };
+    let size = common::SIZE as u64;
+    assert_eq!(read(16, size - 16), Status::Success);
+    assert_eq!(read(16, size - 15), Status::RemoteAccessError);
+    assert_eq!(read(1, u64::MAX), Status::RemoteAccessError);
+}
+
+#[test]
+fn a_region_without_remote_rights_or_of_another_domain_is_not_reached() {
+    assert_eq!(fate(|_, b| SendWr::write_inline(&[1; 8], b.own.remote())).0, Status::RemoteAccessError);
+    assert_eq!(fate(|_, b| SendWr::fetch_add(b.own.remote(), 1)).0, Status::RemoteAccessError);
+    let mut foreign = None;
+    let (status, _pair) = fate(|_, b| {
+        let domain = b.device.alloc_pd();
+        let region = foreign.insert(domain.reg_mr(vec![0; 64], Access::ALL).unwrap());
+        SendWr::write_inline(&[1; 8], region.remote())
+    });
+    assert_eq!((status, foreign.unwrap().load(0).unwrap()), (Status::RemoteAccessError, 0));
+}
+
+#[test]
+fn a_key_ends_with_its_region_which_gives_the_memory_back() {
+    let mut memory = None;
+    let (status, _) = fate(|_, b| {
+        let region = b.pd.reg_mr(vec![7; 64], Access::ALL).unwrap();
+        let there = region.remote();
+        memory = region.deregister().ok();
+        SendWr::write_inline(&[1; 8], there)
+    });
+    assert_eq!((status, memory), (Status::RemoteAccessError, Some(vec![7; 64])));
+}
+
+#[test]
+fn a_send_with_invalidate_ends_the_key_that_it_names() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp.timeout(8));
+    b.qp.post_recv(RecvWr::new(b.own.buffer(0..8).unwrap())).unwrap();
+    a.qp.post_send(SendWr::send_inline(b"done").invalidate(b.open.rkey())).unwrap();
+    a.done();
+    assert_eq!(b.done().tail, roci_endpoint::Tail::Invalidate(b.open.rkey()));
+    a.qp.post_send(SendWr::write_inline(&[1; 8], b.open.remote())).unwrap();
+    assert_eq!(a.wait().status, Status::RemoteAccessError);
+}
+
+#[test]
+fn a_message_that_is_longer_than_the_receive_is_an_error_on_both_sides() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp.timeout(8));
+    b.qp.post_recv(RecvWr::new(b.own.buffer(0..4).unwrap())).unwrap();
+    a.qp.post_send(SendWr::send_inline(b"12345")).unwrap();
+    assert_eq!(b.wait().status, Status::LocalLengthError);
+    assert_eq!(a.wait().status, Status::RemoteInvalidRequestError);
+}
+
+#[test]
+fn what_is_lent_can_be_neither_written_nor_lent_again_nor_deregistered() {
+    let Pair { a, .. } = in_memory(1, |qp| qp);
+    let buffer = a.own.buffer(100..200).unwrap();
+    assert_eq!(a.own.write(150, b"x"), Err(LentError::Lent(150, 151)));
+    assert_eq!(a.own.write(99, b"xy"), Err(LentError::Lent(99, 101)));
+    assert_eq!(a.own.buffer(0..1000).err(), Some(LentError::Lent(0, 1000)));
+    assert_eq!(a.own.write(200, b"x"), Ok(()));
+    a.qp.post_recv(RecvWr::new(buffer)).unwrap();
+    assert_eq!(a.own.buffer(199..200).err(), Some(LentError::Lent(199, 200)), "the receive has it");
+    let own = a.own.clone().deregister().unwrap_err();
+    drop(a.qp);
+    assert!(own.buffer(100..200).is_ok(), "a queue pair that ends gives back what was posted");
+    let size = common::SIZE;
+    assert_eq!(own.buffer(size - 1..size + 1).err(), Some(LentError::Bounds(size - 1, size + 1)));
+}
+
+#[test]
+fn requests_that_do_not_fit_come_back() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp.max_send_wr(1).max_recv_wr(1));
+    let refused = a.qp.post_send(SendWr::send_inline(&[0; 185])).unwrap_err();
+    assert_eq!(refused.error, WrError::Inline);
+    let alien = b.own.buffer(0..8).unwrap();
+    let refused = a.qp.post_send(SendWr::send(alien)).unwrap_err();
+    assert_eq!(refused.error, WrError::ProtectionDomain);
+    assert_eq!(refused.request.into_slice().unwrap().len(), 8);
+    let read_only = a.pd.reg_mr(vec![0; 8], Access::NONE).unwrap();
+    let refused = a.qp.post_recv(RecvWr::new(read_only.buffer(0..8).unwrap())).unwrap_err();
+    assert_eq!(refused.error, WrError::Rights);
+    a.qp.post_recv(RecvWr::empty()).unwrap();
+    assert_eq!(a.qp.post_recv(RecvWr::empty()).unwrap_err().error, WrError::QueueFull);
+    a.qp.post_send(SendWr::send_inline(b"1")).unwrap();
+    assert_eq!(a.qp.post_send(SendWr::send_inline(b"2")).unwrap_err().error, WrError::QueueFull);
+}
+
+/// A packet as `from` would send it to `to`.
+fn forge(from: &Device, to: &Device, header: Header, payload: &[u8]) -> Vec<u8> {
+    let v4 = |address: IpAddr| match address {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    };
+    let mut header = header;
+    header.payload = u16::try_from(payload.len()).unwrap();
+    let transport = Transport::standard(header);
+    let mut octets = vec![0; transport.len()];
+    let ip = Ip::v4(v4(from.address()), v4(to.address()));
+    transport.emit_with(&ip, 4791, &mut octets, |place| place.copy_from_slice(payload)).unwrap();
+    octets
+}
+
+fn settle(end: &End, packets: u64) {
+    let until = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() + common::WAIT;
+    while end.device.counters().received < packets {
+        assert!(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() < until, "the packet arrives");
+        std::thread::yield_now();
+    }
+}
+
+/// The WRITE of eight octets of ones to the start of b's region, as a would send it with `psn`.
+fn write_of_ones(b: &End, qp: &QueuePair, psn: Psn) -> Header {
+    let mut header = Header::new(Opcode::WRITE_ONLY, qp.qp_num(), psn);
+    header.flags = Flags::ACK_REQUEST;
+    header.set_reth(Reth { va: b.open.addr(), rkey: b.open.rkey(), length: 8 });
+    header
+}
+
+#[test]
+fn a_stranger_cannot_write_even_with_all_the_right_numbers() {
+    let Pair { wire, a, b } = in_memory(1, |qp| qp);
+    let wire = wire.unwrap();
+    let c = wire.attach("10.0.0.3".parse().unwrap()).unwrap();
+    let header = write_of_ones(&b, &b.qp, a.qp.info().psn);
+    let mut octets = forge(&a.device, &b.device, header, &[0xff; 8]);
+    // With a's ICRC from another address it is corrupt; with its own ICRC it comes from the wrong peer.
+    wire.inject("10.0.0.3".parse().unwrap(), b.device.address(), &octets);
+    settle(&b, 1);
+    assert_eq!(b.device.counters().corrupt, 1);
+    let ip = Ip::v4("10.0.0.3".parse().unwrap(), "10.0.0.2".parse().unwrap());
+    let mut header = header;
+    header.payload = 8;
+    Transport::standard(header).emit_with(&ip, 4791, &mut octets, |place| place.fill(0xff)).unwrap();
+    wire.inject("10.0.0.3".parse().unwrap(), b.device.address(), &octets);
+    settle(&b, 2);
+    assert_eq!((b.device.refused(Refusal::WrongPeer), b.open.load(0).unwrap()), (1, 0));
+    drop(c);
+    // The same from the peer is a WRITE.
+    wire.inject(a.device.address(), b.device.address(), &forge(&a.device, &b.device, header, &[0xff; 8]));
+    settle(&b, 3);
+    assert_eq!(b.open.load(0).unwrap(), u64::MAX);
+}
+
+#[test]
+fn a_stale_packet_changes_nothing_and_a_replayed_atomic_is_not_carried_out_again() {
+    let Pair { wire, a, b } = in_memory(1, |qp| qp);
+    let wire = wire.unwrap();
+    let psn = a.qp.info().psn;
+    a.qp.post_send(SendWr::write_inline(&[0; 8], b.open.remote())).unwrap();
+    a.done();
+    a.qp.post_send(SendWr::fetch_add(b.open.remote(), 1)).unwrap();
+    assert_eq!(a.done().original, 0);
+    let received = b.device.counters().received;
+    let stale = forge(&a.device, &b.device, write_of_ones(&b, &b.qp, psn), &[0xff; 8]);
+    wire.inject(a.device.address(), b.device.address(), &stale);
+    let mut again = Header::new(Opcode::FETCH_ADD, b.qp.qp_num(), psn.plus(1));
+    again.flags = Flags::ACK_REQUEST;
+    let (va, rkey) = (b.open.addr(), b.open.rkey());
+    again.set_atomic(AtomicEth { va, rkey, swap_or_add: 1, compare: 0 });
+    wire.inject(a.device.address(), b.device.address(), &forge(&a.device, &b.device, again, &[]));
+    settle(&b, received + 2);
+    assert_eq!((b.open.load(0).unwrap(), b.device.refused(Refusal::Duplicate)), (1, 2));
+    a.qp.post_send(SendWr::fetch_add(b.open.remote(), 1)).unwrap();
+    assert_eq!(a.done().original, 1, "and the connection goes on");
+}
+
+#[test]
+fn numbers_and_keys_differ_from_device_to_device() {
+    let (one, other) = (in_memory(1, |qp| qp), in_memory(1, |qp| qp));
+    assert_ne!(one.a.qp.qp_num(), other.a.qp.qp_num());
+    assert_ne!(one.a.qp.info().psn, other.a.qp.info().psn);
+    assert_ne!(one.a.open.rkey(), other.a.open.rkey());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_octets_from_the_network_do_harm(
+        packets in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), any::<u8>(), any::<bool>()), 1..64)
+    ) {
+        let Pair { wire, a, b } = in_memory(1, |qp| qp);
+        let wire = wire.unwrap();
+        let total = packets.len() as u64;
+        for (mut octets, opcode, sealed) in packets {
+            if sealed {
+                // Plausible as far as the ICRC: what the headers say is the hostile part.
+                let mut header = Header::new(Opcode(opcode), b.qp.qp_num(), a.qp.info().psn);
+                header.set_atomic(AtomicEth { va: b.open.addr(), rkey: b.open.rkey(), swap_or_add: 8, compare: 9 });
+                header.payload = u16::try_from(octets.len()).unwrap();
+                let transport = Transport::standard(header);
+                let (payload, mut sealed) = (octets, vec![0; transport.len()]);
+                let ip = Ip::v4("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+                let fill = |place: &mut [u8]| place.copy_from_slice(&payload);
+                octets = match transport.emit_with(&ip, 4791, &mut sealed, fill) {
+                    Ok(_) => sealed,
+                    Err(_) => payload,
+                };
+            } else if octets.len() >= 8 {
+                octets[5..8].copy_from_slice(&b.qp.qp_num().get().to_be_bytes()[1..]);
+            }
+            wire.inject(a.device.address(), b.device.address(), &octets);
+        }
+        settle(&b, total);
+        let counted = b.device.counters();
+        prop_assert_eq!(counted.received, total);
+    }
+}

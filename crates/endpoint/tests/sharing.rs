@@ -1,0 +1,161 @@
+//! What is shared: receive queues, completion queues, the port, a device with several shards.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{End, Pair, WAIT, connect, in_memory, over_udp};
+use roci_endpoint::{Access, Device, DeviceConfig, QpInfo, QueuePair, RecvWr, SendWr, WrError};
+use std::time::Duration;
+
+#[test]
+fn queue_pairs_share_a_receive_queue() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp);
+    let srq = b.pd.create_srq(3);
+    let mut connections: Vec<(QueuePair, QueuePair)> = Vec::new();
+    for _ in 0..3 {
+        let from = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+        let to = b.pd.create_qp(&b.cq, &b.cq).srq(&srq).build().unwrap();
+        from.connect(to.info()).unwrap();
+        to.connect(from.info()).unwrap();
+        connections.push((from, to));
+    }
+    for (id, at) in [(0, 0), (1, 100), (2, 200)] {
+        srq.post_recv(RecvWr::new(b.own.buffer(at..at + 100).unwrap()).wr_id(id)).unwrap();
+    }
+    let full = srq.post_recv(RecvWr::empty()).unwrap_err();
+    assert_eq!(full.error, WrError::QueueFull);
+    for (id, (from, to)) in (0..).zip(&connections) {
+        from.post_send(SendWr::send_inline(&[id; 9])).unwrap();
+        let received = b.done();
+        assert_eq!((received.wr_id, received.qp_num), (u64::from(id), to.qp_num()));
+        assert_eq!(received.into_buffer().unwrap().to_vec()[..9], [id; 9]);
+    }
+    srq.post_recv(RecvWr::empty()).unwrap();
+    assert!(connections[0].1.post_recv(RecvWr::empty()).is_err(), "they have no queue of their own");
+}
+
+#[test]
+fn datagrams_reach_a_queue_pair_that_knows_nobody_and_can_be_answered() {
+    for address in ["127.0.0.1", "::1"] {
+        let Pair { a, b, .. } = over_udp(address, |qp| qp);
+        let one = a.pd.create_qp(&a.cq, &a.cq).datagrams(77).build().unwrap();
+        let other = b.pd.create_qp(&b.cq, &b.cq).datagrams(77).build().unwrap();
+        other.post_recv(RecvWr::new(b.own.buffer(0..256).unwrap())).unwrap();
+        one.post_recv(RecvWr::new(a.own.buffer(0..256).unwrap())).unwrap();
+        let to = other.info();
+        one.post_send(SendWr::datagram_inline(b"wrong key", to.address, to.qpn, 78)).unwrap();
+        one.post_send(SendWr::datagram_inline(b"hello", to.address, to.qpn, 77)).unwrap();
+        let received = b.done();
+        let (from, qpn) = received.source.unwrap();
+        assert_eq!((from, qpn), (one.info().address, one.qp_num()));
+        assert_eq!((received.byte_len, &received.into_buffer().unwrap().to_vec()[..5]), (5, &b"hello"[..]));
+        other.post_send(SendWr::datagram_inline(b"yes?", from, qpn, 77)).unwrap();
+        assert!((0..3).map(|_| a.done()).any(|done| done.byte_len == 4 && done.source.is_some()));
+    }
+}
+
+#[test]
+fn one_endpoint_at_an_address_has_the_number_for_management() {
+    let address = "127.0.0.31".parse().unwrap();
+    let (a, b) = (Device::open(address).unwrap(), Device::open(address).unwrap());
+    let (a, b) = (a, connect(&b, &b, |qp| qp).a);
+    let (pd, cq) = (a.alloc_pd(), a.create_cq().unwrap());
+    let manager = pd.create_qp(&cq, &cq).datagrams(0x8001_0000).management().build().unwrap();
+    assert_eq!(manager.qp_num().get(), 1);
+    assert!(b.pd.create_qp(&b.cq, &b.cq).datagrams(1).management().build().is_err());
+    let region = pd.reg_mr(vec![0; 256], Access::LOCAL_WRITE).unwrap();
+    manager.post_recv(RecvWr::new(region.buffer(0..256).unwrap())).unwrap();
+    let asker = b.pd.create_qp(&b.cq, &b.cq).datagrams(0x8001_0000).build().unwrap();
+    asker.post_send(SendWr::datagram_inline(b"REQ", address, manager.qp_num(), 0x8001_0000)).unwrap();
+    let received = cq.wait(WAIT).unwrap();
+    assert_eq!((received.byte_len, received.source.unwrap().1), (3, asker.qp_num()));
+}
+
+/// Sends one message from one end to the other.
+fn works(from: &End, to: &End) {
+    to.qp.post_recv(RecvWr::new(to.own.buffer(0..8000).unwrap())).unwrap();
+    let mut buffer = from.own.buffer(0..8000).unwrap();
+    buffer.write(0, &common::pattern(3, 8000)).unwrap();
+    from.qp.post_send(SendWr::send(buffer)).unwrap();
+    assert!(to.done().into_buffer().unwrap().to_vec() == common::pattern(3, 8000));
+    from.done();
+}
+
+#[test]
+fn endpoints_at_one_address_find_their_packets_also_after_one_in_the_middle_is_gone() {
+    let address = "127.0.0.32".parse().unwrap();
+    let open = || Device::open(address).unwrap();
+    let (first, middle, third, fourth) = (open(), open(), open(), open());
+    let one = connect(&first, &third, |qp| qp);
+    let two = connect(&middle, &fourth, |qp| qp);
+    works(&one.a, &one.b);
+    works(&two.a, &two.b);
+    // The kernel moves the fourth socket into the place of the second; its packets take a detour now.
+    drop((two, middle));
+    works(&one.b, &one.a);
+    let three = connect(&fourth, &third, |qp| qp);
+    works(&three.a, &three.b);
+    works(&three.b, &three.a);
+    // A newcomer takes the remainder that became free, but another place in the group.
+    let newcomer = connect(&open(), &first, |qp| qp);
+    works(&newcomer.a, &newcomer.b);
+    works(&newcomer.b, &newcomer.a);
+}
+
+#[test]
+fn a_device_of_three_shards_has_one_key_per_region() {
+    let address = "127.0.0.33".parse().unwrap();
+    let config = DeviceConfig { shards: 3, ..DeviceConfig::default() };
+    let (a, b) = (Device::open_with(address, config).unwrap(), Device::open(address).unwrap());
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp);
+    let mut seen = [false; 3];
+    for round in 0..6u64 {
+        let here = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+        let there = b.pd.create_qp(&b.cq, &b.cq).build().unwrap();
+        here.connect(there.info()).unwrap();
+        there.connect(here.info()).unwrap();
+        seen[here.shard()] = true;
+        drop(a.pd.reg_mr(vec![0; 9], Access::ALL).unwrap());
+        let region = a.pd.reg_mr(vec![0; 64], Access::ALL).unwrap();
+        there.post_send(SendWr::write_inline(&round.to_ne_bytes(), region.remote())).unwrap();
+        b.done();
+        assert_eq!(region.load(0).unwrap(), round);
+    }
+    assert_eq!(seen, [true; 3]);
+}
+
+#[test]
+fn a_notification_comes_once_for_what_was_asked() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp);
+    for _ in 0..3 {
+        b.qp.post_recv(RecvWr::empty()).unwrap();
+    }
+    b.cq.req_notify(true);
+    a.qp.post_send(SendWr::write_inline(b"x", b.open.remote()).imm(1)).unwrap();
+    assert!(!b.cq.wait_notify(Some(Duration::from_millis(50))).unwrap(), "it was not solicited");
+    a.qp.post_send(SendWr::write_inline(b"x", b.open.remote()).imm(2).solicited()).unwrap();
+    assert!(b.cq.wait_notify(Some(WAIT)).unwrap());
+    assert_eq!((b.done().imm(), b.done().imm()), (Some(1), Some(2)));
+    a.qp.post_send(SendWr::write_inline(b"x", b.open.remote()).imm(3)).unwrap();
+    assert!(!b.cq.wait_notify(Some(Duration::from_millis(50))).unwrap(), "nobody asked again");
+}
+
+#[test]
+fn a_device_without_a_thread_goes_on_while_someone_waits() {
+    let address = "127.0.0.34".parse().unwrap();
+    let open = || Device::open_with(address, common::by_caller()).unwrap();
+    let Pair { a, b, .. } = connect(&open(), &open(), |qp| qp);
+    b.qp.post_recv(RecvWr::new(b.own.buffer(0..8).unwrap())).unwrap();
+    a.qp.post_send(SendWr::send_inline(b"hello")).unwrap();
+    assert_eq!(b.done().byte_len, 5);
+    // The acknowledgement leaves when b goes on.
+    b.device.progress();
+    a.done();
+}
+
+#[test]
+fn a_peer_of_the_other_internet_protocol_is_refused() {
+    let Pair { a, .. } = in_memory(1, |qp| qp);
+    let qp = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+    assert!(qp.connect(QpInfo { address: "::1".parse().unwrap(), ..a.qp.info() }).is_err());
+}
