@@ -108,12 +108,30 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// Nanoseconds of processor time per instruction, interpreted, in a loop that computes (`counted` of the tests' image):
+/// what an instruction costs where events do not end after a dozen.
+fn interpreted_loop(events: u32) -> f64 {
+    const IMAGE: &[u8] = include_bytes!("../tests/images/events.elf");
+    let event = Csr::Word { index: 0, read: OnRead::WaitWhileZero, write: OnWrite::StoreAndStop };
+    let csrs = CsrMap::default().with(0x800, event).with_words(0x801..0x802, 1);
+    let program = Arc::new(Program::load(IMAGE, Machine { csrs, ..Machine::default() }).unwrap());
+    let mut core = Core::new(program.clone());
+    core.set_pc(program.symbol("counted").unwrap());
+    let mut block = [0; CSR_WORDS];
+    let start = cpu_ns();
+    for event in 1..=events {
+        block[0] = event;
+        assert_eq!(core.run(&mut block, u64::MAX), Stop::Written { csr: 0x800 });
+    }
+    (cpu_ns() - start) / core.retired() as f64
+}
+
 fn main() {
     let events: u32 = if std::env::args().any(|argument| argument == "--test") { 1_000 } else { 2_000_000 };
     let program = program();
     let translation = Translation::new(program.clone()).unwrap();
     let native = native();
-    let (mut natively, mut fast, mut slow) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut natively, mut fast, mut slow, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut counts = (0, 0);
     for _ in 0..ROUNDS {
         let interpreted = mix(&program, events, |core, block| core.run(block, u64::MAX));
@@ -122,6 +140,7 @@ fn main() {
         counts = (interpreted.instructions, interpreted.cycles);
         assert_eq!((translated.instructions, translated.cycles), counts);
         slow.push(interpreted.ns_per_event);
+        loops.push(interpreted_loop(events / 10));
         fast.push(translated.ns_per_event);
         if let Some(native) = &native {
             let output = Command::new(native).arg(events.to_string()).output().unwrap();

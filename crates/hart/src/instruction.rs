@@ -233,9 +233,4 @@ impl Instruction {
             _ => Some(self.rd),
         }
     }
-
-    /// Whether control may go elsewhere than to the next instruction.
-    pub const fn transfers(&self) -> bool {
-        matches!(self.op.shape(), Shape::Jump | Shape::JumpRegister | Shape::Branch)
-    }
 }

@@ -327,3 +327,13 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    /// Few are admitted, but none makes the checker panic.
+    #[test]
+    fn random_programs_are_refused_or_keep_to_their_bounds(octets in prop::collection::vec(any::<[u8; 8]>(), 1..40)) {
+        crate::support::confirm::confirm(octets.as_flattened());
+    }
+}

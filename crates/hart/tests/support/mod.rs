@@ -1,5 +1,6 @@
 //! What several test programs share.
 
+pub(crate) mod confirm;
 #[cfg(feature = "translate")]
 pub(crate) mod differential;
 pub(crate) mod elf;
