@@ -136,8 +136,8 @@ pub struct Event<'a> {
     pub hop_count: u8,
     /// Packets newly allowed by a `PULL`, or by an acknowledgement that carries the count of pulls (NDP).
     pub pulled: u32,
-    /// Where the request packet that arrived stands in its sender's sequence, counted from the first packet, modulo 2³².
-    pub sequence: u32,
+    /// Packets of requests from the first that is missing up to the one that arrived; zero where none is (NDP).
+    pub missing: u32,
     /// Whether the sender had nothing more to send: as an arriving data packet says, else as the queue pair's own last
     /// packet said (NDP).
     pub drained: bool,

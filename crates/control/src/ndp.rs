@@ -8,18 +8,22 @@
 
 use crate::event::{Class, Event};
 use crate::outcome::{Credit, Outcome};
-use crate::register::{Place, Register, SettingError, Value, count};
+use crate::register::{Place, Register, SettingError, Value, count, period};
+use roci_units::{Instant, Span};
 
 /// The law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ndp {
     /// Packets of the first window, at least 1. Default 15.
     initial_window: u16,
+    /// How long a queue pair with nothing in flight waits for a pull before it sends a packet without one. Default
+    /// 10 ms.
+    patience: Span,
 }
 
 impl Default for Ndp {
     fn default() -> Self {
-        Self { initial_window: 15 }
+        Self { initial_window: 15, patience: Span::from_millis(10) }
     }
 }
 
@@ -31,7 +35,7 @@ pub struct State {
 }
 
 /// All registers.
-pub static REGISTERS: [Register; 2] = [
+pub static REGISTERS: [Register; 3] = [
     Register {
         name: "initial_window",
         place: Place::Law,
@@ -39,6 +43,15 @@ pub static REGISTERS: [Register; 2] = [
         range: "1 to 65535",
         writable: true,
         doc: "Packets that are sent before the first pull: what a link carries in a round trip.",
+    },
+    Register {
+        name: "patience",
+        place: Place::Law,
+        unit: "time",
+        range: "above 0s",
+        writable: true,
+        doc: "How long a queue pair with nothing in flight waits for a pull, which may be lost, before it sends a \
+              packet without one.",
     },
     Register {
         name: "returned",
@@ -52,8 +65,12 @@ pub static REGISTERS: [Register; 2] = [
 
 impl Ndp {
     /// The classes of events that it wants to hear.
-    pub const TRACES: Class =
-        Class::ACK.with(Class::NACK).with(Class::PULL).with(Class::TRIMMED).with(Class::LOSS);
+    pub const TRACES: Class = Class::ACK
+        .with(Class::NACK)
+        .with(Class::PULL)
+        .with(Class::TRIMMED)
+        .with(Class::LOSS)
+        .with(Class::TIMER);
 
     /// The credit of a new queue pair: the first window.
     pub(crate) fn credit(&self) -> Credit {
@@ -63,14 +80,18 @@ impl Ndp {
     /// Reacts to `event`.
     pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         let tokens = &mut outcome.credit.tokens;
+        let nothing_in_flight = event.acked_sequence == event.next_sequence;
         match event.class {
             Class::ACK | Class::NACK | Class::PULL => {
                 state.returned = 0;
                 *tokens = tokens.saturating_add(event.pulled).min(Credit::UNLIMITED - 1);
-                if event.drained && event.acked_sequence == event.next_sequence {
+                if event.drained && nothing_in_flight {
                     *tokens = self.initial_window.into();
                 }
+                outcome.wake = if *tokens == 0 { event.now + self.patience } else { Instant::NEVER };
             }
+            // What is in flight has a timeout of its own.
+            Class::TIMER if nothing_in_flight => *tokens = (*tokens).max(1),
             // A header came back because not even headers had room. While the receiver is heard of its pulls will
             // come, and what came back waits for them, lest the burst repeat itself; when all has come back, nobody
             // will pull (§3.2.4).
@@ -94,7 +115,11 @@ impl Ndp {
 
     /// The parameter `name`.
     pub(crate) fn parameter(&self, name: &str) -> Option<Value> {
-        (name == "initial_window").then_some(Value::Count(self.initial_window.into()))
+        match name {
+            "initial_window" => Some(Value::Count(self.initial_window.into())),
+            "patience" => Some(Value::Time(self.patience)),
+            _ => None,
+        }
     }
 
     /// Writes the parameter `name`; `None` where there is none.
@@ -103,16 +128,19 @@ impl Ndp {
         if register.place == Place::Context {
             return running.then_some(Err(SettingError::ReadOnly { name: register.name }));
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-        let window = count(text, 1, 65_535).map(|window| window as u16);
-        Some(window.map(|window| self.initial_window = window).map_err(|why| register.refuse(text, why)))
+        let done = if name == "patience" {
+            period(text).map(|span| self.patience = span)
+        } else {
+            #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+            count(text, 1, 65_535).map(|window| self.initial_window = window as u16)
+        };
+        Some(done.map_err(|why| register.refuse(text, why)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roci_units::Instant;
 
     fn hear(state: &mut State, tokens: u32, event: Event<'_>) -> u32 {
         let credit = Credit { tokens, ..Credit::FREE };
@@ -155,6 +183,20 @@ mod tests {
         let acknowledged = Event { class: Class::ACK, acked_sequence: 1, ..event };
         assert_eq!(hear(&mut state, 0, acknowledged), 0);
         assert_eq!(hear(&mut state, 0, Event { acked_sequence: 1, ..event }), 0, "the receiver pulls");
+    }
+
+    #[test]
+    fn a_pull_that_was_lost_is_not_waited_for_for_ever() {
+        let law = Ndp::default();
+        let mut outcome = Outcome::unchanged(Credit { tokens: 0, ..Credit::FREE }, Instant::NEVER);
+        let event = Event { class: Class::ACK, acked_sequence: 4, next_sequence: 4, ..Event::default() };
+        law.on_event(&mut State::default(), &event, &mut outcome);
+        assert_eq!(outcome.wake, Instant::ZERO + Span::from_millis(10));
+        let timer = Event { class: Class::TIMER, now: outcome.wake, ..event };
+        law.on_event(&mut State::default(), &timer, &mut outcome);
+        assert_eq!(outcome.credit.tokens, 1);
+        law.on_event(&mut State::default(), &Event { class: Class::PULL, pulled: 1, ..event }, &mut outcome);
+        assert_eq!(outcome.wake, Instant::NEVER);
     }
 
     #[test]

@@ -4,19 +4,22 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`homa`] | whom a receiver grants how much, and what it asks for again |
+//! | [`ndp`] | when a receiver pulls, and whom |
 
 pub mod homa;
+pub mod ndp;
 
 use alloc::boxed::Box;
 use core::fmt;
 use roci_control::{Class, Emit, Event, Law, Part};
 use roci_units::{Instant, Qpn};
-use roci_wire::{Opcode, Shape};
+use roci_wire::{Flags, Layout, Opcode, Shape};
 
 use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
 use crate::messages::part_of;
 use homa::Grants;
+use ndp::Pulls;
 
 /// An agent of the port, which hears of all queue pairs' packets and asks for packets on any of them.
 ///
@@ -46,9 +49,11 @@ impl Engine {
         if self.agent.is_some() {
             return;
         }
-        if let Law::Homa(homa) = law {
-            self.agent = Some(Box::new(Grants::new(*homa.params())));
-        }
+        self.agent = match law {
+            Law::Homa(homa) => Some(Box::new(Grants::new(*homa.params()))),
+            Law::Ndp(_) => Some(Box::new(Pulls::new(self.config.link, self.config.wire_overhead))),
+            _ => None,
+        };
     }
 
     /// Gives the port an agent. Without it there is that of the first law added that has a receiver's half, or none.
@@ -66,6 +71,9 @@ impl Engine {
         arrival: &Arrival<'_>,
     ) -> Result<(), Refusal> {
         let class = agent_class(arrival.header.opcode).ok_or(Refusal::WrongOpcode)?;
+        if class == Class::PULL {
+            return self.on_pull(now, slot, arrival);
+        }
         if self.hears(slot, class) {
             let part = part_of(arrival);
             let event = Event { part, ..self.packet_event(now, slot, arrival, class) };
@@ -102,11 +110,14 @@ impl Engine {
             Class::ATOMIC
         };
         let Some(slot) = self.place(header.dest_qpn) else { return };
+        let pulled = self.profile(slot).layout == Layout::Ndp && class.meets(Class::DATA);
         let event = Event {
             opcode: header.opcode.0,
             length: u32::from(header.payload),
             ecn: arrival.ce,
             part: if self.names_messages(slot) { part_of(arrival) } else { Part::default() },
+            missing: if pulled { self.missing_up_to(slot, header) } else { 0 },
+            drained: pulled && header.flags.has(Flags::DRAINED),
             words: arrival.words,
             hops: arrival.hops,
             ..self.event(now, slot, class)

@@ -28,6 +28,11 @@ pub(crate) struct Aside {
     pub(crate) serial: u32,
     /// The tokens that a law which is out has seen.
     pub(crate) tokens: u32,
+    /// As receiver, the packets pulled; as sender, those that answers told of (NDP).
+    pub(crate) pulls: u32,
+    pub(crate) pulls_seen: u32,
+    /// Whether the last packet sent said that nothing follows (NDP).
+    pub(crate) drained: bool,
     /// Where the requester stood when it last asked for a READ's data again.
     pub(crate) asked_at: Option<u32>,
     /// The sending side of a loss.
@@ -150,6 +155,7 @@ impl Asides {
         debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
         place.asked_at = None;
+        (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         place.unheard = 0;
         self.free.push(index);
     }

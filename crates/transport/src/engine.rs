@@ -206,7 +206,11 @@ impl Engine {
             self.refusals[refusal as usize] += 1;
             reaction.refused = Some(refusal);
         }
-        if self.agent.is_some() && reaction.refused.is_none() {
+        // NDP's receiver pulls for duplicates as well: they were sent for want of something.
+        if self.agent.is_some()
+            && (reaction.refused.is_none()
+                || reaction.refused == Some(Refusal::Duplicate) && self.is_pulled(arrival.header))
+        {
             self.tell_agent(now, arrival);
         }
         if self.unpolled > 0 && reaction.notice.is_none() {
@@ -239,7 +243,7 @@ impl Engine {
             return Err(Refusal::WrongOpcode);
         }
         if arrival.header.flags.has(Flags::TRIMMED) {
-            return Err(self.on_trimmed(slot, arrival.header, reaction));
+            return Err(self.on_trimmed(now, slot, arrival.header, reaction));
         }
         if self.qps[slot].requester.standing.meets(Standing::PARKED) {
             self.qps[slot].requester.standing.clear(Standing::PARKED);

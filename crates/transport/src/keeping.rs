@@ -208,6 +208,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether a packet at or after the first that is missing is missing as well.
+    pub(crate) fn is_missing(&self, slot: usize, at: u32) -> bool {
+        let keeping = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref());
+        let onloaded = keeping.and_then(|keeping| keeping.onloaded.as_ref());
+        !onloaded.is_some_and(|onloaded| onloaded.knows(&self.kept, Psn::new(at)))
+    }
+
     fn has_gap(&self, slot: usize) -> bool {
         let keeping = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref());
         keeping.is_some_and(|keeping| keeping.onloaded.is_some())

@@ -264,6 +264,10 @@ impl Engine {
             return;
         }
         header.payload = 0;
+        if layout == Layout::Ndp && emit.class == Class::PULL {
+            self.aside(slot).pulls = emit.part.end;
+            header.set_pull(self.pull_words(slot));
+        }
         let mut segment = self.control(slot, header);
         segment.words = match layout {
             Layout::Homa => message_words(emit),
@@ -594,7 +598,7 @@ fn own(event: &Event<'_>) -> OwnedEvent {
         held,
         hop_count: crossed,
         pulled,
-        sequence,
+        missing,
         drained,
         part,
         ..
@@ -620,7 +624,7 @@ fn own(event: &Event<'_>) -> OwnedEvent {
             held,
             hop_count: crossed,
             pulled,
-            sequence,
+            missing,
             drained,
             part,
             words: &[],

@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `messages` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `messages`, `pulls` | the roles between which the engine chooses |
 //! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -36,6 +36,7 @@ mod law;
 mod laws;
 pub mod memory;
 mod messages;
+mod pulls;
 mod qp;
 mod queue;
 mod reading;

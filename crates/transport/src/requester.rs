@@ -62,10 +62,14 @@ impl Engine {
         if last && work.has(flag::SOLICITED) {
             last_flags = last_flags.with(Flags::SOLICITED);
         }
-        let draft = Draft { work, last, last_flags };
+        let pulled = profile.layout == Layout::Ndp;
+        let mut draft = Draft { work, last, last_flags };
         if !plan.fresh {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
+            if pulled {
+                draft.last_flags = draft.last_flags.with(self.drained(slot));
+            }
             return draft;
         }
         requester.high = end;
@@ -91,6 +95,9 @@ impl Engine {
             }
         } else if requester.deadline == Instant::NEVER {
             self.start_timer(now, slot);
+        }
+        if pulled {
+            draft.last_flags = draft.last_flags.with(self.drained(slot));
         }
         draft
     }
@@ -145,7 +152,7 @@ impl Engine {
             source = Source::default();
         }
         match profile.layout {
-            Layout::Irn if work.consumes_receive() => {
+            Layout::Irn | Layout::Ndp if work.consumes_receive() => {
                 header.set_send_position(SendPosition { ssn: work.number(), offset });
             }
             Layout::Srnic if matches!(work.kind, Kind::Send | Kind::Write | Kind::Read) => {
@@ -166,7 +173,7 @@ impl Engine {
             ecn_capable: true,
             retransmission: !plan.fresh,
             layout: profile.layout,
-            each_placed: matches!(profile.layout, Layout::Irn | Layout::Srnic | Layout::Homa),
+            each_placed: !matches!(profile.layout, Layout::Standard | Layout::Cc(_)),
             words: if profile.layout == Layout::Homa { self.data_words(slot, plan, work) } else { words },
         }
     }
@@ -222,6 +229,11 @@ impl Engine {
         let aeth = header.aeth();
         let syndrome = Syndrome::from_u8(aeth.syndrome).ok_or(Refusal::UnexpectedResponse)?;
         match syndrome {
+            Syndrome::Ack { .. } | Syndrome::Nak(NakCode::PsnSequenceError)
+                if self.profile(slot).layout == Layout::Ndp =>
+            {
+                self.on_pull(now, slot, arrival)
+            }
             Syndrome::Ack { .. } => {
                 let upto = at.wrapping_add(1);
                 let progress = self.acknowledge(now, slot, upto);
@@ -287,7 +299,7 @@ impl Engine {
 
     /// Tells the law of an acknowledgement and lets what it freed be sent.
     #[inline]
-    fn acknowledged(
+    pub(crate) fn acknowledged(
         &mut self,
         now: Instant,
         slot: usize,
@@ -299,7 +311,11 @@ impl Engine {
             self.ask_again(now, slot);
         }
         if self.hears(slot, class) {
+            let is_pulled = self.profile(slot).layout == Layout::Ndp;
+            let (pulled, drained) = if is_pulled { self.take_pull(slot, arrival.header) } else { (0, false) };
             let event = Event {
+                pulled,
+                drained,
                 opcode: arrival.header.opcode.0,
                 ecn: arrival.header.flags.has(Flags::BECN),
                 acked: progress.octets,
@@ -485,6 +501,10 @@ impl Engine {
         }
         self.advanced(now, slot, 0);
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
+        if self.profile(slot).layout == Layout::Ndp {
+            // A READ whose data has come may be the last of what was pulled for.
+            self.acknowledged(now, slot, arrival, Class::ACK, Progress::default());
+        }
         self.arm(now, slot);
         Ok(())
     }

@@ -300,6 +300,9 @@ impl Engine {
 
     /// The same where the answer names the packet that draws it.
     pub(crate) fn acknowledge_kept(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
+        if self.profile(slot).layout == Layout::Ndp {
+            return self.answer_packet(slot, header.psn, false, reaction);
+        }
         let every = self.profile(slot).ack_every;
         let responder = &mut self.qps[slot].responder;
         responder.unacknowledged = responder.unacknowledged.saturating_add(1);
@@ -323,7 +326,7 @@ impl Engine {
 
     /// Sends an answer, or leaves it until the payload that came before it is in its place.
     #[inline]
-    fn answer_with(&mut self, slot: usize, header: Header, reaction: &mut Reaction) {
+    pub(crate) fn answer_with(&mut self, slot: usize, header: Header, reaction: &mut Reaction) {
         if self.waits_for_placement(slot, header) {
             return;
         }
@@ -383,6 +386,9 @@ impl Engine {
         if responder.duties.has(Duties::MARKED) {
             responder.duties.clear(Duties::MARKED);
             header.flags = Flags::BECN;
+        }
+        if layout == Layout::Ndp {
+            header.set_pull(self.pull_words(slot));
         }
         header
     }
@@ -474,8 +480,13 @@ impl Engine {
     /// Tells the requester that the packet expected is missing: once, or with each packet that it learns of by it.
     pub(crate) fn complain(&mut self, slot: usize, trigger: Option<&Header>, reaction: &mut Reaction) {
         let profile = self.profile(slot);
-        let by_resend = profile.layout == Layout::Homa && profile.recovery.keeps_out_of_order();
-        if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) || by_resend {
+        let silent = match profile.layout {
+            // A gap is no loss, for packets overtake each other.
+            Layout::Homa => profile.recovery.keeps_out_of_order(),
+            Layout::Ndp => true,
+            _ => false,
+        };
+        if trigger.is_none() && self.qps[slot].responder.duties.has(Duties::NAKED) || silent {
             return;
         }
         self.qps[slot].responder.duties.set(Duties::NAKED);
@@ -510,7 +521,13 @@ impl Engine {
     /// Answers a packet out of order: where windows are the recovery program's, with an acknowledgement of what came in
     /// order, which tells of the one that is kept; else with a NAK for the packet that is missing.
     pub(crate) fn tell_of_gap(&mut self, slot: usize, kept: Option<&Header>, reaction: &mut Reaction) {
-        if self.profile(slot).recovery.owns_window() {
+        let profile = self.profile(slot);
+        if profile.layout == Layout::Ndp {
+            // Order tells nothing; what came is acknowledged, what did not will be trimmed or time out.
+            if let Some(kept) = kept {
+                self.answer_packet(slot, kept.psn, false, reaction);
+            }
+        } else if profile.recovery.owns_window() {
             self.answer_to(slot, ACK, kept, reaction);
         } else {
             self.complain(slot, kept, reaction);
@@ -522,11 +539,19 @@ impl Engine {
     /// Go-back-N answers as it does to a gap. To selective repeat a NACK would say that the packet came, so it waits
     /// for a later one to show the gap.
     #[cold]
-    pub(crate) fn on_trimmed(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) -> Refusal {
+    pub(crate) fn on_trimmed(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) -> Refusal {
         let expected = self.qps[slot].responder.expected;
         let is_ahead = after(sequence(header.psn, expected), expected) >= 0;
         let is_request = !header.opcode.shape().has(Shape::RESPONSE);
-        if is_request && is_ahead && !self.profile(slot).recovery.keeps_out_of_order() {
+        if is_request && self.profile(slot).layout == Layout::Ndp {
+            self.answer_trimmed(now, slot, header, reaction);
+        } else if is_request && is_ahead && !self.profile(slot).recovery.keeps_out_of_order() {
             self.complain(slot, None, reaction);
         }
         Refusal::OutOfSequence
@@ -548,7 +573,9 @@ impl Engine {
         }
         if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
             // What is owed acknowledges all that came before as well, and may ask for more.
-            if !self.qps[slot].responder.duties.has(Duties::OWES) {
+            if self.profile(slot).layout == Layout::Ndp {
+                self.answer_packet(slot, arrival.header.psn, false, reaction);
+            } else if !self.qps[slot].responder.duties.has(Duties::OWES) {
                 self.reply(slot, ACK, reaction);
             }
         } else if shape.has(Shape::RETH) {

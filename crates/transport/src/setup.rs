@@ -161,19 +161,18 @@ impl Engine {
         }
         let selective = config.recovery.keeps_out_of_order();
         match config.layout {
-            _ if config.recovery == Recovery::Ndp => {
-                Err(QpError::Conflict("NDP's receiver does not exist yet"))
+            layout if (layout == Layout::Ndp) != (config.recovery == Recovery::Ndp) => {
+                Err(QpError::Conflict("NDP's recovery and layout need each other"))
             }
             Layout::Homa if !matches!(config.recovery, Recovery::GoBackN | Recovery::Irn) => {
                 Err(QpError::Conflict("layout homa does not say what this recovery program needs to know"))
             }
-            Layout::Irn | Layout::Srnic | Layout::Homa => Ok(()),
+            Layout::Irn | Layout::Srnic | Layout::Ndp | Layout::Homa => Ok(()),
             Layout::Standard | Layout::Cc(_) if !selective => Ok(()),
             Layout::Standard | Layout::Cc(_) => Err(QpError::Conflict(
                 "selective repeat needs layout irn or srnic: the standard one does not say where a packet \
                                        out of order goes, nor which packet drew a NAK",
             )),
-            Layout::Ndp => Err(QpError::Conflict("no recovery program speaks this layout")),
         }
     }
 

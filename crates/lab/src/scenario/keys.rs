@@ -436,9 +436,9 @@ pub static TRANSPORT: Section = section(
     &[
         key(
             "recovery",
-            "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"` or `\"sack\"`",
+            "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"`, `\"sack\"` or `\"ndp\"`",
             "`\"irn\"` with law `homa`, else `\"go-back-n\"`",
-            "How losses are repaired. The last three are TCP's, with a congestion window in packets; a law may limit \
+            "How losses are repaired. `reno`, `newreno` and `sack` are TCP's, with a congestion window in packets; a law may limit \
              what is sent besides.",
         ),
         key(
@@ -477,7 +477,7 @@ pub static TRANSPORT: Section = section(
         key(
             "layout",
             "`\"standard\"`, `\"irn\"`, `\"srnic\"`, `\"ndp\"`, `\"homa\"`, `\"cc\"`, or a table (`cc`)",
-            "`\"homa\"` with that law, else `\"standard\"` with `recovery = \"go-back-n\"`, `\"srnic\"` with that, else `\"irn\"`",
+            "`\"homa\"` with that law, else `\"standard\"` with `recovery = \"go-back-n\"`, `\"srnic\"` and `\"ndp\"` with those, else `\"irn\"`",
             "Which headers the packets carry; their octets are charged on the wire.",
         ),
         key(
@@ -501,7 +501,7 @@ pub static TRANSPORT: Section = section(
         key(
             "control",
             "the name of a law, or a table",
-            "`{ law = \"dcqcn\", preset = \"sigcomm15\" }`",
+            "`{ law = \"dcqcn\", preset = \"sigcomm15\" }`; `\"ndp\"` with that `recovery`",
             "The congestion control.",
         ),
     ],

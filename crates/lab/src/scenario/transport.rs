@@ -97,11 +97,14 @@ impl Transport {
             ("reno", Recovery::Reno),
             ("newreno", Recovery::NewReno),
             ("sack", Recovery::Sack),
+            ("ndp", Recovery::Ndp),
         ];
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
-        let control = Control::read(table)?.unwrap_or(default.control);
+        let ndp = table.text("recovery")?.is_some_and(|name| name.value == "ndp");
+        let control = Control::read(table)?;
+        let control = control.unwrap_or_else(|| if ndp { Control::plain("ndp") } else { default.control });
         let homa = control.law.value == "homa";
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
@@ -135,6 +138,7 @@ fn layout_for(recovery: Recovery, homa: bool, table: Table<'_>) -> Result<Layout
         _ if homa => Layout::Homa,
         Recovery::GoBackN => Layout::Standard,
         Recovery::Srnic => Layout::Srnic,
+        Recovery::Ndp => Layout::Ndp,
         _ => Layout::Irn,
     };
     let chosen = layout(table)?.unwrap_or(plainest);
@@ -142,6 +146,12 @@ fn layout_for(recovery: Recovery, homa: bool, table: Table<'_>) -> Result<Layout
         (other, _) if homa && other != Layout::Homa => Err(table.refuse(
             "layout",
             "only layout \"homa\" names the messages that law \"homa\" is about",
+            "leave `layout` out",
+        )),
+        (Layout::Ndp, Recovery::Ndp) => Ok(chosen),
+        (_, Recovery::Ndp) => Err(table.refuse(
+            "layout",
+            "only layout \"ndp\" says what NDP's recovery needs to know",
             "leave `layout` out",
         )),
         (Layout::Homa, other) if !matches!(other, Recovery::GoBackN | Recovery::Irn) => Err(table.refuse(
@@ -155,8 +165,8 @@ fn layout_for(recovery: Recovery, homa: bool, table: Table<'_>) -> Result<Layout
         }
         (Layout::Ndp, _) => Err(table.refuse(
             "layout",
-            "no recovery program speaks this layout",
-            "choose \"standard\", \"irn\", \"srnic\", \"homa\" or \"cc\"",
+            "only NDP's recovery speaks this layout",
+            "choose \"standard\", \"irn\", \"srnic\", \"homa\" or \"cc\"; or set `recovery` to \"ndp\"",
         )),
         _ => Err(table.refuse(
             "layout",
@@ -212,6 +222,11 @@ impl Control {
         // Which link it runs on decides values, but not whether they are valid.
         control.law(table.source, node.origin, BitsPerSec::from_gbps(100))?;
         Ok(Some(control))
+    }
+
+    /// A law without settings.
+    fn plain(law: &str) -> Self {
+        Self { law: Located { value: law.to_owned(), origin: Origin::Default }, settings: Vec::new() }
     }
 
     /// Refuses a law that needs another layout than the queue pairs have.

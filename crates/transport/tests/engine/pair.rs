@@ -37,6 +37,8 @@ pub(crate) enum Fate {
     Duplicate,
     Delay(Span),
     Mark,
+    /// A switch cuts its payload off, if it has one.
+    Trim,
 }
 
 /// A packet on the wire.
@@ -46,6 +48,17 @@ pub(crate) struct Packet {
     pub(crate) payload: Vec<u8>,
     pub(crate) ce: bool,
     pub(crate) words: Vec<u32>,
+}
+
+impl Packet {
+    fn trimmed(mut self) -> Self {
+        if !self.payload.is_empty() {
+            self.payload.clear();
+            self.header.payload = 0;
+            self.header.flags = self.header.flags.with(Flags::TRIMMED);
+        }
+        self
+    }
 }
 
 enum Event {
@@ -370,6 +383,7 @@ impl Pair {
         match fate {
             Fate::Drop => {}
             Fate::Pass => self.schedule(arrives, Event::Arrival(to, packet)),
+            Fate::Trim => self.schedule(arrives, Event::Arrival(to, packet.trimmed())),
             Fate::Delay(span) => self.schedule(arrives + span, Event::Arrival(to, packet)),
             Fate::Mark => self.schedule(arrives, Event::Arrival(to, Packet { ce: true, ..packet })),
             Fate::Duplicate => {

@@ -26,7 +26,7 @@ struct Draw {
 }
 
 /// The recovery programs, each with a layout that it may have.
-const RECOVERIES: [(Recovery, Layout); 7] = [
+const RECOVERIES: [(Recovery, Layout); 8] = [
     (Recovery::GoBackN, Layout::Standard),
     (Recovery::Irn, Layout::Irn),
     (Recovery::Srnic, Layout::Srnic),
@@ -34,17 +34,23 @@ const RECOVERIES: [(Recovery, Layout); 7] = [
     (Recovery::NewReno, Layout::Irn),
     (Recovery::Sack, Layout::Irn),
     (Recovery::Sack, Layout::Srnic),
+    (Recovery::Ndp, Layout::Ndp),
 ];
 const OPS: u64 = 6;
 /// Each operation has its own region at either side.
 const ROOM: u64 = 8192;
 
 /// An engine whose queue pairs may send little before they are granted more.
-fn granted(seed: u64) -> Engine {
+fn granted(seed: u64, ndp: bool) -> Engine {
     let link = BitsPerSec::from_gbps(10);
     let mut engine = Engine::new(EngineConfig { seed, link, ..EngineConfig::default() });
-    let settings = [("unscheduled", "1500B"), ("resend", "50us"), ("overcommit", "1")];
-    engine.add_law(Law::from_settings("homa", &settings, link).unwrap());
+    let homa = [("unscheduled", "1500B"), ("resend", "50us"), ("overcommit", "1")];
+    let law = if ndp {
+        Law::from_settings("ndp", &[("initial_window", "3"), ("patience", "200us")], link)
+    } else {
+        Law::from_settings("homa", &homa, link)
+    };
+    engine.add_law(law.unwrap());
     engine
 }
 
@@ -61,7 +67,7 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         max_rd_atomic: 1 + chance.below(4) as u8,
         timeout: Span::from_micros(200),
         layout: if homa { Layout::Homa } else { layout },
-        law: u16::from(homa),
+        law: u16::from(homa || recovery == Recovery::Ndp),
         recovery,
         max_in_flight: chance.below(40) as u32,
         initial_window: 1 + chance.below(12) as u16,
@@ -70,8 +76,9 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         ..QpConfig::default()
     };
     let config = QpConfig { receive_psn: base.send_psn, ..base };
-    let mut pair = if homa {
-        Pair::with_engines(granted(draw.seed), granted(draw.seed + 1), config, 1)
+    let ndp = recovery == Recovery::Ndp;
+    let mut pair = if homa || ndp {
+        Pair::with_engines(granted(draw.seed, ndp), granted(draw.seed + 1, ndp), config, 1)
     } else {
         Pair::connected(config)
     };
@@ -87,6 +94,7 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
             0..=3 => Fate::Drop,
             4 => Fate::Duplicate,
             5 => Fate::Mark,
+            6 => Fate::Trim,
             _ => Fate::Delay(Span::from_nanos(100 + chance.below(5_000))),
         }
     });

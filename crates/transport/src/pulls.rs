@@ -1,0 +1,128 @@
+//! Layout `ndp`: each packet is answered by itself, and answers count the packets that were pulled (NDP, SIGCOMM 2017,
+//! §3.2).
+
+use crate::arrival::{Arrival, Reaction, Refusal};
+use crate::delivery::program::Event as Loss;
+use crate::engine::Engine;
+use crate::qp::{Duties, Notes, after, sequence};
+use crate::queue::NONE;
+use crate::responder::ACK;
+use roci_control::{Class, Event};
+use roci_units::{Instant, Psn};
+use roci_wire::layout::ndp::Pull;
+use roci_wire::{Flags, Header, Layout, NakCode, Opcode, Syndrome};
+
+impl Engine {
+    /// Whether the packet is for a queue pair whose receiver pulls.
+    #[cold]
+    pub(crate) fn is_pulled(&self, header: &Header) -> bool {
+        self.place(header.dest_qpn).is_some_and(|slot| self.profile(slot).layout == Layout::Ndp)
+    }
+
+    /// What the receiver grants, in each of its answers. READs and atomics are acknowledged by their responses alone.
+    #[cold]
+    pub(crate) fn pull_words(&mut self, slot: usize) -> Pull {
+        let (common, responder) = (&self.qps[slot].common, &self.qps[slot].responder);
+        let counter = self.asides.get(common.aside).map_or(0, |aside| aside.pulls);
+        let mut expected = Psn::new(responder.expected);
+        if responder.duties.has(Duties::RESPONDING)
+            && let Some(resource) = self.reads.get_mut(responder.reads).turn()
+        {
+            expected = Psn::new(resource.first);
+        }
+        Pull { counter, expected }
+    }
+
+    /// Answers one packet of a request: it is here (an ACK), or it came without its payload (a NAK).
+    pub(crate) fn answer_packet(&mut self, slot: usize, psn: Psn, trimmed: bool, reaction: &mut Reaction) {
+        let syndrome = if trimmed { Syndrome::Nak(NakCode::PsnSequenceError).to_u8() } else { ACK };
+        let mut header = self.acknowledgement(slot, syndrome);
+        header.psn = psn;
+        self.answer_with(slot, header, reaction);
+    }
+
+    /// A header whose payload a switch cut off. It says what to send again, and a pull lets it go.
+    pub(crate) fn answer_trimmed(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) {
+        let expected = self.qps[slot].responder.expected;
+        let at = sequence(header.psn, expected);
+        let missing = after(at, expected) >= 0 && self.is_missing(slot, at);
+        self.answer_packet(slot, header.psn, missing, reaction);
+        let length = u32::from(self.profile(slot).mtu);
+        let event = Event {
+            opcode: header.opcode.0,
+            length,
+            missing: self.missing_up_to(slot, header),
+            drained: header.flags.has(Flags::DRAINED),
+            ..self.event(now, slot, Class::TRIMMED)
+        };
+        if let Some(agent) = &mut self.agent {
+            agent.on_event(&event);
+        }
+        self.poll_agent(now);
+    }
+
+    /// Packets from the first that is missing up to this one of a request.
+    pub(crate) fn missing_up_to(&self, slot: usize, header: &Header) -> u32 {
+        let expected = self.qps[slot].responder.expected;
+        after(sequence(header.psn, expected).wrapping_add(1), expected).max(0).cast_unsigned()
+    }
+
+    /// An acknowledgement for one packet, or a pull: all before the first that is missing arrived as well.
+    pub(crate) fn on_pull(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), Refusal> {
+        let header = arrival.header;
+        let (una, high) = (self.qps[slot].requester.una, self.qps[slot].requester.high);
+        let upto = sequence(header.pull().expected, una);
+        if after(upto, high) > 0 {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        let progress = self.acknowledge(now, slot, upto);
+        let mut class = if header.opcode == Opcode::PULL { Class::PULL } else { Class::ACK };
+        let syndrome = if class == Class::ACK { Syndrome::from_u8(header.aeth().syndrome) } else { None };
+        if let Some(Syndrome::Nak(NakCode::PsnSequenceError)) = syndrome {
+            class = Class::NACK;
+            self.aside(slot).naks += 1;
+            let at = sequence(header.psn, self.qps[slot].requester.una);
+            let una = self.qps[slot].requester.una;
+            if after(at, una) >= 0 && after(at, high) < 0 && self.state(slot).sends() {
+                self.lost(now, slot, Loss::Lost { psn: header.psn });
+            }
+        }
+        self.acknowledged(now, slot, arrival, class, progress);
+        Ok(())
+    }
+
+    /// Packets that an answer newly lets go, and whether the last one that was sent said that nothing follows.
+    #[cold]
+    pub(crate) fn take_pull(&mut self, slot: usize, header: &Header) -> (u32, bool) {
+        let counts = header.opcode == Opcode::ACKNOWLEDGE || header.opcode == Opcode::PULL;
+        let counter = header.pull().counter;
+        let aside = self.aside(slot);
+        let news = counter.wrapping_sub(aside.pulls_seen);
+        // Answers overtake each other; an older count tells nothing.
+        if !counts || news > u32::MAX / 2 {
+            return (0, aside.drained);
+        }
+        aside.pulls_seen = counter;
+        (news, aside.drained)
+    }
+
+    /// Says with a packet whether more follows, and remembers it.
+    #[cold]
+    pub(crate) fn drained(&mut self, slot: usize) -> Flags {
+        let requester = &self.qps[slot].requester;
+        let more = requester.current != NONE || requester.notes.has(Notes::RESENDS);
+        self.aside(slot).drained = !more;
+        if more { Flags::NONE } else { Flags::DRAINED }
+    }
+}
