@@ -146,10 +146,10 @@ fn no_overlap(spans: &mut [Span]) -> Result<(), LoadError> {
 /// The defined symbols by address, without those that mark files, sections and the compiler's own labels. A broken
 /// symbol table costs names, not the program.
 fn symbols(header: &Header, file: &[u8]) -> Vec<Symbol> {
-    let Ok(table) = header.sections(Le, file).and_then(|sections| sections.symbols(Le, file, SHT_SYMTAB))
-    else {
-        return Vec::new();
-    };
+    let Ok(sections) = header.sections(Le, file) else { return Vec::new() };
+    let Ok(table) = sections.symbols(Le, file, SHT_SYMTAB) else { return Vec::new() };
+    let strings = sections.section(table.string_section()).and_then(|section| section.data(Le, file));
+    let strings: &[u8] = strings.unwrap_or(&[]);
     let mut symbols: Vec<Symbol> = table
         .iter()
         .filter(|symbol| {
@@ -157,7 +157,7 @@ fn symbols(header: &Header, file: &[u8]) -> Vec<Symbol> {
             !symbol.is_undefined(Le) && kind != elf::STT_FILE && kind != elf::STT_SECTION
         })
         .filter_map(|symbol| {
-            let name = core::str::from_utf8(table.symbol_name(Le, symbol).ok()?).ok()?;
+            let name = name_at(strings, symbol.st_name(Le) as usize)?;
             (!name.is_empty() && !name.starts_with(['$', '.'])).then(|| Symbol {
                 name: name.to_owned(),
                 address: symbol.st_value(Le),
@@ -168,6 +168,15 @@ fn symbols(header: &Header, file: &[u8]) -> Vec<Symbol> {
         .collect();
     symbols.sort_by(|a, b| (a.address, !a.is_function, &a.name).cmp(&(b.address, !b.is_function, &b.name)));
     symbols
+}
+
+/// The name that starts at `offset` of a table of strings. One that does not end within 255 octets is none: many entries
+/// may point into one long string, and to follow each to its end would take the square of the file's length.
+pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&str> {
+    let strings = strings.get(offset..)?;
+    let strings = &strings[..strings.len().min(256)];
+    let length = strings.iter().position(|&octet| octet == 0)?;
+    core::str::from_utf8(&strings[..length]).ok()
 }
 
 /// The contents of the section `name`, for what an embedder's tools leave beside the code.

@@ -1,10 +1,8 @@
 //! Which source line an instruction comes from, as `.debug_line` says (DWARF 2 to 5).
 
-use gimli::{
-    AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, DebugStr, EndianSlice, LineRow, LittleEndian,
-};
+use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LineRow, LittleEndian};
 
-use crate::elf::section;
+use crate::elf::{name_at, section};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -28,12 +26,9 @@ impl Lines {
     /// Reads the table. What is broken in it costs lines, not the program.
     pub(crate) fn read(elf: &[u8]) -> Self {
         let mut lines = Self::default();
-        let part = |name| EndianSlice::new(section(elf, name).unwrap_or(&[]), LittleEndian);
-        let strings = Strings {
-            inline: DebugLineStr::from(part(".debug_line_str")),
-            shared: DebugStr::from(part(".debug_str")),
-        };
-        let table = part(".debug_line");
+        let part = |name| section(elf, name).unwrap_or(&[]);
+        let strings = Strings { of_lines: part(".debug_line_str"), shared: part(".debug_str") };
+        let table: Slice<'_> = EndianSlice::new(part(".debug_line"), LittleEndian);
         let mut offset = 0;
         while offset < table.len() {
             let program = DebugLine::from(table).program(DebugLineOffset(offset), 4, None, None);
@@ -70,19 +65,21 @@ fn row_of(row: &LineRow, first: u32, base: u64, count: u64) -> Option<Row> {
     Some(Row { address, file: file.and_then(|file| u32::try_from(file).ok()).map(|file| first + file), line })
 }
 
+/// The tables that names of files may stand in.
 struct Strings<'a> {
-    inline: DebugLineStr<Slice<'a>>,
-    shared: DebugStr<Slice<'a>>,
+    of_lines: &'a [u8],
+    shared: &'a [u8],
 }
 
-impl<'a> Strings<'a> {
-    fn text(&self, value: AttributeValue<Slice<'a>>) -> String {
-        let slice = match value {
-            AttributeValue::String(slice) => Some(slice),
-            AttributeValue::DebugLineStrRef(offset) => self.inline.get_str(offset).ok(),
-            AttributeValue::DebugStrRef(offset) => self.shared.get_str(offset).ok(),
+impl Strings<'_> {
+    fn text(&self, value: AttributeValue<Slice<'_>>) -> String {
+        let name = match value {
+            // This one stands in the table of lines itself, so no other entry can share it.
+            AttributeValue::String(name) => core::str::from_utf8(name.slice()).ok(),
+            AttributeValue::DebugLineStrRef(offset) => name_at(self.of_lines, offset.0),
+            AttributeValue::DebugStrRef(offset) => name_at(self.shared, offset.0),
             _ => None,
         };
-        slice.map_or_else(|| "?".to_owned(), |slice| slice.to_string_lossy().into_owned())
+        name.unwrap_or("?").to_owned()
     }
 }

@@ -9,15 +9,14 @@ use core::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, AliasRegionData, Block as Label, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData,
-    Type, Value, types::I8, types::I16, types::I32, types::I64,
+    Type, Value, types::I32, types::I64,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 
-use super::flow::{Flow, Form, Word, definition};
+use super::flow::{Flow, Form, definition};
 use crate::core::State;
-use crate::instruction::{Instruction, Op, Register, Shape};
-use crate::memory::Misaligned;
+use crate::instruction::{Instruction, Op, Register};
 use crate::program::Program;
 
 /// What translated code returns when the interpreter shall go on; else it is the number of the CSR that stopped it.
@@ -76,21 +75,21 @@ pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, targ
 }
 
 /// Pointers to what lives outside the registers, and what their accesses may be confused with.
-struct Base {
-    state: Value,
-    csrs: Value,
-    memory: Value,
-    of_state: MemFlagsData,
-    of_csrs: MemFlagsData,
-    of_memory: MemFlagsData,
+pub(super) struct Base {
+    pub(super) state: Value,
+    pub(super) csrs: Value,
+    pub(super) memory: Value,
+    pub(super) of_state: MemFlagsData,
+    pub(super) of_csrs: MemFlagsData,
+    pub(super) of_memory: MemFlagsData,
     /// The clock that ends the run.
     limit: Value,
 }
 
 /// Where in a block the emitter is.
 #[derive(Clone, Copy, Default)]
-struct At {
-    index: usize,
+pub(super) struct At {
+    pub(super) index: usize,
     /// Cycles and instructions of the block's earlier instructions, not yet in the variables.
     cycles: i64,
     retired: i64,
@@ -98,17 +97,17 @@ struct At {
     dirty: u32,
 }
 
-struct Emitter<'a> {
-    program: &'a Program,
+pub(super) struct Emitter<'a> {
+    pub(super) program: &'a Program,
     flow: &'a Flow,
-    builder: FunctionBuilder<'a>,
+    pub(super) builder: FunctionBuilder<'a>,
     x: [Variable; 32],
     cycles: Variable,
     retired: Variable,
     labels: Vec<Label>,
-    base: Base,
+    pub(super) base: Base,
     follows_pointers: bool,
-    at: At,
+    pub(super) at: At,
 }
 
 /// Offsets in the state are small.
@@ -233,7 +232,7 @@ impl Emitter<'_> {
     }
 
     /// Goes on when `good`, else leaves the current instruction to the interpreter.
-    fn require(&mut self, good: Value) {
+    pub(super) fn require(&mut self, good: Value) {
         let (fine, bad) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(bad);
         self.builder.ins().brif(good, fine, &[], bad, &[]);
@@ -250,136 +249,21 @@ impl Emitter<'_> {
         self.require(good);
     }
 
-    fn address(&self, index: usize) -> u32 {
+    pub(super) fn address(&self, index: usize) -> u32 {
         self.program.code_start.wrapping_add(u32::try_from(4 * index).unwrap_or(u32::MAX))
     }
 
-    fn word(&mut self, value: u32) -> Value {
+    pub(super) fn word(&mut self, value: u32) -> Value {
         self.builder.ins().iconst(I32, i64::from(value))
     }
 
-    fn read(&mut self, register: Register) -> Value {
+    pub(super) fn read(&mut self, register: Register) -> Value {
         if register.is_zero() { self.word(0) } else { self.builder.use_var(self.x[register.index()]) }
     }
 
-    fn write(&mut self, register: Register, value: Value) {
+    pub(super) fn write(&mut self, register: Register, value: Value) {
         if !register.is_zero() {
             self.builder.def_var(self.x[register.index()], value);
-        }
-    }
-
-    fn plain(&mut self, instruction: &Instruction) {
-        let Instruction { op, rd, rs1, rs2, imm } = *instruction;
-        match op.shape() {
-            Shape::Upper => {
-                let base = if op == Op::Auipc { self.address(self.at.index) } else { 0 };
-                let value = self.word(base.wrapping_add(imm.cast_unsigned()));
-                self.write(rd, value);
-            }
-            Shape::Load => self.load(op, rd, rs1, imm),
-            Shape::Store => self.store(op, rs1, rs2, imm),
-            Shape::Immediate => {
-                let (a, b) = (self.read(rs1), self.word(imm.cast_unsigned()));
-                let op = match op {
-                    Op::Addi => Op::Add,
-                    Op::Slti => Op::Slt,
-                    Op::Sltiu => Op::Sltu,
-                    Op::Xori => Op::Xor,
-                    Op::Ori => Op::Or,
-                    Op::Andi => Op::And,
-                    Op::Slli => Op::Sll,
-                    Op::Srli => Op::Srl,
-                    _ => Op::Sra,
-                };
-                let value = self.arithmetic(op, a, b);
-                self.write(rd, value);
-            }
-            Shape::Register => {
-                let (a, b) = (self.read(rs1), self.read(rs2));
-                let value = self.arithmetic(op, a, b);
-                self.write(rd, value);
-            }
-            // A fence orders nothing here.
-            _ => {}
-        }
-    }
-
-    /// The octet of memory that an access of `width` reaches, counted from `first` and once it is known to be one of
-    /// the `length` octets from there.
-    fn place(&mut self, base: Register, imm: i32, width: u32, first: u32, length: u32) -> Value {
-        let address = self.read(base);
-        let place = self.builder.ins().iadd_imm_s(address, i64::from(imm.wrapping_sub(first.cast_signed())));
-        let good = if self.program.machine.misaligned == Misaligned::Trap && width > 1 {
-            // A misaligned place turns into a number beyond all bounds.
-            let turned = self.builder.ins().rotr_imm_u(place, i64::from(width.trailing_zeros()));
-            self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, turned, i64::from(length / width))
-        } else if length < width {
-            self.word(0)
-        } else {
-            self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, place, i64::from(length - width))
-        };
-        self.require(good);
-        self.builder.ins().uextend(I64, place)
-    }
-
-    fn load(&mut self, op: Op, rd: Register, base: Register, imm: i32) {
-        let map = &self.program.machine.memory;
-        let place = self.place(base, imm, op.width(), map.origin, map.length());
-        let address = self.builder.ins().iadd(self.base.memory, place);
-        let flags = self.base.of_memory;
-        let ins = self.builder.ins();
-        let value = match op {
-            Op::Lb => ins.sload8(I32, flags, address, 0),
-            Op::Lbu => ins.uload8(I32, flags, address, 0),
-            Op::Lh => ins.sload16(I32, flags, address, 0),
-            Op::Lhu => ins.uload16(I32, flags, address, 0),
-            _ => ins.load(I32, flags, address, 0),
-        };
-        self.write(rd, value);
-    }
-
-    fn store(&mut self, op: Op, base: Register, source: Register, imm: i32) {
-        let map = self.program.machine.memory;
-        let first = map.origin.wrapping_add(map.rom);
-        let place = self.place(base, imm, op.width(), first, map.length() - map.rom);
-        let address = self.builder.ins().iadd(self.base.memory, place);
-        let (flags, rom) = (self.base.of_memory, map.rom.cast_signed());
-        let value = self.read(source);
-        let value = match op {
-            Op::Sb => self.builder.ins().ireduce(I8, value),
-            Op::Sh => self.builder.ins().ireduce(I16, value),
-            _ => value,
-        };
-        self.builder.ins().store(flags, value, address, rom);
-    }
-
-    fn csr(&mut self, instruction: &Instruction, word: Word) {
-        let Base { csrs, of_csrs, .. } = self.base;
-        let place = 4 * i32::from(word.index);
-        // The old value is wanted unless this is a plain write.
-        let swap = matches!(instruction.op, Op::Csrrw | Op::Csrrwi);
-        let old =
-            (instruction.reads_csr() || !swap).then(|| self.builder.ins().load(I32, of_csrs, csrs, place));
-        if let Some(old) = old
-            && word.waits
-        {
-            self.require(old);
-        }
-        if instruction.writes_csr() {
-            let source = if instruction.op.shape() == Shape::CsrImmediate {
-                self.word(u32::from(instruction.rs1.number()))
-            } else {
-                self.read(instruction.rs1)
-            };
-            let new = match (instruction.op, old) {
-                (Op::Csrrs | Op::Csrrsi, Some(old)) => self.builder.ins().bor(old, source),
-                (Op::Csrrc | Op::Csrrci, Some(old)) => self.builder.ins().band_not(old, source),
-                _ => source,
-            };
-            self.builder.ins().store(of_csrs, new, csrs, place);
-        }
-        if let Some(old) = old {
-            self.write(instruction.rd, old);
         }
     }
 
@@ -459,66 +343,6 @@ impl Emitter<'_> {
             self.tally(0);
             self.builder.ins().jump(self.labels[block], &[]);
         }
-    }
-
-    fn arithmetic(&mut self, op: Op, a: Value, b: Value) -> Value {
-        let compare = |condition, emitter: &mut Self| {
-            let bit = emitter.builder.ins().icmp(condition, a, b);
-            emitter.builder.ins().uextend(I32, bit)
-        };
-        match op {
-            Op::Slt => return compare(IntCC::SignedLessThan, self),
-            Op::Sltu => return compare(IntCC::UnsignedLessThan, self),
-            Op::Mulhsu => return self.multiply_mixed(a, b),
-            Op::Div | Op::Divu | Op::Rem | Op::Remu => return self.divide(op, a, b),
-            _ => {}
-        }
-        let ins = self.builder.ins();
-        match op {
-            Op::Add => ins.iadd(a, b),
-            Op::Sub => ins.isub(a, b),
-            Op::Sll => ins.ishl(a, b),
-            Op::Xor => ins.bxor(a, b),
-            Op::Srl => ins.ushr(a, b),
-            Op::Sra => ins.sshr(a, b),
-            Op::Or => ins.bor(a, b),
-            Op::And => ins.band(a, b),
-            Op::Mulh => ins.smulhi(a, b),
-            Op::Mulhu => ins.umulhi(a, b),
-            _ => ins.imul(a, b),
-        }
-    }
-
-    /// The upper word of a signed times an unsigned number.
-    fn multiply_mixed(&mut self, a: Value, b: Value) -> Value {
-        let (a, b) = (self.builder.ins().sextend(I64, a), self.builder.ins().uextend(I64, b));
-        let product = self.builder.ins().imul(a, b);
-        let upper = self.builder.ins().ushr_imm_u(product, 32);
-        self.builder.ins().ireduce(I32, upper)
-    }
-
-    /// Division that never faults: by 1 where RISC-V defines another result, which is then put in its place. The
-    /// quotient of the one overflow, −2³¹ by −1, is −2³¹ with remainder 0: what division by 1 gives.
-    fn divide(&mut self, op: Op, a: Value, b: Value) -> Value {
-        let by_zero = self.builder.ins().icmp_imm_u(IntCC::Equal, b, 0);
-        let mut special = by_zero;
-        if matches!(op, Op::Div | Op::Rem) {
-            let least = self.builder.ins().icmp_imm_u(IntCC::Equal, a, 1 << 31);
-            let minus_one = self.builder.ins().icmp_imm_u(IntCC::Equal, b, i64::from(u32::MAX));
-            let overflow = self.builder.ins().band(least, minus_one);
-            special = self.builder.ins().bor(special, overflow);
-        }
-        let one = self.word(1);
-        let b = self.builder.ins().select(special, one, b);
-        let ins = self.builder.ins();
-        let value = match op {
-            Op::Div => ins.sdiv(a, b),
-            Op::Divu => ins.udiv(a, b),
-            Op::Rem => ins.srem(a, b),
-            _ => ins.urem(a, b),
-        };
-        let otherwise = if matches!(op, Op::Div | Op::Divu) { self.word(u32::MAX) } else { a };
-        self.builder.ins().select(by_zero, otherwise, value)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod emit;
 mod flow;
+mod operate;
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;

@@ -131,3 +131,27 @@ proptest! {
         let _ = Program::load(&file, Machine::default());
     }
 }
+
+#[test]
+fn addresses_have_functions_and_lines() {
+    let image = include_bytes!("../images/events.elf");
+    let program = Program::load(image, Machine::default()).expect("the image is right");
+    let halving = program.symbol("halving").expect("the image has this function");
+    let location = program.locate(halving + 4);
+    assert_eq!(location.function, Some(("halving", 4)));
+    let (file, line) = location.line.expect("the image has lines");
+    let source = include_str!("../images/events.c").lines().nth(line as usize - 1);
+    assert!(
+        file.ends_with("events.c") && source.is_some_and(|line| !line.trim().is_empty()),
+        "{file}:{line}"
+    );
+    // No octet of it makes loading or naming panic, whatever it becomes.
+    let code = program.code();
+    for at in 0x34..image.len() {
+        let mut image = image.to_vec();
+        image[at] ^= 0xff;
+        if let Ok(program) = Program::load(&image, Machine::default()) {
+            let _ = program.locate(code.0 + 4).to_string();
+        }
+    }
+}
