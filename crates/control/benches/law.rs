@@ -1,7 +1,7 @@
 //! What a law costs per event: `cargo bench -p roci-control`.
 
 use divan::{Bencher, black_box};
-use roci_control::{Class, Context, Credit, Event, Law, Outcome, dcqcn::PRESETS};
+use roci_control::{Class, Context, Credit, Event, Hop, Law, Outcome, dcqcn::PRESETS};
 use roci_units::{BitsPerSec, Instant, Span};
 
 fn main() {
@@ -92,4 +92,44 @@ fn cnp_and_sample(bencher: Bencher<'_, '_>, preset: &str) {
 fn untraced_ack(bencher: Bencher<'_, '_>) {
     let law = law("hpcc");
     bencher.bench_local(|| black_box(&law).traces().meets(black_box(Class::ACK)));
+}
+
+/// The laws that run on each acknowledgement, with the links of the path where they read telemetry.
+const ACKED: [(&str, usize); 7] =
+    [("timely", 0), ("dctcp", 0), ("swift", 0), ("nscc", 0), ("hpcc", 1), ("hpcc", 3), ("hpcc", 5)];
+
+/// An acknowledgement every 100 ns of a window of about 100 packets; one in 16 echoes a mark, and the round trip and the
+/// queues swing, so that each law takes all of its ways.
+#[divan::bench(args = ACKED)]
+fn ack(bencher: Bencher<'_, '_>, (name, links): (&str, usize)) {
+    let mut law = Law::from_settings(name, &[], BitsPerSec::from_kbps(u64::from(LINK_KBPS))).expect("a law");
+    let (mut context, mut credit, wake) = law.connect(LINK_KBPS);
+    let mut hops = [Hop { rate_kbps: LINK_KBPS, ..Hop::default() }; 5];
+    let (mut now, mut sequence) = (Instant::ZERO + Span::from_millis(1), 0u32);
+    bencher.bench_local(|| {
+        now += Span::from_nanos(100);
+        sequence = sequence.wrapping_add(1);
+        let swing = u64::from(sequence & 0x3ff);
+        for hop in &mut hops[..links] {
+            hop.at = now;
+            hop.tx_bytes += 1_100;
+            hop.queue_bytes = (sequence & 0xfff) * 8;
+        }
+        let mut outcome = Outcome::unchanged(credit, wake);
+        let event = Event {
+            class: Class::ACK,
+            now,
+            sent: Instant::from_ps(now.as_ps() - 12_000_000 - swing * 50_000),
+            ecn: sequence & 15 == 0,
+            acked: 1_024,
+            acked_sequence: sequence,
+            next_sequence: sequence.wrapping_add(100),
+            in_flight: 100 * 1_024,
+            hops: &hops[..links],
+            ..Event::default()
+        };
+        law.on_event(black_box(&mut context), black_box(&event), &mut outcome);
+        credit = outcome.credit;
+        black_box(&outcome);
+    });
 }

@@ -31,6 +31,7 @@ pub use presets::PRESETS;
 use crate::event::{Class, Event};
 use crate::outcome::{Credit, Emit, Outcome, Scope};
 use crate::register::{Register, SettingError, Value, fraction, rate_kbps};
+use crate::sample::Sample;
 use crate::timer::Lazy;
 use roci_units::{BitsPerSec, Instant, Ratio, Span};
 
@@ -69,28 +70,6 @@ pub struct State {
     alpha_seen: bool,
     /// Whether a CNP came in this decrease period.
     cut_due: bool,
-}
-
-/// What a time series records of a queue pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// R_C in kb/s of octets on the wire.
-    pub rate_kbps: u32,
-    /// R_T in kb/s.
-    pub target_kbps: u32,
-    /// Alpha times 2³⁰, exactly.
-    pub alpha_q30: u32,
-    /// Increases by the timer since the last reset.
-    pub stage: u16,
-    /// Increases by the byte counter since the last reset.
-    pub byte_stage: u16,
-}
-
-impl Sample {
-    /// Alpha, for people and reports; never used to compute with.
-    pub fn alpha_as_f64(&self) -> f64 {
-        f64::from(self.alpha_q30) / f64::from(1u32 << 30)
-    }
 }
 
 impl Dcqcn {
@@ -149,6 +128,7 @@ impl Dcqcn {
             alpha_q30: self.alpha_at(state, now) << (30 - self.params.alpha_bits),
             stage: state.stage,
             byte_stage: state.byte_stage,
+            ..Sample::default()
         }
     }
 

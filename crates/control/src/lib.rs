@@ -11,34 +11,60 @@
 //! | [`outcome`] | what a law answers |
 //! | [`register`] | what can be read and written while a law runs |
 //! | [`timer`] | timers that cost nothing while nothing happens |
+//! | [`sample`] | what a time series records of a law |
 //! | [`dcqcn`] | DCQCN, a family of laws with seven presets |
 //! | [`homa`] | Homa's sender: unscheduled octets, then grants |
 //! | [`ndp`] | NDP's sender: a first window, then pulls |
+//! | [`timely`] | TIMELY: a rate that follows the gradient of the round trip |
+//! | [`dctcp`] | DCTCP: a window cut by the share of marks |
+//! | [`hpcc`] | HPCC: a window from telemetry |
+//! | [`swift`] | Swift: a window that holds the delay at a target |
+//! | [`nscc`] | NSCC: Ultra Ethernet's window from marks and delay |
+//!
+//! All but DCQCN run on each acknowledgement. Their contexts are 32-bit words, each documented at its field, and their
+//! arithmetic is 16.16 with 64-bit products, so that a program on a 32-bit core can keep the same words.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 pub mod dcqcn;
+pub mod dctcp;
 pub mod event;
+mod fixed;
 pub mod homa;
+pub mod hpcc;
+mod keys;
 pub mod ndp;
+pub mod nscc;
 pub mod outcome;
 pub mod register;
+pub mod sample;
+pub mod swift;
+pub mod timely;
 pub mod timer;
+mod units;
 
-pub use dcqcn::{Dcqcn, Sample};
+pub use dcqcn::Dcqcn;
+pub use dctcp::Dctcp;
 pub use event::{Class, Event, Hop, Part};
 pub use homa::Homa;
+pub use hpcc::Hpcc;
 pub use ndp::Ndp;
+pub use nscc::Nscc;
 pub use outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict, Words};
 pub use register::{Place, Register, SettingError, Value, ValueError};
+pub use sample::Sample;
+pub use swift::Swift;
+pub use timely::Timely;
 
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use keys::Keyed;
 use roci_units::{BitsPerSec, Instant};
 
 /// The names of the laws that exist.
-pub const LAWS: [&str; 4] = ["none", "dcqcn", "homa", "ndp"];
+pub const LAWS: [&str; 9] = ["none", "dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc", "homa", "ndp"];
 
 /// A law with its parameters: one per engine and parameter set, shared by the queue pairs that run it.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +78,16 @@ pub enum Law {
     Homa(Homa),
     /// NDP.
     Ndp(Ndp),
+    /// TIMELY.
+    Timely(Timely),
+    /// DCTCP.
+    Dctcp(Dctcp),
+    /// HPCC.
+    Hpcc(Hpcc),
+    /// Swift.
+    Swift(Swift),
+    /// NSCC.
+    Nscc(Nscc),
     /// A law that runs outside the engine and is to hear of these classes: its queue pairs are made with the law
     /// deferred, and whoever runs it answers. By itself it changes nothing.
     External(Class),
@@ -69,6 +105,16 @@ pub enum Context {
     Homa(homa::State),
     /// What NDP heard of late.
     Ndp(ndp::State),
+    /// TIMELY's rate and round trips.
+    Timely(timely::State),
+    /// DCTCP's window and estimate.
+    Dctcp(dctcp::State),
+    /// HPCC's window and what it knows of each link.
+    Hpcc(Box<hpcc::State>),
+    /// Swift's window and target.
+    Swift(swift::State),
+    /// NSCC's window and delays.
+    Nscc(nscc::State),
 }
 
 // A context lies beside the queue pair's state and is fetched with it; a law with more words boxes them.
@@ -86,19 +132,34 @@ impl Law {
         settings: &[(&str, &str)],
         link: BitsPerSec,
     ) -> Result<Self, SettingError> {
+        let preset = settings.iter().rfind(|(key, _)| *key == "preset").map(|(_, preset)| preset.trim());
+        let from = |presets: &[&'static str], make: &dyn Fn(&str) -> Option<Self>| {
+            let name = preset.unwrap_or(presets[0]);
+            let wrong = || SettingError::Preset { name: name.to_string(), valid: presets.to_vec() };
+            make(name).ok_or_else(wrong)
+        };
         let mut law = match name {
             "none" => Self::None,
-            "dcqcn" => {
-                let preset = settings.iter().rfind(|(key, _)| *key == "preset");
-                let preset = preset.map_or(dcqcn::PRESETS[0], |(_, preset)| preset.trim());
-                let params = dcqcn::Params::preset(preset, link).ok_or_else(|| SettingError::Preset {
-                    name: preset.to_string(),
-                    valid: dcqcn::PRESETS.to_vec(),
-                })?;
-                Self::Dcqcn(Dcqcn::new(params))
+            "dcqcn" => from(&dcqcn::PRESETS, &|name| {
+                Some(Self::Dcqcn(Dcqcn::new(dcqcn::Params::preset(name, link)?)))
+            })?,
+            "timely" => from(&timely::PRESETS, &|name| {
+                Some(Self::Timely(Timely::new(timely::Params::preset(name, link)?)))
+            })?,
+            "dctcp" => {
+                from(&dctcp::PRESETS, &|name| Some(Self::Dctcp(Dctcp::new(dctcp::Params::preset(name)?))))?
             }
             "homa" => Self::Homa(Homa::default()),
             "ndp" => Self::Ndp(Ndp::default()),
+            "hpcc" => {
+                from(&hpcc::PRESETS, &|name| Some(Self::Hpcc(Hpcc::new(hpcc::Params::preset(name, link)?))))?
+            }
+            "swift" => {
+                from(&swift::PRESETS, &|name| Some(Self::Swift(Swift::new(swift::Params::preset(name)?))))?
+            }
+            "nscc" => from(&nscc::PRESETS, &|name| {
+                Some(Self::Nscc(Nscc::new(nscc::Params::preset(name)?, link.as_kbps())))
+            })?,
             _ => return Err(SettingError::Law { name: name.to_string(), valid: LAWS.to_vec() }),
         };
         for (key, text) in settings {
@@ -116,6 +177,11 @@ impl Law {
             Self::Dcqcn(_) => "dcqcn",
             Self::Homa(_) => "homa",
             Self::Ndp(_) => "ndp",
+            Self::Timely(_) => "timely",
+            Self::Dctcp(_) => "dctcp",
+            Self::Hpcc(_) => "hpcc",
+            Self::Swift(_) => "swift",
+            Self::Nscc(_) => "nscc",
             Self::External(_) => "external",
         }
     }
@@ -125,6 +191,11 @@ impl Law {
         match self {
             Self::None | Self::Homa(_) | Self::Ndp(_) | Self::External(_) => &[],
             Self::Dcqcn(_) => &dcqcn::PRESETS,
+            Self::Timely(_) => &timely::PRESETS,
+            Self::Dctcp(_) => &dctcp::PRESETS,
+            Self::Hpcc(_) => &hpcc::PRESETS,
+            Self::Swift(_) => &swift::PRESETS,
+            Self::Nscc(_) => &nscc::PRESETS,
         }
     }
 
@@ -135,6 +206,11 @@ impl Law {
             Self::Dcqcn(_) => &dcqcn::REGISTERS,
             Self::Homa(_) => Homa::registers(),
             Self::Ndp(_) => &ndp::REGISTERS,
+            Self::Timely(_) => &timely::REGISTERS,
+            Self::Dctcp(_) => &dctcp::REGISTERS,
+            Self::Hpcc(_) => &hpcc::REGISTERS,
+            Self::Swift(_) => &swift::REGISTERS,
+            Self::Nscc(_) => &nscc::REGISTERS,
         }
     }
 
@@ -147,6 +223,16 @@ impl Law {
             (Self::Homa(law), Context::None) => law.parameter(name),
             (Self::Ndp(law), Context::Ndp(state)) => law.get(state, name),
             (Self::Ndp(law), Context::None) => law.parameter(name),
+            (Self::Timely(law), Context::Timely(state)) => law.get(Some(state), name),
+            (Self::Timely(law), Context::None) => law.get(None, name),
+            (Self::Dctcp(law), Context::Dctcp(state)) => law.get(Some(state), name),
+            (Self::Dctcp(law), Context::None) => law.get(None, name),
+            (Self::Hpcc(law), Context::Hpcc(state)) => law.get(Some(state), name),
+            (Self::Hpcc(law), Context::None) => law.get(None, name),
+            (Self::Swift(law), Context::Swift(state)) => law.get(Some(state), name),
+            (Self::Swift(law), Context::None) => law.get(None, name),
+            (Self::Nscc(law), Context::Nscc(state)) => law.get(Some(state), name),
+            (Self::Nscc(law), Context::None) => law.get(None, name),
             _ => None,
         }
     }
@@ -178,19 +264,30 @@ impl Law {
         if let Some(done) = self.set_any(name, text, true) {
             return done;
         }
-        let register = self.registers().iter().find(|register| register.name == name);
-        match (&*self, context, register) {
-            (Self::Dcqcn(law), Context::Dcqcn(state), Some(register)) => {
-                law.write(state, register, text, now, outcome)
+        let done = match (&*self, context) {
+            (Self::Dcqcn(law), Context::Dcqcn(state)) => {
+                let register = self.registers().iter().find(|register| register.name == name);
+                register.map(|register| law.write(state, register, text, now, outcome))
             }
-            _ => Err(self.unknown(name, true)),
-        }
+            (Self::Timely(law), Context::Timely(state)) => law.write(state, name, text, outcome),
+            (Self::Dctcp(law), Context::Dctcp(state)) => law.write(state, name, text, outcome),
+            (Self::Hpcc(law), Context::Hpcc(state)) => law.write(state, name, text, outcome),
+            (Self::Swift(law), Context::Swift(state)) => law.write(state, name, text, outcome),
+            (Self::Nscc(law), Context::Nscc(state)) => law.write(state, name, text, outcome),
+            _ => None,
+        };
+        done.unwrap_or_else(|| Err(self.unknown(name, true)))
     }
 
     /// What a time series records of a queue pair at `now`; `None` from a law that has nothing to show.
     pub fn sample(&self, context: &mut Context, now: Instant) -> Option<Sample> {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => Some(law.sample(state, now)),
+            (Self::Timely(law), Context::Timely(state)) => Some(law.sample(state)),
+            (Self::Dctcp(law), Context::Dctcp(state)) => Some(law.sample(state)),
+            (Self::Hpcc(law), Context::Hpcc(state)) => Some(law.sample(state)),
+            (Self::Swift(law), Context::Swift(state)) => Some(law.sample(state)),
+            (Self::Nscc(law), Context::Nscc(state)) => Some(law.sample(state)),
             _ => None,
         }
     }
@@ -201,6 +298,11 @@ impl Law {
             Self::Dcqcn(law) => law.set(name, text, running),
             Self::Homa(law) => law.set(name, text, running),
             Self::Ndp(law) => law.set(name, text, running),
+            Self::Timely(law) => law.set(name, text),
+            Self::Dctcp(law) => law.set(name, text),
+            Self::Hpcc(law) => law.set(name, text),
+            Self::Swift(law) => law.set(name, text),
+            Self::Nscc(law) => law.set(name, text),
         }
     }
 
@@ -225,6 +327,16 @@ impl Law {
         SettingError::Key { name: name.to_string(), valid }
     }
 
+    /// Whether it reads the telemetry of switches: without it, it would have no effect.
+    pub fn wants_telemetry(&self) -> bool {
+        matches!(self, Self::Hpcc(_))
+    }
+
+    /// Whether it reads when the packets were sent that acknowledgements answer ([`Event::sent`]).
+    pub fn wants_times(&self) -> bool {
+        matches!(self, Self::Timely(_) | Self::Swift(_) | Self::Nscc(_) | Self::External(_))
+    }
+
     /// The classes of events that it wants to hear.
     pub fn traces(&self) -> Class {
         match self {
@@ -232,6 +344,11 @@ impl Law {
             Self::Dcqcn(_) => Dcqcn::TRACES,
             Self::Homa(_) => Homa::TRACES,
             Self::Ndp(_) => Ndp::TRACES,
+            Self::Timely(_) => Timely::TRACES,
+            Self::Dctcp(_) => Dctcp::TRACES,
+            Self::Hpcc(_) => Hpcc::TRACES,
+            Self::Swift(_) => Swift::TRACES,
+            Self::Nscc(_) => Nscc::TRACES,
             Self::External(traces) => *traces,
         }
     }
@@ -260,6 +377,27 @@ impl Law {
             Self::Dcqcn(law) => (Context::Dcqcn(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
             Self::Homa(_) => (Context::Homa(homa::State::default()), Homa::CREDIT, Instant::NEVER),
             Self::Ndp(law) => (Context::Ndp(ndp::State::default()), law.credit(), Instant::NEVER),
+            Self::Timely(law) => (Context::Timely(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
+            Self::Dctcp(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::Dctcp(state), credit, Instant::NEVER)
+            }
+            Self::Hpcc(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::Hpcc(Box::new(state)), credit, Instant::NEVER)
+            }
+            Self::Swift(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::Swift(state), credit, Instant::NEVER)
+            }
+            Self::Nscc(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::Nscc(state), credit, Instant::NEVER)
+            }
         }
     }
 
@@ -272,6 +410,11 @@ impl Law {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => law.on_event(state, event, outcome),
             (Self::Homa(law), Context::Homa(state)) => law.on_event(state, event, outcome),
             (Self::Ndp(law), Context::Ndp(state)) => law.on_event(state, event, outcome),
+            (Self::Timely(law), Context::Timely(state)) => law.on_event(state, event, outcome),
+            (Self::Dctcp(law), Context::Dctcp(state)) => law.on_event(state, event, outcome),
+            (Self::Hpcc(law), Context::Hpcc(state)) => law.on_event(state, event, outcome),
+            (Self::Swift(law), Context::Swift(state)) => law.on_event(state, event, outcome),
+            (Self::Nscc(law), Context::Nscc(state)) => law.on_event(state, event, outcome),
             (Self::None | Self::External(_), Context::None) => {}
             _ => debug_assert!(false, "the context belongs to another law"),
         }

@@ -179,6 +179,21 @@ pub(crate) fn period(text: &str) -> Result<Span, ValueError> {
     if span.is_zero() { Err(ValueError::Range) } else { Ok(span) }
 }
 
+/// A length of time in `low..=high`.
+pub(crate) fn period_within(text: &str, low: Span, high: Span) -> Result<Span, ValueError> {
+    let span: Span = text.parse()?;
+    if (low..=high).contains(&span) { Ok(span) } else { Err(ValueError::Range) }
+}
+
+/// Octets in `low..=high`.
+pub(crate) fn octets(text: &str, low: u32, high: u32) -> Result<u32, ValueError> {
+    let octets: Bytes = text.parse()?;
+    match u32::try_from(octets.0) {
+        Ok(octets) if (low..=high).contains(&octets) => Ok(octets),
+        _ => Err(ValueError::Range),
+    }
+}
+
 /// A fraction above zero and at most one.
 pub(crate) fn fraction(text: &str) -> Result<Ratio, ValueError> {
     let ratio: Ratio = text.parse()?;

@@ -88,3 +88,26 @@ fn without_a_law_nothing_is_heard_or_shown() {
     assert_eq!(law.sample(&mut context, Instant::ZERO), None);
     assert!(law.set("g", "1/2").is_err());
 }
+
+#[test]
+fn every_law_prints_what_it_reads() {
+    for name in ["timely", "dctcp", "hpcc", "swift", "nscc"] {
+        let presets = Law::from_settings(name, &[], LINK).expect("a law").presets();
+        for preset in presets {
+            let law = Law::from_settings(name, &[("preset", preset)], LINK).expect("a preset");
+            let mut copy = Law::from_settings(name, &[], LINK).expect("a law");
+            let (mut context, ..) = law.connect(LINK.as_kbps());
+            for register in law.registers() {
+                let value = law.get(&mut context, register.name, Instant::ZERO).expect("a value").to_string();
+                if register.place == Place::Law {
+                    assert_eq!(copy.set(register.name, &value), Ok(()), "{name} {} = {value}", register.name);
+                    let again = copy.get(&mut Context::None, register.name, Instant::ZERO).expect("a value");
+                    assert_eq!(again.to_string(), value, "{name} {}", register.name);
+                }
+                let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+                let written = copy.write(&mut context, register.name, &value, Instant::ZERO, &mut outcome);
+                assert_eq!(written.is_ok(), register.writable, "{name} {} = {value}", register.name);
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@
 //! | `trace` | flows and queues over time |
 //! | `lst` | the figures of the LST front-end paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
-//! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares |
+//! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws |
 
 mod bench;
 pub mod expect;
@@ -106,7 +106,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 14] = [
+const FIGURES: [(&str, Measure); 15] = [
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),
     ("lst-fig4", lst::incast::pfc_alone),
@@ -121,6 +121,7 @@ const FIGURES: [(&str, Measure); 14] = [
     ("validation-fixed-point", validation::fixed_point::measure),
     ("validation-headroom", validation::headroom::measure),
     ("validation-shares", validation::shares::measure),
+    ("validation-laws", validation::laws::measure),
 ];
 
 /// The names of all figures.
@@ -222,7 +223,7 @@ mod tests {
     fn a_name_stands_for_a_figure_or_for_a_group() {
         assert_eq!(resolve("lst-fig6").unwrap(), ["lst-fig5"]);
         assert_eq!(resolve("all").unwrap().len(), FIGURES.len());
-        assert_eq!(resolve("validation").unwrap().len(), 4);
+        assert_eq!(resolve("validation").unwrap().len(), 5);
         assert_eq!(resolve("lst").unwrap().len(), 8);
         let error = resolve("lst-fig7").unwrap_err().to_string();
         assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");

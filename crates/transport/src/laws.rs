@@ -37,7 +37,7 @@ pub(crate) struct LawState {
     pub(crate) slot: u32,
     pub(crate) tokens: Tokens,
     pub(crate) port: Option<Box<Port>>,
-    /// When packets were sent, for laws that hear of acknowledgements.
+    /// When packets were sent, for laws that measure round trips.
     pub(crate) sent: Option<Box<SentTimes>>,
     /// Octets until the byte counter's event; zero: stopped.
     pub(crate) count_down: u32,
@@ -67,7 +67,7 @@ pub(crate) struct SentTimes {
 }
 
 /// How many packets are timed at once.
-pub(crate) const TIMED: usize = 64;
+pub(crate) const TIMED: usize = 512;
 
 impl Laws {
     pub(crate) fn new() -> Self {
@@ -132,7 +132,7 @@ impl Laws {
             count_down: 0,
             counts: 0,
             port,
-            sent: traces.meets(Class::ACK).then(Box::default),
+            sent: (traces.meets(Class::ACK) && law.wants_times()).then(Box::default),
         };
         let index = self.vacant.pop().unwrap_or_else(|| u32::try_from(self.states.len()).unwrap_or(NONE));
         if index as usize == self.states.len() {

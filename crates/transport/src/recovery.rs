@@ -14,7 +14,7 @@ use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use alloc::collections::VecDeque;
-use roci_control::{Class, Event};
+use roci_control::{Class, Credit, Event};
 use roci_units::{Instant, Psn, Span};
 
 /// A loss that a queue pair is in.
@@ -267,10 +267,15 @@ impl Engine {
         }
     }
 
-    /// The first run of packets that are marked to be sent again, within one message.
+    /// The first run of packets that are marked to be sent again, within one message; of no packets where a window holds
+    /// it back.
+    ///
+    /// Go-back-N takes all that is in flight for lost, so the window bounds what has been sent again as it bounds what is
+    /// new. Elsewhere the others are still under way, and what is sent again takes the place of what was lost.
     pub(crate) fn plan_resend(&mut self, slot: usize, quantum: u32) -> Option<Plan> {
         let mtu = u32::from(self.profile(slot).mtu);
-        let una = self.qps[slot].requester.una;
+        let (una, window) = (self.qps[slot].requester.una, self.qps[slot].requester.window);
+        let bounded = self.profile(slot).recovery == Recovery::GoBackN && window != Credit::UNLIMITED;
         let (index, head) = (self.qps[slot].common.aside, self.qps[slot].common.head);
         let losing = self.asides.get_mut(index).losing.as_mut()?;
         let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
@@ -287,7 +292,10 @@ impl Engine {
         let work = self.sends.get(place);
         debug_assert!(work.has(flag::NUMBERED), "what is in flight has numbers");
         let left = work.end.wrapping_sub(at);
-        let packets = if work.kind.is_read_or_atomic() { 1 } else { run.packets.min(left) };
+        let mut packets = if work.kind.is_read_or_atomic() { 1 } else { run.packets.min(left) };
+        if bounded && !work.kind.is_read_or_atomic() {
+            packets = packets.min((window / mtu).max(1).saturating_sub(at.wrapping_sub(una)));
+        }
         let length = match work.kind {
             _ if work.kind.is_read_or_atomic() => 0,
             _ if packets == left => work.length - at.wrapping_sub(work.first) * mtu,

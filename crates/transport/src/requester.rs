@@ -320,6 +320,7 @@ impl Engine {
                 ecn: arrival.header.flags.has(Flags::BECN),
                 acked: progress.octets,
                 sent: self.laws.sent_at(self.qps[slot].common.law, self.qps[slot].requester.una),
+                hop_count: u8::try_from(arrival.hops.len()).unwrap_or(u8::MAX),
                 words: arrival.words,
                 hops: arrival.hops,
                 ..self.event(now, slot, class)

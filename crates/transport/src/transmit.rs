@@ -261,7 +261,7 @@ impl Engine {
             && let Some(resend) = self.plan_resend(slot, quantum)
         {
             *plan = resend;
-            return true;
+            return plan.packets > 0;
         }
         let current = self.qps[slot].requester.current;
         if current == NONE || !self.sends.get(current).has(flag::NUMBERED) && !self.begin(now, slot, current)

@@ -40,11 +40,13 @@ pub(super) const FIXED_POINT: Text = scenario!("figures/validation-fixed-point.t
 pub(super) const HEADROOM: Text = scenario!("figures/validation-headroom.toml");
 /// Leaves with one, two, three and six senders.
 pub(super) const SHARES: Text = scenario!("figures/validation-shares.toml");
+/// Senders that never end, for each law's own promise.
+pub(super) const LAWS: Text = scenario!("figures/validation-laws.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 9] =
-    [INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES];
+pub(super) const SCENARIOS: [Text; 10] =
+    [INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES, LAWS];
 
 impl Text {
     /// The scenario, with `overrides`.

@@ -3,5 +3,6 @@
 pub(super) mod fixed_point;
 mod fluid;
 pub(super) mod headroom;
+pub(super) mod laws;
 pub(super) mod queueing;
 pub(super) mod shares;

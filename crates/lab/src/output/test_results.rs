@@ -29,6 +29,7 @@ pub(crate) fn sample() -> Results {
                     target_kbps: Some(rate_kbps + 300_000),
                     alpha: Some(1.0 / (1.0 + step as f32 / 30.0)),
                     window: None,
+                    rtt_ns: None,
                 },
             );
         }

@@ -38,10 +38,12 @@ pub struct FlowSample {
     pub rate_kbps: Option<u32>,
     /// The rate that its law aims for (R_T), in kb/s; `None` where the law has none.
     pub target_kbps: Option<u32>,
-    /// The law's estimate of congestion, 0 to 1; `None` where the law has none.
+    /// The law's estimate of congestion: alpha of DCQCN and DCTCP, 0 to 1, or U of HPCC; `None` where the law has none.
     pub alpha: Option<f32>,
     /// The window in octets; `None` without one.
     pub window: Option<u32>,
+    /// The round trip that its law used last, in nanoseconds; `None` where the law knows none.
+    pub rtt_ns: Option<u32>,
 }
 
 /// What one queue holds, and what has befallen it so far.
@@ -212,10 +214,12 @@ pub enum Metric {
     Rate,
     /// The rate aimed for (R_T), in bits per second.
     Target,
-    /// The law's estimate of congestion, 0 to 1.
+    /// The law's estimate of congestion.
     Alpha,
     /// The window in octets.
     Window,
+    /// The round trip that the law used last, in seconds.
+    Rtt,
     /// Octets in the queue.
     Bytes,
     /// CE marks since the start.
@@ -228,13 +232,14 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric: those of flows first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Throughput,
         Self::Goodput,
         Self::Rate,
         Self::Target,
         Self::Alpha,
         Self::Window,
+        Self::Rtt,
         Self::Bytes,
         Self::Marks,
         Self::Pauses,
@@ -250,6 +255,7 @@ impl Metric {
             Self::Target => "target",
             Self::Alpha => "alpha",
             Self::Window => "window",
+            Self::Rtt => "rtt",
             Self::Bytes => "bytes",
             Self::Marks => "marks",
             Self::Pauses => "pauses",
@@ -321,6 +327,9 @@ impl Series {
             }
             if let Some(window) = reading.window {
                 emit(Metric::Window, f64::from(window));
+            }
+            if let Some(nanos) = reading.rtt_ns {
+                emit(Metric::Rtt, f64::from(nanos) * 1e-9);
             }
         }
     }

@@ -229,7 +229,7 @@ pub static SWITCH: Section = Section {
         key(
             "int",
             "`true` or `false`",
-            "`false`",
+            "`false`; `true` where a flow runs a law that needs it",
             "Whether switches put telemetry on data packets (HPCC's INT); its octets are charged on the wire.",
         ),
         key(

@@ -112,7 +112,9 @@ impl Scenario {
             return Err(top.refuse("stop", message, "it takes a time above zero, at most 4503s"));
         }
 
-        let switch = Switch::read(top.table("switch", &keys::SWITCH)?)?;
+        let table = top.table("switch", &keys::SWITCH)?;
+        let int = table.and_then(|table| table.get("int")).map(|node| node.origin);
+        let mut switch = Switch::read(table)?;
         for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
             names.switch(&source, name)?;
         }
@@ -132,6 +134,15 @@ impl Scenario {
         let traffic::Reading { controls, traffic, .. } = reading;
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
+        }
+        if !switch.int
+            && let Some(law) = telemetric(controls.iter().chain([&transport.control]))
+        {
+            if let Some(origin) = int {
+                let message = format!("`{law}` reads telemetry, which is switched off here");
+                return Err(source.error(origin, message, "leave `int` out, or set it to true"));
+            }
+            switch.int = true;
         }
         let scenario = Self {
             name: name(top)?,
@@ -172,7 +183,7 @@ impl Scenario {
             let mut refused = None;
             let mut taken = false;
             for control in self.controls.iter().chain([&self.transport.control]) {
-                let mut law = control.make(&self.source, link)?;
+                let mut law = control.make(&self.source, link, self.nic.config.mtu)?;
                 match write.try_on(&mut law, link) {
                     Ok(()) => taken = true,
                     Err(error) => refused = Some((control, error)),
@@ -193,6 +204,15 @@ impl RegisterWrite {
         let mut outcome = roci_control::Outcome::unchanged(credit, wake);
         law.write(&mut context, &self.register.value, &self.text.value, self.time, &mut outcome)
     }
+}
+
+/// The first of `controls` that has no effect without telemetry.
+fn telemetric<'a>(mut controls: impl Iterator<Item = &'a Control>) -> Option<&'a str> {
+    let wants = |control: &Control| {
+        let law = Law::from_settings(&control.law.value, &[], BitsPerSec::from_gbps(100));
+        law.is_ok_and(|law| law.wants_telemetry())
+    };
+    controls.find(|control| wants(control)).map(|control| control.law.value.as_str())
 }
 
 /// TOML's largest number.

@@ -10,6 +10,9 @@ use roci_units::{BitsPerSec, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
 
+/// The key of laws that count in packets: the octets of a full one, the NIC's MTU unless it is set.
+const MSS: &str = "mss";
+
 /// What holds for every queue pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
@@ -256,12 +259,17 @@ impl Control {
         std::iter::once(law.clone()).chain(preset).chain(others).collect()
     }
 
-    /// The law, on links of `link`.
+    /// The law, on links of `link` with packets of `mtu` octets of payload.
     ///
     /// # Errors
     /// When there is no such law, or it does not take these settings.
-    pub fn make(&self, source: &Source, link: BitsPerSec) -> Result<Law, ScenarioError> {
-        self.law(source, self.law.origin, link)
+    pub fn make(&self, source: &Source, link: BitsPerSec, mtu: u16) -> Result<Law, ScenarioError> {
+        let mut law = self.law(source, self.law.origin, link)?;
+        let counts_packets = law.registers().iter().any(|register| register.name == MSS);
+        if counts_packets && !self.settings.iter().any(|setting| setting.key.value == MSS) {
+            law.set(MSS, &format!("{mtu}B")).expect("any MTU is a valid segment size");
+        }
+        Ok(law)
     }
 
     fn law(&self, source: &Source, table: Origin, link: BitsPerSec) -> Result<Law, ScenarioError> {

@@ -92,7 +92,8 @@ impl<'a> Laws<'a> {
             None => {
                 let controls =
                     std::iter::once(&self.scenario.transport.control).chain(&self.scenario.controls);
-                let laws = controls.map(|control| control.make(&self.scenario.source, link));
+                let mtu = self.scenario.nic.config.mtu;
+                let laws = controls.map(|control| control.make(&self.scenario.source, link, mtu));
                 let laws = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
                 self.made.push((link, laws));
                 self.made.len() - 1

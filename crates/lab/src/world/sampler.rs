@@ -125,14 +125,15 @@ fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead
     FlowSample {
         wire: wire_octets(flow, live.message.min(mtu.into()), overhead),
         payload: flow.delivered,
-        rate_kbps: sample.map(|sample| sample.rate_kbps),
-        target_kbps: sample.map(|sample| sample.target_kbps),
+        rate_kbps: sample.and_then(|sample| limited(sample.rate_kbps)),
+        target_kbps: sample.and_then(|sample| limited(sample.target_kbps)),
         #[expect(clippy::cast_possible_truncation, reason = "a report shows fewer digits than f32 holds")]
-        alpha: sample.map(|sample| sample.alpha_as_f64() as f32),
+        alpha: sample.and_then(|sample| sample.alpha_as_f64()).map(|alpha| alpha as f32),
         window: status.and_then(|status| {
             let program = status.congestion_window.map(|packets| packets.saturating_mul(mtu.into()));
             limited(status.credit.window).into_iter().chain(program).min()
         }),
+        rtt_ns: sample.and_then(|sample| limited(sample.rtt_ns)),
     }
 }
 

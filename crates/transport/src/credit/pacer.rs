@@ -9,6 +9,9 @@ const PS_PER_OCTET_AT_1_KBPS: u64 = 8_000_000_000;
 /// Runs up to so many octets are charged with 64-bit arithmetic.
 const SHORT: u32 = 1 << 30;
 
+/// Debts below so many picoseconds, 2 ms, are rescaled with 64-bit arithmetic.
+const NEAR: u64 = 1 << 31;
+
 /// Spaces the packets of one queue pair (or of one port) at a rate in kb/s of octets on the wire.
 ///
 /// It is a virtual clock: each packet moves the next one's instant by the packet's own time at the rate. The part of
@@ -78,6 +81,13 @@ impl Pacer {
         }
         self.forfeit(now);
         let now = now.as_ps();
+        if self.eligible >= now && self.eligible - now < NEAR {
+            // What laws that set a rate with each acknowledgement see: the same in 64 bits.
+            let owed = (self.eligible - now) * u64::from(self.rate) + u64::from(self.part);
+            let rate = u64::from(new);
+            (self.eligible, self.part, self.rate) = (now + owed / rate, low(u128::from(owed % rate)), new);
+            return;
+        }
         let (old, part) = (u128::from(self.rate), u128::from(self.part));
         let wide = u128::from(new);
         if self.eligible >= now {

@@ -244,6 +244,8 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
     plot("Congestion estimate (alpha)", alpha, true, lines(Metric::Alpha, "", false));
     let window = Axis::new("window", Unit::Bytes).above_zero();
     plot("Window", window, true, lines(Metric::Window, "", false));
+    let rtt = Axis::new("round trip", Unit::Time).above_zero();
+    plot("Round trip that the law used", rtt, true, lines(Metric::Rtt, "", false));
     vec![section]
 }
 

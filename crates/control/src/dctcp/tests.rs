@@ -1,0 +1,164 @@
+//! DCTCP against its equations in real numbers, and by hand.
+
+use super::*;
+use crate::keys::Keyed;
+use proptest::prelude::*;
+use roci_units::Instant;
+
+const LINK: u32 = 10_000_000;
+const MSS: u32 = 1024;
+
+fn law(settings: &[(&str, &str)]) -> Dctcp {
+    let mut law = Dctcp::new(Params::preset("sigcomm10").expect("a preset"));
+    for (key, text) in settings {
+        assert_eq!(law.set(key, text), Some(Ok(())), "{key} = {text}");
+    }
+    law
+}
+
+/// A queue pair with a full window, acknowledged packet by packet.
+struct Pair {
+    law: Dctcp,
+    state: State,
+    una: u32,
+}
+
+impl Pair {
+    fn new(law: Dctcp) -> Self {
+        let state = law.connect(LINK);
+        Self { law, state, una: 0 }
+    }
+
+    fn event(&self, class: Class) -> Event<'static> {
+        let packets = self.state.window / MSS;
+        Event {
+            class,
+            acked_sequence: self.una,
+            next_sequence: self.una + packets,
+            in_flight: packets * MSS,
+            ..Event::default()
+        }
+    }
+
+    fn hear(&mut self, event: &Event<'_>) {
+        let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+        self.law.on_event(&mut self.state, event, &mut outcome);
+        assert_eq!(outcome.credit, self.law.credit(&self.state));
+    }
+
+    fn ack(&mut self, marked: bool) {
+        self.una += 1;
+        let event = Event { acked: MSS, ecn: marked, ..self.event(Class::ACK) };
+        self.hear(&event);
+    }
+
+    /// Acknowledges all that is in flight, of which the last `marked` packets carried a mark.
+    fn window(&mut self, marked: u32) {
+        let packets = self.state.window / MSS;
+        (0..packets).for_each(|packet| self.ack(packet + marked >= packets));
+    }
+}
+
+#[test]
+fn slow_start_doubles_the_window_in_each_round_trip_until_the_first_mark() {
+    let mut pair = Pair::new(law(&[]));
+    assert_eq!(pair.state.window, 10 * MSS);
+    pair.window(0);
+    assert_eq!(pair.state.window, 20 * MSS);
+    pair.window(0);
+    assert_eq!(pair.state.window, 40 * MSS);
+    pair.window(1);
+    let cut = pair.state.window;
+    assert!(cut < 40 * MSS + 39 * MSS, "{cut}");
+    assert_eq!(pair.state.ssthresh, cut, "slow start is over");
+}
+
+#[test]
+fn without_marks_the_window_grows_by_a_packet_in_each_window_of_data() {
+    let mut pair = Pair::new(law(&[("slow_start", "false")]));
+    for packets in 10..40 {
+        assert_eq!(pair.state.window, packets * MSS);
+        pair.window(0);
+    }
+}
+
+#[test]
+fn one_window_of_data_is_cut_once() {
+    let mut pair = Pair::new(law(&[("slow_start", "false"), ("first_window", "100KiB")]));
+    pair.window(0);
+    let before = pair.state.window;
+    pair.ack(true);
+    let after = pair.state.window;
+    assert!(after < before);
+    (0..before / MSS).for_each(|_| pair.ack(true));
+    assert_eq!(pair.state.window, after, "until what was in flight is acknowledged");
+    pair.ack(true);
+    assert!(pair.state.window < after);
+}
+
+#[test]
+fn a_loss_halves_the_window_and_a_timeout_leaves_one_packet() {
+    let mut pair = Pair::new(law(&[("slow_start", "false"), ("first_window", "100KiB")]));
+    let loss = pair.event(Class::LOSS);
+    pair.hear(&loss);
+    assert_eq!(pair.state.window, 50 * 1024);
+    pair.hear(&loss);
+    assert_eq!(pair.state.window, 50 * 1024, "the same window of data");
+    pair.hear(&Event { timeout: true, ..loss });
+    assert_eq!(pair.state.window, MSS);
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut pair = Pair::new(law(&[]));
+    for _ in 0..100 {
+        pair.una += 1;
+        let event = Event { acked: MSS, in_flight: 0, ..pair.event(Class::ACK) };
+        pair.hear(&event);
+    }
+    assert_eq!(pair.state.window, 10 * MSS);
+}
+
+#[test]
+fn hpccs_dctcp_begins_at_the_links_rate() {
+    let law = Dctcp::new(Params::preset("hpcc").expect("a preset"));
+    let state = law.connect(100_000_000);
+    assert_eq!(state.window, 162_500, "13 us at 100 Gb/s");
+    assert_eq!(law.credit(&state).rate_kbps, Credit::UNLIMITED);
+    let half = State { window: 81_250, ..state };
+    let kbps = f64::from(law.credit(&half).rate_kbps);
+    assert!((kbps / 50e6 - 1.0).abs() < 1e-5, "{kbps}");
+}
+
+proptest! {
+    /// Equation 1, over many windows: each rounds to the nearest 2⁻¹⁶ and the share to 2⁻¹⁵, and 1/g of them are
+    /// remembered, so α is less than 1/g · 2⁻¹⁵ + 2⁻¹⁵ ≈ 5·10⁻⁴ off. Equation 2, at each cut: 1 octet and that.
+    #[test]
+    fn estimate_and_cut_are_the_papers_to_a_part_in_a_thousand(
+        shares in prop::collection::vec(0u32..=40, 1..100),
+    ) {
+        let mut pair = Pair::new(law(&[("slow_start", "false"), ("first_window", "40KiB"), ("wmax", "40KiB")]));
+        let mut alpha = 1.0f64;
+        for marked in shares {
+            let mut packets = 0u32;
+            pair.state.window = 40 * MSS;
+            (pair.state.cutting, pair.state.window_end) = (0, pair.una + 39);
+            for packet in 0..40 {
+                let before = pair.state;
+                let share = f64::from(marked.min(40)) / 40.0;
+                packets += u32::from(packet + marked >= 40);
+                if packet == 39 {
+                    alpha = (1.0 - 1.0 / 16.0) * alpha + share / 16.0;
+                }
+                pair.ack(packet + marked >= 40);
+                if pair.state.cutting > before.cutting {
+                    let exact = f64::from(before.window) * (1.0 - f64::from(pair.state.alpha) / 131_072.0);
+                    prop_assert!((f64::from(pair.state.window) - exact).abs() <= 1.5);
+                }
+            }
+            prop_assert_eq!(packets, marked.min(40));
+            let got = f64::from(pair.state.alpha) / 65_536.0;
+            prop_assert!((got - alpha).abs() < 1e-3, "{got} {alpha}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! HPCC: a window from telemetry of each link on the path (Li et al., SIGCOMM 2019, Algorithm 1).
+//!
+//! Each switch writes its queue, its sent octets and its clock into the packets, and acknowledgements take that back. The
+//! sender computes from two of them how many base round trips' worth of octets each link has in flight, takes the fullest
+//! link, smooths it to U, and sets `W = W^c / (U/η) + W_AI`, or adds W_AI alone for a few round trips while U is below η.
+//! W follows every acknowledgement; its reference W^c once in each round trip, so that one signal is not answered twice.
+//! The rate is W over the base round trip.
+//!
+//! - The first acknowledgement, and one whose path has another number of hops, only shows where the counters stand.
+//! - `τ·u` is kept rather than `u`: for the fullest link it is its queue's share times τ, and the time that its octets
+//!   take, so that the usual acknowledgement divides only where W^c is divided by U (once, by 32 bits). Links are compared
+//!   crosswise. A gap beyond the base round trip costs another division, of 64 bits.
+//! - W stays between [`Params::wmin`] and what the link carries in the base round trip, and W^c with it.
+//! - At most five hops count, as in HPCC's header.
+
+mod keys;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{PRESETS, REGISTERS};
+
+use crate::event::{Class, Event, Hop};
+use crate::fixed::{ONE, constant, fraction, nanos, passed, saturate, span_nanos};
+use crate::outcome::{Credit, Outcome};
+use crate::sample::Sample;
+use roci_units::{Ratio, Span};
+
+/// The most hops of a path.
+pub const HOPS: usize = 5;
+
+/// One, in 8.24.
+const UNIT: u32 = 1 << 24;
+/// The greatest part of U, in 8.24: what is beyond 64 base round trips is 64.
+const FULL: u64 = 64 << 24;
+
+/// HPCC's parameters, by the paper's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// η: the utilisation aimed for.
+    pub eta: Ratio,
+    /// T: the base round trip, that of the longest path.
+    pub base_rtt: Span,
+    /// W_AI: the additive step in octets.
+    pub w_ai: u32,
+    /// maxStage: additive steps before W^c is divided again.
+    pub max_stage: u32,
+    /// The least window in octets.
+    pub wmin: u32,
+}
+
+/// The law: its parameters, and what its arithmetic derives from them.
+#[derive(Clone, Debug)]
+pub struct Hpcc {
+    params: Params,
+    /// η in 16.16.
+    eta: u32,
+    /// T in nanoseconds.
+    t: u32,
+    /// 1/T, times 2³² ns.
+    per_t: u32,
+    /// Kilobits per second of one octet in each T, in 16.16.
+    kbps_of_octet: u32,
+    /// Octets that a kilobit per second carries in T, times 2³².
+    octets_of_kbps: u32,
+}
+
+/// What the last acknowledgement told of one link: `L[i]` and its rate, five words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Link {
+    /// `ts`: the switch's clock in nanoseconds.
+    pub at: u32,
+    /// `txBytes`: octets sent by then, modulo 2³².
+    pub tx_bytes: u32,
+    /// `qlen`: octets queued.
+    pub queue_bytes: u32,
+    /// `B`: the link's rate in kb/s.
+    pub rate_kbps: u32,
+    /// What an octet lasts on it, in nanoseconds in 8.24.
+    pub octet: u32,
+}
+
+/// What HPCC remembers of one queue pair: 32 words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct State {
+    /// The link's rate in kb/s.
+    pub link_kbps: u32,
+    /// W in octets.
+    pub window: u32,
+    /// W^c in octets.
+    pub reference: u32,
+    /// U in 8.24.
+    pub utilisation: u32,
+    /// lastUpdateSeq: the packet sequence that an acknowledgement must pass to move W^c.
+    pub update_at: u32,
+    /// incStage.
+    pub stage: u32,
+    /// How many links are known.
+    pub hop_count: u32,
+    /// The links, nearest first.
+    pub links: [Link; HOPS],
+}
+
+const _: () = assert!(size_of::<State>() <= 128);
+
+impl Hpcc {
+    /// The classes it wants to hear.
+    pub const TRACES: Class = Class::ACK;
+
+    /// The law with these parameters.
+    pub fn new(params: Params) -> Self {
+        let mut law = Self { params, eta: 0, t: 0, per_t: 0, kbps_of_octet: 0, octets_of_kbps: 0 };
+        law.derive();
+        law
+    }
+
+    /// Its parameters.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    fn derive(&mut self) {
+        self.eta = fraction(self.params.eta);
+        self.t = span_nanos(self.params.base_rtt).max(1);
+        self.per_t = constant(1, 32, self.t.into());
+        self.kbps_of_octet = constant(8_000_000, 16, self.t.into());
+        self.octets_of_kbps = constant(self.t.into(), 32, 8_000_000);
+    }
+
+    /// A queue pair that has sent nothing, on a link of `link_kbps`: its window is what the link carries in T.
+    pub fn connect(&self, link_kbps: u32) -> State {
+        let window = self.wmax(link_kbps);
+        State { link_kbps, window, reference: window, utilisation: UNIT, ..State::default() }
+    }
+
+    /// The credit that `state` stands for: W, and W/T unless that is the link's rate.
+    pub fn credit(&self, state: &State) -> Credit {
+        let kbps = saturate((u64::from(state.window) * u64::from(self.kbps_of_octet)) >> 16).max(1);
+        let slower = kbps < state.link_kbps - (state.link_kbps >> 12);
+        let rate_kbps = if slower { kbps } else { Credit::UNLIMITED };
+        Credit { rate_kbps, window: state.window, tokens: Credit::UNLIMITED }
+    }
+
+    /// Reacts to one event: `NewAck` (lines 22 to 30).
+    #[inline]
+    pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        let hops = &event.hops[..event.hops.len().min(HOPS)];
+        if hops.is_empty() {
+            return;
+        }
+        if state.hop_count as usize != hops.len() {
+            return Self::meet(state, event, hops);
+        }
+        self.measure_inflight(state, hops);
+        let update = passed(event.acked_sequence, state.update_at);
+        self.compute_wind(state, update);
+        if update {
+            state.update_at = event.next_sequence;
+        }
+        outcome.credit = self.credit(state);
+    }
+
+    /// What a time series records.
+    pub fn sample(&self, state: &State) -> Sample {
+        let credit = self.credit(state);
+        Sample {
+            rate_kbps: credit.rate_kbps.min(state.link_kbps),
+            window: state.window,
+            alpha_q30: state.utilisation.min(u32::MAX >> 6) << 6,
+            stage: u16::try_from(state.stage).unwrap_or(u16::MAX),
+            ..Sample::default()
+        }
+    }
+
+    /// What the link carries in T, in octets.
+    fn wmax(&self, link_kbps: u32) -> u32 {
+        let octets = u64::from(link_kbps) * u64::from(self.octets_of_kbps) + (1 << 31);
+        saturate(octets >> 32).max(self.params.wmin)
+    }
+
+    /// Where the counters of a new path stand.
+    #[cold]
+    fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
+        for (link, hop) in state.links.iter_mut().zip(hops) {
+            link.see(hop);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most five")]
+        {
+            state.hop_count = hops.len() as u32;
+        }
+        state.update_at = event.next_sequence;
+    }
+
+    /// `MeasureInflight` (lines 1 to 10): U follows the fullest link by τ/T.
+    fn measure_inflight(&self, state: &mut State, hops: &[Hop]) {
+        let (mut most, mut tau) = (0, 1);
+        for (link, hop) in state.links.iter_mut().zip(hops) {
+            let (inflight, time) = self.inflight(link, hop);
+            // inflight/time > most/tau
+            if (inflight >> 8) * u64::from(tau) > (most >> 8) * u64::from(time) {
+                (most, tau) = (inflight, time);
+            }
+            link.see(hop);
+        }
+        let kept = u64::from(state.utilisation);
+        let forgotten = (kept * (u64::from(tau) * u64::from(self.per_t)).min(1 << 32)) >> 32;
+        let new = (most * u64::from(self.per_t)) >> 32;
+        state.utilisation = saturate((kept - forgotten + new).min(FULL));
+    }
+
+    /// `τ·u′` of one link in nanoseconds in 8.24, where u′ is its octets in flight over B·T, and τ in nanoseconds (lines
+    /// 3 to 8).
+    fn inflight(&self, link: &mut Link, hop: &Hop) -> (u64, u32) {
+        if link.rate_kbps != hop.rate_kbps {
+            link.learn(hop.rate_kbps);
+        }
+        let octet = u64::from(link.octet);
+        let gap = nanos(hop.at).wrapping_sub(link.at).max(1);
+        #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
+        let sent = (hop.tx_bytes as u32).wrapping_sub(link.tx_bytes);
+        let mut busy = u64::from(sent) * octet;
+        let tau = gap.min(self.t);
+        if gap > self.t {
+            busy = busy / u64::from(gap) * u64::from(self.t);
+        }
+        let queue = u64::from(hop.queue_bytes.min(link.queue_bytes).min(UNIT));
+        let queue = ((((queue * octet) >> 16) * u64::from(self.per_t)) >> 16).min(FULL);
+        ((queue * u64::from(tau)) + busy.min(FULL * u64::from(tau)), tau)
+    }
+
+    /// `ComputeWind` (lines 11 to 21).
+    fn compute_wind(&self, state: &mut State, update: bool) {
+        let utilisation = state.utilisation >> 8;
+        let divides = utilisation >= self.eta || state.stage >= self.params.max_stage;
+        let kept = if divides { self.divide(state.reference, utilisation) } else { state.reference };
+        let wmax = self.wmax(state.link_kbps);
+        state.window = kept.saturating_add(self.params.w_ai).clamp(self.params.wmin, wmax);
+        if update {
+            state.stage = if divides { 0 } else { state.stage + 1 };
+            state.reference = state.window;
+        }
+    }
+
+    /// `W^c / (U/η)`, U in 16.16: one division of 32 bits. A U below 2⁻¹⁰ is taken as that.
+    fn divide(&self, reference: u32, utilisation: u32) -> u32 {
+        let factor = (self.eta << 15) / utilisation.max(ONE >> 10);
+        saturate((u64::from(reference) * u64::from(factor)) >> 15)
+    }
+}
+
+impl Link {
+    /// Keeps what `hop` tells.
+    #[inline]
+    fn see(&mut self, hop: &Hop) {
+        self.at = nanos(hop.at);
+        #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
+        {
+            self.tx_bytes = hop.tx_bytes as u32;
+        }
+        self.queue_bytes = hop.queue_bytes;
+    }
+
+    /// Another link: what an octet lasts on it.
+    #[cold]
+    fn learn(&mut self, rate_kbps: u32) {
+        (self.rate_kbps, self.octet) = (rate_kbps, constant(8_000_000, 24, rate_kbps.into()));
+    }
+}

@@ -1,0 +1,156 @@
+//! NSCC against its rules in real numbers, and by hand.
+
+use super::*;
+use proptest::prelude::*;
+use roci_units::Instant;
+
+const LINK: u32 = 100_000_000;
+const MSS: u32 = 1024;
+
+fn law() -> Nscc {
+    Nscc::new(Params::preset("htsim").expect("a preset"), LINK)
+}
+
+fn hear(law: &Nscc, state: &mut State, event: &Event<'_>) {
+    let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+    law.on_event(state, event, &mut outcome);
+    assert_eq!(outcome.credit.window, state.window);
+    assert!((MSS..=state.wmax).contains(&state.window));
+}
+
+fn ack(now_ns: u64, rtt_ns: u64, ecn: bool) -> Event<'static> {
+    let at = |ns: u64| Instant::ZERO + Span::from_nanos(ns);
+    Event {
+        class: Class::ACK,
+        now: at(now_ns),
+        sent: at(now_ns - rtt_ns),
+        acked: MSS,
+        ecn,
+        ..Event::default()
+    }
+}
+
+#[test]
+fn it_begins_with_one_and_a_half_bandwidth_delay_products() {
+    assert_eq!(law().connect(LINK).window, 225_000);
+}
+
+/// The rules in real numbers: octets and nanoseconds, without quick adapt, whose gate is closed.
+struct Exact {
+    window: f64,
+    inc: f64,
+    received: f64,
+    avg: f64,
+    fi_count: f64,
+    increasing: bool,
+    adjusted_at: f64,
+    decreased_at: f64,
+}
+
+impl Exact {
+    fn ack(&mut self, now: f64, rtt: f64, ecn: bool) {
+        let (base, target, mss, a) = (12_000.0, 12_000.0, f64::from(MSS), 1.0);
+        let (wmax, acked, delay) = (225_000.0, f64::from(MSS), rtt - base);
+        self.received += acked;
+        let new = if !ecn && delay > target { base * 0.25 } else { delay };
+        self.avg = 0.0125 * new + (1.0 - 0.0125) * self.avg;
+        if !ecn && delay >= target {
+            self.inc += 5.0 * mss * a * acked;
+        } else if !ecn {
+            if delay < 1_000.0 {
+                self.fi_count += acked;
+                self.increasing |= self.fi_count > self.window;
+            } else {
+                self.fi_count = 0.0;
+                self.increasing = false;
+            }
+            if self.increasing {
+                self.window += 0.25 * acked * a;
+            } else {
+                self.inc += 4.0 * a * mss / 12_000.0 * (target - delay) * acked;
+            }
+        } else if delay >= target {
+            (self.increasing, self.fi_count) = (false, 0.0);
+            if self.avg > target && now - self.decreased_at > base {
+                self.window *= (1.0 - 0.8 * (self.avg - target) / self.avg).max(0.5);
+                self.decreased_at = now;
+            }
+        }
+        self.window = self.window.clamp(mss, wmax);
+        if self.received > 8.0 * mss || now - self.adjusted_at > base {
+            self.window += self.inc / self.window;
+            if now - self.adjusted_at >= base {
+                self.window += 0.15 * mss * a;
+                self.adjusted_at = now;
+            }
+            (self.inc, self.received) = (0.0, 0.0);
+        }
+        self.window = self.window.clamp(mss, wmax);
+    }
+}
+
+proptest! {
+    /// Each acknowledgement rounds by some octets, and what is gathered by a part in ten thousand: after a hundred of
+    /// them the window is within a two-hundredth and 200 octets.
+    #[test]
+    fn the_window_is_that_of_the_rules_to_half_a_percent(
+        acks in prop::collection::vec((100u64..4_000, 12_000u64..60_000, any::<bool>()), 1..100),
+        first in 20_000u32..200_000,
+    ) {
+        let mut law = law();
+        law.params.qa_gate = 31;
+        let mut state = law.connect(LINK);
+        state.window = first;
+        let mut now = 1 << 31;
+        (state.adjusted_at, state.decreased_at) = (1 << 31, (1 << 31) - 100_000);
+        let mut exact = Exact {
+            window: f64::from(first),
+            inc: 0.0,
+            received: 0.0,
+            avg: 0.0,
+            fi_count: 0.0,
+            increasing: false,
+            adjusted_at: now as f64,
+            decreased_at: now as f64 - 100_000.0,
+        };
+        for (gap, rtt, ecn) in acks {
+            now += gap;
+            hear(&law, &mut state, &ack(now, rtt, ecn));
+            exact.ack(now as f64, rtt as f64, ecn);
+            let got = f64::from(state.window);
+            // A comparison at its very edge may fall the other way.
+            prop_assume!((exact.fi_count - exact.window).abs() > 2_000.0 && (exact.avg - 12_000.0).abs() > 5.0);
+            prop_assert!((got - exact.window).abs() <= exact.window / 200.0 + 200.0, "{got} {}", exact.window);
+            prop_assert!((f64::from(state.avg_delay) / 16.0 - exact.avg).abs() <= exact.avg * 1e-3 + 5.0);
+        }
+    }
+}
+
+#[test]
+fn a_loss_sets_the_window_to_what_was_acknowledged_and_ignores_what_was_in_flight() {
+    let law = law();
+    let mut state = law.connect(LINK);
+    let mut now = 1_000_000;
+    hear(&law, &mut state, &ack(now, 12_000, false));
+    for _ in 0..8 {
+        now += 1_000;
+        hear(&law, &mut state, &ack(now, 14_000, false));
+    }
+    now += 30_000;
+    let loss = Event { class: Class::LOSS, in_flight: 100_000, ..ack(now, 1, false) };
+    hear(&law, &mut state, &loss);
+    assert_eq!((state.window, state.to_ignore), (8 * MSS, 100_000));
+    hear(&law, &mut state, &ack(now + 100, 40_000, true));
+    assert_eq!(state.window, 8 * MSS, "marks of before are not heard");
+    let before = state.window;
+    hear(&law, &mut state, &Event { now: Instant::ZERO + Span::from_nanos(now + 200), ..loss });
+    assert_eq!(state.window, before, "nor losses");
+}
+
+#[test]
+fn a_shorter_round_trip_lowers_the_greatest_window() {
+    let law = law();
+    let mut state = law.connect(LINK);
+    hear(&law, &mut state, &ack(1_000_000, 6_000, false));
+    assert_eq!((state.base_rtt, state.wmax), (6_000, 112_500));
+}

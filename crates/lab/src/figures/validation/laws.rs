@@ -1,0 +1,118 @@
+//! HPCC, DCTCP, Swift and TIMELY against what their papers compute or promise of the queue.
+
+use super::super::bench::{Bench, LAWS};
+use super::super::statistics::mean;
+use super::super::trace::{Trace, mean_of_steps, queue};
+use super::super::{FigureError, Measured};
+use crate::results::Results;
+
+/// From here to the end all is measured, in seconds: the laws have settled.
+const SETTLED: f64 = 0.01;
+/// The end of HPCC's run, in seconds, as in the scenario.
+const END: f64 = 0.04;
+/// The end of the runs with round trips of 50 µs and more.
+const LONG_END: f64 = 0.2;
+
+/// Octets of a full packet in a switch's queue: payload, headers and frame check sequence.
+const PACKET: f64 = 1024.0 + 62.0;
+/// The same on the wire, with preamble and gap.
+const WIRE: f64 = PACKET + 20.0;
+
+/// DCTCP's link in bits per second, its round trip without a queue in seconds, and its K in packets.
+const DCTCP_RATE: f64 = 10e9;
+const DCTCP_K: f64 = 40.0;
+/// 100 µs of wire and the times of a packet, twice, and of an acknowledgement, twice.
+const DCTCP_RTT: f64 = 100e-6 + 2.0 * (WIRE + 86.0) * 8.0 / DCTCP_RATE;
+/// Swift's target, with flow scaling and hops left out, in seconds.
+const SWIFT_TARGET: f64 = 50e-6;
+/// TIMELY's T_low and T_high in seconds.
+const TIMELY: (f64, f64) = (50e-6, 500e-6);
+
+pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    let mut measured = Measured::default();
+    let hpcc = bench.run(LAWS, &[("transport.control", "{ law = \"hpcc\", base_rtt = \"5us\" }")])?;
+    measured.each("hpcc_queue", &hpcc, |results| {
+        mean_of_steps(&towards_receiver(results), SETTLED, END) / PACKET
+    });
+    measured.each("hpcc_utilisation", &hpcc, |results| throughput(results, END));
+    for (flows, top, amplitude) in
+        [(2u32, "dctcp_two_top", "dctcp_two_amplitude"), (4, "dctcp_four_top", "dctcp_four_amplitude")]
+    {
+        let runs = dctcp(bench, flows)?;
+        let flows = f64::from(flows);
+        measured.each(top, &runs, |results| sawtooth(results).0 / (DCTCP_K + flows));
+        // ½·√(2N(C·RTT + K)) packets.
+        let bdp = DCTCP_RATE * DCTCP_RTT / (WIRE * 8.0);
+        let theory = 0.5 * (2.0 * flows * (bdp + DCTCP_K)).sqrt();
+        measured.each(amplitude, &runs, |results| sawtooth(results).1 / theory);
+    }
+    let settings = "{ law = \"swift\", base_target = \"50us\", per_hop = \"0s\", fs_range = \"0s\" }";
+    let swift = bench.run(LAWS, &slow("4", settings, "5us"))?;
+    measured.each("swift_delay", &swift, |results| mean(&round_trips(results)).unwrap_or(0.0) / SWIFT_TARGET);
+    measured.each("swift_utilisation", &swift, |results| throughput(results, LONG_END));
+    let settings = "{ law = \"timely\", segment = \"16KB\" }";
+    let timely = bench.run(LAWS, &slow("4", settings, "5us"))?;
+    measured.each("timely_within", &timely, |results| {
+        let all = round_trips(results);
+        let within = all.iter().filter(|rtt| (TIMELY.0..=TIMELY.1).contains(*rtt)).count();
+        100.0 * within as f64 / all.len().max(1) as f64
+    });
+    measured.each("timely_utilisation", &timely, |results| throughput(results, LONG_END));
+    Ok(measured)
+}
+
+/// `senders` on 10 Gb/s links of `delay`, without marks, under `control`.
+fn slow<'a>(senders: &'a str, control: &'a str, delay: &'a str) -> [(&'a str, &'a str); 6] {
+    [
+        ("stop", "200ms"),
+        ("topology.rate", "10Gb/s"),
+        ("topology.delay", delay),
+        ("traffic.0.senders", senders),
+        ("transport.control", control),
+        ("transport.timeout", "10ms"),
+    ]
+}
+
+fn dctcp(bench: &Bench<'_>, flows: u32) -> Result<Vec<Results>, FigureError> {
+    let k = format!("{{ kmin = \"{0}B\", kmax = \"{0}B\", pmax = 1.0 }}", DCTCP_K * PACKET);
+    let flows = flows.to_string();
+    let mut set = slow(&flows, "{ law = \"dctcp\" }", "25us").to_vec();
+    set.push(("switch.ecn", k.as_str()));
+    bench.run(LAWS, &set)
+}
+
+/// The queue before the receiver.
+fn towards_receiver(results: &Results) -> Vec<(f64, f64)> {
+    let names = results.series.queue_names();
+    let name = names.iter().find(|name| name.contains(">h0:")).expect("the receiver has a port");
+    queue(results, name)
+}
+
+/// What all senders put on the wire, in percent of the first link's rate.
+fn throughput(results: &Results, end: f64) -> f64 {
+    let sum: f64 = Trace::all(results).iter().map(|trace| trace.throughput(SETTLED, end)).sum();
+    sum / if end == END { 1.0 } else { 0.1 }
+}
+
+/// The round trips that the laws used, in seconds.
+fn round_trips(results: &Results) -> Vec<f64> {
+    let settled = |trace: Trace<'_>| {
+        let readings = trace.readings.into_iter().filter(|(at, _)| *at >= SETTLED);
+        readings
+            .filter_map(|(_, reading)| reading.rtt_ns)
+            .map(|nanos| f64::from(nanos) * 1e-9)
+            .collect::<Vec<_>>()
+    };
+    Trace::all(results).into_iter().flat_map(settled).collect()
+}
+
+/// The top of the queue and its amplitude, in packets: of a saw-tooth that has this mean and standard deviation σ, it
+/// reaches from √3·σ below the mean to as much above.
+fn sawtooth(results: &Results) -> (f64, f64) {
+    let readings = towards_receiver(results);
+    let mean = mean_of_steps(&readings, SETTLED, LONG_END) / PACKET;
+    let squares: Vec<(f64, f64)> =
+        readings.iter().map(|(at, octets)| (*at, (octets / PACKET - mean).powi(2))).collect();
+    let deviation = mean_of_steps(&squares, SETTLED, LONG_END).sqrt();
+    (mean + 3f64.sqrt() * deviation, 12f64.sqrt() * deviation)
+}

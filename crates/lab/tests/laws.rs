@@ -1,0 +1,101 @@
+//! What each law does to a run: an incast that overflows nothing but shows who holds the queue down.
+
+use roci_lab::results::{FlowStatus, Results};
+use roci_lab::run::{Go, World};
+use roci_lab::scenario::Scenario;
+use roci_lab::world::SimulatedWorld;
+
+fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
+    let overrides: Vec<_> =
+        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let scenario = Scenario::parse(text, "here.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
+    SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const INCAST: &str = r#"
+    [topology]
+    kind = "star"
+    hosts = 9
+    rate = "25Gb/s"
+    delay = "1us"
+    [switch]
+    ecn = { kmin = "30KB", kmax = "30KB", pmax = 1.0 }
+    [[traffic]]
+    kind = "incast"
+    senders = 8
+    receiver = "h0"
+    size = "2MB"
+    [measure]
+    sample = "100us"
+    "#;
+
+/// The mean queue of the port towards the receiver after the first half millisecond, while all send, in octets.
+fn queue(results: &Results) -> f64 {
+    let place = results.series.queue_names().iter().position(|name| name.contains(">h0:")).unwrap();
+    let readings: Vec<_> = results.series.queue_readings(u32::try_from(place).unwrap()).collect();
+    let (mut area, mut time) = (0.0, 0.0);
+    for pair in readings.windows(2) {
+        let (from, to) = (pair[0].0.as_secs_f64().max(5e-4), pair[1].0.as_secs_f64().min(4e-3));
+        if from < to {
+            area += pair[0].1.bytes as f64 * (to - from);
+            time += to - from;
+        }
+    }
+    area / time
+}
+
+#[test]
+fn every_law_holds_the_queue_below_that_without_one() {
+    let without = run(INCAST, &[("transport.control", "none")]);
+    for law in ["dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc"] {
+        let settings = match law {
+            // Round trips here are far below the T_low of its paper.
+            "timely" => "{ law = \"timely\", preset = \"swcc\", t_low = \"10us\", t_high = \"50us\", min_rtt = \"5us\" }".into(),
+            "hpcc" => "{ law = \"hpcc\", base_rtt = \"6us\" }".into(),
+            law => format!("{{ law = \"{law}\" }}"),
+        };
+        let with = run(INCAST, &[("transport.control", &settings)]);
+        assert!(with.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{law}");
+        let goodput = 16e6 * 8.0 / with.simulated.as_secs_f64() / 1e9;
+        println!("{law}: queue {:.0} of {:.0} octets, {goodput:.2} Gb/s", queue(&with), queue(&without));
+        assert!(queue(&with) < 0.5 * queue(&without), "{law}: {} of {}", queue(&with), queue(&without));
+        assert!(goodput > 15.0, "{law}: {goodput} Gb/s");
+    }
+}
+
+#[test]
+fn a_law_of_one_flow_leaves_the_others_alone() {
+    let flows = r#"
+        [topology]
+        kind = "star"
+        hosts = 3
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        control = { law = "none" }
+        [[traffic]]
+        kind = "flows"
+        flows = [
+            { name = "window", src = "h1", dst = "h0", op = "write", size = "1MB", control = { law = "dctcp", first_window = "2KB", wmax = "2KB" } },
+            { name = "free", src = "h2", dst = "h0", op = "write", size = "1MB" },
+        ]
+        "#;
+    let results = run(flows, &[]);
+    let fct = |own: bool| {
+        let flow = results.flows.iter().find(|flow| (flow.control > 0) == own).unwrap();
+        flow.end.since(flow.start).as_secs_f64()
+    };
+    assert!(fct(true) > 1.5 * fct(false), "{} {}", fct(true), fct(false));
+}
+
+#[test]
+fn hpcc_switches_telemetry_on_and_says_where_it_is_switched_off() {
+    let told = |overrides: &[(&str, &str)]| {
+        let overrides: Vec<_> = overrides.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Scenario::parse(INCAST, "here.toml", &overrides)
+    };
+    assert!(told(&[("transport.control", "hpcc")]).unwrap().switch.int);
+    assert!(!told(&[("transport.control", "dctcp")]).unwrap().switch.int);
+    let error = told(&[("transport.control", "hpcc"), ("switch.int", "false")]).unwrap_err();
+    assert!(error.to_string().contains("`hpcc` reads telemetry"), "{error}");
+}
