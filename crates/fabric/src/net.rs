@@ -543,5 +543,7 @@ fn connect(graph: &Graph, first_ports: &[u32]) -> Result<(Vec<Port<LinkEnd>>, Ve
         }
     }
     // Every port was counted from a link, so every one has been given an end.
-    Ok((ends.into_iter().flatten().map(Port::new).collect(), classes))
+    let mut ports = roci_prefetch::with_huge_pages(count);
+    ports.extend(ends.into_iter().flatten().map(Port::new));
+    Ok((ports, classes))
 }

@@ -124,6 +124,7 @@ impl Packets {
     #[cold]
     fn grow(&mut self, packet: Packet) -> PacketId {
         let place = u32::try_from(self.slots.len()).ok().filter(|&place| place != PacketId::NONE.0);
+        roci_prefetch::reserve_with_huge_pages(&mut self.slots);
         self.slots.push(packet);
         PacketId(place.expect("fewer than 2^32 - 1 packets"))
     }
@@ -175,6 +176,12 @@ impl Packets {
         if side != 0 {
             self.side.release(side);
         }
+    }
+
+    /// The packet at a place that may be none.
+    #[inline(always)]
+    pub(crate) fn get(&self, id: u32) -> Option<&Packet> {
+        self.slots.get(id as usize)
     }
 
     #[inline(always)]

@@ -1,8 +1,65 @@
-//! Safe functions that ask the processor to fetch cache lines before they are needed.
+//! Safe functions that bring memory nearer before it is needed: hints to the processor about cache lines, and to the
+//! system about pages.
 //!
 //! At a few thousand hosts a simulated packet, its port and its queue pair are seldom in a cache when their
-//! event comes up. Asking for them a few events ahead is the largest single gain the event loop knows.
+//! event comes up. Asking for them a few events ahead is the largest single gain the event loop knows. But where the
+//! memory lies on thousands of small pages, each such fetch begins with a walk through the page tables, which the
+//! prefetch itself waits for: at 4096 hosts a fifth of the time was spent in the one instruction that asks for packets.
 #![no_std]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+use core::mem::MaybeUninit;
+
+/// An empty vector with room for `capacity` elements, on huge pages where the system has them and the room is large
+/// enough. Filling it up to its capacity keeps it there; growing it beyond moves it elsewhere.
+///
+/// A hint without effect on results: where there are no huge pages it is [`Vec::with_capacity`].
+#[must_use]
+pub fn with_huge_pages<T>(capacity: usize) -> Vec<T> {
+    let mut memory = Vec::with_capacity(capacity);
+    advise_huge_pages(memory.spare_capacity_mut());
+    memory
+}
+
+/// Makes room for one more element in a vector from [`with_huge_pages`]: a full one moves to twice its room, on huge
+/// pages again.
+#[inline]
+pub fn reserve_with_huge_pages<T>(memory: &mut Vec<T>) {
+    if memory.len() == memory.capacity() {
+        double(memory);
+    }
+}
+
+#[cold]
+fn double<T>(memory: &mut Vec<T>) {
+    let mut larger = with_huge_pages((memory.capacity() * 2).max(64));
+    larger.append(memory);
+    *memory = larger;
+}
+
+/// The size of a huge page on x86-64, and on others with pages of 4 KiB.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Tells the system to put `memory` on huge pages, as far as whole ones fit into it.
+fn advise_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    let begin = memory.as_mut_ptr().cast::<u8>();
+    let skipped = begin.align_offset(HUGE_PAGE);
+    let octets = size_of_val(memory).saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
+    if octets > 0 {
+        advise(begin.wrapping_add(skipped), octets);
+    }
+}
+
+#[allow(unsafe_code, reason = "advice in general may discard memory; this one does not")]
+#[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "there is no such advice"))]
+fn advise(begin: *mut u8, octets: usize) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: MADV_HUGEPAGE changes neither what is mapped nor what it holds, only by which pages (madvise(2)). The range
+    // is whole pages of memory that the caller owns. Where the system refuses, everything is as it was.
+    let _ = unsafe { rustix::mm::madvise(begin.cast(), octets, rustix::mm::Advice::LinuxHugepage) };
+}
 
 /// Prefetches the cache line that `place` starts in, for reading and writing soon.
 ///
@@ -46,6 +103,18 @@ pub fn prefetch_at<T>(slice: &[T], index: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vector_on_huge_pages_is_a_vector() {
+        let mut values = with_huge_pages(1 << 20);
+        for n in 0..(3u64 << 20) {
+            reserve_with_huge_pages(&mut values);
+            values.push(n);
+        }
+        assert!((0..3u64 << 20).eq(values));
+        assert_eq!(with_huge_pages::<u8>(3).capacity(), 3);
+        assert!(with_huge_pages::<()>(3).is_empty());
+    }
 
     #[test]
     fn a_prefetch_changes_nothing() {

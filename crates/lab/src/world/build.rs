@@ -20,7 +20,7 @@ use roci_wire::{Hop, IpVersion, Opcode};
 /// The network of `scenario` with its hosts, at the start of time.
 pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<Driver>>, RunError> {
     let graph = &scenario.topology.graph;
-    let mut hosts = Vec::with_capacity(graph.hosts.len());
+    let mut hosts = roci_prefetch::with_huge_pages(graph.hosts.len());
     let mut keys = Vec::with_capacity(graph.hosts.len());
     let rates = graph.host_rates();
     let mut laws = Laws::new(scenario);
