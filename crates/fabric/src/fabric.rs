@@ -90,13 +90,16 @@ impl<N: Nics> Fabric<N> {
             }
         }
         let far = net.hosts.len() >= FAR;
-        if far
-            && let Some(key) = net.queue.ahead(2 * AHEAD)
-            && let Some(host) = self.host_of(key)
-        {
-            roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));
-            roci_prefetch::prefetch_at(&net.hosts, usize::from(host.0));
-            self.nics.approach(host);
+        if far && let Some(key) = net.queue.ahead(2 * AHEAD) {
+            if let Some(host) = self.host_of(key) {
+                roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));
+                roci_prefetch::prefetch_at(&net.hosts, usize::from(host.0));
+                self.nics.approach(host);
+            } else if key.kind() == FREE
+                && let Some(port) = net.ports.get(key.handle() as usize)
+            {
+                net.packets.prefetch(port.first());
+            }
         }
         let Some(key) = net.queue.ahead(AHEAD) else { return };
         match (key.kind(), self.host_of(key)) {
@@ -106,7 +109,7 @@ impl<N: Nics> Fabric<N> {
                 roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
                 roci_prefetch::prefetch_at(&net.ports, packet.next as usize);
             }
-            (FREE, None) => {
+            (FREE, None) if !far => {
                 if let Some(port) = net.ports.get(key.handle() as usize) {
                     net.packets.prefetch(port.first());
                 }
@@ -123,11 +126,15 @@ impl<N: Nics> Fabric<N> {
     #[inline(always)]
     fn look_up_ahead(&self) {
         let net = &self.net;
-        if let Some(key) = net.queue.ahead(1)
-            && key.kind() == ARRIVE
-            && let packet = &net.packets[PacketId(key.handle())]
-            && let Some(port) = net.ports.get(packet.next as usize)
+        let Some(key) = net.queue.ahead(1) else { return };
+        let (port, packet) = match key.kind() {
+            ARRIVE => (net.packets[PacketId(key.handle())].next, key.handle()),
+            FREE => (key.handle(), net.ports[key.handle() as usize].first()),
+            _ => return,
+        };
+        if let Some(port) = net.ports.get(port as usize)
             && let Some(switch) = net.switch_at(port.link.node)
+            && let Some(packet) = net.packets.get(packet)
         {
             net.routes.prefetch(switch, packet.destination);
         }

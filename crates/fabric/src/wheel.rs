@@ -23,8 +23,13 @@ pub(crate) struct Wheel {
     taken: usize,
     /// The number of the current slot, counted from the start of the run.
     slot: u64,
+    /// The next slot after it that holds something, or [`NO_SLOT`].
+    upcoming: u64,
     beyond: BinaryHeap<Reverse<Key>>,
 }
+
+/// No slot: nothing waits on the wheel.
+const NO_SLOT: u64 = u64::MAX;
 
 #[expect(clippy::cast_possible_truncation, reason = "reduced modulo the number of slots first")]
 const fn place(slot: u64) -> usize {
@@ -40,6 +45,7 @@ impl Wheel {
             current: Vec::new(),
             taken: 0,
             slot: 0,
+            upcoming: NO_SLOT,
             beyond: BinaryHeap::new(),
         }
     }
@@ -66,10 +72,16 @@ impl Wheel {
         Some(key)
     }
 
-    /// The key that `n` pops after the last one would yield, where that is known without work.
+    /// About the key that `n` pops after the last one would yield: exact within the current slot, and in the next one
+    /// any of its keys, which are not in order yet.
     #[inline]
     pub(crate) fn ahead(&self, n: usize) -> Option<Key> {
-        self.current.get(self.taken + n).copied()
+        let at = self.taken + n;
+        match self.current.get(at) {
+            Some(&key) => Some(key),
+            None if self.upcoming == NO_SLOT => None,
+            None => self.slots[place(self.upcoming)].get(at - self.current.len()).copied(),
+        }
     }
 
     /// Puts `key` among the sorted remainder of the current slot; also a key that is older than the slot, which
@@ -90,21 +102,24 @@ impl Wheel {
         self.slots[at].push(key);
         self.occupied[at / 64] |= 1 << (at % 64);
         self.waiting += 1;
+        self.upcoming = self.upcoming.min(slot);
     }
 
     /// Moves on to the next slot that holds something; whether there is one.
     fn advance(&mut self) -> bool {
         self.current.clear();
         self.taken = 0;
-        let beyond = self.beyond.peek().map(|Reverse(key)| key.time() >> SLOT_BITS);
-        let Some(next) = [self.next_occupied(), beyond].into_iter().flatten().min() else {
+        let beyond = self.beyond.peek().map_or(NO_SLOT, |Reverse(key)| key.time() >> SLOT_BITS);
+        let next = self.upcoming.min(beyond);
+        if next == NO_SLOT {
             return false;
-        };
+        }
         self.slot = next;
         let at = place(next);
         std::mem::swap(&mut self.current, &mut self.slots[at]);
         self.occupied[at / 64] &= !(1 << (at % 64));
         self.waiting -= self.current.len();
+        self.upcoming = self.next_occupied();
         while let Some(&Reverse(key)) = self.beyond.peek() {
             let slot = key.time() >> SLOT_BITS;
             if slot >= next + SLOTS as u64 {
@@ -117,14 +132,16 @@ impl Wheel {
                 self.put(slot, key);
             }
         }
-        self.current.sort_unstable();
+        if self.current.len() > 1 {
+            self.current.sort_unstable();
+        }
         true
     }
 
-    /// The next slot on the wheel that holds something.
-    fn next_occupied(&self) -> Option<u64> {
+    /// The next slot on the wheel that holds something, or [`NO_SLOT`].
+    fn next_occupied(&self) -> u64 {
         if self.waiting == 0 {
-            return None;
+            return NO_SLOT;
         }
         let start = place(self.slot + 1);
         let mut word = start / 64;
@@ -134,6 +151,6 @@ impl Wheel {
             bits = self.occupied[word];
         }
         let at = word * 64 + bits.trailing_zeros() as usize;
-        Some(self.slot + 1 + (at.wrapping_sub(start) % SLOTS) as u64)
+        self.slot + 1 + (at.wrapping_sub(start) % SLOTS) as u64
     }
 }

@@ -70,7 +70,7 @@ impl<A: Application> Nics for Simulated<A> {
     #[inline]
     fn approach(&self, host: HostId) {
         if let Some(host) = self.hosts.get(usize::from(host.0)) {
-            roci_prefetch::prefetch_lines::<_, 2>(host);
+            roci_prefetch::prefetch(host);
             host.engine.prefetch();
         }
     }

@@ -73,28 +73,33 @@ const SHARE_BITS: u32 = 16;
 /// Its ports live with the caller in one slice, which may hold the ports of other switches too; ports are named by
 /// their place in it.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Switch {
+    // What each packet that waits touches comes first.
     /// Octets of the shared buffer that are free.
     free: u32,
     /// Octets in the buffer, reserve and headroom included.
     used: u32,
     peak: u32,
-    /// Bit p: priority p is lossless.
-    lossless: u8,
-    mark_arrivals: bool,
+    first_port: u32,
     /// α of lossless ingress, and of egress that may drop.
     pfc_share: u64,
     share: u64,
     resume: u32,
     reserve: u32,
-    first_port: u32,
+    /// Bit p: priority p is lossless.
+    lossless: u8,
+    mark_arrivals: bool,
+    /// The first marking line, where it is at hand: ports seldom differ, and a line elsewhere is on another page.
+    red: Option<Red>,
     random: Random,
-    reds: Vec<Red>,
-    counters: Vec<Counters>,
     /// By port, the queues that do not lie with it.
     far: Vec<FarQueues>,
-    trim: Option<Trim>,
     flows: Option<FlowQueues>,
+    trim: Option<Trim>,
+    counters: Vec<Counters>,
+    /// The other marking lines.
+    more_reds: Vec<Red>,
 }
 
 /// `share` of `octets`; an α above one may exceed 32 bits, hence 64.
@@ -153,7 +158,8 @@ impl Switch {
             reserve,
             first_port: first,
             random,
-            reds: Vec::new(),
+            red: None,
+            more_reds: Vec::new(),
             counters: alloc::vec![Counters::default(); links.len()],
             far: alloc::vec![[Queue::EMPTY; PRIORITIES]; links.len()],
             trim: config.trim,
@@ -177,9 +183,16 @@ impl Switch {
         if !red.is_valid() {
             return Err(ConfigError::Marking);
         }
-        let place = self.reds.iter().position(|known| *known == red).unwrap_or_else(|| {
-            self.reds.push(red);
-            self.reds.len() - 1
+        let known = self.red.iter().chain(&self.more_reds).position(|known| *known == red);
+        let place = known.unwrap_or_else(|| match self.red {
+            None => {
+                self.red = Some(red);
+                0
+            }
+            Some(_) => {
+                self.more_reds.push(red);
+                self.more_reds.len()
+            }
         });
         port.red = u8::try_from(place + 1).map_err(|_| ConfigError::Marking)?;
         Ok(())
@@ -467,7 +480,12 @@ impl Switch {
 
     #[inline]
     fn mark<F: Frames>(&mut self, red: u8, frames: &mut F, egress: u32, handle: u32, octets: u32) {
-        let Some(red) = self.reds.get(usize::from(red).wrapping_sub(1)) else { return };
+        let red = match red {
+            0 => return,
+            1 => self.red.as_ref(),
+            more => self.more_reds.get(usize::from(more) - 2),
+        };
+        let Some(red) = red else { return };
         if u64::from(octets) > red.kmin.0 && frames.is_ect(handle) && red.marks(octets, &mut self.random) {
             frames.mark(handle);
             self.count(egress).marked += 1;

@@ -285,7 +285,7 @@ impl Engine {
     /// Asks the processor to fetch the engine's own lines, before any operation that is known to come.
     #[inline]
     pub fn prefetch(&self) {
-        roci_prefetch::prefetch_lines::<_, 3>(self);
+        roci_prefetch::prefetch_lines::<_, 5>(self);
         roci_prefetch::prefetch_lines::<_, 2>(&self.timers);
         roci_prefetch::prefetch(&self.laws.timers);
     }
@@ -310,7 +310,9 @@ impl Engine {
     /// timer is next, as far as that can be told.
     #[inline]
     pub fn prefetch_transmit(&self) {
-        let place = self.schedule.ahead(u8::MAX, 0).or(self.timers.first().map(|id| id.qp));
+        // A sender's timer is known without work, and whose turn it is only after another fetch.
+        let place = self.timers.first().map(|id| id.qp).or_else(|| self.schedule.ahead(u8::MAX, 0));
+        self.schedule.prefetch();
         let Some(qp) = place.and_then(|place| self.qps.get(place as usize)) else { return };
         roci_prefetch::prefetch(&qp.requester);
         roci_prefetch::prefetch(&qp.common);

@@ -189,6 +189,15 @@ impl Schedule {
         }
     }
 
+    /// Asks the processor to fetch what adding and taking will touch.
+    #[inline]
+    pub fn prefetch(&self) {
+        roci_prefetch::prefetch_at(&self.places, 0);
+        if let Some(priority) = self.ready.checked_ilog2() {
+            roci_prefetch::prefetch_at(&self.rings[priority as usize].entries, 0);
+        }
+    }
+
     /// Who is likely to be taken `distance` turns after the next: a hint for prefetching, which may name a queue
     /// pair that has left.
     #[inline]
