@@ -66,6 +66,12 @@ impl Class {
         self.0 & other.0 != 0
     }
 
+    /// Whether all of this set's classes are in the other.
+    #[inline]
+    pub const fn within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
     /// Both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

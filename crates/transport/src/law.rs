@@ -11,8 +11,7 @@ use crate::timer::TimerId;
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use roci_control::{
-    Class, Context, Credit, Emit, Event, Hop, Outcome, Part, Place, Sample, SettingError, Value, Verdict,
-    Words,
+    Class, Credit, Emit, Event, Hop, Outcome, Part, Place, Sample, SettingError, Value, Verdict, Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Layout, Opcode};
@@ -61,8 +60,26 @@ impl Engine {
             }
             return;
         }
+        self.begin_law(slot);
         let outcome = self.run_law(slot, event);
         self.apply(now, slot, &outcome);
+    }
+
+    /// Makes the state of a queue pair's law, if it was not needed before.
+    #[inline]
+    fn begin_law(&mut self, slot: usize) {
+        let Common { law, hears, .. } = self.qps[slot].common;
+        if law == NONE && hears != Class::NONE {
+            self.begin_law_now(slot);
+        }
+    }
+
+    #[cold]
+    fn begin_law_now(&mut self, slot: usize) {
+        let number = self.profile(slot).law;
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let (law, _) = self.laws.begin(&self.config, number, slot as u32);
+        self.qps[slot].common.law = law;
     }
 
     fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
@@ -171,6 +188,7 @@ impl Engine {
         state.tokens.set(tokens);
         if let Some(octets) = outcome.byte_counter {
             (state.count_down, state.counts) = (octets, octets);
+            self.qps[slot].common.counts = octets != 0 || state.sent.is_some();
         }
         let requester = &mut self.qps[slot].requester;
         requester.window = window;
@@ -314,6 +332,7 @@ impl Engine {
 
     /// Applies the answer that a caller's law gave to an offer.
     pub(crate) fn settle_law(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
+        self.begin_law(slot);
         if outcome.verdict == Verdict::LoopBack {
             self.park(slot, Standing::PARKED);
         }
@@ -515,11 +534,10 @@ impl Engine {
         let Laws { laws, states, .. } = &mut self.laws;
         match states.get_mut(self.qps[slot].common.law as usize) {
             Some(state) => laws[usize::from(state.law)].get(&mut state.context, register, now),
-            None => laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)].get(
-                &mut Context::None,
-                register,
-                now,
-            ),
+            None => {
+                let law = &laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)];
+                law.get(&mut law.connect(self.config.link.as_kbps()).0, register, now)
+            }
         }
     }
 
@@ -536,6 +554,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), Option<SettingError>> {
         let slot = self.place(qpn).ok_or(None)?;
+        self.begin_law(slot);
         let credit = self.credit(slot);
         let shared = self.profile(slot).law;
         let Laws { laws, states, ports, .. } = &mut self.laws;
@@ -563,8 +582,13 @@ impl Engine {
     pub fn sample(&mut self, qpn: Qpn, now: Instant) -> Option<Sample> {
         let slot = self.place(qpn)?;
         let Laws { laws, states, .. } = &mut self.laws;
-        let state = states.get_mut(self.qps[slot].common.law as usize)?;
-        laws[usize::from(state.law)].sample(&mut state.context, now)
+        match states.get_mut(self.qps[slot].common.law as usize) {
+            Some(state) => laws[usize::from(state.law)].sample(&mut state.context, now),
+            None => {
+                let law = &laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)];
+                law.sample(&mut law.connect(self.config.link.as_kbps()).0, now)
+            }
+        }
     }
 }
 

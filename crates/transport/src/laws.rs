@@ -66,6 +66,9 @@ pub(crate) struct SentTimes {
     pub(crate) times: VecDeque<(u32, Instant)>,
 }
 
+/// What a law hears of that need have no state before it hears of it.
+const CONGESTION: Class = Class::CE.with(Class::CNP).with(Class::TIMER).with(Class::BYTE_COUNTER);
+
 /// How many packets are timed at once.
 pub(crate) const TIMED: usize = 512;
 
@@ -99,7 +102,24 @@ impl Laws {
     }
 
     /// The state of a new queue pair's law and the credit that it begins with.
+    ///
+    /// A law that limits nothing until it hears of congestion gets its state when it does: of two ends that are
+    /// connected, few ever come to need it, and it is two thirds as large as the rest of the queue pair.
     pub(crate) fn connect(&mut self, config: &EngineConfig, number: u16, slot: u32) -> (u32, Credit) {
+        if self.may_wait(config, number) { (NONE, Credit::FREE) } else { self.begin(config, number, slot) }
+    }
+
+    /// Whether a queue pair of this law is as good without a state until the first event of congestion.
+    fn may_wait(&self, config: &EngineConfig, number: u16) -> bool {
+        let law = &self.laws[usize::from(number)];
+        law.limiter() == Scope::Qp
+            && law.traces().within(CONGESTION)
+            && law.connect(config.link.as_kbps()).1 == Credit::FREE
+            && law.connect(config.link.as_kbps()).2 == Instant::NEVER
+    }
+
+    /// The state of a queue pair's law, made now, and the credit that it begins with.
+    pub(crate) fn begin(&mut self, config: &EngineConfig, number: u16, slot: u32) -> (u32, Credit) {
         let law = &self.laws[usize::from(number)];
         let traces = law.traces();
         if traces == Class::NONE {
@@ -150,9 +170,14 @@ impl Laws {
         (index, own)
     }
 
-    /// What the law of state `index` hears of.
-    pub(crate) fn traces(&self, index: u32) -> Class {
-        self.states.get(index as usize).map_or(Class::NONE, |state| state.traces)
+    /// What law `number` hears of.
+    pub(crate) fn traces(&self, number: u16) -> Class {
+        self.law(number).map_or(Class::NONE, Law::traces)
+    }
+
+    /// Whether state `index` counts the octets or the times of what is sent, of one queue pair alone.
+    pub(crate) fn counts(&self, index: u32) -> bool {
+        self.states.get(index as usize).is_some_and(|state| state.count_down != 0 || state.sent.is_some())
     }
 
     /// Gives back what a queue pair's law remembered.

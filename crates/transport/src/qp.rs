@@ -11,7 +11,7 @@ use crate::queue::{NONE, RecvQueue};
 use crate::state::QpState;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::Layout;
+use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
 
 /// A set of one-bit facts.
 macro_rules! bits {
@@ -26,6 +26,9 @@ macro_rules! bits {
             #[allow(dead_code, reason = "not every set needs it")]
             #[inline]
             pub(crate) const fn meets(self, other: Self) -> bool { self.0 & other.0 != 0 }
+            #[allow(dead_code, reason = "not every set needs it")]
+            #[inline]
+            pub(crate) const fn within(self, other: Self) -> bool { self.0 & !other.0 == 0 }
             #[inline]
             pub(crate) const fn set(&mut self, other: Self) { self.0 |= other.0 }
             #[inline]
@@ -213,6 +216,8 @@ pub(crate) struct Common {
     pub(crate) state: QpState,
     /// Whether the place is taken.
     pub(crate) alive: bool,
+    /// Whether the law's state counts the octets or the times of what is sent.
+    pub(crate) counts: bool,
 }
 
 const _: () = assert!(size_of::<Requester>() == 64);
@@ -232,6 +237,9 @@ pub(crate) struct Profile {
     pub(crate) q_key: u32,
     pub(crate) max_in_flight: u32,
     pub(crate) mtu: u16,
+    /// Octets that a full packet in the middle of a WRITE, or of a SEND where that is as long, takes on the wire over
+    /// IPv4, preamble and gap included; zero on layouts whose packets differ.
+    pub(crate) middle_octets: u16,
     pub(crate) ack_every: u16,
     pub(crate) law: u16,
     pub(crate) initial_window: u16,
@@ -268,6 +276,10 @@ impl Profile {
                 if wanted == 0 || wanted > most { most } else { wanted }
             },
             mtu: config.mtu,
+            middle_octets: match config.layout {
+                Layout::Standard | Layout::Irn => middle_octets(config.layout, config.mtu),
+                Layout::Srnic | Layout::Ndp | Layout::Homa | Layout::Cc(_) => 0,
+            },
             ack_every: config.ack_every,
             law: config.law,
             initial_window: config.initial_window,
@@ -283,6 +295,11 @@ impl Profile {
             deferred: config.deferred,
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "at most 4096 octets and 300 of headers")]
+const fn middle_octets(layout: Layout, mtu: u16) -> u16 {
+    (frame_len(Opcode::WRITE_MIDDLE, layout, IpVersion::V4, mtu) + WIRE_OVERHEAD) as u16
 }
 
 /// Packets that may be outstanding: half the circle less one, so that "before" and "after" stay apart.

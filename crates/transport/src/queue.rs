@@ -252,6 +252,10 @@ impl<T: Linked> Slab<T> {
     pub(crate) fn insert(&mut self, mut entry: T) -> u32 {
         *entry.next() = NONE;
         if self.free == NONE {
+            if self.entries.len() == self.entries.capacity() {
+                // By an eighth: many queue pairs with work must not cost double.
+                self.entries.reserve_exact(if self.entries.len() < 16 { 4 } else { self.entries.len() / 8 });
+            }
             self.entries.push(entry);
             return (self.entries.len() - 1) as u32;
         }

@@ -93,7 +93,11 @@ impl Engine {
         self.vacant.pop();
         let place = slot as usize;
         let generation = self.qps.get(place).map_or(0, |qp| qp.common.generation);
-        let (law, credit) = self.laws.connect(&self.config, config.law, slot);
+        let (law, credit) = if config.deferred.law {
+            self.laws.begin(&self.config, config.law, slot)
+        } else {
+            self.laws.connect(&self.config, config.law, slot)
+        };
         let settings = self.profiles[usize::from(profile)];
         let mut requester = Requester::new(config.send_psn, &settings, config.priority, credit);
         requester.pacer.set_rate(Instant::ZERO, credit.rate_kbps);
@@ -103,7 +107,7 @@ impl Engine {
         if config.state.sends() {
             requester.notes.set(Notes::SENDS);
         }
-        if self.laws.traces(law).meets(Class::MESSAGE) {
+        if self.laws.traces(config.law).meets(Class::MESSAGE) {
             requester.priority = 7;
         }
         let responder = Responder::new(config.receive_psn, config.recovery);
@@ -116,7 +120,7 @@ impl Engine {
             base: config.send_psn.get(),
             aside: NONE,
             law,
-            hears: self.laws.traces(law),
+            hears: self.laws.traces(config.law),
             msn: 0,
             packets: 0,
             cnps: 0,
@@ -125,6 +129,7 @@ impl Engine {
             generation,
             state: config.state,
             alive: true,
+            counts: self.laws.counts(law),
         };
         let qp = Qp { requester, common, responder };
         if place == self.qps.len() {
@@ -355,12 +360,13 @@ impl Engine {
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
         self.laws.disconnect(old, place);
-        let (law, credit) = self.laws.connect(&self.config, number, place);
+        let (law, credit) = self.laws.begin(&self.config, number, place);
         let limits = self.laws.limits(law);
-        let hears = self.laws.traces(law);
+        let hears = self.laws.traces(number);
         let priority = if hears.meets(Class::MESSAGE) { 7 } else { self.profile(slot).priority };
         let Qp { requester, common, .. } = &mut self.qps[slot];
         (common.law, common.hears) = (law, hears);
+        common.counts = self.laws.counts(law);
         (requester.window, requester.priority) = (credit.window, priority);
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);
