@@ -51,14 +51,17 @@ pub struct Host {
     classes: Classes,
     /// Whether its data packets ask the switches for telemetry.
     traced: bool,
-    /// Packets that stand in `waiting`, so that one look tells that there are none.
+    /// Packets that are made and wait for the port, so that one look tells that there are none.
     waits: u32,
     /// What it counted.
     pub counters: HostCounters,
-    /// Packets that are made and wait for the port, by [`NOTICES`], [`REPLIES`] and [`GRANTED`].
-    waiting: [VecDeque<PacketId>; 3],
+    /// The first packet that waits in each of the queues [`NOTICES`], [`REPLIES`] and [`GRANTED`]. Seldom does a second
+    /// one, so that memory of the queues' own is seldom touched.
+    first: [PacketId; 3],
     /// Its engine.
     pub engine: Engine,
+    /// The packets behind the first.
+    behind: [VecDeque<PacketId>; 3],
     /// The eight-octet words that atomics touched; all others are zero.
     memory: BTreeMap<u64, u64>,
 }
@@ -78,7 +81,8 @@ impl Host {
         Self {
             engine,
             counters: HostCounters::default(),
-            waiting: Default::default(),
+            first: [PacketId::NONE; 3],
+            behind: Default::default(),
             slow: (!delays.is_ideal()).then(|| Box::new(Slow::new(delays, random))),
             drain: None,
             classes,
@@ -185,38 +189,37 @@ impl Host {
             self.request_grants(net, id, open);
             return None;
         }
-        let segment = self.engine.transmit_open(net.now(), open);
+        let traced = self.traced;
+        let packet =
+            self.engine.transmit_with(net.now(), open, |segment| place_data(net, id, segment, traced));
         // The last of a READ's responses lets go of the acknowledgement that waited behind it.
         self.settle(net, id);
         // Also where nothing may leave: what holds a packet back has named the instant at which it may.
         if let Some(at) = self.engine.next_wakeup() {
             net.wake_at(id, at);
         }
-        segment.map(|segment| self.place_data(net, id, &segment))
+        packet
     }
 
     fn next_waiting(&mut self, net: &Net, open: u8) -> Option<PacketId> {
-        let may_go = |packet: &PacketId| open & (1 << net.packets()[*packet].priority) != 0;
-        let queue = self.waiting.iter_mut().find(|queue| queue.front().is_some_and(may_go))?;
+        let may_go =
+            |packet: PacketId| packet != PacketId::NONE && open & (1 << net.packets()[packet].priority) != 0;
+        let queue = self.first.iter().position(|&packet| may_go(packet))?;
         self.waits -= 1;
-        queue.pop_front()
+        let next = if self.waits == 0 { None } else { self.behind[queue].pop_front() };
+        let next = next.unwrap_or(PacketId::NONE);
+        Some(std::mem::replace(&mut self.first[queue], next))
     }
 
     /// Lets a packet wait for the port.
     #[inline]
     fn wait(&mut self, queue: usize, packet: PacketId) {
         self.waits += 1;
-        self.waiting[queue].push_back(packet);
-    }
-
-    /// Makes a packet of a segment that is no answer.
-    #[inline]
-    fn place_data(&self, net: &mut Net, id: HostId, segment: &Segment) -> PacketId {
-        let packet = place(net, &mut None, id, segment);
-        if self.traced && segment.ecn_capable {
-            net.packets_mut().extra_mut(packet).set_traced(true);
+        if self.first[queue] == PacketId::NONE {
+            self.first[queue] = packet;
+        } else {
+            self.behind[queue].push_back(packet);
         }
-        packet
     }
 
     /// A timer of the engine, or work that took time, is due.
@@ -235,7 +238,7 @@ impl Host {
                         // What acknowledges beyond a READ's response must not overtake it.
                         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
                         let queue = if response { REPLIES } else { GRANTED };
-                        let packet = self.place_data(net, id, &segment);
+                        let packet = place_data(net, id, &segment, self.traced);
                         self.wait(queue, packet);
                     }
                 }
@@ -249,11 +252,11 @@ impl Host {
     #[inline]
     fn react(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
         let mut spare = Some(packet);
-        if let Some(segment) = reaction.reply.take() {
-            self.send(net, &mut spare, id, segment);
+        if let Some(segment) = &reaction.reply {
+            self.send(net, spare.take(), id, segment);
         }
-        if let Some(segment) = reaction.notice.take() {
-            self.send(net, &mut spare, id, segment);
+        if let Some(segment) = &reaction.notice {
+            self.send(net, spare.take(), id, segment);
         }
         if let Some(unused) = spare {
             net.free(unused);
@@ -268,17 +271,16 @@ impl Host {
 
     /// Lets a packet that is no data wait for the port.
     #[inline]
-    fn send(&mut self, net: &mut Net, spare: &mut Option<PacketId>, id: HostId, mut segment: Segment) {
-        let queue = if segment.header.opcode == Opcode::CNP {
-            segment.priority = self.classes.notice;
-            NOTICES
+    fn send(&mut self, net: &mut Net, spare: Option<PacketId>, id: HostId, segment: &Segment) {
+        let (queue, priority) = if segment.header.opcode == Opcode::CNP {
+            (NOTICES, self.classes.notice)
         } else if segment.header.opcode.shape().has(Shape::AGENT) {
-            NOTICES
+            (NOTICES, segment.priority)
         } else {
-            segment.priority = self.classes.ack.unwrap_or(segment.priority);
-            REPLIES
+            (REPLIES, self.classes.ack.unwrap_or(segment.priority))
         };
-        let packet = place(net, spare, id, &segment);
+        let packet = place(net, spare, id, segment);
+        net.packets_mut()[packet].priority = priority;
         self.wait(queue, packet);
     }
 
@@ -287,7 +289,7 @@ impl Host {
     fn settle(&mut self, net: &mut Net, id: HostId) {
         loop {
             if let Some(segment) = self.engine.poll_notice() {
-                self.send(net, &mut None, id, segment);
+                self.send(net, None, id, &segment);
             } else if let Some(deferral) = self.engine.poll_deferral() {
                 self.defer(net.now(), deferral);
             } else {
@@ -330,7 +332,7 @@ impl Host {
     fn request_grants(&mut self, net: &mut Net, id: HostId, open: u8) {
         let now = net.now();
         let Some(slow) = &mut self.slow else { return };
-        while self.waiting[GRANTED].len() < GRANTED_MAX
+        while self.behind[GRANTED].len() + 1 < GRANTED_MAX
             && let Some(offer) = self.engine.offer_open(now, 1, open)
         {
             let grant = match self.engine.transmit_event(now, &offer) {
@@ -374,9 +376,19 @@ impl Host {
     }
 }
 
+/// Makes a packet of a segment that is no answer.
+#[inline(always)]
+fn place_data(net: &mut Net, id: HostId, segment: &Segment, traced: bool) -> PacketId {
+    let packet = place(net, None, id, segment);
+    if traced && segment.ecn_capable {
+        net.packets_mut().extra_mut(packet).set_traced(true);
+    }
+    packet
+}
+
 /// Makes a packet of `segment`, in `spare` if there is one.
-#[inline]
-fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Segment) -> PacketId {
+#[inline(always)]
+fn place(net: &mut Net, spare: Option<PacketId>, from: HostId, segment: &Segment) -> PacketId {
     let path = Path::unpack(segment.path);
     let words = segment.words.as_ref();
     let mut packet = Packet::new(from, path.host, segment.header);
@@ -384,7 +396,7 @@ fn place(net: &mut Net, spare: &mut Option<PacketId>, from: HostId, segment: &Se
     packet.frame = frame_octets(&segment.header, segment.layout);
     packet.priority = segment.priority;
     packet.marks = if segment.ecn_capable { Marks::ECT } else { Marks::default() };
-    let id = match spare.take() {
+    let id = match spare {
         Some(id) => {
             packet.side = keep_telemetry(net, id, &mut packet);
             net.packets_mut()[id] = packet;

@@ -6,10 +6,11 @@
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use roci_transport::{
-    Access, Arrival, Engine, EngineConfig, Operation, Pd, QpConfig, Reaction, SendRequest, Tail,
+    Access, Arrival, Engine, EngineConfig, Grant, Operation, Pd, QpConfig, Reaction, Recovery, Segment,
+    SendRequest, Tail,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{Aeth, Flags, Header, Opcode, Reth};
+use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Reth};
 
 fn main() {
     divan::main();
@@ -51,14 +52,63 @@ fn busy(flows: u32) -> Engine {
 
 const ROUND: u32 = 8192;
 
-/// One segment, flows in turn.
-#[divan::bench(args = [1, 128, 1024, 2048, 10_240])]
+/// An engine whose flows are all under way: each has sent its first packets, and its timer runs.
+fn under_way(flows: u32, config: QpConfig) -> Engine {
+    let (mut engine, key) = engine(flows, config);
+    for index in 0..flows {
+        engine.post_send(Instant::ZERO, Qpn::new(2 + index), &write(key)).unwrap();
+    }
+    for _ in 0..2 * flows {
+        engine.transmit(Instant::ZERO).unwrap();
+    }
+    engine
+}
+
+/// One segment, flows in turn, as a caller takes it who has nothing to ask.
+#[divan::bench(args = [1, 128, 1024, 2048, 10_240], sample_count = 100, sample_size = 1)]
 fn segment(bencher: Bencher, flows: u32) {
-    bencher.counter(ItemsCount::new(ROUND)).with_inputs(|| busy(flows)).bench_local_refs(|engine| {
+    let mut engine = under_way(flows, QpConfig::default());
+    bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
         for _ in 0..ROUND {
-            black_box(&engine.transmit(Instant::ZERO));
+            black_box(&engine.transmit(Instant::ZERO).unwrap());
         }
     });
+}
+
+/// The same where segments are read where they were made, as the simulated NIC does: no copy of 152 octets.
+#[divan::bench(args = [1, 128, 1024, 2048, 10_240], sample_count = 100, sample_size = 1)]
+fn segment_in_place(bencher: Bencher, flows: u32) {
+    let mut engine = under_way(flows, QpConfig::default());
+    bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
+        for _ in 0..ROUND {
+            engine.transmit_with(Instant::ZERO, 0xff, |segment: &Segment| _ = black_box(segment)).unwrap();
+        }
+    });
+}
+
+/// One segment offered and then committed, as a NIC takes it that asks a law or waits for a grant in between.
+#[divan::bench(args = [1, 128, 1024, 2048], sample_count = 100, sample_size = 1)]
+fn segment_offered(bencher: Bencher, flows: u32) {
+    let mut engine = under_way(flows, QpConfig::default());
+    bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
+        for _ in 0..ROUND {
+            let offer = engine.offer(Instant::ZERO, 1).unwrap();
+            black_box(&engine.commit(Instant::ZERO, offer, Grant::Engine).unwrap());
+        }
+    });
+}
+
+/// One segment of selective repeat, within its window.
+#[divan::bench(args = [128, 1024, 2048], sample_count = 8, sample_size = 1)]
+fn segment_selective(bencher: Bencher, flows: u32) {
+    let selective = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ..QpConfig::default() };
+    bencher.counter(ItemsCount::new(ROUND)).with_inputs(|| under_way(flows, selective)).bench_local_refs(
+        |engine| {
+            for _ in 0..ROUND {
+                black_box(&engine.transmit(Instant::ZERO).unwrap());
+            }
+        },
+    );
 }
 
 /// An acknowledgement of each packet, flows in turn.

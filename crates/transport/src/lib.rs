@@ -50,6 +50,7 @@ pub mod schedule;
 pub mod segment;
 pub mod setup;
 pub mod state;
+mod stream;
 pub mod timer;
 mod token;
 mod transmit;

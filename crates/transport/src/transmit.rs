@@ -50,21 +50,41 @@ impl Engine {
     /// Takes the next packet whose priority is in `open_priorities` (bit p: priority p is not paused).
     #[inline]
     pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
+        self.transmit_with(now, open_priorities, |segment| *segment)
+    }
+
+    /// The same, but hands the packet to `take` and gives back its answer. Whoever takes a segment apart at once does
+    /// well to do it there: the commonest one is then never written to memory.
+    #[inline]
+    pub fn transmit_with<R>(
+        &mut self,
+        now: Instant,
+        open_priorities: u8,
+        take: impl FnOnce(&Segment) -> R,
+    ) -> Option<R> {
+        let place = self.schedule.turn(open_priorities)?;
+        if let Some(segment) = self.stream(now, place as usize) {
+            return Some(take(&segment));
+        }
+        self.transmit_planned(now, open_priorities, place).map(|segment| take(&segment))
+    }
+
+    /// The long way: the turn is that of `place`, and then of others until one of them has something to send.
+    #[inline(never)]
+    fn transmit_planned(&mut self, now: Instant, open_priorities: u8, mut place: u32) -> Option<Segment> {
         loop {
-            let place = self.schedule.turn(open_priorities)?;
             let slot = place as usize;
             let mut plan = Plan::NONE;
             if !self.plan(now, slot, 1, &mut plan) {
                 self.schedule.remove(place);
-                continue;
-            }
-            if self.grants_at_once(slot) {
+            } else if self.grants_at_once(slot) {
                 return self.send(now, slot, &plan, &Grant::Engine);
-            }
-            if let Some(segment) = self.send_if_granted(now, slot, &plan, &Grant::Engine) {
+            } else if let Some(segment) = self.send_if_granted(now, slot, &plan, &Grant::Engine) {
                 return Some(segment);
+            } else {
+                self.relist(now, slot);
             }
-            self.relist(now, slot);
+            place = self.schedule.turn(open_priorities)?;
         }
     }
 
@@ -134,7 +154,15 @@ impl Engine {
     }
 
     fn settle(&mut self, now: Instant, slot: usize, offer: &Offer, grant: &Grant) -> Option<Segment> {
-        let quantum = u32::from(offer.packets) * u32::from(self.profile(slot).mtu);
+        let mtu = u32::from(self.profile(slot).mtu);
+        if offer.packets == 1
+            && offer.length == mtu
+            && matches!(grant, Grant::Engine)
+            && let Some(segment) = self.stream(now, slot)
+        {
+            return Some(segment);
+        }
+        let quantum = u32::from(offer.packets) * mtu;
         let mut plan = Plan::NONE;
         if !self.plan(now, slot, quantum, &mut plan) || plan.length > offer.length {
             return None;
@@ -435,7 +463,7 @@ impl Engine {
 
     /// Most queue pairs have more to send after a packet and stay where they are.
     #[inline]
-    fn relist(&mut self, now: Instant, slot: usize) {
+    pub(crate) fn relist(&mut self, now: Instant, slot: usize) {
         if !self.may_send(now, slot) {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
@@ -453,7 +481,7 @@ const BLOCKED: Standing = Standing::OFFERED
 
 /// How many of `wanted` packets the window lets through: all that fit, or one where nothing is in flight.
 #[inline]
-fn window_lets(in_flight: u32, window: u32, mtu: u32, left: u32, wanted: u32) -> u32 {
+pub(crate) fn window_lets(in_flight: u32, window: u32, mtu: u32, left: u32, wanted: u32) -> u32 {
     if window == u32::MAX {
         return wanted;
     }

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p roci-lab --bench speed [-- case…]`, where a case is `128`, `1024`, `4096` or `incast`. The runs of the
 //! three are interleaved, each repeated for two seconds of CPU time by the thread's clock; medians and ratios to the bare
-//! kernel are printed.
+//! kernel are printed. For a profile, `bare`, `trivial` or `roci` among the arguments runs that one alone, once.
 #![expect(clippy::cast_possible_truncation, reason = "the workloads are small")]
 
 mod bare;
@@ -113,6 +113,16 @@ fn main() {
             continue;
         }
         let (workload, scenario) = (make(), load(file));
+        let alone = |kernel: &str| asked.iter().any(|asked| asked == kernel);
+        if alone("bare") || alone("trivial") || alone("roci") {
+            let run = match () {
+                () if alone("bare") => repeat(|| bare::run(&workload)),
+                () if alone("trivial") => repeat(|| window::run(&workload)),
+                () => repeat(|| simulate(&scenario)),
+            };
+            println!("{name:<8} {:>8.2}", run.hops as f64 / run.cpu_s / 1e6);
+            continue;
+        }
         let mut rates = [const { Vec::new() }; 3];
         let mut events = 0.0;
         for _ in 0..ROUNDS {
