@@ -14,6 +14,7 @@
 //! | `trace` | flows and queues over time |
 //! | `lst` | the figures of the LST front-end paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
+//! | `srnic` | the figures of the SRNIC paper |
 //! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws |
 
 mod bench;
@@ -22,6 +23,7 @@ mod lst;
 mod plain;
 pub mod plot;
 pub mod report;
+mod srnic;
 pub mod statistics;
 mod tonic;
 mod trace;
@@ -63,7 +65,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureError {
     /// There is no such figure.
-    #[error("there is no figure `{name}`; there are {known}, `all`, `lst` and `validation`", name = .0, known = names().join(", "))]
+    #[error("there is no figure `{name}`; there are {known}, `all`, `lst`, `srnic` and `validation`", name = .0, known = names().join(", "))]
     Unknown(String),
     /// It has no mechanism to switch off.
     #[error("`{name}` has no ablation: it is {kind}", name = .0, kind = expect::figure(.0).kind.name())]
@@ -106,7 +108,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 15] = [
+const FIGURES: [(&str, Measure); 16] = [
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),
     ("lst-fig4", lst::incast::pfc_alone),
@@ -117,6 +119,7 @@ const FIGURES: [(&str, Measure); 15] = [
     ("lst-fig13", lst::sawtooth::measure),
     ("lst-fig14", lst::limiter::measure),
     ("lst-scale", lst::scale::measure),
+    ("srnic-header", srnic::header::measure),
     ("validation-queueing", validation::queueing::measure),
     ("validation-fixed-point", validation::fixed_point::measure),
     ("validation-headroom", validation::headroom::measure),
@@ -129,7 +132,7 @@ pub fn names() -> Vec<&'static str> {
     FIGURES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The figures that `name` stands for: one, those whose names it begins (`lst`, `validation`), or `all`.
+/// The figures that `name` stands for: one, those whose names it begins (`lst`, `srnic`, `validation`), or `all`.
 ///
 /// # Errors
 /// [`FigureError::Unknown`] where it stands for none.

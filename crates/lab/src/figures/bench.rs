@@ -43,10 +43,13 @@ pub(super) const SHARES: Text = scenario!("figures/validation-shares.toml");
 /// Senders that never end, for each law's own promise.
 pub(super) const LAWS: Text = scenario!("figures/validation-laws.toml");
 
+/// One long message over one link, for the SRNIC paper's header extensions.
+pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
+
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 10] =
-    [INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES, LAWS];
+pub(super) const SCENARIOS: [Text; 11] =
+    [HEADER, INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES, LAWS];
 
 impl Text {
     /// The scenario, with `overrides`.
