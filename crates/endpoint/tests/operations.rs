@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Pair, SIZE, in_memory, over_udp, pattern};
-use roci_endpoint::{CompletionKind, RecvWr, SendWr};
+use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
+use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, RecvWr, SendWr};
 
 fn everything(pair: &Pair) {
     sends(pair);
@@ -99,4 +99,27 @@ fn every_operation_works_over_udp() {
 #[test]
 fn every_operation_works_over_udp_and_ipv6() {
     everything(&over_udp("::1", |qp| qp));
+}
+
+#[test]
+fn every_operation_works_over_raw_sockets() {
+    // Over IPv4 and IPv6; and a raw socket understands what a UDP socket sends one by one, and the other way round.
+    for address in ["127.0.0.41", "::1"] {
+        let open = |backend| {
+            let config = DeviceConfig { backend, ..DeviceConfig::default() };
+            Device::open_with(address.parse().unwrap(), config)
+        };
+        let (a, b) = match (open(Backend::Raw), open(Backend::Raw)) {
+            (Ok(a), Ok(b)) => (a, b),
+            (Err(error), _) | (_, Err(error)) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
+                return;
+            }
+        };
+        everything(&connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024)));
+        assert_eq!(a.counters().corrupt + b.counters().corrupt, 0);
+        let udp = open(Backend::Udp).unwrap();
+        atomics(&connect(&a, &udp, |qp| qp));
+        atomics(&connect(&udp, &a, |qp| qp));
+    }
 }

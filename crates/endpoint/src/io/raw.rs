@@ -20,14 +20,18 @@ const BUFFER: usize = 1 << 14;
 const RECEIVED_MAX: usize = 32;
 const SENT_MAX: usize = 64;
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
+/// How often the port is looked after for packets of others.
+const DETOUR: u32 = 4;
 /// Octets of IPv4 and UDP header.
 const HEAD: usize = 28;
 
 /// A raw socket for UDP port 4791 of one address.
 pub struct RawIo {
     socket: OwnedFd,
-    /// Keeps the kernel from answering that nobody listens; all that it gets is dropped.
-    _port: OwnedFd,
+    /// Keeps the kernel from answering that nobody listens. Of what it gets, our own is dropped, for the raw socket has it as
+    /// well, and what is others' is handed over.
+    port: OwnedFd,
+    turns: u32,
     local: IpAddr,
     id: u16,
     sending: sys::Messages,
@@ -47,7 +51,7 @@ impl RawIo {
         let domain = if v6 { libc::AF_INET6 } else { libc::AF_INET };
         let port = sys::socket(domain, libc::SOCK_DGRAM, 0)?;
         sys::set_option(&port, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-        sys::attach(&port, libc::SO_ATTACH_FILTER, &[instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0)])?;
+        sys::attach(&port, libc::SO_ATTACH_FILTER, &foreign(claim.slot()))?;
         sys::RawAddress::new(SocketAddr::new(local, ROCE_PORT)).bind(&port)?;
         claim.steer(&port)?;
         let socket = sys::socket(domain, libc::SOCK_RAW, libc::IPPROTO_UDP)?;
@@ -69,7 +73,8 @@ impl RawIo {
         sys::RawAddress::new(SocketAddr::new(local, 0)).bind(&socket)?;
         Ok(Self {
             socket,
-            _port: port,
+            port,
+            turns: 0,
             local,
             id: 1,
             sending: sys::Messages::new(SENT_MAX),
@@ -109,6 +114,17 @@ impl RawIo {
 fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     #[expect(clippy::cast_possible_truncation, reason = "constants of C")]
     libc::sock_filter { code: code as u16, jt, jf, k }
+}
+
+/// Lets packets with another remainder than ours pass. A UDP socket's filter sees the UDP header first.
+fn foreign(slot: u32) -> [libc::sock_filter; 5] {
+    [
+        instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, 8 + 7),
+        instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, SLOTS - 1),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, slot),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+    ]
 }
 
 /// Lets packets to port 4791 with our remainder pass, or for management.
@@ -223,11 +239,22 @@ impl PacketIo for RawIo {
             let segment = octets.len().max(1);
             sink(Arrived { source, source_port: port, ce: class & 3 == 3, id, octets, segment });
         }
+        self.turns = self.turns.wrapping_add(1);
+        if received == 0 && self.turns.is_multiple_of(DETOUR) {
+            let received = self.receiving.receive(self.port.as_raw_fd(), &mut self.buffers, BUFFER)?;
+            for (index, buffer) in self.buffers.chunks_exact_mut(BUFFER).enumerate().take(received) {
+                let Some((length, source, source_port, told)) = self.receiving.told(index) else { continue };
+                let octets = &mut buffer[..length];
+                let segment = octets.len().max(1);
+                let ce = told.class & 3 == 3;
+                self.claim.sort(Arrived { source, source_port, ce, id: None, octets, segment }, &mut |_| {});
+            }
+        }
         Ok(received)
     }
 
     fn readable(&self) -> [RawFd; 3] {
-        [self.socket.as_raw_fd(), -1, -1]
+        [self.socket.as_raw_fd(), self.port.as_raw_fd(), -1]
     }
 
     fn slot(&self) -> u32 {
