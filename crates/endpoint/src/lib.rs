@@ -58,7 +58,7 @@
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
 //! | `works`, `table`, `numbers`, `paths`, `clock` | what they lean on |
 //!
-//! `docs/decisions/0004-endpoint.md` says who owns what, and why.
+//! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
 
 mod clock;
 pub mod completion;

@@ -97,23 +97,32 @@ impl Core {
     fn pack(&mut self, io: &mut dyn PacketIo, segment: &Segment) {
         let Some(route) = self.route(segment) else { return };
         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
-        let mut headers = [0; HEADERS_MAX];
+        let (mut headers, mut length, mut cc) = ([0; HEADERS_MAX], 0, 0);
+        // Packets from the middle of a message differ in their PSN alone.
+        let uniform = segment.layout == Layout::Standard && !segment.each_placed;
+        let (mut payload, mut source) = (0, segment.source);
         for index in 0..segment.packets {
-            let (mut header, source) = segment.packet(index);
-            if header.opcode.shape().has(Shape::DATAGRAM) {
-                let place = place_of(header.deth().source_qpn) as usize;
-                let Some(Some(entry)) = self.entries.get(place) else { return };
-                header.set_deth(Deth { source_qpn: entry.qpn, ..header.deth() });
+            if uniform && index > 1 && index + 1 < segment.packets {
+                let psn = segment.header.psn.plus(index.into()).get().to_be_bytes();
+                headers[9..12].copy_from_slice(&psn[1..]);
+                source.address = source.address.wrapping_add(segment.mtu.into());
+            } else {
+                let (mut header, from) = segment.packet(index);
+                if header.opcode.shape().has(Shape::DATAGRAM) {
+                    let place = place_of(header.deth().source_qpn) as usize;
+                    let Some(Some(entry)) = self.entries.get(place) else { return };
+                    header.set_deth(Deth { source_qpn: entry.qpn, ..header.deth() });
+                }
+                let words = segment.words.as_ref().and_then(|words| {
+                    LayoutWords::new(&words.words[..usize::from(words.len).min(LayoutWords::MAX)])
+                });
+                let law_words = segment.layout.law_words(header.opcode);
+                let words = words.unwrap_or_else(|| LayoutWords::zeroed(law_words));
+                let transport = Transport { header, layout: segment.layout, words };
+                let Ok(emitted) = transport.emit_headers(&mut headers) else { continue };
+                (length, cc) = (emitted, segment.layout.rewritable_len(header.opcode));
+                (payload, source) = (usize::from(header.payload), from);
             }
-            let words = segment.packet_words(index).and_then(|words| {
-                LayoutWords::new(&words.words[..usize::from(words.len).min(LayoutWords::MAX)])
-            });
-            let law_words = segment.layout.law_words(header.opcode);
-            let words = words.unwrap_or_else(|| LayoutWords::zeroed(law_words));
-            let transport = Transport { header, layout: segment.layout, words };
-            let Ok(length) = transport.emit_headers(&mut headers) else { continue };
-            let cc = segment.layout.rewritable_len(header.opcode);
-            let payload = usize::from(header.payload);
             let id = || io.next_id();
             let headers = &headers[..length];
             if response {

@@ -232,16 +232,23 @@ impl Messages {
             header.msg_flags = 0;
         }
         let count = self.headers.len().min(buffers.len() / size);
-        // SAFETY: `count` headers have been filled in above; all that they point to outlives the call.
+        // SAFETY: `count` headers have been filled in above; all that they point to outlives the call. One message is
+        // cheaper by the call for one.
         let received = unsafe {
-            #[expect(clippy::cast_possible_truncation, reason = "a few")]
-            libc::recvmmsg(
-                fd,
-                self.headers.as_mut_ptr(),
-                count as u32,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
+            if let [one] = &mut self.headers[..count] {
+                let length = libc::recvmsg(fd, &raw mut one.msg_hdr, libc::MSG_DONTWAIT);
+                one.msg_len = u32::try_from(length).unwrap_or(0);
+                if length < 0 { -1 } else { 1 }
+            } else {
+                #[expect(clippy::cast_possible_truncation, reason = "a few")]
+                libc::recvmmsg(
+                    fd,
+                    self.headers.as_mut_ptr(),
+                    count as u32,
+                    libc::MSG_DONTWAIT,
+                    std::ptr::null_mut(),
+                )
+            }
         };
         match check(received) {
             #[expect(clippy::cast_sign_loss, reason = "checked")]
@@ -315,8 +322,12 @@ impl Messages {
         // SAFETY: the headers have been filled in by `prepare` and point into vectors that have not moved since; the
         // caller answers for the pieces.
         let sent = unsafe {
-            #[expect(clippy::cast_possible_truncation, reason = "a few")]
-            libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT)
+            if let [one] = headers {
+                if libc::sendmsg(fd, &raw const one.msg_hdr, libc::MSG_DONTWAIT) < 0 { -1 } else { 1 }
+            } else {
+                #[expect(clippy::cast_possible_truncation, reason = "a few")]
+                libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT)
+            }
         };
         #[expect(clippy::cast_sign_loss, reason = "checked")]
         check(sent).map(|sent| sent as usize)
