@@ -129,7 +129,9 @@ fn interpreted_loop(events: u32) -> f64 {
 fn main() {
     let events: u32 = if std::env::args().any(|argument| argument == "--test") { 1_000 } else { 2_000_000 };
     let program = program();
+    let start = cpu_ns();
     let translation = Translation::new(program.clone()).unwrap();
+    let translating = (cpu_ns() - start) / 1e6;
     let native = native();
     let (mut natively, mut fast, mut slow, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut counts = (0, 0);
@@ -157,7 +159,10 @@ fn main() {
         "interpreted  {slow:6.2} ns per event, {:.2} ns per instruction (goal 2.5)",
         slow / instructions
     );
-    println!("translated   {fast:6.2} ns per event (goal 20), {} octets of code", translation.octets());
+    let octets = translation.octets();
+    println!(
+        "translated   {fast:6.2} ns per event (goal 20), {octets} octets of code made in {translating:.1} ms"
+    );
     if natively.is_empty() {
         println!("native       no C compiler");
     } else {

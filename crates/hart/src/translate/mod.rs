@@ -16,8 +16,9 @@ use crate::csr::Csrs;
 use crate::execute;
 use crate::program::Program;
 
-/// The most instructions that are translated; more take the compiler too long.
-const INSTRUCTIONS_MAX: usize = 1 << 14;
+/// The most words of code that are translated: SwCC's ROM. More take the compiler too long, for at every instruction
+/// that may be left to the interpreter there is code that stores the registers.
+const INSTRUCTIONS_MAX: usize = 1 << 12;
 
 /// Why a program was not translated. It can still be interpreted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +27,7 @@ pub enum TranslateError {
     #[error("no translation for this host: {0}")]
     Host(String),
     /// The program is too long.
-    #[error("{instructions} instructions, but at most {INSTRUCTIONS_MAX} are translated")]
+    #[error("{instructions} words of code, but at most {INSTRUCTIONS_MAX} are translated")]
     TooLong {
         /// Its length.
         instructions: usize,
@@ -69,7 +70,7 @@ unsafe impl Sync for Owner {}
 unsafe impl Send for Owner {}
 
 impl Translation {
-    /// Translates a program. Takes milliseconds.
+    /// Translates a program. A law takes milliseconds; the worst of hostile programs takes seconds.
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use roci_hart::{
-    CSR_WORDS, Core, Instruction, Machine, Misaligned, Op, Program, Register, Shape, Stop, Translation,
+    CSR_WORDS, Core, Instruction, Machine, MemoryMap, Misaligned, Op, Program, Register, Shape, Stop,
+    TranslateError, Translation,
 };
 
 use crate::support::differential::{compare, seen};
@@ -65,4 +66,14 @@ fn accesses_at_every_bound_end_alike() {
             assert_eq!(fast, plain, "{op} at {address:#x}");
         }
     }
+}
+
+#[test]
+fn a_program_too_long_to_translate_is_refused() {
+    let memory = MemoryMap { rom: 32 << 10, ..MemoryMap::default() };
+    let code = vec![0x0015_0513; 4097];
+    let program =
+        Program::from_words(&code, Machine { memory, ..Machine::default() }).expect("the code fits");
+    let refused = Translation::new(Arc::new(program)).map(|_| ()).expect_err("it is too long");
+    assert_eq!(refused, TranslateError::TooLong { instructions: 4097 });
 }
