@@ -16,8 +16,8 @@ use crate::csr::Csrs;
 use crate::execute;
 use crate::program::Program;
 
-/// The most words of code that are translated: SwCC's ROM. More take the compiler too long, for at every instruction
-/// that may be left to the interpreter there is code that stores the registers.
+/// The most words of code that [`Translation::new`] translates: SwCC's ROM. More take the compiler long, for at every
+/// instruction that may be left to the interpreter there is code that stores the registers.
 const INSTRUCTIONS_MAX: usize = 1 << 12;
 
 /// Why a program was not translated. It can still be interpreted.
@@ -27,10 +27,12 @@ pub enum TranslateError {
     #[error("no translation for this host: {0}")]
     Host(String),
     /// The program is too long.
-    #[error("{instructions} words of code, but at most {INSTRUCTIONS_MAX} are translated")]
+    #[error("{instructions} words of code, but at most {most} are translated")]
     TooLong {
         /// Its length.
         instructions: usize,
+        /// The longest that is allowed.
+        most: usize,
     },
     /// The compiler gave up.
     #[error("the code generator failed: {0}")]
@@ -70,18 +72,28 @@ unsafe impl Sync for Owner {}
 unsafe impl Send for Owner {}
 
 impl Translation {
-    /// Translates a program. A law takes milliseconds; the worst of hostile programs takes seconds.
+    /// Translates a program of at most 4096 words of code. A law takes milliseconds; the worst of hostile programs takes
+    /// seconds.
     ///
     /// # Errors
     ///
     /// [`TranslateError`], when the host cannot run translated code or the program is too long.
     pub fn new(program: Arc<Program>) -> Result<Self, TranslateError> {
+        Self::with_limit(program, INSTRUCTIONS_MAX)
+    }
+
+    /// As [`Translation::new`], with another limit on the words of code. The time it takes may grow with their square.
+    ///
+    /// # Errors
+    ///
+    /// As [`Translation::new`].
+    pub fn with_limit(program: Arc<Program>, most: usize) -> Result<Self, TranslateError> {
         if cfg!(target_endian = "big") {
             return Err(TranslateError::Host("it is big-endian".to_owned()));
         }
         let instructions = program.code.len();
-        if instructions > INSTRUCTIONS_MAX {
-            return Err(TranslateError::TooLong { instructions });
+        if instructions > most {
+            return Err(TranslateError::TooLong { instructions, most });
         }
         let compiler = |error: &dyn std::fmt::Display| TranslateError::Compiler(error.to_string());
         let mut flags = settings::builder();

@@ -48,7 +48,8 @@ fn the_interpreter_answers_as_qemu_does() {
 #[test]
 fn the_translator_answers_as_qemu_does() {
     compare(|program, core| {
-        let translation = roci_hart::Translation::new(program.clone()).expect("the host is known");
+        let translation =
+            roci_hart::Translation::with_limit(program.clone(), 1 << 15).expect("the host is known");
         translation.run(core, &mut [0; CSR_WORDS], u64::MAX)
     });
 }
