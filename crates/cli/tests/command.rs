@@ -270,9 +270,9 @@ fn controls_are_compared_and_one_scenario_alone_is_not() {
     let printed = text(&output.stdout);
     assert!(printed.contains("dcqcn preset=sigcomm15  4 of 4") && printed.contains("none"), "{printed}");
     assert_eq!(scratch.roci(&["compare", "small.toml"]).status.code(), Some(2));
-    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,timely"]);
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,cubic"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("there is no law `timely`"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("there is no law `cubic`"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -397,7 +397,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
             "[topology]\nkind = \"hpcc\"\nfile = \"/dev/zero\"\n".to_owned() + PERMUTATION,
         ),
         ("an unknown law", tail("[transport]\ncontrol = { law = \"dcqn\" }")),
-        ("a law that does not exist yet", tail("[transport]\ncontrol = \"timely\"")),
+        ("a law that does not exist", tail("[transport]\ncontrol = \"cubic\"")),
         ("an unknown preset", tail("[transport]\ncontrol = { law = \"dcqcn\", preset = \"sigcom15\" }")),
         ("an unknown key of a law", tail("[transport]\ncontrol = { law = \"dcqcn\", gg = \"1/256\" }")),
         ("a key of a law that has none", tail("[transport]\ncontrol = { law = \"none\", g = \"1/256\" }")),
