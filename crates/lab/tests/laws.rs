@@ -31,8 +31,9 @@ const INCAST: &str = r#"
 
 /// The mean queue of the port towards the receiver after the first half millisecond, while all send, in octets.
 fn queue(results: &Results) -> f64 {
-    let place = results.series.queue_names().iter().position(|name| name.contains(">h0:")).unwrap();
-    let readings: Vec<_> = results.series.queue_readings(u32::try_from(place).unwrap()).collect();
+    let place = results.series.queue_names().iter().position(|name| name.contains(">h0:"));
+    let place = place.expect("the switch has a port towards h0");
+    let readings: Vec<_> = results.series.queue_readings(u32::try_from(place).expect("few queues")).collect();
     let (mut area, mut time) = (0.0, 0.0);
     for pair in readings.windows(2) {
         let (from, to) = (pair[0].0.as_secs_f64().max(5e-4), pair[1].0.as_secs_f64().min(4e-3));
