@@ -32,6 +32,8 @@ pub(super) const THREE: Text = scenario!("figures/lst-three-boards.toml");
 pub(super) const SAWTOOTH: Text = scenario!("figures/lst-sawtooth.toml");
 /// Hundreds of boards.
 pub(super) const SCALE: Text = scenario!("figures/lst-scale.toml");
+/// Two hosts to one under DCQCN: Tonic's Figure 4.
+pub(super) const DCQCN: Text = scenario!("figures/tonic-dcqcn.toml");
 /// Messages at random times on one link.
 pub(super) const QUEUEING: Text = scenario!("figures/validation-queueing.toml");
 /// N flows on one link, for DCQCN's fixed point.
@@ -48,8 +50,8 @@ pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 11] =
-    [HEADER, INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES, LAWS];
+pub(super) const SCENARIOS: [Text; 12] =
+    [HEADER, DCQCN, INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES, LAWS];
 
 impl Text {
     /// The scenario, with `overrides`.

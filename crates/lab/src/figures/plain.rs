@@ -3,5 +3,9 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`newreno`] | a TCP NewReno sender in octets |
+//! | [`dcqcn`] | DCQCN in real numbers |
+//! | [`bottleneck`] | hosts behind one queue |
 
+pub(super) mod bottleneck;
+pub(super) mod dcqcn;
 pub(super) mod newreno;
