@@ -15,7 +15,7 @@
 //! | `lst` | the figures of the LST front-end paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
 //! | `srnic` | the figures of the SRNIC paper |
-//! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws |
+//! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws, Homa, NDP |
 
 mod bench;
 pub mod expect;
@@ -108,7 +108,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 17] = [
+const FIGURES: [(&str, Measure); 19] = [
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),
     ("tonic-fig4", tonic::dcqcn::measure),
@@ -126,6 +126,8 @@ const FIGURES: [(&str, Measure); 17] = [
     ("validation-headroom", validation::headroom::measure),
     ("validation-shares", validation::shares::measure),
     ("validation-laws", validation::laws::measure),
+    ("validation-homa", validation::receivers::homa),
+    ("validation-ndp", validation::receivers::ndp),
 ];
 
 /// The names of all figures.
@@ -227,7 +229,7 @@ mod tests {
     fn a_name_stands_for_a_figure_or_for_a_group() {
         assert_eq!(resolve("lst-fig6").unwrap(), ["lst-fig5"]);
         assert_eq!(resolve("all").unwrap().len(), FIGURES.len());
-        assert_eq!(resolve("validation").unwrap().len(), 5);
+        assert_eq!(resolve("validation").unwrap().len(), 7);
         assert_eq!(resolve("lst").unwrap().len(), 8);
         let error = resolve("lst-fig7").unwrap_err().to_string();
         assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");

@@ -50,7 +50,9 @@ impl Engine {
             return;
         }
         self.agent = match law {
-            Law::Homa(homa) => Some(Box::new(Grants::new(*homa.params()))),
+            Law::Homa(homa) => {
+                Some(Box::new(Grants::new(*homa.params(), self.config.link, self.config.wire_overhead)))
+            }
             Law::Ndp(_) => Some(Box::new(Pulls::new(self.config.link, self.config.wire_overhead))),
             _ => None,
         };
@@ -74,6 +76,8 @@ impl Engine {
         if class == Class::PULL {
             return self.on_pull(now, slot, arrival);
         }
+        // The receiver knows of the message, and asks if something is missing.
+        self.restart_timer(now, slot);
         if self.hears(slot, class) {
             let part = part_of(arrival);
             let event = Event { part, ..self.packet_event(now, slot, arrival, class) };

@@ -151,12 +151,19 @@ impl Engine {
         Some(own(&event))
     }
 
-    /// A queue pair whose law deals by the message is first in line until its next one begins: only then is it known
-    /// which priority that has.
-    pub(crate) fn await_message(&mut self, slot: usize) {
+    /// A queue pair whose law deals by the message has sent a packet. It stands in order of what it has still to send
+    /// of its message (Homa §3.2), and is first in line until the next one begins: only then is it known how long that
+    /// is and which priority it has.
+    pub(crate) fn sent_of_message(&mut self, slot: usize) {
         const FIRST: u8 = 7;
+        let mtu = u32::from(self.profile(slot).mtu);
         let requester = &mut self.qps[slot].requester;
-        let begun = requester.current != NONE && self.sends.get(requester.current).has(flag::NUMBERED);
+        let work = if requester.current == NONE { None } else { Some(self.sends.get(requester.current)) };
+        let begun = work.filter(|work| work.has(flag::NUMBERED));
+        let left = begun.map(|work| work.end.wrapping_sub(requester.high).saturating_mul(mtu));
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.schedule.set_left(slot as u32, left);
+        let begun = begun.is_some();
         if !begun && requester.priority != FIRST {
             requester.priority = FIRST;
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]

@@ -120,6 +120,10 @@ impl Engine {
             // It is complete, or there never was one: an acknowledgement is on its way, or nobody waits.
             return;
         }
+        if self.holds_back(slot) && self.qps[slot].requester.current == index {
+            // What has been granted waits for shorter messages; what was lost is asked for when that has gone.
+            return self.say_busy(slot, part.message);
+        }
         let end = self.sends.get(index).end;
         let mtu = u32::from(self.profile(slot).mtu);
         let requester = &self.qps[slot].requester;
@@ -129,9 +133,7 @@ impl Engine {
         let from = later(first.wrapping_add(part.offset / mtu), una);
         let to = earlier(earlier(first.wrapping_add(part.end.div_ceil(mtu)), end), high);
         if after(to, from) <= 0 {
-            let part = Part { message: part.message, ..Part::default() };
-            self.emit(slot, &Emit { part, ..Emit::plain(Class::BUSY) });
-            return;
+            return self.say_busy(slot, part.message);
         }
         if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.begin_recovery(slot, una, high.wrapping_sub(una));
@@ -139,6 +141,26 @@ impl Engine {
         let mark = Some((Psn::new(from), Psn::new(to)));
         self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
         self.arm(now, slot);
+    }
+
+    fn say_busy(&mut self, slot: usize, message: u32) {
+        let part = Part { message, ..Part::default() };
+        self.emit(slot, &Emit { part, ..Emit::plain(Class::BUSY) });
+    }
+
+    /// Whether the queue pair has packets of a message in course that were granted and that it has not sent yet, for
+    /// others of the port go first.
+    pub(crate) fn holds_back(&self, slot: usize) -> bool {
+        let (common, requester) = (&self.qps[slot].common, &self.qps[slot].requester);
+        if !self.names_messages(slot) || requester.current == NONE || requester.notes.has(Notes::RESENDS) {
+            return false;
+        }
+        let begun = self.sends.get(requester.current).has(flag::NUMBERED);
+        let state = self.laws.states.get(common.law as usize);
+        let outstanding = requester.high.wrapping_sub(requester.una);
+        begun
+            && outstanding < self.profile(slot).max_in_flight
+            && state.is_some_and(|state| state.tokens.limit() && state.tokens.left() > 0)
     }
 
     /// Whether the queue pair's packets name messages.

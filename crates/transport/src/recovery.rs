@@ -16,6 +16,7 @@ use crate::transmit::Plan;
 use alloc::collections::VecDeque;
 use roci_control::{Class, Credit, Event};
 use roci_units::{Instant, Psn, Span};
+use roci_wire::Layout;
 
 /// A loss that a queue pair is in.
 #[derive(Debug)]
@@ -375,7 +376,9 @@ impl Engine {
     #[inline]
     pub(crate) fn retransmission_timeout(&self, slot: usize) -> Span {
         let profile = self.profile(slot);
-        if profile.recovery == Recovery::GoBackN {
+        // With layout `homa` receivers ask for what is missing, and do not acknowledge each packet: that few are in
+        // flight says nothing.
+        if profile.recovery == Recovery::GoBackN || profile.layout == Layout::Homa {
             return profile.timeout;
         }
         let requester = &self.qps[slot].requester;

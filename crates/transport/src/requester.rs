@@ -582,6 +582,10 @@ impl Engine {
             requester.deadline = Instant::NEVER;
             return;
         }
+        if self.holds_back(slot) {
+            self.set_deadline(slot, again);
+            return;
+        }
         self.aside(slot).timeouts += 1;
         let requester = &mut self.qps[slot].requester;
         if requester.retries == 0 {

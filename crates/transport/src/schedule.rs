@@ -5,8 +5,15 @@
 //! a ring of queue pair numbers, which the processor reads ahead of time better than links, and which lets a caller
 //! look ahead and prefetch. Leaving the set is lazy: the ring's entry stays and is passed over when its turn comes,
 //! so adding, removing and taking are O(1), amortised.
+//!
+//! Queue pairs whose messages are to go in order of what is left of them (Homa's senders, SIGCOMM 2018, §3.2) tell how
+//! much that is: a turn that falls to one of them is taken by the one with the least left, whatever its priority, as
+//! long as that is not paused. They and the others still stand to each other as their priorities and turns say.
+
+mod shortest;
 
 use alloc::{boxed::Box, vec::Vec};
+use shortest::Shortest;
 
 /// Priorities, as a PAUSE frame has them (IEEE 802.1Qbb): 7 is the most urgent.
 pub const PRIORITIES: u8 = 8;
@@ -27,7 +34,15 @@ pub struct Schedule {
     /// Members of each ring, passed-over entries not counted.
     members: [u32; PRIORITIES as usize],
     rings: [Ring; PRIORITIES as usize],
-    shares: Option<Box<Shares>>,
+    /// What makes turns other than equal, where anything does.
+    rules: Option<Box<Rules>>,
+}
+
+/// What makes turns other than equal.
+#[derive(Clone, Debug, Default)]
+struct Rules {
+    shares: Option<Shares>,
+    shortest: Option<Shortest>,
 }
 
 /// Where one queue pair stands.
@@ -68,7 +83,19 @@ impl Schedule {
     /// Shares are exact in the long run for any quantum; a turn costs O(1) where the quantum is at least the longest
     /// run of octets taken at once.
     pub fn set_quantum(&mut self, qp: u32, quantum: u32) {
-        self.shares.get_or_insert_default().of(qp).quantum = quantum.max(1);
+        let shares = &mut self.rules.get_or_insert_default().shares;
+        shares.get_or_insert_default().of(qp).quantum = quantum.max(1);
+    }
+
+    /// Says how many octets are left of a queue pair's message, from which on it stands in order of them; `None`: it
+    /// has no message of which that is known, and takes its turns.
+    pub fn set_left(&mut self, qp: u32, octets: Option<u32>) {
+        if octets.is_none() && self.rules.is_none() {
+            return;
+        }
+        let ready = self.contains(qp);
+        let shortest = &mut self.rules.get_or_insert_default().shortest;
+        shortest.get_or_insert_default().set(qp, octets, ready);
     }
 
     /// Adds a queue pair at the end of its priority's round; nothing happens where it is a member already. A member
@@ -89,13 +116,19 @@ impl Schedule {
         if place.member != NONE {
             leave(&mut self.members, &mut self.ready, place.member);
         }
+        if let Some(rules) = &mut self.rules
+            && let Some(shortest) = &mut rules.shortest
+        {
+            shortest.enter(qp);
+        }
         place.member = priority;
         self.members[usize::from(priority)] += 1;
         self.ready |= 1 << priority;
         if place.listed & 1 << priority == 0 {
             place.listed |= 1 << priority;
             let ring = &mut self.rings[usize::from(priority)];
-            if self.shares.as_mut().is_some_and(|shares| shares.continues(qp, usize::from(priority))) {
+            let shares = self.rules.as_mut().and_then(|rules| rules.shares.as_mut());
+            if shares.is_some_and(|shares| shares.continues(qp, usize::from(priority))) {
                 ring.push_front(qp);
             } else {
                 ring.push_back(qp);
@@ -111,6 +144,11 @@ impl Schedule {
         {
             leave(&mut self.members, &mut self.ready, place.member);
             place.member = NONE;
+            if let Some(rules) = &mut self.rules
+                && let Some(shortest) = &mut rules.shortest
+            {
+                shortest.leave(qp);
+            }
         }
     }
 
@@ -141,12 +179,22 @@ impl Schedule {
             if usize::from(place.member) != priority {
                 continue;
             }
-            if let Some(shares) = &mut self.shares
-                && !shares.begins(qp, priority)
-            {
-                place.listed |= 1 << priority;
-                self.rings[priority].push_back(qp);
-                continue;
+            if let Some(rules) = &mut self.rules {
+                if let Some(shorter) = rules.shorter(qp, open, &self.places) {
+                    let place = &mut self.places[qp as usize];
+                    place.listed |= 1 << priority;
+                    self.rings[priority].push_back(qp);
+                    self.remove(shorter);
+                    return Some(shorter);
+                }
+                let place = &mut self.places[qp as usize];
+                if !rules.begins(qp, priority) {
+                    place.listed |= 1 << priority;
+                    self.rings[priority].push_back(qp);
+                    continue;
+                }
+                self.remove(qp);
+                return Some(qp);
             }
             leave(&mut self.members, &mut self.ready, place.member);
             place.member = NONE;
@@ -169,7 +217,15 @@ impl Schedule {
                 ring.pop();
                 continue;
             }
-            let Some(shares) = &mut self.shares else {
+            let Some(rules) = &mut self.rules else {
+                ring.rotate();
+                return Some(qp);
+            };
+            if let Some(shorter) = rules.shorter(qp, open, &self.places) {
+                ring.rotate();
+                return Some(shorter);
+            }
+            let Some(shares) = &mut rules.shares else {
                 ring.rotate();
                 return Some(qp);
             };
@@ -184,7 +240,9 @@ impl Schedule {
     /// quanta it does nothing.
     #[inline]
     pub fn charge(&mut self, qp: u32, octets: u32) {
-        if let Some(shares) = &mut self.shares {
+        if let Some(rules) = &mut self.rules
+            && let Some(shares) = &mut rules.shares
+        {
             shares.of(qp).balance -= i64::from(octets);
         }
     }
@@ -205,6 +263,21 @@ impl Schedule {
     pub fn ahead(&self, open: u8, distance: u32) -> Option<u32> {
         let priority = (self.ready & open).checked_ilog2()?;
         self.rings[priority as usize].get(distance)
+    }
+}
+
+impl Rules {
+    /// The queue pair that takes the turn which falls to `qp`, if that is another.
+    fn shorter(&self, qp: u32, open: u8, places: &[Place]) -> Option<u32> {
+        let shortest = self.shortest.as_ref().filter(|shortest| shortest.orders(qp))?;
+        let is_open = |qp: u32| {
+            places.get(qp as usize).is_some_and(|place| place.member != NONE && open & 1 << place.member != 0)
+        };
+        shortest.first(is_open).filter(|first| *first != qp)
+    }
+
+    fn begins(&mut self, qp: u32, priority: usize) -> bool {
+        self.shares.as_mut().is_none_or(|shares| shares.begins(qp, priority))
     }
 }
 

@@ -305,6 +305,7 @@ impl Engine {
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
         self.schedule.remove(place);
+        self.schedule.set_left(place, None);
         self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
         self.end_recovery(slot);
@@ -564,6 +565,7 @@ impl Engine {
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
         self.schedule.remove(place);
+        self.schedule.set_left(place, None);
         self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
         let requester = &mut self.qps[slot].requester;

@@ -372,6 +372,8 @@ impl Engine {
             self.laws.states[law].tokens.begin();
             let work = self.sends.get(current);
             let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            self.schedule.set_left(slot as u32, Some(length));
             let message = work.first.wrapping_sub(self.qps[slot].common.base);
             let part = Part { message, message_length: length, offset: 0, end: length, priority: 0 };
             let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
@@ -422,7 +424,7 @@ impl Engine {
         self.qps[slot].requester.notes.clear(Notes::RESPONDED);
         if has_law && self.hears(slot, Class::MESSAGE) {
             let segment = self.request(slot, plan, &draft, words);
-            self.await_message(slot);
+            self.sent_of_message(slot);
             self.relist(now, slot);
             return Some(segment);
         }

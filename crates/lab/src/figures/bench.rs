@@ -48,10 +48,29 @@ pub(super) const LAWS: Text = scenario!("figures/validation-laws.toml");
 /// One long message over one link, for the SRNIC paper's header extensions.
 pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
 
+/// Short messages among long ones.
+pub(super) const HOMA: Text = scenario!("figures/validation-homa.toml");
+/// Many senders to one receiver.
+pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
+
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 12] =
-    [HEADER, DCQCN, INCAST, FORGED, THREE, SAWTOOTH, SCALE, QUEUEING, FIXED_POINT, HEADROOM, SHARES, LAWS];
+pub(super) const SCENARIOS: [Text; 14] = [
+    HEADER,
+    DCQCN,
+    INCAST,
+    FORGED,
+    THREE,
+    SAWTOOTH,
+    SCALE,
+    QUEUEING,
+    FIXED_POINT,
+    HEADROOM,
+    SHARES,
+    LAWS,
+    HOMA,
+    NDP,
+];
 
 impl Text {
     /// The scenario, with `overrides`.

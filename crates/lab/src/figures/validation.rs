@@ -5,4 +5,5 @@ mod fluid;
 pub(super) mod headroom;
 pub(super) mod laws;
 pub(super) mod queueing;
+pub(super) mod receivers;
 pub(super) mod shares;

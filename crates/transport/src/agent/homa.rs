@@ -7,14 +7,18 @@
 //! message forward, and may let another in.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for the first that are missing; who has been
-//! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own.
+//! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Time in which the
+//! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
+//!
+//! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
+//! need not wonder what became of its packets while others have their turn.
 
 use super::PortAgent;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
-use roci_units::{Instant, Qpn};
+use roci_units::{BitsPerSec, Instant, Qpn, Span};
 
 /// The grants of a port.
 #[derive(Debug)]
@@ -31,6 +35,10 @@ pub struct Grants {
     out: VecDeque<(Qpn, Emit)>,
     /// No message has waited too long before this.
     check: Instant,
+    link: BitsPerSec,
+    overhead: u32,
+    /// How long the link took for what has come.
+    busy: Span,
     /// Messages so far.
     begun: u64,
 }
@@ -54,8 +62,8 @@ struct Incoming {
     granted: u32,
     received: Ranges,
     begun: u64,
-    /// When it was last heard of or asked for.
-    heard: Instant,
+    /// When it was last heard of, granted something or asked for, and what [`Grants::busy`] was then.
+    heard: (Instant, Span),
     /// How often it was asked for since a packet came.
     asked: u8,
 }
@@ -107,16 +115,17 @@ impl Incoming {
     }
 
     /// When it is asked for, if nothing comes before; never, if it is the receiver's turn.
-    fn due(&self, params: &Params) -> Instant {
+    fn due(&self, params: &Params, busy: Span) -> Instant {
         let waits = self.received.octets < self.granted && self.asked < params.resends;
-        if waits { self.heard + params.resend } else { Instant::NEVER }
+        let (at, busy_then) = self.heard;
+        if waits { at + params.resend + busy.saturating_sub(busy_then) } else { Instant::NEVER }
     }
 }
 
 impl Grants {
-    /// An agent that grants by `params`.
+    /// An agent that grants by `params`, at a port of `link` where a packet takes `overhead` octets beside its payload.
     #[must_use]
-    pub const fn new(params: Params) -> Self {
+    pub const fn new(params: Params, link: BitsPerSec, overhead: u16) -> Self {
         Self {
             params,
             messages: Vec::new(),
@@ -125,6 +134,9 @@ impl Grants {
             order: Vec::new(),
             out: VecDeque::new(),
             check: Instant::NEVER,
+            link,
+            overhead: overhead as u32,
+            busy: Span::ZERO,
             begun: 0,
         }
     }
@@ -138,6 +150,7 @@ impl Grants {
     /// A packet of a message came.
     fn arrived(&mut self, event: &Event<'_>) {
         let Part { message, message_length: length, offset, end, .. } = event.part;
+        self.busy += self.link.time_for(u64::from(event.length + self.overhead));
         let whole = offset == 0 && end == length;
         if whole || end > length || offset >= end {
             return;
@@ -155,7 +168,7 @@ impl Grants {
         // What its sender sends unasked is as good as granted.
         let unasked = event.words.get(INCOMING).copied().unwrap_or(0).min(length);
         incoming.granted = incoming.granted.max(unasked).max(end);
-        (incoming.heard, incoming.asked) = (event.now, 0);
+        (incoming.heard, incoming.asked) = ((event.now, self.busy), 0);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
         if let Ok(at) = self.order.binary_search(&before) {
@@ -169,7 +182,11 @@ impl Grants {
         }
         self.grant(event.now);
         if !complete {
-            self.check = self.check.min(self.messages[place as usize].due(&self.params));
+            let incoming = &self.messages[place as usize];
+            self.check = self.check.min(incoming.due(&self.params, self.busy));
+            if incoming.received.octets == incoming.granted {
+                self.out.push_back((Qpn::new(event.qpn), Emit::plain(Class::ACK)));
+            }
         }
     }
 
@@ -183,7 +200,7 @@ impl Grants {
             granted: 0,
             received: Ranges::default(),
             begun: self.begun,
-            heard: Instant::ZERO,
+            heard: (Instant::ZERO, Span::ZERO),
             asked: 0,
         };
         let place = match self.vacant.pop() {
@@ -217,16 +234,13 @@ impl Grants {
             if target <= incoming.granted {
                 continue;
             }
-            if incoming.received.octets == incoming.granted {
-                // Until now nothing was to come.
-                (incoming.heard, incoming.asked) = (now, 0);
-            }
+            (incoming.heard, incoming.asked) = ((now, self.busy), 0);
             incoming.granted = target;
             through += usize::from(target == incoming.length);
             let priority = self.params.scheduled_priority(rank, active);
             let part = Part { message: incoming.message, end: target, priority, ..Part::default() };
             self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
-            self.check = self.check.min(incoming.due(&self.params));
+            self.check = self.check.min(incoming.due(&self.params, self.busy));
         }
         if through > 0 {
             let messages = &self.messages;
@@ -244,15 +258,15 @@ impl Grants {
         self.check = Instant::NEVER;
         for &place in self.places.values() {
             let incoming = &mut self.messages[place as usize];
-            if incoming.due(&self.params) <= now {
+            if incoming.due(&self.params, self.busy) <= now {
                 incoming.asked += 1;
-                incoming.heard = now;
+                incoming.heard = (now, self.busy);
                 let (offset, end) = incoming.received.gap(incoming.granted);
                 let priority = self.params.unscheduled_priority(incoming.length);
                 let part = Part { message: incoming.message, message_length: 0, offset, end, priority };
                 self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
             }
-            self.check = self.check.min(incoming.due(&self.params));
+            self.check = self.check.min(incoming.due(&self.params, self.busy));
         }
     }
 }
@@ -267,8 +281,8 @@ impl PortAgent for Grants {
             Class::BUSY => {
                 if let Some(&place) = self.places.get(&(event.qpn, event.part.message)) {
                     let incoming = &mut self.messages[place as usize];
-                    (incoming.heard, incoming.asked) = (event.now, 0);
-                    self.check = self.check.min(incoming.due(&self.params));
+                    (incoming.heard, incoming.asked) = ((event.now, self.busy), 0);
+                    self.check = self.check.min(incoming.due(&self.params, self.busy));
                 }
             }
             _ => {}

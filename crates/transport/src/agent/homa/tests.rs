@@ -2,7 +2,6 @@
 
 use super::*;
 use proptest::prelude::*;
-use roci_units::Span;
 
 const PARAMS: Params = Params {
     unscheduled: 10_000,
@@ -13,6 +12,11 @@ const PARAMS: Params = Params {
     resends: 3,
 };
 
+/// An agent at 10 Gb/s, with packets that are all payload.
+fn agent(params: Params) -> Grants {
+    Grants::new(params, BitsPerSec::from_gbps(10), 0)
+}
+
 fn at(micros: u64) -> Instant {
     Instant::ZERO + Span::from_micros(micros)
 }
@@ -21,7 +25,16 @@ fn at(micros: u64) -> Instant {
 fn data(grants: &mut Grants, now: Instant, qpn: u32, length: u32, offset: u32, end: u32) {
     let part = Part { message: 0, message_length: length, offset, end, priority: 0 };
     let words = [0, 0, 0, length, offset, length.min(PARAMS.unscheduled)];
-    grants.on_event(&Event { class: Class::WRITE, now, qpn, part, words: &words, ..Event::default() });
+    let event = Event {
+        class: Class::WRITE,
+        now,
+        qpn,
+        length: end - offset,
+        part,
+        words: &words,
+        ..Event::default()
+    };
+    grants.on_event(&event);
 }
 
 /// Class, queue pair, how far, priority.
@@ -33,21 +46,21 @@ fn said(grants: &mut Grants, now: Instant) -> Vec<(Class, u32, u32, u8)> {
 
 #[test]
 fn a_message_of_one_packet_leaves_no_trace() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 500, 0, 500);
     assert_eq!((said(&mut grants, at(0)), grants.incoming(), grants.next_wakeup()), (Vec::new(), 0, None));
 }
 
 #[test]
 fn a_message_that_needs_no_grant_gets_none() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 9_000, 0, 1_000);
     assert_eq!((said(&mut grants, at(0)), grants.incoming()), (Vec::new(), 1));
 }
 
 #[test]
 fn a_round_trips_worth_is_under_way_and_no_more() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 30_000, 0, 1_000);
     assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
     data(&mut grants, at(1), 2, 30_000, 1_000, 3_000);
@@ -58,7 +71,7 @@ fn a_round_trips_worth_is_under_way_and_no_more() {
 
 #[test]
 fn the_shortest_goes_first_and_the_third_waits_its_turn() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 900_000, 0, 1_000);
     data(&mut grants, at(0), 3, 500_000, 0, 1_000);
     data(&mut grants, at(0), 4, 100_000, 0, 1_000);
@@ -75,7 +88,7 @@ fn the_shortest_goes_first_and_the_third_waits_its_turn() {
 
 #[test]
 fn who_ends_makes_room_for_the_next() {
-    let mut grants = Grants::new(Params { overcommit: 1, ..PARAMS });
+    let mut grants = agent(Params { overcommit: 1, ..PARAMS });
     data(&mut grants, at(0), 2, 20_000, 0, 1_000);
     data(&mut grants, at(0), 3, 90_000, 0, 9_000);
     assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
@@ -87,7 +100,7 @@ fn who_ends_makes_room_for_the_next() {
 
 #[test]
 fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 9_000, 0, 1_000);
     data(&mut grants, at(0), 2, 9_000, 3_000, 4_000);
     let mut asked = Vec::new();
@@ -104,7 +117,7 @@ fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
 
 #[test]
 fn who_is_busy_is_asked_later() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 9_000, 0, 1_000);
     grants.wake(at(100));
     assert_eq!(said(&mut grants, at(100)).len(), 1);
@@ -115,8 +128,34 @@ fn who_is_busy_is_asked_later() {
 }
 
 #[test]
+fn who_stands_behind_others_is_not_missed_yet() {
+    let mut grants = agent(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    // Whole messages of others, of 40 µs together.
+    for n in 0..50 {
+        data(&mut grants, at(n), 3, 1_000, 0, 1_000);
+    }
+    grants.wake(at(100));
+    assert_eq!((said(&mut grants, at(100)), grants.next_wakeup()), (Vec::new(), Some(at(140))));
+    grants.wake(at(140));
+    assert_eq!(said(&mut grants, at(140)), [(Class::RESEND, 2, 9_000, 5)]);
+}
+
+#[test]
+fn who_has_sent_all_that_was_granted_and_must_wait_is_acknowledged() {
+    let mut grants = agent(Params { overcommit: 1, ..PARAMS });
+    data(&mut grants, at(0), 2, 20_000, 0, 1_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    data(&mut grants, at(0), 3, 90_000, 0, 9_000);
+    assert_eq!(said(&mut grants, at(0)), [], "1000 octets have still to come unasked");
+    data(&mut grants, at(0), 3, 90_000, 9_000, 10_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::ACK, 3, 0, 0)]);
+    assert_eq!(grants.next_wakeup(), Some(at(100)), "for the first message alone");
+}
+
+#[test]
 fn a_queue_pair_that_ends_takes_its_messages_with_it() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 900_000, 0, 1_000);
     data(&mut grants, at(0), 3, 900_000, 0, 1_000);
     grants.forget(Qpn::new(2));
@@ -126,7 +165,7 @@ fn a_queue_pair_that_ends_takes_its_messages_with_it() {
 
 #[test]
 fn what_makes_no_sense_changes_nothing() {
-    let mut grants = Grants::new(PARAMS);
+    let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 9_000, 8_500, 9_500);
     data(&mut grants, at(0), 2, 9_000, 500, 500);
     assert_eq!(grants.incoming(), 0);
@@ -143,7 +182,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut random = roci_units::Random::new(seed, 0);
-        let mut grants = Grants::new(PARAMS);
+        let mut grants = agent(PARAMS);
         let mut granted: Vec<u32> = lengths.iter().map(|&length| length.min(PARAMS.unscheduled)).collect();
         let mut left: Vec<Vec<u32>> = lengths.iter().map(|length| (0..length.div_ceil(1_000)).collect()).collect();
         for step in 0..2_000 {
@@ -159,6 +198,9 @@ proptest! {
             let (offset, end) = (packet * 1_000, (packet * 1_000 + 1_000).min(lengths[n]));
             data(&mut grants, at(step), n as u32, lengths[n], offset, end);
             for (class, qpn, end, _) in said(&mut grants, at(step)) {
+                if class == Class::ACK {
+                    continue;
+                }
                 prop_assert_eq!(class, Class::GRANT);
                 prop_assert!(end > granted[qpn as usize] && end <= lengths[qpn as usize]);
                 granted[qpn as usize] = end;
