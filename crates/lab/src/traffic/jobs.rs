@@ -80,7 +80,7 @@ pub struct Jobs {
     jitter_max: Vec<Span>,
     /// For each source, what its jitter is drawn from.
     jitter: Vec<Random>,
-    /// Jobs that start together; kept for its memory.
+    /// Jobs that start together; kept for its memory, as far as that is little.
     together: Vec<Job>,
 }
 
@@ -117,6 +117,9 @@ impl Ord for Settled {
 /// The random streams of table `n` are these plus `n`. Other rooms draw from streams below 2³², one per node.
 const SOURCE_STREAMS: u64 = 1 << 40;
 const JITTER_STREAMS: u64 = 2 << 40;
+
+/// Room for so many jobs is kept when they are gone.
+const KEPT: usize = 1024;
 
 impl Jobs {
     /// The jobs that `traffic` asks for in this setting.
@@ -177,6 +180,7 @@ impl Jobs {
             }
             self.settled.push(Reverse(Settled(job)));
         }
+        self.together.shrink_to(KEPT);
     }
 }
 
@@ -191,6 +195,12 @@ impl Iterator for Jobs {
                 _ => self.settle(start),
             }
         }
-        self.settled.pop().map(|Reverse(Settled(job))| job)
+        let Reverse(Settled(job)) = self.settled.pop()?;
+        // Where all flows start together, they are all settled at first; once they live, their room is wanted for them.
+        let room = self.settled.capacity();
+        if room > KEPT && self.settled.len() < room / 4 {
+            self.settled.shrink_to(room / 2);
+        }
+        Some(job)
     }
 }
