@@ -31,7 +31,7 @@ const AHEAD: usize = 3;
 
 /// From so many hosts on, their NICs do not stay in the processor's own cache.
 const FAR: usize = 256;
-/// From so many on, the routes do not either.
+/// From so many on, the routes do not either, nor the accounts of the switches' ports.
 const FARTHER: usize = 2048;
 
 impl<N: Nics> Fabric<N> {
@@ -89,7 +89,7 @@ impl<N: Nics> Fabric<N> {
                 _ => {}
             }
         }
-        let far = net.hosts.len() >= FAR;
+        let (far, farther) = (net.hosts.len() >= FAR, net.hosts.len() >= FARTHER);
         if far && let Some(key) = net.queue.ahead(2 * AHEAD) {
             if let Some(host) = self.host_of(key) {
                 roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));
@@ -109,15 +109,19 @@ impl<N: Nics> Fabric<N> {
                 roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
                 roci_prefetch::prefetch_at(&net.ports, packet.next as usize);
             }
-            (FREE, None) if !far => {
-                if let Some(port) = net.ports.get(key.handle() as usize) {
+            (FREE, None) => {
+                let Some(port) = net.ports.get(key.handle() as usize) else { return };
+                if !far {
                     net.packets.prefetch(port.first());
+                } else if farther && let Some(packet) = net.packets.get(port.first()) {
+                    // The packet is taken off the account of the port that it came by.
+                    roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
                 }
             }
             (_, Some(host)) if far => self.nics.prefetch_transmit(host),
             _ => {}
         }
-        if net.hosts.len() >= FARTHER {
+        if farther {
             self.look_up_ahead();
         }
     }
