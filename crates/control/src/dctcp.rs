@@ -179,9 +179,13 @@ impl Dctcp {
     /// A loss halves the window, and a timeout leaves one packet.
     fn on_loss(&self, state: &mut State, event: &Event<'_>) {
         if state.cutting == 0 || event.timeout {
-            let half = state.window / 2;
+            let (half, ssthresh) = (state.window / 2, state.ssthresh);
+            let again = event.timeout && state.window <= self.params.mss;
             self.cut(state, event, half);
             if event.timeout {
+                // RFC 5681 §3.1, equation 4; what is lost a second time keeps its threshold.
+                let least = 2 * self.params.mss;
+                state.ssthresh = if again { ssthresh } else { half.max(least) };
                 state.window = self.params.mss;
             }
         }

@@ -175,6 +175,9 @@ impl Swift {
         let before = state.cwnd;
         if event.class == Class::LOSS {
             self.on_loss(state, event);
+        } else if event.acked > 0 && rtt(event).is_none() {
+            // What was sent twice has no round trip, but it did arrive.
+            state.timeouts = 0;
         } else if let Some(delay) = rtt(event) {
             self.on_ack(state, event, delay);
         }
@@ -225,7 +228,7 @@ impl Swift {
         state.grown = state.grown.saturating_add(acked);
         let window = scale(state.cwnd.max(ONE), self.params.mss);
         if state.grown >= window {
-            state.grown = 0;
+            state.grown -= window;
             state.cwnd = state.cwnd.saturating_add(self.ai);
         }
     }

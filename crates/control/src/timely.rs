@@ -115,8 +115,10 @@ impl Timely {
     /// Reacts to one event.
     #[inline]
     pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if self.completes(state, event)
-            && let Some(new_rtt) = rtt(event)
+        // An acknowledgement without a round trip completes nothing, but its octets count.
+        let timed = rtt(event);
+        if self.completes(state, event, timed.is_some())
+            && let Some(new_rtt) = timed
         {
             self.on_completion(state, new_rtt);
             self.answer_rate(state, outcome);
@@ -130,16 +132,16 @@ impl Timely {
 
     /// Whether this acknowledgement is a completion event.
     #[inline]
-    fn completes(&self, state: &mut State, event: &Event<'_>) -> bool {
+    fn completes(&self, state: &mut State, event: &Event<'_>, timed: bool) -> bool {
         if self.params.segment == 0 {
-            let completes = passed(event.acked_sequence, state.progress);
+            let completes = timed && passed(event.acked_sequence, state.progress);
             if completes {
                 state.progress = event.next_sequence;
             }
             return completes;
         }
         state.progress = state.progress.saturating_add(event.acked);
-        let completes = state.progress >= self.params.segment;
+        let completes = timed && state.progress >= self.params.segment;
         if completes {
             state.progress = 0;
         }

@@ -431,7 +431,10 @@ impl Engine {
             self.qps[slot].responder.recv = recv;
             return Some(recv);
         }
-        if ahead >= crate::qp::BITMAP_PACKETS {
+        // Each message between has a packet at least, so that a number says no more than the sequence does.
+        let expected = self.qps[slot].responder.expected;
+        let beyond = sequence(header.psn, expected).wrapping_sub(expected);
+        if ahead >= crate::qp::BITMAP_PACKETS || ahead > beyond {
             return None;
         }
         // The message in course has its own place; those ahead of it stand in line behind.
@@ -575,7 +578,9 @@ impl Engine {
         let request = self.recvs.get(recv).request;
         self.recvs.remove(recv);
         // Each packet was placed within the buffer, but only now is it known that they are as many as it holds.
-        let length = at.wrapping_sub(start) * mtu + u32::from(payload);
+        // A peer may send more packets than any buffer holds, each of which named a place within it.
+        let length = u64::from(at.wrapping_sub(start)) * u64::from(mtu) + u64::from(payload);
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
         let fits = write || length <= request.length;
         let completion = Completion {
             id: request.id,

@@ -157,6 +157,10 @@ impl Engine {
         if decision.restart_timer {
             self.restart_timer(now, slot);
         }
+        if decision.mark.is_some() {
+            // An acknowledgement of what was sent twice does not tell which of the two it answers (Karn and Partridge).
+            self.laws.forget_times(self.qps[slot].common.law);
+        }
         self.note_resends(slot);
     }
 

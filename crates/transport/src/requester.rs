@@ -55,7 +55,11 @@ impl Engine {
         let last = end == work.end;
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
-        if last || wants_answer || u16::from(requester.unasked) >= profile.ack_every {
+        // A window that shuts opens with an answer only.
+        let shut = plan.fresh
+            && u32::from(requester.staged) <= u32::from(plan.packets)
+            && requester.in_flight.saturating_add(plan.length) >= requester.window;
+        if last || wants_answer || shut || u16::from(requester.unasked) >= profile.ack_every {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }

@@ -63,7 +63,9 @@ impl Engine {
         requester.in_flight = requester.in_flight.saturating_add(mtu);
         requester.unasked = requester.unasked.saturating_add(1);
         let mut flags = Flags::NONE;
-        if u16::from(requester.unasked) >= profile.ack_every {
+        // A window that shuts opens with an answer only.
+        let shut = requester.staged == 0 && requester.in_flight >= requester.window;
+        if shut || u16::from(requester.unasked) >= profile.ack_every {
             flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }

@@ -113,3 +113,15 @@ fn timeouts_in_a_row_leave_the_least_window() {
         assert_eq!(state.cwnd, cwnd);
     }
 }
+
+#[test]
+fn an_acknowledgement_without_a_round_trip_ends_a_row_of_timeouts() {
+    let law = Swift::new(Params::preset("falcon").expect("a preset"));
+    let mut state = law.connect(LINK);
+    hear(&law, &mut state, Class::LOSS, 1 << 30, 0, true);
+    assert_eq!(state.timeouts, 1);
+    let mut outcome = Outcome::unchanged(law.credit(&state), Instant::NEVER);
+    let event = Event { class: Class::ACK, now: Instant::from_ps(1 << 50), acked: MSS, ..Event::default() };
+    law.on_event(&mut state, &event, &mut outcome);
+    assert_eq!(state.timeouts, 0);
+}

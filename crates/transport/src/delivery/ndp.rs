@@ -16,14 +16,15 @@ impl Recover for Ndp {
     const SELECTIVE: bool = true;
 
     fn react(&mut self, input: &Input<'_>) -> Decision {
-        let lost = match input.event {
+        let mark = match input.event {
             Event::Ack { .. } => None,
-            Event::Lost { psn } => Some(psn),
-            Event::Nack { cumulative, .. } => Some(cumulative),
-            Event::Timeout => Some(input.start),
+            Event::Lost { psn } => Some((psn, psn.plus(1))),
+            // The receiver was not ready, and dropped what came behind as well.
+            Event::Nack { .. } => Some((input.start, input.next)),
+            Event::Timeout => Some((input.start, input.start.plus(1))),
         };
         let restart_timer = input.start != input.old_start || input.event == Event::Timeout;
-        Decision { mark: lost.map(|psn| (psn, psn.plus(1))), window: None, restart_timer }
+        Decision { mark, window: None, restart_timer }
     }
 
     fn is_idle(&self) -> bool {
@@ -43,5 +44,12 @@ mod tests {
         assert_eq!(play.sack(100, 105).0, None, "order tells nothing");
         assert_eq!(play.event(Event::Lost { psn: Psn::new(103) }).0, Some((103, 104)));
         assert_eq!(play.event(Event::Timeout).0, Some((100, 101)));
+    }
+
+    #[test]
+    fn a_receiver_that_was_not_ready_gets_all_again() {
+        let mut play = Play::new(Ndp, 100, 10);
+        let nack = Event::Nack { cumulative: Psn::new(100), trigger: None };
+        assert_eq!(play.event(nack).0, Some((100, 110)));
     }
 }
