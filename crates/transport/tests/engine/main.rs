@@ -10,6 +10,7 @@
 
 mod hostile;
 mod laws;
+mod messages;
 mod pair;
 mod scripts;
 mod wander;
