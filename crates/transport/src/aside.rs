@@ -35,6 +35,8 @@ pub(crate) struct Aside {
     pub(crate) drained: bool,
     /// Where the requester stood when it last asked for a READ's data again.
     pub(crate) asked_at: Option<u32>,
+    /// The sequence before which all is acknowledged, once the result of the atomic that is next has come.
+    pub(crate) held: Option<u32>,
     /// The sending side of a loss.
     pub(crate) losing: Option<Losing>,
     /// The receiving side of a loss.
@@ -155,6 +157,7 @@ impl Asides {
         debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
         place.asked_at = None;
+        place.held = None;
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         place.unheard = 0;
         self.free.push(index);

@@ -305,6 +305,8 @@ impl Engine {
                 Kind::Read => reach = work.end,
                 Kind::FetchAdd | Kind::CompareSwap => {
                     progress.implies_loss = true;
+                    let held = &mut self.aside(slot).held;
+                    *held = Some(held.filter(|&held| after(held, upto) > 0).unwrap_or(upto));
                     break;
                 }
                 Kind::Send | Kind::Write | Kind::Datagram => {
@@ -342,8 +344,14 @@ impl Engine {
         }
     }
 
-    /// The result of an atomic, which is next to be acknowledged.
-    pub(crate) fn atomic_answered(&mut self, slot: usize, original: u64) -> Result<(), Refusal> {
+    /// The result of an atomic, which is next to be acknowledged, and after it what had to wait for the result: nobody
+    /// need say again that a READ arrived whose responses have come.
+    pub(crate) fn atomic_answered(
+        &mut self,
+        slot: usize,
+        original: u64,
+        progress: &mut Progress,
+    ) -> Result<(), Refusal> {
         let una = self.qps[slot].requester.una;
         let mut index = self.qps[slot].common.head;
         while index != NONE && after(self.sends.get(index).end, una) <= 0 {
@@ -355,6 +363,12 @@ impl Engine {
         self.sends.get_mut(index).operand = original;
         self.qps[slot].requester.una = una.wrapping_add(1);
         self.pop_complete(slot);
+        let index = self.qps[slot].common.aside;
+        if index != NONE
+            && let Some(upto) = self.asides.get_mut(index).held.take()
+        {
+            self.acknowledge_past_reads(slot, upto, progress);
+        }
         Ok(())
     }
 

@@ -42,8 +42,11 @@ impl Engine {
         if begins {
             self.begin_recovery(slot, una, in_flight);
         }
-        self.observe(now, slot, event);
         let timeout = event == Loss::Timeout;
+        if timeout {
+            self.doubt_result(slot);
+        }
+        self.observe(now, slot, event);
         if (begins || timeout) && self.hears(slot, Class::LOSS) {
             let event = Event { timeout, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
@@ -339,10 +342,20 @@ impl Engine {
             true => una.wrapping_add(1),
             false => self.sends.get(self.qps[slot].common.head).end,
         };
+        self.doubt_result(slot);
         let aside = self.aside(slot);
         aside.asked_at = Some(una);
         let mark = Some((Psn::new(una), Psn::new(end)));
         self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
+    }
+
+    /// What is first to be acknowledged is to be sent again though its request is known to have arrived: had an atomic's
+    /// result arrived as well, it would be acknowledged.
+    fn doubt_result(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        if let Some(losing) = &mut self.asides.get_mut(index).losing {
+            losing.sender.doubt_first(&mut self.boards);
+        }
     }
 
     /// A request left its queue: no search may begin there.

@@ -264,7 +264,9 @@ impl Engine {
                     }
                     requester.rnr_retries -= 1;
                 }
-                self.lost(now, slot, Loss::Nack { cumulative: Psn::new(at), trigger: None });
+                // A READ or atomic before it may still want its response, and is sent again as well then.
+                let cumulative = Psn::new(self.qps[slot].requester.una);
+                self.lost(now, slot, Loss::Nack { cumulative, trigger: None });
                 self.qps[slot].requester.standing.set(Standing::RNR_WAIT);
                 self.force_deadline(slot, now + rnr_delay(timer));
                 self.acknowledged(now, slot, arrival, Class::RNR, progress);
@@ -541,13 +543,14 @@ impl Engine {
         if after(at, self.qps[slot].requester.high) >= 0 {
             return Err(Refusal::UnexpectedResponse);
         }
-        let progress = self.acknowledge(now, slot, at);
+        let mut progress = self.acknowledge(now, slot, at);
         if progress.implies_loss {
             self.acknowledged(now, slot, arrival, Class::NACK, progress);
             return Err(Refusal::OutOfSequence);
         }
+        let before = progress.octets;
         if self.profile(slot).separate_reads() {
-            self.atomic_answered(slot, header.atomic_ack())?;
+            self.atomic_answered(slot, header.atomic_ack(), &mut progress)?;
         } else {
             let work = self.sends.get(self.qps[slot].common.head);
             if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
@@ -556,7 +559,7 @@ impl Engine {
             self.qps[slot].requester.una = at.wrapping_add(1);
             self.complete(slot, header.atomic_ack());
         }
-        self.advanced(now, slot, 0);
+        self.advanced(now, slot, progress.octets - before);
         self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
         Ok(())
     }

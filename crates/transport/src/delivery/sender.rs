@@ -306,7 +306,8 @@ impl Sender {
         count - pool.plane_mut(slot, ACKED).clear_range(old, count)
     }
 
-    /// Remembers that `psn` arrived out of order; gives whether that is new, as a number of packets.
+    /// Remembers that `psn` arrived out of order; gives whether that is new, as a number of packets. The window's start
+    /// stays even where it is the first: what arrived may have to be answered before it is done with.
     fn acknowledge(&mut self, pool: &mut Pool, psn: Psn) -> u32 {
         if psn.since(self.start) < 0 || !self.program.is_selective() || !self.takes_board(pool) {
             return 0;
@@ -314,13 +315,15 @@ impl Sender {
         let Some(slot) = &self.board else { return 0 };
         pool.plane_mut(slot, MARKED).clear(psn);
         let is_new = pool.plane_mut(slot, ACKED).set(psn);
-        if psn == self.start {
-            // A receiver that acknowledges each packet by itself (NDP) may name the first one too.
-            let in_flight = self.in_flight();
-            let end = pool.plane(slot, ACKED).first_clear(self.start, in_flight);
-            self.advance(pool, end.map_or(in_flight, |end| end.since(self.start).unsigned_abs()));
-        }
         u32::from(is_new)
+    }
+
+    /// Takes back that the first packet arrived: it is to be sent again when an event says so.
+    pub fn doubt_first(&mut self, pool: &mut Pool) {
+        if let Some(slot) = &self.board {
+            pool.plane_mut(slot, ACKED).clear(self.start);
+        }
+        self.tidy(pool);
     }
 
     /// Whether there is a bitmap, after trying to take one.

@@ -6,8 +6,8 @@ use roci_transport::{
     Refusal, SendRequest, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Span};
-use roci_wire::Layout;
 use roci_wire::layout::srnic::RequestPosition;
+use roci_wire::{Layout, Opcode};
 
 pub(crate) const MTU: u32 = 1024;
 
@@ -393,6 +393,83 @@ fn a_read_whose_key_ends_is_broken_off() {
         pair.run();
         assert_eq!(pair.client.ended(), [(1, Status::RemoteAccessError)], "{layout:?}");
         assert!(pair.server.sent.len() < 40, "nothing is read any more");
+    }
+}
+
+/// A queue pair with selective repeat whose first result of an atomic is lost, and the client's packet `lost` if any.
+fn without_first_result(recovery: Recovery, layout: Layout, lost: Option<usize>) -> Pair {
+    let config =
+        QpConfig { recovery, layout, min_rnr_timer: Span::from_micros(10), ack_every: 1, ..config() };
+    let mut results = 0;
+    Pair::connected(config).script(move |side, number, packet, _| {
+        let is_result = packet.header.opcode == Opcode::ATOMIC_ACKNOWLEDGE;
+        results += u32::from(is_result);
+        let drop = is_result && results == 1 || side == Client && lost == Some(number);
+        if drop { Fate::Drop } else { Fate::Pass }
+    })
+}
+
+const SELECTIVE: [(Recovery, Layout); 5] = [
+    (Recovery::Irn, Layout::Irn),
+    (Recovery::Srnic, Layout::Srnic),
+    (Recovery::NewReno, Layout::Irn),
+    (Recovery::Sack, Layout::Irn),
+    (Recovery::Ndp, Layout::Ndp),
+];
+
+impl Pair {
+    fn add(&mut self, id: u64) {
+        let rkey = self.server.key;
+        self.post(Client, request(id, Operation::FetchAdd { va: 64, rkey, add: 1 }, 0, 8));
+    }
+
+    fn assert_added_once(&self, ids: &[u64]) {
+        assert_eq!(self.client.ended(), ids.iter().map(|&id| (id, Status::Success)).collect::<Vec<_>>());
+        let original = self.client.completions.iter().find(|c| c.kind == CompletionKind::FetchAdd);
+        assert_eq!(original.map(|c| c.original), Some(40));
+        assert_eq!(self.server.memory[64..72], 41u64.to_le_bytes());
+    }
+}
+
+#[test]
+fn an_atomic_that_arrived_early_is_asked_for_again_when_its_result_is_lost() {
+    for (recovery, layout) in SELECTIVE {
+        let mut pair = without_first_result(recovery, layout, Some(0));
+        pair.server.memory[64..72].copy_from_slice(&40u64.to_le_bytes());
+        pair.write(1, 0, 4096, 100);
+        pair.add(2);
+        pair.write(3, 0, 4096, 100);
+        pair.run();
+        pair.assert_added_once(&[1, 2, 3]);
+    }
+}
+
+#[test]
+fn a_receiver_that_is_not_ready_behind_a_lost_result_leaves_the_atomic_to_be_sent_again() {
+    for (recovery, layout) in SELECTIVE.into_iter().chain([(Recovery::GoBackN, Layout::Standard)]) {
+        let mut pair = without_first_result(recovery, layout, None);
+        pair.server.memory[64..72].copy_from_slice(&40u64.to_le_bytes());
+        pair.add(1);
+        pair.send(2, 0, 100);
+        pair.run_until(Instant::ZERO + Span::from_micros(5));
+        assert!(pair.server.story().contains(&"rnr1".to_owned()), "{recovery:?}: {:?}", pair.server.story());
+        pair.post_recv(Server, 9, 8192, 100);
+        pair.run();
+        pair.assert_added_once(&[1, 2]);
+    }
+}
+
+#[test]
+fn a_read_whose_data_overtook_the_lost_result_of_an_atomic_is_not_asked_for_again() {
+    for (recovery, layout) in SELECTIVE {
+        let mut pair = without_first_result(recovery, layout, None);
+        pair.server.memory[64..72].copy_from_slice(&40u64.to_le_bytes());
+        pair.add(1);
+        pair.read(2, 50_000, 4096, 100);
+        pair.run();
+        pair.assert_added_once(&[1, 2]);
+        let reads = pair.client.story().iter().filter(|word| word.starts_with("read")).count();
+        assert_eq!(reads, 1, "{recovery:?}: {:?}", pair.client.story());
     }
 }
 
