@@ -108,9 +108,10 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 19] = [
+const FIGURES: [(&str, Measure); 20] = [
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),
+    ("tonic-fig3c", tonic::flows::measure),
     ("tonic-fig4", tonic::dcqcn::measure),
     ("lst-fig4", lst::incast::pfc_alone),
     ("lst-fig5", lst::incast::dcqcn),

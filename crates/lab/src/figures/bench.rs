@@ -34,6 +34,8 @@ pub(super) const SAWTOOTH: Text = scenario!("figures/lst-sawtooth.toml");
 pub(super) const SCALE: Text = scenario!("figures/lst-scale.toml");
 /// Two hosts to one under DCQCN: Tonic's Figure 4.
 pub(super) const DCQCN: Text = scenario!("figures/tonic-dcqcn.toml");
+/// Two hosts to one with NewReno: Tonic's Figure 3c.
+pub(super) const NEWRENO: Text = scenario!("figures/tonic-newreno.toml");
 /// Messages at random times on one link.
 pub(super) const QUEUEING: Text = scenario!("figures/validation-queueing.toml");
 /// N flows on one link, for DCQCN's fixed point.
@@ -55,9 +57,10 @@ pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 14] = [
+pub(super) const SCENARIOS: [Text; 15] = [
     HEADER,
     DCQCN,
+    NEWRENO,
     INCAST,
     FORGED,
     THREE,

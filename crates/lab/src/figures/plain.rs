@@ -4,8 +4,9 @@
 //! | --- | --- |
 //! | [`newreno`] | a TCP NewReno sender in octets |
 //! | [`dcqcn`] | DCQCN in real numbers |
-//! | [`bottleneck`] | hosts behind one queue |
+//! | [`bottleneck`], [`stream`] | hosts behind one queue, and NewReno's both ends over it |
 
 pub(super) mod bottleneck;
 pub(super) mod dcqcn;
 pub(super) mod newreno;
+pub(super) mod stream;

@@ -2,7 +2,7 @@
 //!
 //! Each host's port serves its flows by turns, packet by packet. A first-in, first-out queue before the shared link
 //! drops what it has no room for, marks by RED as packets leave, and may pause hosts. What the receiver answers comes
-//! back after a fixed time.
+//! back after a fixed time; a flow that hears it at the very instant at which its port becomes free goes first.
 
 use roci_units::{BitsPerSec, Instant, Random, Span};
 use std::cmp::Reverse;
@@ -11,6 +11,8 @@ use std::collections::{BinaryHeap, VecDeque};
 /// What a receiver answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Answer {
+    /// All packets before this one have come.
+    Ack(u64),
     /// A packet came that was marked.
     Cnp,
 }

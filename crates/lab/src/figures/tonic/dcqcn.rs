@@ -8,6 +8,7 @@ use super::super::plot::Plot;
 use super::super::statistics::{count, kolmogorov_smirnov, mean};
 use super::super::trace::{Trace, drops, octets};
 use super::super::{FigureError, Measured};
+use super::flows::{cdf, other};
 use crate::results::Results;
 use roci_units::{BitsPerSec, Instant, Span};
 
@@ -126,16 +127,4 @@ fn throughputs(run: &Results) -> Vec<f64> {
 fn farthest(values: &[f64]) -> f64 {
     let mean = mean(values).unwrap_or(f64::NAN);
     values.iter().map(|value| (value / mean - 1.0).abs() * 100.0).fold(0.0, f64::max)
-}
-
-/// A seed that the engine's runs do not have.
-const fn other(seed: u64) -> u64 {
-    seed.wrapping_add(1_000_000)
-}
-
-/// The distribution of a sample.
-fn cdf(mut values: Vec<f64>) -> Vec<(f64, f64)> {
-    values.sort_by(f64::total_cmp);
-    let all = count(values.len());
-    values.into_iter().enumerate().map(|(place, value)| (value, count(place + 1) / all)).collect()
 }
