@@ -76,8 +76,10 @@ impl Engine {
         if class == Class::PULL {
             return self.on_pull(now, slot, arrival);
         }
-        // The receiver knows of the message, and asks if something is missing.
-        self.restart_timer(now, slot);
+        if class == Class::GRANT {
+            // The receiver has what came until now, and asks if something is missing.
+            self.restart_timer(now, slot);
+        }
         if self.hears(slot, class) {
             let part = part_of(arrival);
             let event = Event { part, ..self.packet_event(now, slot, arrival, class) };

@@ -158,7 +158,10 @@ impl Engine {
         let begun = self.sends.get(requester.current).has(flag::NUMBERED);
         let state = self.laws.states.get(common.law as usize);
         let outstanding = requester.high.wrapping_sub(requester.una);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let stands_in_line = self.schedule.contains(slot as u32);
         begun
+            && stands_in_line
             && outstanding < self.profile(slot).max_in_flight
             && state.is_some_and(|state| state.tokens.limit() && state.tokens.left() > 0)
     }
