@@ -15,10 +15,12 @@
 //! | `lst` | the figures of the LST front-end paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
 //! | `srnic` | the figures of the SRNIC paper |
+//! | `hpcc` | HPCC's comparison of laws |
 //! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws, Homa, NDP |
 
 mod bench;
 pub mod expect;
+mod hpcc;
 mod lst;
 mod plain;
 pub mod plot;
@@ -108,7 +110,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 20] = [
+const FIGURES: [(&str, Measure); 21] = [
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),
     ("tonic-fig3c", tonic::flows::measure),
@@ -122,6 +124,7 @@ const FIGURES: [(&str, Measure); 20] = [
     ("lst-fig14", lst::limiter::measure),
     ("lst-scale", lst::scale::measure),
     ("srnic-header", srnic::header::measure),
+    ("hpcc-compare", hpcc::measure),
     ("validation-queueing", validation::queueing::measure),
     ("validation-fixed-point", validation::fixed_point::measure),
     ("validation-headroom", validation::headroom::measure),

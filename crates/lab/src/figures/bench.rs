@@ -3,6 +3,7 @@
 use super::{FigureError, Step};
 use crate::results::Results;
 use crate::run::{Go, RunError, World};
+use crate::scenario::source::Source;
 use crate::scenario::{Scenario, ScenarioError};
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -14,11 +15,17 @@ pub(super) struct Text {
     /// Its file, from the repository's root.
     pub(super) file: &'static str,
     text: &'static str,
+    /// Names and texts of the files that it names.
+    files: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! scenario {
-    ($file:literal) => {
-        Text { file: $file, text: include_str!(concat!("../../../../", $file)) }
+    ($file:literal $(, $beside:literal)*) => {
+        Text {
+            file: $file,
+            text: include_str!(concat!("../../../../", $file)),
+            files: &[$(($beside, include_str!(concat!("../../../../figures/", $beside)))),*],
+        }
     };
 }
 
@@ -47,6 +54,10 @@ pub(super) const SHARES: Text = scenario!("figures/validation-shares.toml");
 /// Senders that never end, for each law's own promise.
 pub(super) const LAWS: Text = scenario!("figures/validation-laws.toml");
 
+/// A tree of HPCC's shape with WebSearch, in files of HPCC's form.
+pub(super) const HPCC: Text =
+    scenario!("figures/hpcc-compare.toml", "hpcc-tree-topology.txt", "hpcc-websearch-flows.txt");
+
 /// One long message over one link, for the SRNIC paper's header extensions.
 pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
 
@@ -57,7 +68,8 @@ pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 15] = [
+pub(super) const SCENARIOS: [Text; 16] = [
+    HPCC,
     HEADER,
     DCQCN,
     NEWRENO,
@@ -78,7 +90,7 @@ pub(super) const SCENARIOS: [Text; 15] = [
 impl Text {
     /// The scenario, with `overrides`.
     pub(super) fn read(self, overrides: &[(String, String)]) -> Result<Scenario, ScenarioError> {
-        Scenario::parse(self.text, self.file, overrides)
+        Scenario::read(Source::new(self.file, self.text, overrides).with_files(self.files))
     }
 }
 

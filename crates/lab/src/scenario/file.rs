@@ -12,8 +12,11 @@ pub(super) fn path(source: &Source, name: &str) -> PathBuf {
     Path::new(source.file()).parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// The text of the file `name`. Only regular files are read, so that a scenario cannot make us wait on a device.
+/// The text of the file `name`, from this program where it came with the scenario. Only regular files are read, so that a scenario cannot make us wait on a device.
 pub(super) fn read(source: &Source, name: &Located<String>) -> Result<String, ScenarioError> {
+    if let Some(text) = source.beside(&name.value) {
+        return Ok(text.to_owned());
+    }
     read_at(source, &path(source, &name.value), name)
 }
 

@@ -101,8 +101,15 @@ impl Scenario {
     /// When it is not TOML, has an unknown key or a value that does not fit, names what does not exist, or can never
     /// come to an end. The error says where, and what to do.
     pub fn parse(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
-        let source = Source::new(file, text, overrides);
-        let root = tree::parse(&source, text)?;
+        Self::read(Source::new(file, text, overrides))
+    }
+
+    /// Reads the scenario that `source` holds.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn read(source: Source) -> Result<Self, ScenarioError> {
+        let root = tree::parse(&source, source.text())?;
         let top = Table::open(&source, &keys::TOP, &root)?;
         let topology = topology::read(&source, top.require("topology", top.get("topology"))?)?;
         let names = topology::Names::of(&topology.graph);

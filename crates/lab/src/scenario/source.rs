@@ -54,6 +54,8 @@ struct SourceText {
     text: String,
     /// Path and value of each override.
     overrides: Vec<(String, String)>,
+    /// Name and text of each file that is part of this program.
+    files: &'static [(&'static str, &'static str)],
 }
 
 /// Why a scenario was refused: where, what, and what to do about it.
@@ -99,7 +101,26 @@ impl Source {
             file: file.to_owned(),
             text: text.to_owned(),
             overrides: overrides.to_vec(),
+            files: &[],
         }))
+    }
+
+    /// The same, with files by name that are taken from here and not from the disk.
+    #[must_use]
+    pub fn with_files(self, files: &'static [(&'static str, &'static str)]) -> Self {
+        let SourceText { file, text, overrides, .. } = &*self.0;
+        let (file, text, overrides) = (file.clone(), text.clone(), overrides.clone());
+        Self(Arc::new(SourceText { file, text, overrides, files }))
+    }
+
+    /// The scenario's text.
+    pub(super) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The text of the file `name`, where it came with the scenario.
+    pub(super) fn beside(&self, name: &str) -> Option<&'static str> {
+        self.0.files.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
     }
 
     /// The name of the file.

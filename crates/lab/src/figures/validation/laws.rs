@@ -10,6 +10,9 @@ use crate::results::Results;
 const SETTLED: f64 = 0.01;
 /// The end of HPCC's run, in seconds, as in the scenario.
 const END: f64 = 0.04;
+/// The same, for TIMELY: it begins far off, and 10 Mb/s for each segment of 16 KB take it to a fair share in some
+/// 10 ms at best and, from its least rate, in 80 ms.
+const LONG_SETTLED: f64 = 0.1;
 /// The end of the runs with round trips of 50 µs and more.
 const LONG_END: f64 = 0.2;
 
@@ -17,6 +20,10 @@ const LONG_END: f64 = 0.2;
 const PACKET: f64 = 1024.0 + 62.0;
 /// The same on the wire, with preamble and gap.
 const WIRE: f64 = PACKET + 20.0;
+
+/// The links' rates in Gb/s: HPCC's, as in the scenario, and that of the other laws.
+const HPCC_RATE: f64 = 100.0;
+const SLOW_RATE: f64 = 10.0;
 
 /// DCTCP's link in bits per second, its round trip without a queue in seconds, and its K in packets.
 const DCTCP_RATE: f64 = 10e9;
@@ -34,7 +41,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("hpcc_queue", &hpcc, |results| {
         mean_of_steps(&towards_receiver(results), SETTLED, END) / PACKET
     });
-    measured.each("hpcc_utilisation", &hpcc, |results| throughput(results, END));
+    measured.each("hpcc_utilisation", &hpcc, |results| throughput(results, SETTLED, END) / HPCC_RATE * 100.0);
     for (flows, top, amplitude) in
         [(2u32, "dctcp_two_top", "dctcp_two_amplitude"), (4, "dctcp_four_top", "dctcp_four_amplitude")]
     {
@@ -48,16 +55,23 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     }
     let settings = "{ law = \"swift\", base_target = \"50us\", per_hop = \"0s\", fs_range = \"0s\" }";
     let swift = bench.run(LAWS, &slow("4", settings, "5us"))?;
-    measured.each("swift_delay", &swift, |results| mean(&round_trips(results)).unwrap_or(0.0) / SWIFT_TARGET);
-    measured.each("swift_utilisation", &swift, |results| throughput(results, LONG_END));
-    let settings = "{ law = \"timely\", segment = \"16KB\" }";
-    let timely = bench.run(LAWS, &slow("4", settings, "5us"))?;
-    measured.each("timely_within", &timely, |results| {
-        let all = round_trips(results);
-        let within = all.iter().filter(|rtt| (TIMELY.0..=TIMELY.1).contains(*rtt)).count();
-        100.0 * within as f64 / all.len().max(1) as f64
+    measured.each("swift_delay", &swift, |results| {
+        mean(&round_trips(results, SETTLED)).unwrap_or(0.0) / SWIFT_TARGET
     });
-    measured.each("timely_utilisation", &timely, |results| throughput(results, LONG_END));
+    measured.each("swift_utilisation", &swift, |results| {
+        throughput(results, SETTLED, LONG_END) / SLOW_RATE * 100.0
+    });
+    for (beta, within, utilisation) in [
+        ("0.09", "timely_within", "timely_utilisation"),
+        ("0.8", "timely_coarse_within", "timely_coarse_utilisation"),
+    ] {
+        let settings = format!("{{ law = \"timely\", segment = \"16KB\", beta = {beta} }}");
+        let runs = bench.run(LAWS, &slow("4", &settings, "5us"))?;
+        measured.each(within, &runs, |results| within_band(&round_trips(results, LONG_SETTLED)));
+        measured.each(utilisation, &runs, |results| {
+            throughput(results, LONG_SETTLED, LONG_END) / SLOW_RATE * 100.0
+        });
+    }
     Ok(measured)
 }
 
@@ -88,16 +102,21 @@ fn towards_receiver(results: &Results) -> Vec<(f64, f64)> {
     queue(results, name)
 }
 
-/// What all senders put on the wire, in percent of the first link's rate.
-fn throughput(results: &Results, end: f64) -> f64 {
-    let sum: f64 = Trace::all(results).iter().map(|trace| trace.throughput(SETTLED, end)).sum();
-    sum / if end == END { 1.0 } else { 0.1 }
+/// What all senders put on the wire from `from` to `to`, in Gb/s.
+fn throughput(results: &Results, from: f64, to: f64) -> f64 {
+    Trace::all(results).iter().map(|trace| trace.throughput(from, to)).sum()
 }
 
-/// The round trips that the laws used, in seconds.
-fn round_trips(results: &Results) -> Vec<f64> {
+/// How many of these round trips lie between TIMELY's bounds, in percent.
+fn within_band(all: &[f64]) -> f64 {
+    let within = all.iter().filter(|rtt| (TIMELY.0..=TIMELY.1).contains(*rtt)).count();
+    100.0 * within as f64 / all.len().max(1) as f64
+}
+
+/// The round trips that the laws used after `from`, in seconds.
+fn round_trips(results: &Results, from: f64) -> Vec<f64> {
     let settled = |trace: Trace<'_>| {
-        let readings = trace.readings.into_iter().filter(|(at, _)| *at >= SETTLED);
+        let readings = trace.readings.into_iter().filter(|(at, _)| *at >= from);
         readings
             .filter_map(|(_, reading)| reading.rtt_ns)
             .map(|nanos| f64::from(nanos) * 1e-9)
