@@ -27,6 +27,9 @@ pub(crate) enum Command {
     /// Run the figures of papers and print the paper's values beside ours
     #[command(after_help = REPRODUCE)]
     Reproduce(Reproduce),
+    /// List NIC architectures, show their values, account for their memory
+    #[command(after_help = NIC)]
+    Nic(Nic),
     /// Print this message, or the help of a command
     Help(Help),
 }
@@ -56,6 +59,52 @@ Examples:
   roci reproduce lst-fig5 --ablate
   roci reproduce validation
   roci reproduce all --seeds 1..3 --out out/figures";
+
+const NIC: &str = "\
+Examples:
+  roci nic list
+  roci nic show srnic
+  roci nic memory srnic --qps 10000
+  roci nic memory my-nic.toml --qps 10000 --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct Nic {
+    #[command(subcommand)]
+    pub(crate) command: NicCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NicCommand {
+    /// List the NICs that exist
+    List,
+    /// Show the values of a NIC, and where each comes from
+    Show(NicShow),
+    /// Account for the memory of a NIC, on the chip and off it
+    Memory(NicMemory),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NicShow {
+    /// The name of a NIC, or a file ending in .toml
+    #[arg(value_name = "NIC")]
+    pub(crate) nic: String,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NicMemory {
+    /// The name of a NIC, or a file ending in .toml
+    #[arg(value_name = "NIC")]
+    pub(crate) nic: String,
+    /// How many queue pairs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
+    pub(crate) qps: u32,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {

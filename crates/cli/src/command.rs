@@ -1,7 +1,9 @@
 //! The commands: from arguments to groups of runs, and what they are called.
 
+mod nic;
 mod reproduce;
 
+pub(crate) use nic::nic;
 pub(crate) use reproduce::reproduce;
 
 use crate::Failure;

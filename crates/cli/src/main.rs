@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => command::sweep(&arguments),
         Command::Compare(arguments) => command::compare(&arguments),
         Command::Reproduce(arguments) => command::reproduce(&arguments),
+        Command::Nic(arguments) => command::nic(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };
     let (message, code) = match done {

@@ -1,10 +1,11 @@
 //! What is printed: of one run its flows and switches, of several a line each.
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use roci_lab::batch::{Group, Metric, Sum};
 use roci_lab::figures::Report;
 use roci_lab::figures::statistics::Estimate;
+use roci_lab::nic::{Account, Structure};
 use roci_lab::results::{FaultResult, HostResult, Results, SwitchResult};
 
 /// More flows than this are shown by their sizes, more switches summed up.
@@ -32,6 +33,81 @@ fn table(header: &[&str]) -> Table {
 /// The table with its lines indented and without spaces at their ends.
 fn lines(table: &Table) -> String {
     table.lines().map(|line| format!("  {}\n", line.trim_end())).collect()
+}
+
+/// A value of a NIC.
+pub(crate) struct NicRow {
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    pub(crate) from: String,
+    pub(crate) what: &'static str,
+}
+
+/// A table of text, whose last column is broken into lines of a terminal's width.
+fn prose(header: &[&str]) -> Table {
+    let mut table = table(header);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    if table.width().is_none() {
+        table.set_width(120);
+    }
+    table.column_iter_mut().for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Left);
+    });
+    table
+}
+
+/// NICs with what they are.
+pub(crate) fn nics<'a>(nics: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut table = prose(&["nic", "what it is"]);
+    nics.for_each(|(name, about)| {
+        table.add_row([name, about]);
+    });
+    lines(&table)
+}
+
+/// The values of a NIC.
+pub(crate) fn nic_rows(rows: &[NicRow]) -> String {
+    let mut table = prose(&["key", "value", "what it means", "where it comes from"]);
+    for row in rows {
+        table.add_row([row.key, &row.value, row.what, &row.from]);
+    }
+    lines(&table)
+}
+
+/// The account of a NIC's memory.
+pub(crate) fn account(account: &Account) -> String {
+    let mut table = table(&["structure", "conventional", "on the chip", "off the chip"]);
+    for Structure { name, conventional, on_chip, off_chip } in &account.structures {
+        let octets = [conventional, on_chip, off_chip].map(|octets| binary(*octets));
+        table.add_row(std::iter::once((*name).to_owned()).chain(octets));
+    }
+    let sum = |of: fn(&Structure) -> u64| binary(account.structures.iter().map(of).sum());
+    table.add_row([
+        "in all".to_owned(),
+        sum(|row| row.conventional),
+        sum(|row| row.on_chip),
+        sum(|row| row.off_chip),
+    ]);
+    format!(
+        "{} with {} queue pairs\n\n{}\n  {} contexts fit on a chip with {}: {:.0} for each MiB\n",
+        account.name,
+        account.queue_pairs,
+        lines(&table),
+        account.resident,
+        binary(account.chip),
+        account.resident_per_mib()
+    )
+}
+
+/// Octets in units of 1024, as memories are counted.
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn binary(octets: u64) -> String {
+    match octets as f64 {
+        octets if octets < 1024.0 => format!("{octets:.0} B"),
+        octets if octets < 1_048_576.0 => format!("{:.1} KiB", octets / 1024.0),
+        octets if octets < 1_073_741_824.0 => format!("{:.1} MiB", octets / 1_048_576.0),
+        octets => format!("{:.1} GiB", octets / 1_073_741_824.0),
+    }
 }
 
 fn run(results: &Results) -> String {

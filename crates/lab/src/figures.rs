@@ -13,6 +13,7 @@
 //! | `bench` | running a scenario for every seed |
 //! | `trace` | flows and queues over time |
 //! | `lst` | the figures of the LST front-end paper |
+//! | `srnic` | the figures of the SRNIC paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
 //! | `srnic` | the figures of the SRNIC paper |
 //! | `hpcc` | HPCC's comparison of laws |
@@ -110,11 +111,18 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 21] = [
+const FIGURES: [(&str, Measure); 27] = [
+    ("srnic-fig9", srnic::connections::measure),
+    ("srnic-table1", srnic::memory::measure),
+    ("srnic-norm", srnic::connections::normalised),
+    ("srnic-fig10", srnic::single::measure),
+    ("srnic-fig11", srnic::loss::measure),
+    ("srnic-header", srnic::header::measure),
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),
     ("tonic-fig3c", tonic::flows::measure),
     ("tonic-fig4", tonic::dcqcn::measure),
+    ("tonic-rate", tonic::rate::measure),
     ("lst-fig4", lst::incast::pfc_alone),
     ("lst-fig5", lst::incast::dcqcn),
     ("lst-fig9", lst::forged::measure),
@@ -123,7 +131,6 @@ const FIGURES: [(&str, Measure); 21] = [
     ("lst-fig13", lst::sawtooth::measure),
     ("lst-fig14", lst::limiter::measure),
     ("lst-scale", lst::scale::measure),
-    ("srnic-header", srnic::header::measure),
     ("hpcc-compare", hpcc::measure),
     ("validation-queueing", validation::queueing::measure),
     ("validation-fixed-point", validation::fixed_point::measure),
@@ -144,7 +151,7 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// [`FigureError::Unknown`] where it stands for none.
 pub fn resolve(name: &str) -> Result<Vec<&'static str>, FigureError> {
-    let name = if name == "lst-fig6" { "lst-fig5" } else { name };
+    let name = alias(name);
     let all = names();
     let chosen: Vec<&'static str> = match all.iter().find(|figure| **figure == name) {
         Some(figure) => vec![*figure],
@@ -194,8 +201,18 @@ pub fn reproduce(
     Ok(report)
 }
 
+/// Figures that are shown with another.
+fn alias(name: &str) -> &str {
+    match name {
+        "lst-fig6" => "lst-fig5",
+        "srnic-fig2" => "srnic-fig9",
+        "srnic-table2" => "srnic-table1",
+        _ => name,
+    }
+}
+
 fn find(name: &str) -> Result<(&'static str, Measure), FigureError> {
-    let name = if name == "lst-fig6" { "lst-fig5" } else { name };
+    let name = alias(name);
     FIGURES
         .into_iter()
         .find(|(figure, _)| *figure == name)

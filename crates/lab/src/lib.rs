@@ -5,6 +5,7 @@
 //! | [`batch`] | several runs at once: seeds, sweeps, side by side |
 //! | [`figures`] | the papers' figures, and the model against what is known of it |
 //! | [`ideal`] | how long a flow takes alone on an idle path |
+//! | [`nic`] | NICs by name: presets and files |
 //! | [`output`] | results as files |
 //! | [`results`] | what a run found out |
 //! | [`scenario`] | what a scenario says, read and checked |
@@ -17,6 +18,7 @@
 pub mod batch;
 pub mod figures;
 pub mod ideal;
+pub mod nic;
 pub mod output;
 pub mod results;
 pub mod run;

@@ -11,6 +11,7 @@
 
 pub mod flows;
 pub mod folder;
+mod nic;
 pub mod pcap;
 pub mod report;
 pub mod series;

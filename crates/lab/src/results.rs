@@ -9,6 +9,7 @@ pub use series::{FlowSample, QueueSample, Series};
 
 pub use crate::traffic::Op;
 
+use roci_nic::ArchCounters;
 use roci_transport::Status;
 use roci_units::{Instant, Span};
 use std::fmt;
@@ -41,6 +42,8 @@ pub struct Results {
     pub controls: Vec<String>,
     /// What the links did to packets; `None` where the scenario has no faults.
     pub faults: Option<FaultResult>,
+    /// When the first message was received that takes a receive request (a SEND), its payload in its place.
+    pub first_received: Option<Instant>,
     /// Rates, credit and queues over time.
     pub series: Series,
     /// What the run cost: all that may differ between two runs with one seed.
@@ -239,6 +242,8 @@ pub struct HostResult {
     pub pause_received: u64,
     /// How long its port stood paused, summed over priorities.
     pub paused: Span,
+    /// What the parts of its NIC counted; `None` where it is made of none.
+    pub nic: Option<Box<ArchCounters>>,
 }
 
 /// What faults did to packets, over all links.

@@ -1,5 +1,6 @@
 //! One host's NIC: its engine, what waits to be sent, and the work that takes time.
 
+use crate::arch::{ArchCounters, Architecture};
 use crate::delay::{Delays, Range};
 use crate::drain::{Drain, DrainConfig};
 use crate::path::Path;
@@ -13,6 +14,7 @@ use roci_transport::{
 use roci_units::{Instant, Psn, Random};
 use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// What a NIC counted that no queue pair knows of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,14 +47,14 @@ impl Default for Classes {
 #[repr(C, align(64))]
 pub struct Host {
     /// What a NIC that is not ideal needs; an ideal one pays a null pointer for it.
-    slow: Option<Box<Slow>>,
+    pub(crate) slow: Option<Box<Slow>>,
     /// A receive path slower than the link.
     drain: Option<Box<Drain>>,
     classes: Classes,
-    /// Whether its data packets ask the switches for telemetry.
-    traced: bool,
+    /// [`TRACED`] and [`STAGED`], in one octet: the record has none to spare.
+    flags: u8,
     /// Packets that are made and wait for the port, so that one look tells that there are none.
-    waits: u32,
+    pub(crate) waits: u32,
     /// What it counted.
     pub counters: HostCounters,
     /// The first packet that waits in each of the queues [`NOTICES`], [`REPLIES`] and [`GRANTED`]. Seldom does a second
@@ -66,12 +68,16 @@ pub struct Host {
     memory: BTreeMap<u64, u64>,
 }
 
+/// Its data packets ask the switches for telemetry.
+const TRACED: u8 = 1;
+/// What arrives does not come to the engine at once.
+const STAGED: u8 = 2;
 /// CNPs and other packets of laws go first.
 const NOTICES: usize = 0;
 /// Then acknowledgements, and READ responses whose grant came late, in the order in which they were made.
-const REPLIES: usize = 1;
+pub(crate) const REPLIES: usize = 1;
 /// Then requests whose grant came late.
-const GRANTED: usize = 2;
+pub(crate) const GRANTED: usize = 2;
 /// How many of these may wait before further offers are left with the engine.
 const GRANTED_MAX: usize = 16;
 
@@ -86,37 +92,62 @@ impl Host {
             slow: (!delays.is_ideal()).then(|| Box::new(Slow::new(delays, random))),
             drain: None,
             classes,
-            traced: false,
+            flags: 0,
             waits: 0,
             memory: BTreeMap::new(),
         }
     }
 
+    /// A NIC around `engine` that is made of the parts of `architecture`. Its queue pairs defer what
+    /// [`Architecture::deferred`] says.
+    pub fn of_parts(engine: Engine, classes: Classes, architecture: Arc<Architecture>) -> Self {
+        let slow = Some(Box::new(Slow::of_parts(architecture)));
+        Self { slow, flags: STAGED, ..Self::new(engine, classes, Delays::IDEAL, Random::new(0, 0)) }
+    }
+
+    /// What its parts counted; `None` where it is made of none.
+    pub fn parts(&self) -> Option<ArchCounters> {
+        Some(self.slow.as_ref()?.machine.as_ref()?.counters())
+    }
+
+    #[inline]
+    const fn traced(&self) -> bool {
+        self.flags & TRACED != 0
+    }
+
     /// Gives it a receive path slower than its link.
     pub fn set_drain(&mut self, net: &Net, id: HostId, config: DrainConfig) {
         self.drain = Some(Box::new(Drain::new(config, net, id)));
+        self.flags |= STAGED;
     }
 
     /// Has its data packets ask the switches on their way for telemetry (INT).
     pub fn set_traced(&mut self, traced: bool) {
-        self.traced = traced;
+        self.flags = self.flags & !TRACED | if traced { TRACED } else { 0 };
     }
 
     /// Frames that the receive path had no room for.
     pub fn overflowed(&self) -> u64 {
-        self.drain.as_ref().map_or(0, |drain| drain.dropped)
+        let drained = self.drain.as_ref().map_or(0, |drain| drain.dropped);
+        drained + self.parts().map_or(0, |parts| parts.overflowed)
     }
 
     /// Tells the fabric what this host wants next. To be called after anything was posted to the engine.
     #[inline]
     pub fn poke(&mut self, net: &mut Net, id: HostId) {
+        if let Some(slow) = &self.slow {
+            if let Some(at) = slow.next() {
+                net.wake_at(id, at);
+            }
+            if slow.machine.is_some() {
+                self.poke_parts(net, id);
+                return;
+            }
+        }
         if self.has_work() {
             net.kick(id);
         }
         if let Some(at) = self.engine.next_wakeup() {
-            net.wake_at(id, at);
-        }
-        if let Some(at) = self.slow.as_ref().and_then(|slow| slow.next()) {
             net.wake_at(id, at);
         }
         if let Some(at) = self.drain.as_ref().and_then(|drain| drain.next()) {
@@ -143,15 +174,42 @@ impl Host {
     /// A packet has arrived.
     #[inline]
     pub(crate) fn receive(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        if self.flags & STAGED != 0 {
+            self.stage(net, id, packet, reaction);
+        } else {
+            self.take(net, id, packet, reaction);
+        }
+    }
+
+    /// A packet has arrived where it has some way to go to the engine.
+    #[inline(never)]
+    fn stage(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
         match &mut self.drain {
-            None => self.take(net, id, packet, reaction),
             Some(drain) => drain.push(net, id, packet),
+            None => self.enter(net, id, packet, reaction),
+        }
+    }
+
+    /// A packet has come through the drain, if there is one.
+    fn enter(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        if self.slow.as_ref().is_some_and(|slow| slow.machine.is_some()) {
+            self.arrive(net, id, packet);
+        } else {
+            self.take(net, id, packet, reaction);
+        }
+    }
+
+    #[inline(never)]
+    fn poke_parts(&mut self, net: &mut Net, id: HostId) {
+        self.run_machine(net, id);
+        if let Some(at) = self.drain.as_ref().and_then(|drain| drain.next()) {
+            net.wake_at(id, at);
         }
     }
 
     /// The engine judges a packet, and it becomes its own acknowledgement in place.
     #[inline]
-    fn take(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+    pub(crate) fn take(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
         let now = net.now();
         let arrived = &net.packets()[packet];
         if arrived.marks.has(Marks::CORRUPT) {
@@ -180,16 +238,37 @@ impl Host {
 
     #[inline]
     fn next_packet(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        if self.slow.is_some() {
+            return self.next_slow(net, id, open);
+        }
         if self.waits > 0
-            && let Some(packet) = self.next_waiting(net, open)
+            && let Some((_, packet)) = self.next_waiting(net, open)
         {
+            return Some(packet);
+        }
+        self.next_fresh(net, id, open)
+    }
+
+    /// The next packet of a NIC that is not ideal.
+    #[inline(never)]
+    fn next_slow(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        if self.slow.as_ref().is_some_and(|slow| slow.machine.is_some()) {
+            return self.next_made(net, id, open);
+        }
+        if let Some((_, packet)) = self.next_waiting(net, open) {
             return Some(packet);
         }
         if self.slow.as_ref().is_some_and(|slow| slow.delays.grant.is_some()) {
             self.request_grants(net, id, open);
             return None;
         }
-        let traced = self.traced;
+        self.next_fresh(net, id, open)
+    }
+
+    /// A packet made now.
+    #[inline]
+    fn next_fresh(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        let traced = self.traced();
         let packet =
             self.engine.transmit_with(net.now(), open, |segment| place_data(net, id, segment, traced));
         // The last of a READ's responses lets go of the acknowledgement that waited behind it.
@@ -201,19 +280,20 @@ impl Host {
         packet
     }
 
-    fn next_waiting(&mut self, net: &Net, open: u8) -> Option<PacketId> {
+    /// The next packet that waits for the port, and its queue.
+    pub(crate) fn next_waiting(&mut self, net: &Net, open: u8) -> Option<(usize, PacketId)> {
         let may_go =
             |packet: PacketId| packet != PacketId::NONE && open & (1 << net.packets()[packet].priority) != 0;
         let queue = self.first.iter().position(|&packet| may_go(packet))?;
         self.waits -= 1;
         let next = if self.waits == 0 { None } else { self.behind[queue].pop_front() };
         let next = next.unwrap_or(PacketId::NONE);
-        Some(std::mem::replace(&mut self.first[queue], next))
+        Some((queue, std::mem::replace(&mut self.first[queue], next)))
     }
 
     /// Lets a packet wait for the port.
     #[inline]
-    fn wait(&mut self, queue: usize, packet: PacketId) {
+    pub(crate) fn wait(&mut self, queue: usize, packet: PacketId) {
         self.waits += 1;
         if self.first[queue] == PacketId::NONE {
             self.first[queue] = packet;
@@ -222,14 +302,22 @@ impl Host {
         }
     }
 
+    /// Makes a packet of a segment that is no answer, for a NIC made of parts.
+    pub(crate) fn make_packet(&self, net: &mut Net, id: HostId, segment: &Segment) -> PacketId {
+        place_data(net, id, segment, self.traced())
+    }
+
     /// A timer of the engine, or work that took time, is due.
     pub(crate) fn wake(&mut self, net: &mut Net, id: HostId, reaction: &mut Reaction) {
         let now = net.now();
         while let Some(packet) = self.drain.as_mut().and_then(|drain| drain.pop(net, id)) {
-            self.take(net, id, packet, reaction);
+            self.enter(net, id, packet, reaction);
         }
-        self.engine.wake(now);
-        self.settle(net, id);
+        let parts = self.slow.as_ref().is_some_and(|slow| slow.machine.is_some());
+        if !parts {
+            self.engine.wake(now);
+            self.settle(net, id);
+        }
         while let Some(due) = self.slow.as_mut().and_then(|slow| slow.take(now)) {
             match due {
                 Due::Resolve(token, resolution) => self.engine.resolve(now, token, resolution),
@@ -238,13 +326,18 @@ impl Host {
                         // What acknowledges beyond a READ's response must not overtake it.
                         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
                         let queue = if response { REPLIES } else { GRANTED };
-                        let packet = place_data(net, id, &segment, self.traced);
+                        let packet = place_data(net, id, &segment, self.traced());
                         self.wait(queue, packet);
                     }
                 }
                 Due::Decline(offer) => self.engine.decline(now, offer, Until::Recirculated),
+                Due::Step(step) => self.step(net, id, step, reaction),
             }
             self.settle(net, id);
+        }
+        if parts {
+            // What arrived in this cycle comes before what has not arrived (Tonic §3.4).
+            self.machine_timers(net, id);
         }
     }
 
@@ -264,8 +357,12 @@ impl Host {
         if let (Some(placement), Some(slow)) = (reaction.placement.take(), &mut self.slow)
             && let Some(token) = placement.token
         {
-            let range = slow.delays.placement;
-            slow.after(net.now(), range, Due::Resolve(token, Resolution::Placed));
+            if slow.machine.is_some() {
+                self.place_payload(net.now(), &placement);
+            } else {
+                let range = slow.delays.placement;
+                slow.after(net.now(), range, Due::Resolve(token, Resolution::Placed));
+            }
         }
     }
 
@@ -286,7 +383,7 @@ impl Host {
 
     /// Sends what the engine wants sent at once, and does, now or later, what it deferred.
     #[inline]
-    fn settle(&mut self, net: &mut Net, id: HostId) {
+    pub(crate) fn settle(&mut self, net: &mut Net, id: HostId) {
         loop {
             if let Some(segment) = self.engine.poll_notice() {
                 self.send(net, None, id, &segment);
@@ -299,6 +396,7 @@ impl Host {
     }
 
     fn defer(&mut self, now: Instant, deferral: Deferral) {
+        let parts = self.parts_take_until(now, &deferral);
         let (token, resolution, range) = match deferral {
             Deferral::Law { token, qpn, event } => {
                 // A queue pair that is gone has no law, and its token is void.
@@ -318,6 +416,9 @@ impl Host {
             }
         };
         match (range, &mut self.slow) {
+            (_, Some(slow)) if parts.is_some_and(|at| at > now) => {
+                slow.agenda.at(parts.unwrap_or(now), Due::Resolve(token, resolution));
+            }
             (Some(_), Some(slow)) => slow.after(now, range, Due::Resolve(token, resolution)),
             _ => self.engine.resolve(now, token, resolution),
         }

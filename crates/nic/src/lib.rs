@@ -6,9 +6,11 @@
 //! | [`nics`] | the NICs of all hosts, driven by the fabric |
 //! | [`drain`] | a receive path slower than its link |
 //! | [`path`] | how a queue pair's path names its peer |
+//! | [`arch`] | NICs that are made of parts, as data: `srnic`, `tonic`, `cx5`, `cx6`, and a user's own |
 //! | [`delay`] | how long deferred work takes: not at all (`ideal`), or at random (`delaying`) |
 #![forbid(unsafe_code)]
 
+pub mod arch;
 pub mod delay;
 pub mod drain;
 pub mod host;
@@ -16,6 +18,7 @@ pub mod nics;
 pub mod path;
 mod work;
 
+pub use arch::{ArchCounters, Architecture};
 pub use delay::{Delays, Range};
 pub use drain::DrainConfig;
 pub use host::{Classes, Host, HostCounters};

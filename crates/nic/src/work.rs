@@ -1,10 +1,13 @@
 //! Work under way in a NIC that is not ideal.
 
+use crate::arch::Architecture;
+use crate::arch::machine::{Machine, Step};
 use crate::delay::{Delays, Range};
 use roci_transport::{Grant, Offer, Resolution, Token};
 use roci_units::{Instant, Random, Span};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// What comes due.
 pub(crate) enum Due {
@@ -14,12 +17,21 @@ pub(crate) enum Due {
     Commit(Offer, Grant),
     /// An offer's refusal: LoopBack.
     Decline(Offer),
+    /// A step of a NIC that is made of parts.
+    Step(Step),
 }
 
-/// The delays of a NIC and the work that waits for them.
+/// The delays of a NIC, or its parts, and the work that waits for them.
 pub(crate) struct Slow {
     pub(crate) delays: Delays,
     random: Random,
+    pub(crate) agenda: Agenda,
+    pub(crate) machine: Option<Machine>,
+}
+
+/// Work by the instant at which it comes due.
+#[derive(Default)]
+pub(crate) struct Agenda {
     serial: u64,
     pending: BinaryHeap<Pending>,
 }
@@ -32,14 +44,42 @@ struct Pending {
 
 impl Slow {
     pub(crate) fn new(delays: Delays, random: Random) -> Self {
-        Self { delays, random, serial: 0, pending: BinaryHeap::new() }
+        Self { delays, random, agenda: Agenda::default(), machine: None }
+    }
+
+    /// A NIC made of parts.
+    pub(crate) fn of_parts(architecture: Arc<Architecture>) -> Self {
+        let machine = Some(Machine::new(architecture));
+        Self { machine, ..Self::new(Delays::IDEAL, Random::new(0, 0)) }
     }
 
     /// Lets `due` come due after a span of `range`.
     pub(crate) fn after(&mut self, now: Instant, range: Option<Range>, due: Due) {
         let delay = range.map_or(Span::ZERO, |range| range.draw(&mut self.random));
+        self.agenda.at(now + delay, due);
+    }
+
+    /// When the next work comes due.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.agenda.next()
+    }
+
+    /// The next work that is due by `now`.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Due> {
+        self.agenda.take(now)
+    }
+
+    /// Whether this grant is refused once more.
+    pub(crate) fn loops_back(&mut self) -> bool {
+        self.random.chance(self.delays.loop_back)
+    }
+}
+
+impl Agenda {
+    /// Lets `due` come due at `at`.
+    pub(crate) fn at(&mut self, at: Instant, due: Due) {
         self.serial += 1;
-        self.pending.push(Pending { at: now + delay, serial: self.serial, due });
+        self.pending.push(Pending { at, serial: self.serial, due });
     }
 
     /// When the next work comes due.
@@ -53,11 +93,6 @@ impl Slow {
             return None;
         }
         self.pending.pop().map(|pending| pending.due)
-    }
-
-    /// Whether this grant is refused once more.
-    pub(crate) fn loops_back(&mut self) -> bool {
-        self.random.chance(self.delays.loop_back)
     }
 }
 
@@ -89,7 +124,7 @@ mod tests {
     fn at(slow: &mut Slow, now: Instant) -> Option<u64> {
         slow.take(now).map(|due| match due {
             Due::Resolve(Token(number), _) => number,
-            Due::Commit(..) | Due::Decline(..) => panic!("nothing of that was begun"),
+            Due::Commit(..) | Due::Decline(..) | Due::Step(_) => panic!("nothing of that was begun"),
         })
     }
 

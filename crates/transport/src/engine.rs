@@ -404,16 +404,37 @@ impl Engine {
         (at != Instant::NEVER).then_some(at)
     }
 
+    /// Fires the first timer that is due by `now`, for a NIC that looks after one queue pair at a time (Tonic §3.2.3);
+    /// false where none is. Timers of laws and of the port's agent that are due all fire with it.
+    pub fn wake_one(&mut self, now: Instant) -> bool {
+        let first = self.timers.expire(now);
+        if let Some(timer) = first {
+            self.expired(now, timer);
+        }
+        self.wake_laws(now);
+        first.is_some()
+    }
+
     /// Fires the timers that are due by `now`.
     pub fn wake(&mut self, now: Instant) {
-        while let Some(TimerId { qp, kind }) = self.timers.expire(now) {
-            let slot = qp as usize;
-            if kind == TIMER_SEND {
-                self.send_timer(now, slot);
-            } else {
-                self.ack_timer(now, slot);
-            }
+        while let Some(timer) = self.timers.expire(now) {
+            self.expired(now, timer);
         }
+        self.wake_laws(now);
+    }
+
+    #[inline]
+    fn expired(&mut self, now: Instant, TimerId { qp, kind }: TimerId) {
+        let slot = qp as usize;
+        if kind == TIMER_SEND {
+            self.send_timer(now, slot);
+        } else {
+            self.ack_timer(now, slot);
+        }
+    }
+
+    #[inline]
+    fn wake_laws(&mut self, now: Instant) {
         while let Some(TimerId { qp, kind }) = self.laws.timers.expire(now) {
             if kind == TIMER_PACE {
                 self.port_eligible(now, qp);

@@ -30,6 +30,8 @@ pub struct Offer {
     pub priority: u8,
     /// Whether it has been sent before.
     pub retransmission: bool,
+    /// Whether it answers a READ: no send request of ours is behind it.
+    pub response: bool,
     /// Whether the caller has to run the law's `TRANSMIT` event and pass its outcome to `commit`.
     pub wants_law: bool,
 }

@@ -12,7 +12,7 @@ use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
 use crate::timer::TimerId;
 use roci_control::{Class, Credit, Event, Part, Verdict, Words};
-use roci_units::Instant;
+use roci_units::{Instant, Qpn};
 use roci_wire::{IpVersion, Opcode, WIRE_OVERHEAD, frame_len};
 
 /// Priorities of which none is paused.
@@ -112,25 +112,55 @@ impl Engine {
     pub fn offer_open(&mut self, now: Instant, quantum_octets: u32, open_priorities: u8) -> Option<Offer> {
         loop {
             let slot = self.schedule.take(open_priorities)? as usize;
-            let mut plan = Plan::NONE;
-            if !self.plan(now, slot, quantum_octets, &mut plan) {
-                continue;
+            if let Some(offer) = self.offer_slot(now, slot, quantum_octets) {
+                return Some(offer);
             }
-            let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
-            if wants_law {
-                self.own_law(slot);
-            }
-            let Qp { requester, common, .. } = &mut self.qps[slot];
-            requester.standing.set(Standing::OFFERED);
-            return Some(Offer {
-                qpn: common.qpn,
-                length: plan.length,
-                packets: plan.packets,
-                priority: requester.priority,
-                retransmission: !plan.fresh,
-                wants_law,
-            });
         }
+    }
+
+    /// Offers what queue pair `qpn` sends next, out of its turn: for a NIC that serves several requests of a queue
+    /// pair in one turn (SRNIC §4.3.1). `None` where it has nothing that may go now.
+    pub fn offer_more(&mut self, now: Instant, qpn: Qpn, quantum_octets: u32) -> Option<Offer> {
+        let slot = self.place(qpn)?;
+        if !self.may_send(now, slot) {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.schedule.remove(slot as u32);
+        self.offer_slot(now, slot, quantum_octets)
+    }
+
+    /// How many send requests of `qpn` are not yet sent whole, counted up to `most`: what a NIC finds in a send queue.
+    pub fn requests_waiting(&self, qpn: Qpn, most: u32) -> u32 {
+        let Some(slot) = self.place(qpn) else { return 0 };
+        let (mut index, mut count) = (self.qps[slot].requester.current, 0);
+        while index != NONE && count < most {
+            index = self.sends.get(index).next;
+            count += 1;
+        }
+        count
+    }
+
+    fn offer_slot(&mut self, now: Instant, slot: usize, quantum_octets: u32) -> Option<Offer> {
+        let mut plan = Plan::NONE;
+        if !self.plan(now, slot, quantum_octets, &mut plan) {
+            return None;
+        }
+        let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
+        if wants_law {
+            self.own_law(slot);
+        }
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        requester.standing.set(Standing::OFFERED);
+        Some(Offer {
+            qpn: common.qpn,
+            length: plan.length,
+            packets: plan.packets,
+            priority: requester.priority,
+            retransmission: !plan.fresh,
+            response: plan.response,
+            wants_law,
+        })
     }
 
     /// Takes what was offered. `None` where nothing is left of it: it was acknowledged meanwhile, the queue pair is

@@ -43,6 +43,14 @@ pub(super) const SCALE: Text = scenario!("figures/lst-scale.toml");
 pub(super) const DCQCN: Text = scenario!("figures/tonic-dcqcn.toml");
 /// Two hosts to one with NewReno: Tonic's Figure 3c.
 pub(super) const NEWRENO: Text = scenario!("figures/tonic-newreno.toml");
+/// Two NICs with many connections: SRNIC's Figures 2 and 9.
+pub(super) const CONNECTIONS: Text = scenario!("figures/srnic-connections.toml");
+/// Two NICs with one: SRNIC's Figure 10.
+pub(super) const SINGLE: Text = scenario!("figures/srnic-single.toml");
+/// One connection with losses: SRNIC's Figure 11.
+pub(super) const LOSS: Text = scenario!("figures/srnic-loss.toml");
+/// One flow of small packets on Tonic.
+pub(super) const TONIC_RATE: Text = scenario!("figures/tonic-rate.toml");
 /// Messages at random times on one link.
 pub(super) const QUEUEING: Text = scenario!("figures/validation-queueing.toml");
 /// N flows on one link, for DCQCN's fixed point.
@@ -68,21 +76,25 @@ pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 16] = [
-    HPCC,
-    HEADER,
-    DCQCN,
-    NEWRENO,
+pub(super) const SCENARIOS: [Text; 20] = [
     INCAST,
     FORGED,
     THREE,
     SAWTOOTH,
     SCALE,
+    DCQCN,
+    NEWRENO,
+    CONNECTIONS,
+    SINGLE,
+    LOSS,
+    TONIC_RATE,
     QUEUEING,
     FIXED_POINT,
     HEADROOM,
     SHARES,
     LAWS,
+    HPCC,
+    HEADER,
     HOMA,
     NDP,
 ];

@@ -6,10 +6,12 @@
 //! | [`dcqcn`] | RoCE with DCQCN on the engine and as its paper has it (Figure 4) |
 //! | [`flows`] | two hundred NewReno flows behind one queue (Figure 3c) |
 //! | [`path`] | a path that both send over |
+//! | [`rate`] | one flow of back-to-back small packets |
 //! | [`size`] | lines and state of the programs (Tables 3 and 4) |
 
 pub(super) mod dcqcn;
 pub(super) mod flows;
 pub(super) mod newreno;
 mod path;
+pub(super) mod rate;
 pub(super) mod size;

@@ -1,5 +1,6 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
+use super::nic::NicRecord;
 use crate::results::{FaultResult, FlowResult, HostResult, Results, SwitchResult};
 use roci_units::Instant;
 use serde::Serialize;
@@ -135,6 +136,8 @@ struct HostRecord<'a> {
     pause_sent: u64,
     pause_received: u64,
     paused_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nic: Option<NicRecord>,
 }
 
 impl<'a> HostRecord<'a> {
@@ -146,6 +149,7 @@ impl<'a> HostRecord<'a> {
             pause_sent: host.pause_sent,
             pause_received: host.pause_received,
             paused_s: host.paused.as_secs_f64(),
+            nic: host.nic.as_deref().map(NicRecord::new),
         }
     }
 }
@@ -262,6 +266,7 @@ impl Formatter for Lines {
 mod tests {
     use super::*;
     use crate::output::test_results::sample;
+    use roci_nic::ArchCounters;
     use serde_json::Value;
 
     fn text(results: &Results) -> String {
@@ -294,6 +299,9 @@ mod tests {
             ]),
             (&json["hosts"][0], vec![
                 "name", "tx_bytes", "rx_bytes", "pause_sent", "pause_received", "paused_s",
+            ]),
+            (&serde_json::to_value(NicRecord::new(&ArchCounters::default())).unwrap(), vec![
+                "pcie_bytes", "context", "wqe", "receive_wqe", "mtt", "turns", "dropped_wqes", "halts", "recoveries", "overflowed",
             ]),
             (&json["faults"], vec!["dropped", "corrupted", "duplicated", "reordered", "forged_cnps"]),
             (&json["host"], vec!["wall_s", "cpu_s", "packet_hops_per_s", "peak_rss_bytes", "setup_s", "output_s"]),

@@ -408,9 +408,15 @@ pub static NIC_EACH: Section = section(
     &[
         key(
             "model",
-            "`\"ideal\"` or `\"delaying\"`",
+            "`\"ideal\"`, `\"delaying\"`, `\"srnic\"`, `\"tonic\"`, `\"cx5\"`, `\"cx6\"`, or the name of a file ending in `.toml`",
             "`\"ideal\"`",
-            "The NIC's architecture. `ideal` takes no time; `delaying` returns everything that can be deferred after a random 0 to 5 µs.",
+            "The NIC's architecture. `ideal` takes no time; `delaying` returns everything that can be deferred after a random 0 to 5 µs; the others are made of parts, which `roci nic show` prints and [NICs](nics.md) explains.",
+        ),
+        key(
+            "with",
+            "a table, such as `{ context = { entries = \"all\" } }`",
+            "none",
+            "Other values for parts of the NIC; `roci nic show` lists their keys.",
         ),
         key("mtu", "a whole number, 1 to 4096", "`1024`", "Octets of payload in a full packet."),
         key(

@@ -1,9 +1,15 @@
 //! `[nic]`: the NICs of the hosts.
 
+use super::file;
 use super::keys;
 use super::read::Table;
 use super::source::{Located, ScenarioError};
+use super::tree::{Entry, Kind};
+use roci_nic::arch::{file as architecture_file, presets};
+use roci_nic::{Architecture, Delays};
+use roci_transport::Deferred;
 use roci_units::{BitsPerSec, Bytes};
+use std::sync::Arc;
 
 /// All that a scenario says of NICs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,13 +43,31 @@ pub struct NicConfig {
 }
 
 /// The architectures that exist.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NicModel {
     /// Takes no time.
     #[default]
     Ideal,
     /// Returns everything that can be deferred after a random 0 to 5 µs.
     Delaying,
+    /// Made of parts: a preset, or what a file describes.
+    Parts(Arc<Architecture>),
+}
+
+impl NicModel {
+    /// The names of all that exist.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        ["ideal", "delaying"].into_iter().chain(presets::names())
+    }
+
+    /// What queue pairs on such a NIC have to defer.
+    pub fn deferred(&self) -> Deferred {
+        match self {
+            Self::Ideal => Delays::IDEAL.deferred(),
+            Self::Delaying => Delays::delaying().deferred(),
+            Self::Parts(architecture) => architecture.deferred(),
+        }
+    }
 }
 
 impl Default for NicConfig {
@@ -77,12 +101,83 @@ impl Nic {
 
 /// The NIC that `table` describes; what it leaves out is as in `base`.
 fn config(table: Table<'_>, base: &NicConfig) -> Result<NicConfig, ScenarioError> {
-    let models = [("ideal", NicModel::Ideal), ("delaying", NicModel::Delaying)];
     let mtu = table.number("mtu", 1..=4096)?.and_then(|mtu| u16::try_from(mtu).ok());
     Ok(NicConfig {
-        model: table.word("model", &models)?.unwrap_or(base.model),
+        model: model(table, base)?,
         mtu: mtu.unwrap_or(base.mtu),
         rx_fifo: table.bytes("rx_fifo", 16_000..=4_000_000_000)?.or(base.rx_fifo),
         rx_rate: table.rate("rx_rate")?.or(base.rx_rate),
     })
+}
+
+/// The architecture that `table` names, with the values that it gives.
+fn model(table: Table<'_>, base: &NicConfig) -> Result<NicModel, ScenarioError> {
+    let named = table.text("model")?;
+    let mut model = match &named {
+        None => base.model.clone(),
+        Some(name) => find(table, name)?,
+    };
+    let Some(values) = table.get("with") else { return Ok(model) };
+    let Kind::Table(entries) = &values.kind else {
+        return Err(table.refuse("with", format!("`with` is {}", values.what()), "it takes a table"));
+    };
+    let NicModel::Parts(parts) = &mut model else {
+        let remedy =
+            format!("choose a model that has some: {}", presets::names().collect::<Vec<_>>().join(", "));
+        return Err(table.refuse("with", "this NIC has no parts whose values could be given", remedy));
+    };
+    let parts = Arc::make_mut(parts);
+    set(table, parts, "", entries)?;
+    match parts.conflict() {
+        None => Ok(model),
+        Some((path, why)) => Err(table.refuse("with", format!("`{path}` {why}"), "change one of the two")),
+    }
+}
+
+fn find(table: Table<'_>, name: &Located<String>) -> Result<NicModel, ScenarioError> {
+    match name.value.as_str() {
+        "ideal" => return Ok(NicModel::Ideal),
+        "delaying" => return Ok(NicModel::Delaying),
+        _ => {}
+    }
+    let architecture = match presets::find(&name.value) {
+        Some(preset) => preset,
+        None if name.value.ends_with(".toml") => {
+            let path = file::path(table.source, &name.value);
+            let text = file::read_at(table.source, &path, name)?;
+            architecture_file::read(&path.display().to_string(), &text)
+                .map_err(|error| table.source.error(name.origin, architecture_place(&error), error.remedy))?
+        }
+        None => return Err(table.unknown_word("model", name, NicModel::names())),
+    };
+    Ok(NicModel::Parts(Arc::new(architecture)))
+}
+
+/// What is wrong in an architecture's file, and where.
+fn architecture_place(error: &roci_nic::arch::ArchitectureError) -> String {
+    format!("{}:{}: {}", error.file, error.line, error.message)
+}
+
+/// Sets what `entries` give, at or below `prefix`.
+fn set(
+    table: Table<'_>,
+    parts: &mut Architecture,
+    prefix: &str,
+    entries: &[Entry],
+) -> Result<(), ScenarioError> {
+    for Entry { key, key_origin, value } in entries {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match (&value.kind, value.scalar()) {
+            (_, Some(text)) => parts.set(&path, &text).map_err(|(message, remedy)| {
+                let known = roci_nic::arch::keys::key(&path).is_some();
+                table.source.error(if known { value.origin } else { *key_origin }, message, remedy)
+            })?,
+            (Kind::Table(entries), None) => set(table, parts, &path, entries)?,
+            (_, None) => {
+                let message = format!("`{path}` is {}", value.what());
+                return Err(table.source.error(value.origin, message, "it takes a single value"));
+            }
+        }
+    }
+    Ok(())
 }

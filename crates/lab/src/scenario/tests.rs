@@ -408,7 +408,10 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
             tail("[transport]\nrecovery = \"irn\"\nlayout = \"standard\""),
         ),
         ("a layout that no recovery speaks", tail("[transport]\nlayout = \"ndp\"")),
-        ("an unknown NIC", tail("[nic]\nmodel = \"cx5\"")),
+        ("an unknown NIC", tail("[nic]\nmodel = \"cx7\"")),
+        ("a part that no NIC has", tail("[nic]\nmodel = \"cx5\"\nwith = { context = { entires = 7 } }")),
+        ("a part of the wrong kind", tail("[nic]\nmodel = \"cx5\"\nwith = { pcie = { read = \"7\" } }")),
+        ("parts of a NIC that has none", tail("[nic]\nwith = { pcie = { read = \"7us\" } }")),
         (
             "an unknown distribution",
             star("[[traffic]]\nkind = \"poisson\"\nsizes = \"WebSerch\"\nload = 0.3\nuntil = \"1ms\"\n"),

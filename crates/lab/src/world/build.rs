@@ -16,6 +16,7 @@ use roci_transport::{Access, Engine, EngineConfig, Pd};
 use roci_units::{BitsPerSec, Random};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{Hop, IpVersion, Opcode};
+use std::sync::Arc;
 
 /// The network of `scenario` with its hosts, at the start of time.
 pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<Driver>>, RunError> {
@@ -40,12 +41,12 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
             .register_everything(Pd::default(), Access::ALL)
             .expect("a new engine has room for a region");
         keys.push(rkey);
-        let delays = match scenario.nic.config_of(name).model {
-            NicModel::Ideal => Delays::IDEAL,
-            NicModel::Delaying => Delays::delaying(),
+        let (classes, random) = (classes(scenario), Random::new(seed, DELAY_STREAMS + number));
+        let mut host = match &scenario.nic.config_of(name).model {
+            NicModel::Ideal => Host::new(engine, classes, Delays::IDEAL, random),
+            NicModel::Delaying => Host::new(engine, classes, Delays::delaying(), random),
+            NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts)),
         };
-        let random = Random::new(seed, DELAY_STREAMS + number);
-        let mut host = Host::new(engine, classes(scenario), delays, random);
         host.set_traced(scenario.switch.int);
         hosts.push(host);
     }
@@ -55,8 +56,12 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
         .map_err(|error| RunError::Impossible(error.to_string()))?;
     for (number, name) in (0u16..).zip(&graph.hosts) {
         let nic = scenario.nic.config_of(name);
+        let pause = if scenario.switch.config.pfc.is_some() { scenario.switch.classes.pause } else { 0 };
+        if let NicModel::Parts(_) = nic.model {
+            let Fabric { net, nics } = &mut fabric;
+            nics.hosts[usize::from(number)].set_pauses(net, HostId(number), pause);
+        }
         if let (Some(fifo), Some(rate)) = (nic.rx_fifo, nic.rx_rate) {
-            let pause = if scenario.switch.config.pfc.is_some() { scenario.switch.classes.pause } else { 0 };
             let drain = DrainConfig { fifo, rate, pause };
             let Fabric { net, nics } = &mut fabric;
             nics.hosts[usize::from(number)].set_drain(net, HostId(number), drain);

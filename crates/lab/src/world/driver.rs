@@ -77,6 +77,8 @@ pub(super) struct Driver {
     pub(super) completed_octets: u64,
     /// When the last flow ended.
     pub(super) last_end: Instant,
+    /// When the first receive request ended.
+    pub(super) first_received: Option<Instant>,
     random: Random,
 }
 
@@ -95,6 +97,7 @@ impl Driver {
             alive: 0,
             completed_octets: 0,
             last_end: Instant::ZERO,
+            first_received: None,
             random: Random::new(seed, CONNECT_STREAM),
         }
     }
@@ -276,6 +279,7 @@ impl Application for Driver {
         if completion.id == RECV
             || matches!(completion.kind, CompletionKind::Recv | CompletionKind::RecvWrite)
         {
+            self.first_received.get_or_insert(net.now());
             return;
         }
         let place = u32::try_from(completion.id).expect("a flow's place");

@@ -318,6 +318,7 @@ impl<'a> Simulation<'a> {
             pause_sent: net.pauses(u32::from(number)).sent,
             pause_received: net.pauses(u32::from(number)).received,
             paused: net.pauses(u32::from(number)).paused(now),
+            nic: nics.hosts[usize::from(number)].parts().map(Box::new),
         });
         let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
         let faults = counted.fold(None, |sum: Option<FaultResult>, counters| {
@@ -341,6 +342,7 @@ impl<'a> Simulation<'a> {
             hosts: hosts.collect(),
             controls: self.scenario.control_names(),
             faults,
+            first_received: nics.application.first_received,
             flows,
             series,
             run: figures,

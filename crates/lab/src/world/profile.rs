@@ -1,6 +1,6 @@
 //! What the queue pairs of a scenario have in common, by host.
 
-use crate::scenario::{NicModel, Scenario};
+use crate::scenario::Scenario;
 use roci_fabric::packet::HostId;
 use roci_transport::{Deferred, QpConfig};
 
@@ -15,7 +15,7 @@ pub(super) struct Profiles {
 
 struct HostProfile {
     mtu: u16,
-    model: NicModel,
+    deferred: Deferred,
     key: u32,
 }
 
@@ -41,17 +41,14 @@ impl Profiles {
         let hosts = scenario.topology.graph.hosts.iter().zip(keys);
         let hosts = hosts.map(|(name, &key)| {
             let nic = scenario.nic.config_of(name);
-            HostProfile { mtu: nic.mtu, model: nic.model, key }
+            HostProfile { mtu: nic.mtu, deferred: nic.model.deferred(), key }
         });
         Self { common, priority: scenario.switch.classes.data, hosts: hosts.collect() }
     }
 
     /// The attributes of a queue pair on `host`.
     pub(super) fn qp(&self, host: HostId) -> QpConfig {
-        let slow = self.host(host).model == NicModel::Delaying;
-        let deferred =
-            Deferred { law: slow, placement: slow, ack_after_placement: slow, recovery: slow, memory: slow };
-        QpConfig { deferred, ..self.common }
+        QpConfig { deferred: self.host(host).deferred, ..self.common }
     }
 
     /// The payload of a full packet between two hosts.

@@ -15,7 +15,7 @@ use met::{Met, met};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
-use run::{NICS, run};
+use run::{NICS, Nic, PRESETS, run};
 
 /// As many cases as a few seconds allow, the same ones each time; the environment asks for more or others.
 fn config() -> ProptestConfig {
@@ -46,6 +46,16 @@ proptest! {
         run(&case, NICS[3]);
         run(&case, NICS[4]);
     }
+
+    #[test]
+    fn nor_does_a_nic_that_is_made_of_parts(case in any_case(), which in 0..PRESETS.len()) {
+        run(&case, PRESETS[which]);
+    }
+}
+
+/// All NICs.
+fn nics() -> impl Iterator<Item = Nic> {
+    NICS.into_iter().chain(PRESETS)
 }
 
 proptest! {
@@ -59,7 +69,7 @@ proptest! {
             law: case.law % 2,
             faults: Vec::new(), recovery: 0, pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
         };
-        for nic in NICS {
+        for nic in nics() {
             let met = met(&run(&case, nic));
             for trouble in ["failures", "dropped by links and switches", "overflowed", "timeouts"] {
                 prop_assert_eq!(met[trouble], 0, "{} on the {} NIC", trouble, nic.name);
@@ -76,9 +86,10 @@ proptest! {
 fn the_cases_meet_every_kind_of_trouble() {
     let mut runner = TestRunner::new(ProptestConfig { rng_seed: RngSeed::Fixed(2), ..config() });
     let mut all = Met::new();
+    let all_nics: Vec<Nic> = nics().collect();
     for number in 0..200 {
         let tree = any_case().new_tree(&mut runner).expect("nothing is filtered");
-        for (name, count) in met(&run(&tree.current(), NICS[number % NICS.len()])) {
+        for (name, count) in met(&run(&tree.current(), all_nics[number % all_nics.len()])) {
             *all.entry(name).or_default() += count;
         }
     }
@@ -92,7 +103,7 @@ fn replay() {
     let given = std::env::var("ROCI_CASE").ok();
     for line in given.as_deref().into_iter().chain(FOUND.iter().copied()) {
         let case: Case = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        for nic in NICS {
+        for nic in nics() {
             run(&case, nic);
         }
     }

@@ -8,32 +8,55 @@ use roci_control::{Class, Law};
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
-use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
-use roci_transport::{Access, Change, Engine, EngineConfig, Pd, QpConfig, Recovery};
+use roci_nic::arch::presets;
+use roci_nic::{Architecture, Classes, Delays, DrainConfig, Host, Path, Simulated};
+use roci_transport::{Access, Change, Deferred, Engine, EngineConfig, Pd, QpConfig, Recovery};
 use roci_units::{BitsPerSec, Bytes, Instant, Psn, Qpn, Random, Ratio, Span};
 use roci_wire::Layout;
+use std::sync::Arc;
 
 /// A NIC to run a case on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nic {
     pub(crate) name: &'static str,
     pub(crate) delays: Delays,
+    /// Whether it is the preset of that name.
+    pub(crate) preset: bool,
+}
+
+impl Nic {
+    const fn delays(name: &'static str, delays: Delays) -> Self {
+        Self { name, delays, preset: false }
+    }
+
+    const fn preset(name: &'static str) -> Self {
+        Self { name, delays: Delays::IDEAL, preset: true }
+    }
+
+    fn architecture(&self) -> Option<Arc<Architecture>> {
+        self.preset.then(|| Arc::new(presets::find(self.name).expect("there is such a preset")))
+    }
+
+    fn deferred(&self) -> Deferred {
+        self.architecture().map_or(self.delays.deferred(), |architecture| architecture.deferred())
+    }
 }
 
 /// Immediate; everything late and out of order; a law on other cores; the same with a slow host; all of it together.
 pub(crate) const NICS: [Nic; 5] = [
-    Nic { name: "ideal", delays: Delays::IDEAL },
-    Nic { name: "delaying", delays: Delays::delaying() },
-    Nic { name: "deferred law", delays: Delays::deferred_law() },
-    Nic {
-        name: "deferred law, slow host",
-        delays: Delays::deferred_law().with_placement(Span::from_micros(2)),
-    },
-    Nic {
-        name: "delaying, deferred law",
-        delays: Delays { loop_back: Ratio::new(1, 2), law_acknowledges: true, ..Delays::delaying() },
-    },
+    Nic::delays("ideal", Delays::IDEAL),
+    Nic::delays("delaying", Delays::delaying()),
+    Nic::delays("deferred law", Delays::deferred_law()),
+    Nic::delays("deferred law, slow host", Delays::deferred_law().with_placement(Span::from_micros(2))),
+    Nic::delays(
+        "delaying, deferred law",
+        Delays { loop_back: Ratio::new(1, 2), law_acknowledges: true, ..Delays::delaying() },
+    ),
 ];
+
+/// NICs that are made of parts.
+pub(crate) const PRESETS: [Nic; 4] =
+    [Nic::preset("srnic"), Nic::preset("tonic"), Nic::preset("cx5"), Nic::preset("cx6")];
 
 /// All traffic must have ended by then: many times what the slowest retries take.
 const LIMIT: Instant = Instant::from_ps(60_000_000_000_000);
@@ -93,7 +116,10 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
             engine.add_law(law.clone());
             let (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
             keys.push(key);
-            Host::new(engine, Classes::default(), nic.delays, random)
+            match nic.architecture() {
+                Some(architecture) => Host::of_parts(engine, Classes::default(), architecture),
+                None => Host::new(engine, Classes::default(), nic.delays, random),
+            }
         })
         .collect();
     let sides = connect(case, nic, &mut hosts);
@@ -101,8 +127,12 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     let nics = Simulated::new(hosts, load);
     let mut fabric = Fabric::new(&graph, &network::config(case, &graph), nics)
         .unwrap_or_else(|error| panic!("{error}: {case:?}"));
+    let pause = if case.pfc == 1 { 1 << 3 } else { 0 };
+    let Fabric { net, nics } = &mut fabric;
+    for (number, host) in nics.hosts.iter_mut().enumerate() {
+        host.set_pauses(net, id(number), pause);
+    }
     if case.slow_receivers == 1 {
-        let pause = if case.pfc == 1 { 1 << 3 } else { 0 };
         let config = DrainConfig { fifo: Bytes(100_000), rate: BitsPerSec(rate.0 / 2), pause };
         let Fabric { net, nics } = &mut fabric;
         for (number, host) in nics.hosts.iter_mut().enumerate() {
@@ -177,7 +207,7 @@ fn qp_config(case: &Case, nic: Nic) -> QpConfig {
         ack_every: case.ack_every as u16,
         max_rd_atomic: case.reads as u8,
         max_dest_rd_atomic: case.reads as u8,
-        deferred: nic.delays.deferred(),
+        deferred: nic.deferred(),
         ..QpConfig::default()
     }
 }

@@ -1,0 +1,62 @@
+//! What the parts of a NIC counted, as `summary.json` has it.
+
+use roci_nic::ArchCounters;
+use roci_nic::arch::counters::{Cause, Lookups};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+/// The counters of one host's NIC.
+#[derive(Serialize)]
+pub(super) struct NicRecord {
+    pcie_bytes: ByCause,
+    context: LookupRecord,
+    wqe: LookupRecord,
+    receive_wqe: LookupRecord,
+    mtt: LookupRecord,
+    turns: u64,
+    dropped_wqes: u64,
+    halts: u64,
+    recoveries: u64,
+    overflowed: u64,
+}
+
+impl NicRecord {
+    pub(super) fn new(counters: &ArchCounters) -> Self {
+        Self {
+            pcie_bytes: ByCause(*counters),
+            context: LookupRecord::new(counters.context),
+            wqe: LookupRecord::new(counters.wqe),
+            receive_wqe: LookupRecord::new(counters.receive_wqe),
+            mtt: LookupRecord::new(counters.mtt),
+            turns: counters.turns,
+            dropped_wqes: counters.dropped_wqes,
+            halts: counters.halts,
+            recoveries: counters.recoveries,
+            overflowed: counters.overflowed,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LookupRecord {
+    hits: u64,
+    misses: u64,
+}
+
+impl LookupRecord {
+    const fn new(lookups: Lookups) -> Self {
+        Self { hits: lookups.hits, misses: lookups.misses }
+    }
+}
+
+struct ByCause(ArchCounters);
+
+impl Serialize for ByCause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(Cause::ALL.len()))?;
+        for cause in Cause::ALL {
+            map.serialize_entry(cause.name(), &self.0.pcie_of(cause))?;
+        }
+        map.end()
+    }
+}

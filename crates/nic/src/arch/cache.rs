@@ -1,0 +1,163 @@
+//! A set-associative cache, least recently used first out.
+
+use super::spec::Entries;
+
+/// What is cached by number: contexts by queue pair, translations by page.
+///
+/// `V` is what an entry holds besides its number.
+#[derive(Clone, Debug)]
+pub struct Cache<V> {
+    /// Entries of a set; a set's most recently used entry comes first.
+    ways: usize,
+    sets: usize,
+    places: Vec<Vec<(u64, V)>>,
+    /// Nothing ever misses.
+    whole: bool,
+    /// Lookups that found their entry.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Entries that made way for others.
+    pub evictions: u64,
+}
+
+impl<V: Default> Cache<V> {
+    /// A cache of `entries` in sets of `ways`; zero ways: a single set.
+    pub fn new(entries: Entries, ways: u32) -> Self {
+        let (count, whole) = match entries {
+            Entries::All => (0, true),
+            Entries::Count(count) => (count as usize, false),
+        };
+        let ways = if ways == 0 { count } else { (ways as usize).min(count) };
+        let sets = count.checked_div(ways).unwrap_or(0);
+        let places = std::iter::repeat_with(Vec::new).take(sets).collect();
+        Self { ways, sets, places, whole, hits: 0, misses: 0, evictions: 0 }
+    }
+
+    /// Whether it holds everything, and so never misses.
+    pub const fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// The entry of `number`, if it is there: it is then the most recently used of its set. Counts a hit or a miss.
+    pub fn lookup(&mut self, number: u64) -> Option<&mut V> {
+        let found = self.set_of(number).and_then(|set| {
+            let places = &mut self.places[set];
+            let place = places.iter().position(|(other, _)| *other == number)?;
+            places[..=place].rotate_right(1);
+            Some(set)
+        });
+        match found {
+            Some(set) => {
+                self.hits += 1;
+                self.places[set].first_mut().map(|(_, value)| value)
+            }
+            None => {
+                self.misses += 1;
+                None
+            }
+        }
+    }
+
+    /// Has `number` in the cache with `value`, as the most recently used of its set, and gives the number of the entry
+    /// that made way for it. A cache without entries keeps nothing.
+    pub fn insert(&mut self, number: u64, value: V) -> Option<u64> {
+        let set = self.set_of(number)?;
+        let places = &mut self.places[set];
+        if let Some(place) = places.iter().position(|(other, _)| *other == number) {
+            places.remove(place);
+        }
+        let evicted = if places.len() == self.ways { places.pop() } else { None };
+        places.insert(0, (number, value));
+        self.evictions += u64::from(evicted.is_some());
+        evicted.map(|(number, _)| number)
+    }
+
+    /// Looks `number` up and has it in the cache from now on. True: it was there.
+    pub fn touch(&mut self, number: u64) -> bool {
+        if self.whole {
+            self.hits += 1;
+            return true;
+        }
+        let hit = self.lookup(number).is_some();
+        if !hit {
+            self.insert(number, V::default());
+        }
+        hit
+    }
+
+    /// Whether it can keep anything.
+    pub const fn keeps(&self) -> bool {
+        self.sets > 0
+    }
+
+    /// What the entry of `number` holds, if it is there. This is no use of it, and counts nothing.
+    pub fn peek_mut(&mut self, number: u64) -> Option<&mut V> {
+        let set = self.set_of(number)?;
+        self.places[set].iter_mut().find(|(other, _)| *other == number).map(|(_, value)| value)
+    }
+
+    fn set_of(&self, number: u64) -> Option<usize> {
+        match self.sets {
+            0 => None,
+            // Numbers of queue pairs are dense: the lowest bits spread them evenly, as index bits of an address would.
+            sets => usize::try_from(number % sets as u64).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_least_recently_used_entry_of_a_set_makes_way() {
+        let mut cache: Cache<()> = Cache::new(Entries::Count(4), 2);
+        // Two sets: even and odd numbers.
+        assert!([0, 2, 1].iter().all(|number| !cache.touch(*number)));
+        assert!(cache.touch(0), "0 is now more recent than 2");
+        assert!(!cache.touch(4), "4 takes the place of 2");
+        assert!(cache.touch(0));
+        assert!(!cache.touch(2));
+        assert!(cache.touch(1), "the other set was left alone");
+        assert_eq!((cache.hits, cache.misses, cache.evictions), (3, 5, 2));
+    }
+
+    #[test]
+    fn a_cache_without_entries_always_misses_and_a_whole_one_never() {
+        let mut none: Cache<()> = Cache::new(Entries::Count(0), 4);
+        let mut all: Cache<()> = Cache::new(Entries::All, 4);
+        for number in [7, 7, 8] {
+            assert!(!none.touch(number));
+            assert!(all.touch(number));
+        }
+        assert_eq!((none.misses, all.hits), (3, 3));
+    }
+
+    #[test]
+    fn going_round_one_entry_more_than_there_are_misses_every_time() {
+        let mut cache: Cache<()> = Cache::new(Entries::Count(256), 0);
+        for round in 0..3 {
+            let hits = (0..257).filter(|number| cache.touch(*number)).count();
+            assert_eq!(hits, 0, "round {round}");
+        }
+    }
+
+    proptest! {
+        /// A fully associative cache holds the most recently used numbers, as a plain list of them says.
+        #[test]
+        fn it_behaves_as_a_plain_list_of_the_last_used(
+            numbers in proptest::collection::vec(0u64..12, 0..200), entries in 1u32..8,
+        ) {
+            let mut cache: Cache<()> = Cache::new(Entries::Count(entries), 0);
+            let mut last: Vec<u64> = Vec::new();
+            for number in numbers {
+                prop_assert_eq!(cache.touch(number), last.contains(&number));
+                last.retain(|other| *other != number);
+                last.insert(0, number);
+                last.truncate(entries as usize);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Every key of an architecture's TOML: what it means, its kind, and how it is read and shown.
+
+use super::clock::Clock;
+use super::spec::{Architecture, Entries, Time};
+use roci_units::{BitsPerSec, Bytes, Span};
+
+/// A key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its path, such as `pcie.read`.
+    pub path: &'static str,
+    /// What it means.
+    pub what: &'static str,
+    /// What it takes.
+    pub takes: &'static str,
+    set: fn(&mut Architecture, &str) -> bool,
+    show: fn(&Architecture) -> String,
+}
+
+impl Key {
+    /// Sets it from text; false where that is not what it takes, and then nothing has changed.
+    pub fn set(&self, architecture: &mut Architecture, text: &str) -> bool {
+        (self.set)(architecture, text)
+    }
+
+    /// Its value, as it would be written.
+    pub fn show(&self, architecture: &Architecture) -> String {
+        (self.show)(architecture)
+    }
+}
+
+/// The key at `path`.
+pub fn key(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// What a key can hold.
+trait Value: Sized {
+    const TAKES: &'static str;
+    fn parse(text: &str) -> Option<Self>;
+    fn show(&self) -> String;
+}
+
+impl Value for Span {
+    const TAKES: &'static str = "a time, such as \"1.1us\"";
+    fn parse(text: &str) -> Option<Self> {
+        // A second is far beyond anything in a NIC, and keeps sums of many within range.
+        text.parse().ok().filter(|span| *span <= Self::from_secs(1))
+    }
+    fn show(&self) -> String {
+        let ps = self.as_ps();
+        match ps {
+            0 => "0ns".to_owned(),
+            _ if ps.is_multiple_of(1_000) => format!("{}ns", ps / 1_000),
+            _ => format!("{ps}ps"),
+        }
+    }
+}
+
+impl Value for Time {
+    const TAKES: &'static str = "a time, such as \"10ns\", or cycles of `clock`, such as \"4 cycles\"";
+    fn parse(text: &str) -> Option<Self> {
+        let cycles = text.strip_suffix("cycles").or_else(|| text.strip_suffix("cycle"));
+        match cycles {
+            Some(number) => number.trim().parse().ok().filter(|count| *count <= 1_000_000).map(Self::Cycles),
+            None => Span::parse(text).map(Self::Span),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::Span(span) => span.show(),
+            Self::Cycles(1) => "1 cycle".to_owned(),
+            Self::Cycles(cycles) => format!("{cycles} cycles"),
+        }
+    }
+}
+
+impl Value for Option<Clock> {
+    const TAKES: &'static str = "a frequency, such as \"300MHz\"";
+    fn parse(text: &str) -> Option<Self> {
+        Clock::parse(text).map(Some)
+    }
+    fn show(&self) -> String {
+        self.map_or("none".to_owned(), |clock| clock.to_string())
+    }
+}
+
+impl Value for Option<BitsPerSec> {
+    const TAKES: &'static str = "a rate, such as \"126Gb/s\", or \"unlimited\"";
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "unlimited" => Some(None),
+            _ => text.parse::<BitsPerSec>().ok().filter(|rate| rate.0 >= 1_000_000).map(Some),
+        }
+    }
+    fn show(&self) -> String {
+        self.map_or("unlimited".to_owned(), |rate| format!("{}Mb/s", rate.0 / 1_000_000))
+    }
+}
+
+impl Value for Bytes {
+    const TAKES: &'static str = "a size, such as \"16KiB\"";
+    fn parse(text: &str) -> Option<Self> {
+        text.parse::<Self>().ok().filter(|bytes| bytes.0 <= 1 << 50)
+    }
+    fn show(&self) -> String {
+        match self.0 {
+            0 => "0B".to_owned(),
+            octets if octets.is_multiple_of(1024) => format!("{}KiB", octets / 1024),
+            octets => format!("{octets}B"),
+        }
+    }
+}
+
+impl Value for Option<Bytes> {
+    const TAKES: &'static str = "a size of 16KiB or more, or \"unlimited\"";
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "unlimited" => Some(None),
+            _ => Bytes::parse(text).filter(|bytes| bytes.0 >= 16 << 10).map(Some),
+        }
+    }
+    fn show(&self) -> String {
+        self.map_or("unlimited".to_owned(), |bytes| bytes.show())
+    }
+}
+
+impl Value for Entries {
+    const TAKES: &'static str = "a whole number below 2^24, or \"all\"";
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "all" => Some(Self::All),
+            _ => text.parse().ok().filter(|count| *count < 1 << 24).map(Self::Count),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::All => "all".to_owned(),
+            Self::Count(count) => count.to_string(),
+        }
+    }
+}
+
+impl Value for u32 {
+    const TAKES: &'static str = "a whole number, 0 to 65536";
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|number| *number <= 65_536)
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for bool {
+    const TAKES: &'static str = "true or false";
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// What a field takes, by its type.
+const fn takes<V: Value>(_of: fn(&Architecture) -> &V) -> &'static str {
+    V::TAKES
+}
+
+macro_rules! keys {
+    ($($path:literal => $($field:ident).+, $what:literal;)*) => {
+        /// Every key, in the order in which they are shown.
+        pub static KEYS: &[Key] = &[$(Key {
+            path: $path,
+            what: $what,
+            takes: takes(|a| &a.$($field).+),
+            set: |a, text| Value::parse(text).map(|value| a.$($field).+ = value).is_some(),
+            show: |a| Value::show(&a.$($field).+),
+        }),*];
+    };
+}
+
+keys! {
+    "clock" => clock, "The clock that cycles are counted by.";
+    "pcie.attached" => pcie.attached, "Whether payload, requests and contexts lie in the host's memory, beyond PCIe.";
+    "pcie.read" => pcie.read, "From a read's request to its first octet.";
+    "pcie.write" => pcie.write, "From a write's last octet on the link until it is in the host's memory.";
+    "pcie.rate" => pcie.rate, "The rate of the link, each way.";
+    "pcie.payload" => pcie.payload, "The most octets that one transaction carries.";
+    "pcie.overhead" => pcie.overhead, "Octets of each transaction besides.";
+    "units.count" => units.count, "Processing units, each with one piece of work at a time; 0: a pipeline.";
+    "units.send" => units.send, "How long a unit is taken by the first packet that it sends in a turn.";
+    "units.more" => units.more, "How long it is taken by each further packet of the turn.";
+    "units.receive" => units.receive, "How long a unit is taken by a packet that arrived.";
+    "send.interval" => send.interval, "From one decision whose turn it is to the next.";
+    "send.latency" => send.latency, "From the decision to the packet, besides what is waited for.";
+    "send.pace" => send.pace, "From one packet handed to the port to the next.";
+    "send.fetch" => send.fetch, "Send requests (WQEs) fetched at once.";
+    "send.serve" => send.serve, "Send requests served in a turn, at most.";
+    "send.burst" => send.burst, "Octets of payload sent in a turn, at most, though at least one packet.";
+    "send.turns" => send.turns, "Turns under way at once.";
+    "send.buffer" => send.buffer, "Octets of payload fetched, or being fetched, ahead of the port.";
+    "send.inline" => send.inline, "Payload up to this long lies in the send request itself.";
+    "receive.interval" => receive.interval, "From one packet taken out of the receive FIFO to the next.";
+    "receive.latency" => receive.latency, "From there to the engine's decision, besides what is waited for.";
+    "receive.fifo" => receive.fifo, "Octets of frames that wait or are worked on; a NIC that it fills sends PAUSE, or drops without PFC.";
+    "receive.ack_after_placement" => receive.ack_after_placement, "Whether the acknowledgement waits until the payload is in the host's memory.";
+    "context.size" => context.size, "Octets of a queue pair's context.";
+    "context.entries" => context.entries, "Contexts on the chip; the others are in the host's memory.";
+    "context.ways" => context.ways, "Contexts of a set; 0: any may stand anywhere.";
+    "wqe.size" => wqe.size, "Octets of a send request.";
+    "wqe.entries" => wqe.entries, "Queue pairs whose fetched send requests stay on the chip after their turn.";
+    "wqe.ways" => wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
+    "receive_wqe.size" => receive_wqe.size, "Octets of a receive request.";
+    "receive_wqe.entries" => receive_wqe.entries, "Queue pairs whose receive requests are fetched ahead and stay on the chip.";
+    "receive_wqe.ways" => receive_wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
+    "mtt.size" => mtt.store.size, "Octets of an address translation.";
+    "mtt.entries" => mtt.store.entries, "Address translations on the chip.";
+    "mtt.ways" => mtt.store.ways, "Address translations of a set; 0: any may stand anywhere.";
+    "mtt.page" => mtt.page, "Octets of a page.";
+    "congestion.halt" => congestion.halt, "How long a queue pair sends nothing after a CNP that finds it sending.";
+    "recovery.nak" => recovery.nak, "How long a NAK is on its way to the engine, while its queue pair goes on sending.";
+    "recovery.octets" => recovery.octets, "Octets that the host's software is told for each event of a loss; 0: the NIC decides at once.";
+    "recovery.software" => recovery.software, "What that software takes to decide, between a write and a read over PCIe.";
+    "timers.interval" => timers.interval, "From one expired timer that is dealt with to the next; 0: all at once.";
+    "memory.chip" => memory.chip, "Memory on the chip in all, where it is known.";
+    "memory.receive_buffer" => memory.receive_buffer, "The receiving buffer.";
+    "memory.scheduler" => memory.scheduler, "The scheduler's memory, whatever the number of queue pairs.";
+    "memory.schedule_entry" => memory.schedule_entry, "Octets of an entry of the schedule queue, one per queue pair.";
+    "memory.context_stored" => memory.context_stored, "Octets that a context takes up on the chip, padding included; 0: its size.";
+    "memory.registered" => memory.registered, "Registered memory, for the size of the translation table.";
+    "memory.window" => memory.window, "Packets in flight of a queue pair that selective repeat tracks.";
+    "memory.bitmaps" => memory.bitmaps, "Bitmaps of that many bits on the chip, per queue pair.";
+    "memory.reorder" => memory.reorder, "Reordering buffer on the chip, per queue pair.";
+    "memory.outstanding_entry" => memory.outstanding_entry, "Octets of an entry of the table of outstanding requests, of which there is one per packet in flight.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_key_shows_it_reads_again() {
+        for preset in crate::arch::presets::all() {
+            let mut copy = Architecture { name: preset.name.clone(), ..Architecture::default() };
+            for key in KEYS {
+                let shown = key.show(&preset);
+                if shown != key.show(&copy) {
+                    assert!(key.set(&mut copy, &shown), "{} = {shown}", key.path);
+                }
+                assert_eq!(key.show(&copy), shown, "{}", key.path);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_changes_nothing() {
+        let mut architecture = Architecture::default();
+        for key in KEYS {
+            assert!(!key.set(&mut architecture, "-1 furlong"), "{}", key.path);
+        }
+        assert_eq!(architecture, Architecture::default());
+    }
+
+    #[test]
+    fn a_time_may_be_given_in_cycles() {
+        let mut architecture = Architecture::default();
+        for (path, text) in [("clock", "100MHz"), ("send.latency", "4 cycles"), ("send.interval", "1 cycle")]
+        {
+            assert!(key(path).expect("it exists").set(&mut architecture, text));
+        }
+        assert_eq!(architecture.span(architecture.send.latency), Span::from_nanos(40));
+        assert_eq!(architecture.span(architecture.send.interval), Span::from_nanos(10));
+    }
+}

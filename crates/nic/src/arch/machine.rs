@@ -1,0 +1,245 @@
+//! The state of one NIC that is made of parts.
+
+use super::cache::Cache;
+use super::clock::Clock;
+use super::counters::{ArchCounters, Lookups};
+use super::pcie::Link;
+use super::spec::{Architecture, Time};
+use roci_fabric::packet::PacketId;
+use roci_transport::{Offer, Token};
+use roci_units::{Instant, Qpn, Span};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// What comes due in such a NIC.
+pub(crate) enum Step {
+    /// The next decision whose turn it is.
+    Decide,
+    /// A turn's context and requests are on the chip.
+    Fetched { offer: Offer },
+    /// A packet is made and its payload there: it goes to the port.
+    Made { packet: PacketId },
+    /// A unit has done its work.
+    Free { unit: usize },
+    /// A packet leaves the receive FIFO.
+    Begin { packet: PacketId },
+    /// A packet has come through to the engine.
+    Judge { packet: PacketId },
+    /// Payload is in the host's memory, and its octets leave the receive FIFO.
+    Placed { token: Token, frame: u32 },
+}
+
+/// What waits for a unit.
+pub(crate) enum Work {
+    Turn(Offer),
+    Packet(PacketId),
+}
+
+/// A processing unit.
+#[derive(Default)]
+pub(crate) struct Unit {
+    pub(crate) busy: bool,
+    pub(crate) waiting: VecDeque<Work>,
+}
+
+/// Times of the architecture, by its clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) decide: Span,
+    pub(crate) send: Span,
+    pub(crate) pace: Span,
+    pub(crate) unit_send: Span,
+    pub(crate) unit_more: Span,
+    pub(crate) take_out: Span,
+    pub(crate) receive: Span,
+    pub(crate) unit_receive: Span,
+    pub(crate) timer: Span,
+}
+
+/// The packet that the engine judges, for what follows from it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Judged {
+    /// Octets of its frame.
+    pub(crate) frame: u32,
+    /// Whether it takes a receive request from the queue.
+    pub(crate) takes_receive: bool,
+    /// Whether a completion is written with its payload.
+    pub(crate) completes: bool,
+    /// Whether its octets stay in the FIFO until its payload is in its place.
+    pub(crate) held: bool,
+}
+
+/// A NIC made of parts.
+pub(crate) struct Machine {
+    pub(crate) arch: Arc<Architecture>,
+    pub(crate) times: Times,
+    pub(crate) pcie: Link,
+    pub(crate) contexts: Cache<()>,
+    /// What is left of the requests that a queue pair fetched.
+    pub(crate) wqes: Cache<u32>,
+    pub(crate) receive_wqes: Cache<u32>,
+    pub(crate) translations: Cache<()>,
+    pub(crate) units: Vec<Unit>,
+    /// When the next turn may be decided, and whether that is waited for.
+    pub(crate) next_turn: Instant,
+    pub(crate) deciding: bool,
+    /// Turns under way.
+    pub(crate) turns: u32,
+    /// Octets of payload ahead of the port.
+    pub(crate) ahead: u64,
+    /// When the last packet of each unit, or of the pipeline, was made: packets of a queue pair keep their order.
+    pub(crate) made: Vec<Instant>,
+    /// When the next packet may be handed to the port.
+    pub(crate) next_out: Instant,
+    /// When the next packet may leave the FIFO, and when the last one of the pipeline reached the engine.
+    pub(crate) next_in: Instant,
+    pub(crate) judged_last: Instant,
+    pub(crate) judged: Judged,
+    /// When the next timer may be looked at.
+    pub(crate) next_timer: Instant,
+    /// Octets of frames in the FIFO, and the thresholds of its PAUSE.
+    pub(crate) held: u64,
+    pub(crate) pause_above: u64,
+    pub(crate) resume_below: u64,
+    pub(crate) paused: bool,
+    /// The priorities that it pauses, bit p for priority p.
+    pub(crate) pauses: u8,
+    /// Queue pairs that are halted, and until when.
+    pub(crate) halted: BTreeMap<Qpn, Instant>,
+    /// When software decided last about each queue pair in a loss.
+    pub(crate) decided: BTreeMap<Qpn, Instant>,
+    pub(crate) dropped_wqes: u64,
+    pub(crate) halts: u64,
+    pub(crate) recoveries: u64,
+    pub(crate) overflowed: u64,
+    pub(crate) turns_begun: u64,
+    pub(crate) packets_made: u64,
+    pub(crate) made_time: Span,
+}
+
+impl Machine {
+    /// An idle NIC.
+    pub(crate) fn new(arch: Arc<Architecture>) -> Self {
+        let span = |time: Time| arch.span(time);
+        let times = Times {
+            decide: span(arch.send.interval),
+            send: span(arch.send.latency),
+            pace: span(arch.send.pace),
+            unit_send: span(arch.units.send),
+            unit_more: span(arch.units.more),
+            take_out: span(arch.receive.interval),
+            receive: span(arch.receive.latency),
+            unit_receive: span(arch.units.receive),
+            timer: span(arch.timers.interval),
+        };
+        let units = arch.units.count as usize;
+        Self {
+            times,
+            pcie: Link::new(arch.pcie),
+            contexts: Cache::new(arch.context.entries, arch.context.ways),
+            wqes: Cache::new(arch.wqe.entries, arch.wqe.ways),
+            receive_wqes: Cache::new(arch.receive_wqe.entries, arch.receive_wqe.ways),
+            translations: Cache::new(arch.mtt.store.entries, arch.mtt.store.ways),
+            units: std::iter::repeat_with(Unit::default).take(units).collect(),
+            next_turn: Instant::ZERO,
+            deciding: false,
+            turns: 0,
+            ahead: 0,
+            made: vec![Instant::ZERO; units.max(1)],
+            next_out: Instant::ZERO,
+            next_in: Instant::ZERO,
+            judged_last: Instant::ZERO,
+            judged: Judged::default(),
+            next_timer: Instant::ZERO,
+            held: 0,
+            pause_above: u64::MAX,
+            resume_below: 0,
+            paused: false,
+            pauses: 0,
+            halted: BTreeMap::new(),
+            decided: BTreeMap::new(),
+            dropped_wqes: 0,
+            halts: 0,
+            recoveries: 0,
+            overflowed: 0,
+            turns_begun: 0,
+            packets_made: 0,
+            made_time: Span::ZERO,
+            arch,
+        }
+    }
+
+    /// The first edge of the clock at or after `at`; without a clock any instant is one.
+    pub(crate) fn edge(&self, at: Instant) -> Instant {
+        self.arch.clock.map_or(at, |clock: Clock| clock.edge(at))
+    }
+
+    /// The unit of a queue pair; `None`: a pipeline.
+    pub(crate) fn unit_of(&self, qpn: Qpn) -> Option<usize> {
+        (qpn.get() as usize).checked_rem(self.units.len())
+    }
+
+    /// How long a unit is taken by so many packets of a turn; no time in a pipeline.
+    pub(crate) fn work(&self, packets: u32) -> Span {
+        match packets {
+            0 => Span::ZERO,
+            _ if self.units.is_empty() => Span::ZERO,
+            _ => self.times.unit_send + self.times.unit_more * u64::from(packets - 1),
+        }
+    }
+
+    /// Has the context of `qpn` on the chip: when it is there.
+    pub(crate) fn context(&mut self, now: Instant, qpn: Qpn) -> Instant {
+        use super::counters::Cause;
+        let before = self.contexts.evictions;
+        if self.contexts.touch(qpn.get().into()) || !self.arch.pcie.attached {
+            return now;
+        }
+        let size = u64::from(self.arch.context.size);
+        if self.contexts.evictions > before {
+            // It was changed since it was fetched: each packet changes its queue pair's context.
+            self.pcie.write(now, size, Cause::Context);
+        }
+        self.pcie.read(now, size, Cause::Context)
+    }
+
+    /// Translates the pages of `length` octets from `address` of `qpn`: when that is known. Each queue pair's buffer is
+    /// its own.
+    pub(crate) fn translate(&mut self, now: Instant, qpn: Qpn, address: u64, length: u32) -> Instant {
+        use super::counters::Cause;
+        let page = self.arch.mtt.page.0;
+        if page == 0 || length == 0 || !self.arch.pcie.attached {
+            return now;
+        }
+        let (first, last) = (address / page, address.saturating_add(u64::from(length) - 1) / page);
+        let mut at = now;
+        for page in first..=last {
+            let number = u64::from(qpn.get()) << 40 ^ page ^ u64::from(qpn.get());
+            if !self.translations.touch(number) {
+                at = at.max(self.pcie.read(now, self.arch.mtt.store.size.into(), Cause::Mtt));
+            }
+        }
+        at
+    }
+
+    /// What it counted.
+    pub(crate) fn counters(&self) -> ArchCounters {
+        const fn lookups<V>(cache: &Cache<V>) -> Lookups {
+            Lookups { hits: cache.hits, misses: cache.misses }
+        }
+        ArchCounters {
+            pcie: self.pcie.octets,
+            context: lookups(&self.contexts),
+            wqe: lookups(&self.wqes),
+            receive_wqe: lookups(&self.receive_wqes),
+            mtt: lookups(&self.translations),
+            dropped_wqes: self.dropped_wqes,
+            halts: self.halts,
+            recoveries: self.recoveries,
+            overflowed: self.overflowed,
+            turns: self.turns_begun,
+            made: self.packets_made,
+            made_time: self.made_time,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What each structure of a NIC takes, on the chip and off it.
+
+use super::spec::{Architecture, Entries};
+
+/// A structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Structure {
+    /// Its name.
+    pub name: &'static str,
+    /// Octets that a conventional NIC has for it, all of it on the chip.
+    pub conventional: u64,
+    /// Octets on this NIC's chip.
+    pub on_chip: u64,
+    /// Octets of it that this NIC leaves in the host's memory.
+    pub off_chip: u64,
+}
+
+/// The account of a NIC's memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// The NIC.
+    pub name: String,
+    /// Queue pairs.
+    pub queue_pairs: u64,
+    /// Its structures.
+    pub structures: Vec<Structure>,
+    /// Octets on the chip in all: what the chip has where that is known, else the sum.
+    pub chip: u64,
+    /// Queue pairs whose contexts are all on the chip at once, of those asked for.
+    pub resident: u64,
+}
+
+/// The conceptual model of SRNIC §3: what selective repeat keeps per queue pair, and requests on the chip.
+mod conventional {
+    /// Requests cached per queue pair and direction (§3.2.1).
+    pub(super) const WQES: u64 = 8;
+    /// Octets of each.
+    pub(super) const WQE: u64 = 64;
+    /// Bitmaps (§3.2.2).
+    pub(super) const BITMAPS: u64 = 5;
+    /// Packets in flight that they cover.
+    pub(super) const WINDOW: u64 = 500;
+    /// Octets of reordering buffer: the bandwidth-delay product of 100 Gb/s and 40 µs, in units of 1024.
+    pub(super) const REORDER: u64 = 512 * 1024;
+    /// Octets of an entry of the table of outstanding requests.
+    pub(super) const OUTSTANDING: u64 = 24;
+}
+
+/// The account of `architecture` with `queue_pairs` queue pairs.
+pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
+    let memory = &architecture.memory;
+    let mtt = match architecture.mtt.page.0 {
+        0 => 0,
+        page => memory.registered.0.div_ceil(page) * u64::from(architecture.mtt.store.size),
+    };
+    let kept = |entries: Entries, wanted: u64| match entries {
+        Entries::All => wanted,
+        Entries::Count(count) => wanted.min(count.into()),
+    };
+    let context_size = u64::from(architecture.context.size);
+    let stored = match memory.context_stored {
+        0 => context_size,
+        stored => u64::from(stored),
+    };
+    let resident = kept(architecture.context.entries, queue_pairs);
+    let fetched = u64::from(architecture.send.fetch);
+    let attached = architecture.pcie.attached;
+    let requests = |store: &super::spec::Store| {
+        let entry = fetched * u64::from(store.size);
+        (kept(store.entries, queue_pairs) * entry, if attached { queue_pairs * entry } else { 0 })
+    };
+    let (wqes, wqes_off) = requests(&architecture.wqe);
+    let (receive_wqes, receive_wqes_off) = requests(&architecture.receive_wqe);
+    let mtt_entry = u64::from(architecture.mtt.store.size);
+    let mtt_kept = match (architecture.mtt.store.entries, mtt_entry) {
+        (_, 0) => 0,
+        (entries, size) => {
+            kept(
+                entries,
+                match entries {
+                    Entries::All => mtt / size,
+                    Entries::Count(count) => count.into(),
+                },
+            ) * size
+        }
+    };
+    let per_pair = |octets: u64| queue_pairs * octets;
+    let window = u64::from(memory.window);
+    let row = |name, conventional, on_chip, off_chip| Structure { name, conventional, on_chip, off_chip };
+    let structures = vec![
+        row("receiving buffer", memory.receive_buffer.0, memory.receive_buffer.0, 0),
+        row(
+            "queue pair contexts",
+            per_pair(context_size),
+            resident * stored,
+            (queue_pairs - resident) * context_size,
+        ),
+        row("address translations (MTT)", mtt, mtt_kept, if attached { mtt } else { 0 }),
+        row(
+            "requests (WQE caches)",
+            per_pair(2 * conventional::WQES * conventional::WQE),
+            wqes + receive_wqes,
+            wqes_off + receive_wqes_off,
+        ),
+        row(
+            "bitmaps",
+            per_pair(conventional::BITMAPS * conventional::WINDOW) / 8,
+            per_pair(u64::from(memory.bitmaps) * window) / 8,
+            0,
+        ),
+        row("reordering buffers", per_pair(conventional::REORDER), per_pair(memory.reorder.0), 0),
+        row(
+            "outstanding requests",
+            per_pair(conventional::OUTSTANDING * conventional::WINDOW),
+            per_pair(u64::from(memory.outstanding_entry) * window),
+            0,
+        ),
+        row("scheduler", 0, memory.scheduler.0 + per_pair(memory.schedule_entry.into()), 0),
+    ];
+    let chip = match memory.chip.0 {
+        0 => structures.iter().map(|structure| structure.on_chip).sum(),
+        chip => chip,
+    };
+    Account { name: architecture.name.clone(), queue_pairs, structures, chip, resident }
+}
+
+impl Account {
+    /// Octets of a conventional NIC in all.
+    pub fn conventional(&self) -> u64 {
+        self.structures.iter().map(|structure| structure.conventional).sum()
+    }
+
+    /// The structure called `name`.
+    pub fn structure(&self, name: &str) -> Option<&Structure> {
+        self.structures.iter().find(|structure| structure.name == name)
+    }
+
+    /// Queue pairs with their contexts on the chip, per MiB of memory there.
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    pub fn resident_per_mib(&self) -> f64 {
+        self.resident as f64 / (self.chip as f64 / f64::from(1 << 20))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::presets;
+    use super::*;
+
+    fn of(name: &str, queue_pairs: u64) -> Account {
+        account(&presets::find(name).expect("it exists"), queue_pairs)
+    }
+
+    #[test]
+    fn what_grows_with_the_queue_pairs_grows_in_proportion() {
+        let (one, ten) = (of("srnic", 1_000), of("srnic", 10_000));
+        for name in ["queue pair contexts", "bitmaps", "reordering buffers", "outstanding requests"] {
+            let octets =
+                |account: &Account| account.structure(name).map(|row| (row.conventional, row.on_chip));
+            let (small, large) = (octets(&one).expect("it is there"), octets(&ten).expect("it is there"));
+            assert_eq!((small.0 * 10, small.1 * 10), large, "{name}");
+        }
+        assert_eq!(one.structure("receiving buffer"), ten.structure("receiving buffer"));
+    }
+
+    #[test]
+    fn what_is_not_on_the_chip_is_in_the_hosts_memory() {
+        let cx5 = of("cx5", 1_000);
+        let contexts = cx5.structure("queue pair contexts").expect("it is there");
+        assert_eq!((contexts.on_chip, contexts.off_chip), (256 * 375, 744 * 375));
+        assert_eq!(cx5.resident, 256);
+        assert_eq!(cx5.chip, 2 << 20, "the chip's memory is known");
+    }
+}

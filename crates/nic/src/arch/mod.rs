@@ -1,0 +1,38 @@
+//! NIC architectures as data: what a NIC is made of, and the time that it takes.
+//!
+//! An [`Architecture`] is read from TOML, by the name of a preset or from a user's file. It holds no protocol rules: the
+//! transport engine is the same in every NIC. An architecture decides when a queue pair's turn becomes packets, when a
+//! packet that arrived reaches the engine, when payload is in the host's memory, and what all of that reads and writes
+//! over PCIe.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`spec`] | [`Architecture`], part by part |
+//! | [`keys`] | every key with what it means, its kind, and how it is read and shown |
+//! | [`file`](mod@file) | reading the TOML, with errors that name the line and the nearest valid key |
+//! | [`presets`] | the architectures that come with this crate |
+//! | [`memory`] | what each structure takes on the chip and off it |
+//! | [`cache`] | a set-associative cache, least recently used first out |
+//! | [`pcie`] | the link to the host's memory |
+//! | [`clock`] | the edges of a clock |
+//! | [`counters`] | what a NIC counts |
+//! | `machine` | the state of one NIC |
+//! | `send`, `receive` | the way of a turn, and of a packet that arrived |
+
+pub mod cache;
+pub mod clock;
+pub mod counters;
+pub mod file;
+pub mod keys;
+pub mod memory;
+pub mod pcie;
+pub mod presets;
+pub mod spec;
+
+pub(crate) mod machine;
+mod receive;
+mod send;
+
+pub use counters::ArchCounters;
+pub use file::ArchitectureError;
+pub use spec::Architecture;

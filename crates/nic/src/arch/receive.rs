@@ -1,0 +1,246 @@
+//! The way of a packet that arrived: through the FIFO and past its context to the engine, and its payload to memory.
+
+use super::counters::Cause;
+use super::machine::{Judged, Machine, Step, Work};
+use crate::host::Host;
+use crate::work::Due;
+use roci_fabric::net::Net;
+use roci_fabric::packet::{HostId, Marks, PacketId};
+use roci_transport::{Deferral, MemoryOperation, Placement, Reaction, Resolution};
+use roci_units::{Instant, Span};
+use roci_wire::{Header, Opcode, Shape, Syndrome};
+
+/// Octets of a completion (CQE).
+const COMPLETION: u64 = 64;
+/// Octets that an atomic works on.
+const ATOMIC: u64 = 8;
+/// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
+const RESUME_OFFSET: u64 = 3_000;
+/// The largest frame, for the headroom.
+const MAX_FRAME: u64 = 4_178;
+
+impl Host {
+    /// Has a NIC made of parts pause `priorities` (bit p: priority p) when its receive FIFO fills. Nothing happens on
+    /// others.
+    pub fn set_pauses(&mut self, net: &Net, id: HostId, priorities: u8) {
+        let Some((machine, _)) = self.machine() else { return };
+        let Some(fifo) = machine.arch.receive.fifo else { return };
+        // What still arrives after the decision: the link's round trip, a frame begun on each side, the PAUSE frame.
+        let flight = net.rate_of(id).octets_in(net.delay_of(id) * 2);
+        machine.pauses = priorities;
+        machine.pause_above = fifo.0.saturating_sub(flight + 2 * MAX_FRAME + 64);
+        machine.resume_below = machine.pause_above.saturating_sub(RESUME_OFFSET);
+    }
+
+    /// A packet has arrived at a NIC made of parts.
+    pub(crate) fn arrive(&mut self, net: &mut Net, id: HostId, packet: PacketId) {
+        let now = net.now();
+        let frame = u64::from(net.packets()[packet].frame);
+        let qpn = net.packets()[packet].header.dest_qpn;
+        let Some((machine, _)) = self.machine() else { return };
+        if machine.arch.receive.fifo.is_some_and(|fifo| machine.held + frame > fifo.0) {
+            machine.overflowed += 1;
+            net.free(packet);
+            return;
+        }
+        machine.held += frame;
+        if !machine.paused && machine.held > machine.pause_above {
+            self.set_paused(net, id, true);
+        }
+        let Some((machine, agenda)) = self.machine() else { return };
+        if machine.unit_of(qpn).is_some() {
+            self.begin_work(net, id, qpn, Work::Packet(packet));
+            return;
+        }
+        let at = machine.edge(now.max(machine.next_in));
+        machine.next_in = at + machine.times.take_out;
+        if at > now {
+            agenda.at(at, Due::Step(Step::Begin { packet }));
+        } else {
+            self.take_in(net, packet);
+        }
+    }
+
+    /// A packet leaves the FIFO, and waits for its queue pair's context.
+    pub(super) fn take_in(&mut self, net: &Net, packet: PacketId) {
+        let now = net.now();
+        let qpn = net.packets()[packet].header.dest_qpn;
+        let known = self.engine.query(qpn).is_ok();
+        let Some((machine, agenda)) = self.machine() else { return };
+        // A packet for nobody must not drive out somebody's context.
+        let there = if known { machine.context(now, qpn) } else { now };
+        let worked = there + machine.times.unit_receive;
+        if let Some(unit) = machine.unit_of(qpn) {
+            agenda.at(worked, Due::Step(Step::Free { unit }));
+        }
+        let late = nak_delay(machine, &net.packets()[packet].header);
+        let mut at = worked + machine.times.receive + late;
+        if machine.units.is_empty() && late.is_zero() {
+            at = at.max(machine.judged_last);
+            machine.judged_last = at;
+        }
+        agenda.at(at, Due::Step(Step::Judge { packet }));
+    }
+
+    /// The engine judges a packet, and its payload goes to memory.
+    pub(super) fn judge(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        let now = net.now();
+        let arrived = &net.packets()[packet];
+        let (header, frame) = (arrived.header, u32::from(arrived.frame));
+        let sound = !arrived.marks.has(Marks::CORRUPT);
+        let shape = header.opcode.shape();
+        let Some((machine, _)) = self.machine() else { return };
+        let send = shape.has(Shape::SEND);
+        machine.judged = Judged {
+            frame,
+            takes_receive: send && shape.has(Shape::FIRST) || shape.has(Shape::IMMEDIATE) && !send,
+            completes: shape.has(Shape::LAST) && (send || shape.has(Shape::IMMEDIATE)),
+            held: false,
+        };
+        let halt = machine.arch.congestion.halt;
+        if header.opcode == Opcode::CNP && sound && !halt.is_zero() {
+            let until = machine.halted.entry(header.dest_qpn).or_insert(Instant::ZERO);
+            if *until <= now {
+                *until = now + halt;
+                machine.halts += 1;
+            }
+        }
+        if header.opcode == Opcode::ACKNOWLEDGE && sound && machine.arch.pcie.attached {
+            machine.pcie.write(now, COMPLETION, Cause::Completion);
+        }
+        self.take(net, id, packet, reaction);
+        let Some((machine, _)) = self.machine() else { return };
+        if !machine.judged.held {
+            self.release(net, id, frame);
+        }
+    }
+
+    /// Payload goes to memory: the receive request is looked up, its pages translated, and it is written.
+    pub(crate) fn place_payload(&mut self, now: Instant, placement: &Placement) {
+        let Some(token) = placement.token else { return };
+        let Some((machine, agenda)) = self.machine() else { return };
+        let Judged { frame, takes_receive, completes, .. } = machine.judged;
+        machine.judged.held = true;
+        let mut waited = now;
+        if takes_receive && !machine.receive_wqes.is_whole() {
+            let number = u64::from(placement.qpn.get());
+            let left = machine.receive_wqes.lookup(number).map_or(0, |left| *left);
+            if left > 0 {
+                machine.receive_wqes.insert(number, left - 1);
+            } else {
+                // One where nothing stays, else as many as are fetched at once.
+                let kept = machine.receive_wqes.keeps();
+                let fetched = if kept { machine.arch.send.fetch } else { 1 };
+                let octets = u64::from(fetched) * u64::from(machine.arch.receive_wqe.size);
+                waited = machine.pcie.read(now, octets, Cause::ReceiveWqe);
+                machine.receive_wqes.insert(number, fetched - 1);
+            }
+        }
+        waited = waited.max(machine.translate(now, placement.qpn, placement.address, placement.length));
+        let mut at = machine.pcie.write(now, placement.length.into(), Cause::Payload);
+        if completes {
+            at = machine.pcie.write(now, COMPLETION, Cause::Completion);
+        }
+        agenda.at(at + waited.since(now), Due::Step(Step::Placed { token, frame }));
+    }
+
+    /// Until when the parts of a NIC are busy with a deferral; `None` where there are none.
+    pub(crate) fn parts_take_until(&mut self, now: Instant, deferral: &Deferral) -> Option<Instant> {
+        let (machine, _) = self.machine()?;
+        match deferral {
+            Deferral::Law { .. } => None,
+            Deferral::Recovery { qpn, .. } => {
+                machine.recoveries += 1;
+                let path = machine.arch.recovery;
+                // What happened is written for the software, and the request to send again read from its queue.
+                let told = machine.pcie.write(now, path.octets.into(), Cause::Recovery);
+                let fetched = machine.pcie.read(now, machine.arch.wqe.size.into(), Cause::Recovery);
+                // Events that came while software was busy with one of the same queue pair wait in its queue, not on
+                // the way there.
+                let queued = machine.decided.get(qpn) == Some(&now);
+                let at = if queued { now } else { told + fetched.since(now) } + path.software;
+                machine.decided.insert(*qpn, at);
+                Some(at)
+            }
+            // A READ's payload is counted when its packets are made; here is the way to the first of it.
+            Deferral::Memory { operation: MemoryOperation::Read { .. }, .. } => {
+                Some(machine.pcie.read(now, 0, Cause::Payload))
+            }
+            Deferral::Memory { .. } => {
+                let at = machine.pcie.read(now, ATOMIC, Cause::Payload);
+                machine.pcie.write(now, ATOMIC, Cause::Payload);
+                Some(at)
+            }
+        }
+    }
+
+    /// A frame's octets leave the FIFO.
+    fn release(&mut self, net: &mut Net, id: HostId, frame: u32) {
+        let Some((machine, _)) = self.machine() else { return };
+        machine.held = machine.held.saturating_sub(frame.into());
+        if machine.paused && machine.held <= machine.resume_below {
+            self.set_paused(net, id, false);
+        }
+    }
+
+    fn set_paused(&mut self, net: &mut Net, id: HostId, on: bool) {
+        let Some((machine, _)) = self.machine() else { return };
+        machine.paused = on;
+        let pauses = machine.pauses;
+        for priority in (0..8).filter(|priority| pauses & 1 << priority != 0) {
+            net.host_pause(id, priority, on);
+        }
+    }
+
+    /// Does what has come due.
+    pub(crate) fn step(&mut self, net: &mut Net, id: HostId, step: Step, reaction: &mut Reaction) {
+        match step {
+            Step::Decide => {
+                if let Some((machine, _)) = self.machine() {
+                    machine.deciding = false;
+                }
+            }
+            Step::Fetched { offer } => self.serve(net, id, offer),
+            Step::Made { packet } => self.wait(crate::host::GRANTED, packet),
+            Step::Free { unit } => self.free(net, id, unit),
+            Step::Begin { packet } => self.take_in(net, packet),
+            Step::Judge { packet } => self.judge(net, id, packet, reaction),
+            Step::Placed { token, frame } => {
+                self.engine.resolve(net.now(), token, Resolution::Placed);
+                self.release(net, id, frame);
+                self.settle(net, id);
+            }
+        }
+    }
+
+    /// A unit has done its work: the next piece of work begins.
+    fn free(&mut self, net: &mut Net, id: HostId, unit: usize) {
+        let Some((machine, _)) = self.machine() else { return };
+        let unit = &mut machine.units[unit];
+        match unit.waiting.pop_front() {
+            None => unit.busy = false,
+            Some(Work::Turn(offer)) => self.fetch(net, id, offer),
+            Some(Work::Packet(packet)) => self.take_in(net, packet),
+        }
+    }
+
+    /// Fires the engine's timers that are due: all, or one in each interval.
+    pub(crate) fn machine_timers(&mut self, net: &mut Net, id: HostId) {
+        let now = net.now();
+        let Some((machine, _)) = self.machine() else { return };
+        if machine.times.timer.is_zero() {
+            self.engine.wake(now);
+        } else if machine.edge(now.max(machine.next_timer)) == now {
+            machine.next_timer = now + machine.times.timer;
+            self.engine.wake_one(now);
+        }
+        self.settle(net, id);
+    }
+}
+
+/// How long a NAK is on its way to the engine; no other packet is.
+fn nak_delay(machine: &Machine, header: &Header) -> Span {
+    let nak = header.opcode == Opcode::ACKNOWLEDGE
+        && matches!(Syndrome::from_u8(header.aeth().syndrome), Some(Syndrome::Nak(_)));
+    if nak { machine.arch.recovery.nak } else { Span::ZERO }
+}

@@ -1,0 +1,254 @@
+//! The way of a queue pair's turn: decided, fetched, made into packets, handed to the port.
+
+use super::counters::Cause;
+use super::machine::{Machine, Step, Work};
+use crate::host::{GRANTED, Host, REPLIES};
+use crate::work::{Due, Slow};
+use roci_fabric::net::Net;
+use roci_fabric::packet::{HostId, PacketId};
+use roci_transport::{Grant, Offer, Segment, Until};
+use roci_units::{Instant, Qpn};
+use roci_wire::Shape;
+
+impl Host {
+    /// The NIC's parts, if it is made of any, and its clockwork.
+    pub(super) fn machine(&mut self) -> Option<(&mut Machine, &mut crate::work::Agenda)> {
+        self.slow.as_mut().and_then(|slow| {
+            let Slow { machine, agenda, .. } = &mut **slow;
+            machine.as_mut().map(|machine| (machine, agenda))
+        })
+    }
+
+    /// Begins the turns that may begin, and tells the fabric what this host wants next.
+    pub(crate) fn run_machine(&mut self, net: &mut Net, id: HostId) {
+        self.decide(net, id);
+        if self.waits > 0 {
+            net.kick(id);
+        }
+        let now = net.now();
+        let wakeup = self.engine.next_wakeup();
+        let Some((machine, agenda)) = self.machine() else { return };
+        if let Some(at) = wakeup {
+            let at = if machine.times.timer.is_zero() {
+                at
+            } else {
+                machine.edge(at.max(machine.next_timer).max(now))
+            };
+            net.wake_at(id, at);
+        }
+        if let Some(at) = agenda.next() {
+            net.wake_at(id, at);
+        }
+    }
+
+    /// Hands the port its next packet.
+    pub(crate) fn next_made(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        let (queue, packet) = self.next_waiting(net, open)?;
+        let payload = u64::from(net.packets()[packet].header.payload);
+        if let Some((machine, _)) = self.machine()
+            && queue == GRANTED
+        {
+            machine.ahead = machine.ahead.saturating_sub(payload);
+        }
+        self.run_machine(net, id);
+        Some(packet)
+    }
+
+    /// Takes turns while there is room for them.
+    fn decide(&mut self, net: &mut Net, id: HostId) {
+        let now = net.now();
+        let open = !net.paused(u32::from(id.0));
+        while self.engine.has_work(open) {
+            let Some((machine, agenda)) = self.machine() else { return };
+            let send = machine.arch.send;
+            if machine.turns >= send.turns || machine.ahead >= send.buffer.0 {
+                return;
+            }
+            let at = machine.edge(now.max(machine.next_turn));
+            if at > now {
+                if !machine.deciding {
+                    machine.deciding = true;
+                    agenda.at(at, Due::Step(Step::Decide));
+                }
+                return;
+            }
+            let quantum = u32::try_from(send.burst.0).unwrap_or(u32::MAX);
+            let offer = self.engine.offer_open(now, quantum, open);
+            self.settle(net, id);
+            let Some(offer) = offer else { return };
+            if let Some(until) = self.halted_until(now, offer.qpn) {
+                self.engine.decline(now, offer, Until::At(until));
+                continue;
+            }
+            let Some((machine, _)) = self.machine() else { return };
+            machine.next_turn = at + machine.times.decide;
+            machine.turns += 1;
+            machine.turns_begun += 1;
+            self.begin_work(net, id, offer.qpn, Work::Turn(offer));
+        }
+    }
+
+    fn halted_until(&mut self, now: Instant, qpn: Qpn) -> Option<Instant> {
+        let (machine, _) = self.machine()?;
+        let until = *machine.halted.get(&qpn)?;
+        if until > now {
+            return Some(until);
+        }
+        machine.halted.remove(&qpn);
+        None
+    }
+
+    /// Has the unit of `qpn` do `work`, now or when it is free.
+    pub(super) fn begin_work(&mut self, net: &mut Net, id: HostId, qpn: Qpn, work: Work) {
+        let Some((machine, _)) = self.machine() else { return };
+        if let Some(unit) = machine.unit_of(qpn) {
+            let unit = &mut machine.units[unit];
+            if unit.busy {
+                unit.waiting.push_back(work);
+                return;
+            }
+            unit.busy = true;
+        }
+        match work {
+            Work::Turn(offer) => self.fetch(net, id, offer),
+            Work::Packet(packet) => self.take_in(net, packet),
+        }
+    }
+
+    /// Has what a turn needs fetched.
+    pub(super) fn fetch(&mut self, net: &mut Net, id: HostId, offer: Offer) {
+        let now = net.now();
+        let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
+        let waiting = self.engine.requests_waiting(offer.qpn, most);
+        let Some((machine, agenda)) = self.machine() else { return };
+        machine.ahead += u64::from(offer.length);
+        let mut at = machine.context(now, offer.qpn);
+        if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
+            let number = u64::from(offer.qpn.get());
+            let left = machine.wqes.lookup(number).map_or(0, |left| *left);
+            if left == 0 {
+                let fetched = waiting.max(1);
+                let octets = u64::from(fetched) * u64::from(machine.arch.wqe.size);
+                at = at.max(machine.pcie.read(now, octets, Cause::Wqe));
+                machine.wqes.insert(number, fetched);
+            }
+        }
+        if at > now {
+            agenda.at(at, Due::Step(Step::Fetched { offer }));
+        } else {
+            self.serve(net, id, offer);
+        }
+    }
+
+    /// Makes packets of a turn: its context and requests are on the chip.
+    pub(super) fn serve(&mut self, net: &mut Net, id: HostId, offer: Offer) {
+        let now = net.now();
+        let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
+        let fetched = self.engine.requests_waiting(offer.qpn, most).max(1);
+        let Some((machine, _)) = self.machine() else { return };
+        let send = machine.arch.send;
+        let number = u64::from(offer.qpn.get());
+        let mut left = match machine.wqes.is_whole() {
+            true => u32::MAX,
+            // What was fetched for this turn is there even where nothing stays.
+            false => machine.wqes.peek_mut(number).map_or(fetched, |left| *left),
+        };
+        let (qpn, mut next) = (offer.qpn, Some(offer));
+        let (mut served, mut octets, mut packets) = (0, 0u64, 0u32);
+        while let Some(offer) = next.take() {
+            if let Some((machine, _)) = self.machine() {
+                machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
+            }
+            let segment = self.engine.commit(now, offer, Grant::Engine);
+            if let Some(segment) = segment {
+                served += 1;
+                octets += u64::from(segment.length);
+                packets += u32::from(segment.packets);
+                let whole = segment.last_opcode.shape().has(Shape::LAST);
+                if !offer.response && !offer.retransmission && whole {
+                    left = left.saturating_sub(1);
+                }
+                self.make(net, id, qpn, &segment);
+                let burst = send.burst.0.saturating_sub(octets);
+                if served < send.serve && burst > 0 && left > 0 && !offer.response {
+                    let quantum = u32::try_from(burst).unwrap_or(u32::MAX);
+                    next = self.engine.offer_more(now, qpn, quantum);
+                    if let (Some(offer), Some((machine, _))) = (&next, self.machine()) {
+                        machine.ahead += u64::from(offer.length);
+                    }
+                }
+            }
+            self.settle(net, id);
+        }
+        let waiting = self.engine.requests_waiting(qpn, send.fetch);
+        let Some((machine, agenda)) = self.machine() else { return };
+        machine.turns -= 1;
+        if !offer.response && !machine.wqes.is_whole() && left < u32::MAX {
+            match machine.wqes.peek_mut(number) {
+                Some(kept) => *kept = left,
+                None => machine.dropped_wqes += u64::from(left),
+            }
+        }
+        if machine.wqes.keeps() && !offer.response && left <= send.fetch / 2 {
+            // The next requests are on their way before the last ones are used up.
+            let waiting = waiting.min(send.fetch).saturating_sub(left);
+            if waiting > 0 {
+                machine.pcie.read(now, u64::from(waiting) * u64::from(machine.arch.wqe.size), Cause::Wqe);
+                machine.wqes.insert(number, left + waiting);
+            }
+        }
+        if let Some(unit) = machine.unit_of(qpn) {
+            let taken = machine.work(packets);
+            agenda.at(now + taken, Due::Step(Step::Free { unit }));
+        }
+    }
+
+    /// Makes the packets of a segment, each when its payload is there.
+    fn make(&mut self, net: &mut Net, id: HostId, qpn: Qpn, segment: &Segment) {
+        let now = net.now();
+        let response = segment.header.opcode.shape().has(Shape::RESPONSE);
+        for number in 0..segment.packets {
+            let (header, source) = segment.packet(number);
+            let one = Segment {
+                header,
+                source,
+                length: header.payload.into(),
+                packets: 1,
+                last_opcode: header.opcode,
+                last_flags: header.flags,
+                ..*segment
+            };
+            let packet = self.make_packet(net, id, &one);
+            let Some((machine, agenda)) = self.machine() else { return };
+            if response {
+                // Its payload was fetched when the READ was judged; what acknowledges beyond it must not overtake it.
+                machine.pcie.count(header.payload.into(), Cause::Payload);
+                self.wait(REPLIES, packet);
+                continue;
+            }
+            machine.ahead += u64::from(header.payload);
+            let inline = u64::from(segment.length) <= machine.arch.send.inline.0;
+            let mut at = now;
+            if machine.arch.pcie.attached && header.payload > 0 && !inline {
+                let known = machine.translate(now, qpn, source.address, header.payload.into());
+                at = machine.pcie.read(now, header.payload.into(), Cause::Payload) + known.since(now);
+            }
+            let unit = machine.unit_of(qpn);
+            let work = machine.work(u32::from(number) + 1);
+            let last = &mut machine.made[unit.unwrap_or(0)];
+            at = (at.max(now + work) + machine.times.send).max(*last);
+            *last = at;
+            if !machine.times.pace.is_zero() {
+                at = machine.edge(at.max(machine.next_out));
+                machine.next_out = at + machine.times.pace;
+            }
+            machine.packets_made += 1;
+            machine.made_time += at.since(now);
+            if at > now {
+                agenda.at(at, Due::Step(Step::Made { packet }));
+            } else {
+                self.wait(GRANTED, packet);
+            }
+        }
+    }
+}

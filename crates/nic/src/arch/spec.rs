@@ -1,0 +1,259 @@
+//! What a NIC is made of.
+
+use super::clock::Clock;
+use roci_transport::Deferred;
+use roci_units::{BitsPerSec, Bytes, Span};
+use std::collections::BTreeMap;
+
+/// A NIC's architecture: its parts, and what each takes.
+///
+/// The default is a NIC that takes no time for anything and has everything on its chip.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Architecture {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// What its cycles are counted by.
+    pub clock: Option<Clock>,
+    /// The link to the host's memory.
+    pub pcie: Pcie,
+    /// Processing units.
+    pub units: Units,
+    /// The way of a queue pair's turn.
+    pub send: Send,
+    /// The way of a packet that arrived.
+    pub receive: Receive,
+    /// Queue pair contexts.
+    pub context: Store,
+    /// Send requests (WQEs); an entry is what a queue pair fetched at once.
+    pub wqe: Store,
+    /// Receive requests; an entry is what a queue pair fetched at once.
+    pub receive_wqe: Store,
+    /// Address translations; an entry is a page.
+    pub mtt: Mtt,
+    /// What congestion does to it besides what the law says.
+    pub congestion: Congestion,
+    /// How it decides what a loss means.
+    pub recovery: RecoveryPath,
+    /// The engine's timers.
+    pub timers: TimerPath,
+    /// What it keeps in memory besides, for the account of [`memory`](super::memory).
+    pub memory: Memory,
+    /// Where each value comes from, by its key.
+    pub sources: BTreeMap<&'static str, Source>,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Said by a paper or a manual: which, and where.
+    Said(String),
+    /// Fitted to this point of this figure.
+    Calibrated(String),
+    /// Our choice, with its reason.
+    Chosen(String),
+    /// Given by the user, in a file or a scenario.
+    Given,
+}
+
+/// A length of time, or cycles of the architecture's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// A length of time.
+    Span(Span),
+    /// Cycles.
+    Cycles(u32),
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Self::Span(Span::ZERO)
+    }
+}
+
+/// How many entries a memory on the chip has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Entries {
+    /// As many as are wanted: nothing is anywhere else.
+    #[default]
+    All,
+    /// So many; zero: nothing is kept.
+    Count(u32),
+}
+
+/// The link to the host's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pcie {
+    /// Whether there is one. Without it payload, requests and contexts are at hand at once.
+    pub attached: bool,
+    /// From a read's request to its first octet.
+    pub read: Span,
+    /// From a write's last octet on the link until it is in the host's memory.
+    pub write: Span,
+    /// Octets per second each way; `None`: no limit.
+    pub rate: Option<BitsPerSec>,
+    /// The most payload of one transaction.
+    pub payload: u32,
+    /// Octets of each transaction besides.
+    pub overhead: u32,
+}
+
+/// Processing units: each does one piece of work after the other, and waits for what it needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Units {
+    /// How many; a queue pair's work goes to the unit of its number modulo this. Zero: a pipeline, in which nothing
+    /// waits for what does not concern it.
+    pub count: u32,
+    /// How long one is taken by the first packet of a turn.
+    pub send: Time,
+    /// How long it is taken by each further packet.
+    pub more: Time,
+    /// How long one is taken by a packet that arrived.
+    pub receive: Time,
+}
+
+/// The way of a queue pair's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// From one decision whose turn it is to the next.
+    pub interval: Time,
+    /// From the decision to the packet, besides what is waited for.
+    pub latency: Time,
+    /// From one packet handed to the port to the next.
+    pub pace: Time,
+    /// Send requests fetched at once.
+    pub fetch: u32,
+    /// Send requests served in a turn.
+    pub serve: u32,
+    /// Octets of payload sent in a turn, though at least one packet.
+    pub burst: Bytes,
+    /// Turns under way at once.
+    pub turns: u32,
+    /// Octets of payload fetched, or being fetched, ahead of the port.
+    pub buffer: Bytes,
+    /// Payload up to this long lies in the send request itself.
+    pub inline: Bytes,
+}
+
+impl Default for Send {
+    fn default() -> Self {
+        Self {
+            interval: Time::default(),
+            latency: Time::default(),
+            pace: Time::default(),
+            fetch: 1,
+            serve: 1,
+            burst: Bytes(1),
+            turns: 64,
+            buffer: Bytes(65_536),
+            inline: Bytes(0),
+        }
+    }
+}
+
+/// The way of a packet that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receive {
+    /// From one packet taken out of the FIFO to the next.
+    pub interval: Time,
+    /// From there to the engine's decision, besides what is waited for.
+    pub latency: Time,
+    /// Octets of frames that wait or are worked on; `None`: no limit. A NIC that it fills sends PAUSE where PFC is on,
+    /// else drops.
+    pub fifo: Option<Bytes>,
+    /// Whether the acknowledgement waits until the payload is in the host's memory.
+    pub ack_after_placement: bool,
+}
+
+/// A memory of equal entries, on the chip as far as it has room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Store {
+    /// Octets of an entry.
+    pub size: u32,
+    /// Entries on the chip.
+    pub entries: Entries,
+    /// Entries of a set; zero: any entry may stand anywhere.
+    pub ways: u32,
+}
+
+/// The address translations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mtt {
+    /// The entries.
+    pub store: Store,
+    /// Octets of a page.
+    pub page: Bytes,
+}
+
+/// What congestion does to a NIC besides what its law says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Congestion {
+    /// How long a queue pair sends nothing after a CNP that finds it sending; zero: not at all.
+    pub halt: Span,
+}
+
+/// How a NIC decides what a loss means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryPath {
+    /// How long a NAK is on its way to the engine, while the queue pair goes on sending.
+    pub nak: Span,
+    /// What software on the host takes to decide; with `octets` above zero.
+    pub software: Span,
+    /// Octets that the host's software is told for each event of a loss; zero: the NIC decides at once.
+    pub octets: u32,
+}
+
+/// How a NIC looks after the engine's timers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimerPath {
+    /// From one timer that expired to the next: a NIC that looks after one queue pair at a time. Zero: all at once.
+    pub interval: Time,
+}
+
+/// What a NIC keeps in memory, for its account: what a conventional one keeps for selective repeat, and sizes that do
+/// not depend on the number of queue pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All of the memory on the chip, where it is known.
+    pub chip: Bytes,
+    /// The receiving buffer.
+    pub receive_buffer: Bytes,
+    /// The scheduler's queues besides `schedule_entry`.
+    pub scheduler: Bytes,
+    /// Octets of an entry of the schedule queue; one per queue pair.
+    pub schedule_entry: u32,
+    /// Octets that a context takes up on the chip, padding included; zero: its size.
+    pub context_stored: u32,
+    /// Memory that is registered, for the size of the translation table.
+    pub registered: Bytes,
+    /// Packets in flight that selective repeat tracks, by queue pair.
+    pub window: u32,
+    /// Bitmaps of that many bits on the chip.
+    pub bitmaps: u32,
+    /// Octets of reordering buffer on the chip, by queue pair.
+    pub reorder: Bytes,
+    /// Octets of an entry of the table of outstanding requests; as many entries as `window`.
+    pub outstanding_entry: u32,
+}
+
+impl Architecture {
+    /// `time` by the architecture's clock; cycles without a clock take no time.
+    pub fn span(&self, time: Time) -> Span {
+        match time {
+            Time::Span(span) => span,
+            Time::Cycles(cycles) => self.clock.map_or(Span::ZERO, |clock| clock.cycles(cycles)),
+        }
+    }
+
+    /// What queue pairs on such a NIC have to defer.
+    pub fn deferred(&self) -> Deferred {
+        Deferred {
+            law: false,
+            placement: self.pcie.attached,
+            ack_after_placement: self.pcie.attached && self.receive.ack_after_placement,
+            recovery: self.recovery.octets > 0,
+            memory: self.pcie.attached,
+        }
+    }
+}
