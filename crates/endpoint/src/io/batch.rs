@@ -1,5 +1,6 @@
 //! Packets gathered for one system call: headers in an arena, payload where it lies.
 
+use super::arena::Arena;
 use crate::icrc::Flow;
 use roci_wire::Ecn;
 use std::net::IpAddr;
@@ -22,8 +23,9 @@ const FRAMING_MAX: usize = 256;
 /// Payload that is not copied is referred to by address. Whoever fills a batch keeps that memory alive until the
 /// batch is cleared; this is why filling it is `pub(crate)` and [`PacketIo::send`](super::PacketIo::send) has no way to keep it.
 pub struct Batch {
-    arena: Box<[u8]>,
-    used: usize,
+    arena: Arena,
+    /// Whether the last piece lies in the arena.
+    in_arena: bool,
     pieces: Vec<libc::iovec>,
     runs: Vec<Run>,
     run_max: usize,
@@ -88,8 +90,8 @@ impl Batch {
     /// An empty batch for runs of up to `run_max` packets.
     pub(crate) fn new(run_max: usize) -> Self {
         Self {
-            arena: vec![0; ARENA].into_boxed_slice(),
-            used: 0,
+            arena: Arena::new(ARENA),
+            in_arena: false,
             pieces: Vec::with_capacity(4096),
             runs: Vec::with_capacity(RUNS_MAX),
             run_max,
@@ -103,8 +105,8 @@ impl Batch {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.used = 0;
         self.pieces.clear();
+        self.arena.clear();
         self.runs.clear();
         (self.packets, self.octets) = (0, 0);
     }
@@ -112,7 +114,7 @@ impl Batch {
     /// Whether `packets` packets with `copied` octets of payload that is copied still fit for certain.
     pub(crate) fn has_room(&self, packets: usize, copied: usize) -> bool {
         self.octets < OCTETS
-            && self.used + copied + packets * FRAMING_MAX <= ARENA
+            && self.arena.used() + copied + packets * FRAMING_MAX <= ARENA
             && self.runs.len() + 4 + packets / 32 <= RUNS_MAX
     }
 
@@ -162,15 +164,17 @@ impl Batch {
         self.put(headers);
         let crc = match payload {
             Payload::Copied(length, fill) => {
-                let place = &mut self.arena[self.used..self.used + length];
-                fill(place);
-                let crc = crate::icrc::update(crc, place);
-                self.extend_piece(length);
+                let (begin, crc) = self.arena.append(length, |place| {
+                    fill(place);
+                    crate::icrc::update(crc, place)
+                });
+                self.extend_piece(begin, length);
                 crc
             }
             Payload::InPlace(octets) => {
                 self.pieces
                     .push(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
+                self.in_arena = false;
                 crate::icrc::update(crc, octets)
             }
         };
@@ -222,23 +226,23 @@ impl Batch {
 
     #[inline]
     fn put(&mut self, octets: &[u8]) {
-        self.arena[self.used..self.used + octets.len()].copy_from_slice(octets);
-        self.extend_piece(octets.len());
+        let (begin, ()) = self.arena.append(octets.len(), |place| place.copy_from_slice(octets));
+        self.extend_piece(begin, octets.len());
     }
 
-    /// Counts the next `length` octets of the arena to the last piece, or to a new one.
+    /// Counts the `length` octets of the arena at `begin` to the last piece, or to a new one.
     #[inline]
-    fn extend_piece(&mut self, length: usize) {
-        let begin = self.arena[self.used..].as_mut_ptr();
-        self.used += length;
+    fn extend_piece(&mut self, begin: *mut u8, length: usize) {
         let first = self.runs.last().map_or(0, |run| run.first_piece);
         if self.pieces.len() > first
+            && self.in_arena
             && let Some(last) = self.pieces.last_mut()
             && last.iov_base.cast::<u8>().wrapping_add(last.iov_len) == begin
         {
             last.iov_len += length;
         } else {
             self.pieces.push(libc::iovec { iov_base: begin.cast(), iov_len: length });
+            self.in_arena = true;
         }
     }
 }
@@ -249,5 +253,37 @@ impl std::fmt::Debug for Batch {
             .field("packets", &self.packets)
             .field("runs", &self.runs)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_consists_of_is_what_was_pushed_also_after_more_was_pushed() {
+        let (source, destination) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let route = Route { destination, ecn: Ecn::Ect0, dscp: 0, flow: Flow::new(source, destination) };
+        let mut batch = Batch::new(64);
+        let lent: Vec<u8> = (0..100).collect();
+        for round in 0..2u8 {
+            for packet in 0..5u8 {
+                let headers = [packet; 12];
+                batch.push(&route, || 0, &headers, 0, Payload::InPlace(&lent));
+                let mut fill = |place: &mut [u8]| place.fill(packet ^ 0x55);
+                batch.push(&route, || 0, &headers, 0, Payload::Copied(100, &mut fill));
+            }
+            let (mut octets, run) = (Vec::new(), batch.runs()[0]);
+            batch.copy_run(&run, &mut octets);
+            assert_eq!((batch.runs().len(), run.packets, run.segment), (1, 10, 116));
+            for (packet, pair) in (0..5u8).zip(octets.chunks(2 * 116)) {
+                assert_eq!((&pair[..12], &pair[12..112]), (&[packet; 12][..], &lent[..]), "round {round}");
+                assert_eq!(
+                    (&pair[116..128], &pair[128..228]),
+                    (&[packet; 12][..], &[packet ^ 0x55; 100][..])
+                );
+            }
+            batch.clear();
+        }
     }
 }

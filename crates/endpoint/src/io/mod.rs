@@ -7,8 +7,10 @@
 //! | [`memory`] | a wire in memory with seeded faults, for tests |
 //! | [`batch`] | packets gathered for one system call |
 //! | [`steer`] | how endpoints that share the port find their packets |
+//! | `arena` | the octets that a batch's addresses point to |
 //! | `sys` | the system calls |
 
+mod arena;
 pub mod batch;
 pub mod memory;
 pub mod raw;
