@@ -5,10 +5,6 @@ mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
 use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, RecvWr, SendWr};
-use std::sync::{Mutex, PoisonError};
-
-/// Held by whoever uses `::1`, of which there is only one: sharing it is another file's matter.
-static IPV6: Mutex<()> = Mutex::new(());
 
 fn everything(pair: &Pair) {
     sends(pair);
@@ -102,13 +98,11 @@ fn every_operation_works_over_udp() {
 
 #[test]
 fn every_operation_works_over_udp_and_ipv6() {
-    let _alone = IPV6.lock().unwrap_or_else(PoisonError::into_inner);
     everything(&over_udp("::1", |qp| qp));
 }
 
 #[test]
 fn every_operation_works_over_raw_sockets() {
-    let _alone = IPV6.lock().unwrap_or_else(PoisonError::into_inner);
     // Over IPv4 and IPv6; and a raw socket understands what a UDP socket sends one by one, and the other way round.
     for address in ["127.0.0.41", "::1"] {
         let open = |backend| {

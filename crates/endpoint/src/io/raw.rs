@@ -35,6 +35,9 @@ pub struct RawIo {
     local: IpAddr,
     id: u16,
     sending: sys::Messages,
+    /// IP and UDP headers of the packets of one call, and all its pieces: kept to be used again.
+    heads: Vec<([u8; HEAD], usize)>,
+    pieces: sys::Pieces,
     receiving: sys::Messages,
     buffers: Box<[u8]>,
     overflowed: u64,
@@ -52,6 +55,13 @@ impl RawIo {
         let port = sys::socket(domain, libc::SOCK_DGRAM, 0)?;
         sys::set_option(&port, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         sys::attach(&port, libc::SO_ATTACH_FILTER, &foreign(claim.slot()))?;
+        if v6 {
+            // Ours come without a checksum. Those for others have to get here to be handed over.
+            sys::set_option(&port, libc::SOL_UDP, sys::UDP_NO_CHECK6_RX, 1)?;
+            sys::set_option(&port, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        } else {
+            sys::set_option(&port, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+        }
         sys::RawAddress::new(SocketAddr::new(local, ROCE_PORT)).bind(&port)?;
         claim.steer(&port)?;
         let socket = sys::socket(domain, libc::SOCK_RAW, libc::IPPROTO_UDP)?;
@@ -78,6 +88,8 @@ impl RawIo {
             local,
             id: 1,
             sending: sys::Messages::new(SENT_MAX),
+            heads: Vec::with_capacity(SENT_MAX),
+            pieces: sys::Pieces::default(),
             receiving: sys::Messages::new(RECEIVED_MAX),
             buffers: vec![0; RECEIVED_MAX * BUFFER].into_boxed_slice(),
             overflowed: 0,
@@ -116,10 +128,13 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt, jf, k }
 }
 
-/// Lets packets with another remainder than ours pass. A UDP socket's filter sees the UDP header first.
-fn foreign(slot: u32) -> [libc::sock_filter; 5] {
+/// Lets packets with another remainder than ours pass, and those for management, which may be another's whatever our
+/// remainder. A UDP socket's filter sees the UDP header first.
+fn foreign(slot: u32) -> [libc::sock_filter; 7] {
     [
         instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, 8 + 7),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, 1),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
         instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, SLOTS - 1),
         instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, slot),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
@@ -169,24 +184,28 @@ impl PacketIo for RawIo {
         let mut outcome = Sent::default();
         let v6 = self.local.is_ipv6();
         for runs in batch.runs().chunks(SENT_MAX) {
-            let heads: Vec<([u8; HEAD], usize)> = runs.iter().map(|run| self.head(run)).collect();
-            let pieces: Vec<Vec<libc::iovec>> = runs
-                .iter()
-                .zip(&heads)
-                .map(|(run, (head, length))| {
-                    let head = libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: *length };
-                    std::iter::once(head).chain(batch.pieces(run).iter().copied()).collect()
-                })
-                .collect();
-            for (index, (run, pieces)) in runs.iter().zip(&pieces).enumerate() {
+            self.heads.clear();
+            for run in runs {
+                let head = self.head(run);
+                self.heads.push(head);
+            }
+            self.pieces.clear();
+            for (run, (head, length)) in runs.iter().zip(&self.heads) {
+                self.pieces.push(&head[..*length]);
+                self.pieces.extend(batch.pieces(run));
+            }
+            let mut first = 0;
+            for (index, run) in runs.iter().enumerate() {
                 let to = sys::RawAddress::new(SocketAddr::new(run.destination, 0));
                 let class = (v6 && (run.dscp, run.ecn as u8) != (0, 0))
                     .then_some((true, libc::c_int::from(run.dscp << 2 | run.ecn as u8)));
-                self.sending.prepare(index, to, pieces, None, class);
+                let count = 1 + batch.pieces(run).len();
+                self.sending.prepare(index, to, &self.pieces.get()[first..first + count], None, class);
+                first += count;
             }
             let (mut next, mut waited) = (0, false);
             while next < runs.len() {
-                // SAFETY: the pieces lie in `heads`, in the batch's arena, or in memory that its owner keeps until it is
+                // SAFETY: the pieces lie in `self.heads`, in the batch's arena, or in memory that its owner keeps until it is
                 // cleared.
                 #[expect(unsafe_code, reason = "see above")]
                 let sent = unsafe { self.sending.send(self.socket.as_raw_fd(), next, runs.len()) };

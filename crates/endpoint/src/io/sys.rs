@@ -191,6 +191,34 @@ pub(crate) struct Told {
     pub(crate) dropped: Option<u32>,
 }
 
+/// Pieces of messages, gathered for one call.
+#[derive(Default)]
+pub(crate) struct Pieces(Vec<libc::iovec>);
+
+// SAFETY: the pointers within are used between the gathering and the call, by who gathered them; what stays behind
+// afterwards is never followed.
+unsafe impl Send for Pieces {}
+
+impl Pieces {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Appends octets, which are to outlive the call.
+    pub(crate) fn push(&mut self, octets: &[u8]) {
+        self.0.push(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
+    }
+
+    /// Appends pieces, whose octets are to outlive the call.
+    pub(crate) fn extend(&mut self, pieces: &[libc::iovec]) {
+        self.0.extend_from_slice(pieces);
+    }
+
+    pub(crate) fn get(&self) -> &[libc::iovec] {
+        &self.0
+    }
+}
+
 /// Many messages received or sent by one call. The vectors have one length.
 pub(crate) struct Messages {
     pub(crate) headers: Vec<libc::mmsghdr>,
