@@ -241,7 +241,8 @@ fn timeout(exponent: u8) -> Span {
     if exponent == 0 { Span::ZERO } else { Span::from_nanos(4096 << exponent.min(31)) }
 }
 
-/// A queue pair. It ends when this is dropped; what was posted comes back to its regions then, without completions.
+/// A queue pair. It ends when this is dropped; what was posted comes back to its regions then, without
+/// completions, and so does what a message that has begun took from a shared receive queue.
 #[derive(Debug)]
 pub struct QueuePair {
     device: Arc<DeviceInner>,
@@ -311,10 +312,10 @@ impl QueuePair {
         let mut shard = cell.lock();
         let now = self.device.now();
         let change = Change { path: None, ..*change };
-        shard.core.engine.modify_qp(now, inner(self.place), &change)?;
         if change.transition == Some(Transition::Reset) {
-            shard.core.forget(self.place);
+            shard.core.abandon(now, self.place);
         }
+        shard.core.engine.modify_qp(now, inner(self.place), &change)?;
         shard.push(now);
         cell.nudge(&shard);
         Ok(())
@@ -393,7 +394,9 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        self.device.cells[self.shard].lock().core.destroy(self.place);
+        let mut shard = self.device.cells[self.shard].lock();
+        let now = self.device.now();
+        shard.core.destroy(now, self.place);
     }
 }
 
@@ -443,16 +446,6 @@ impl Drop for SrqInner {
 }
 
 impl Core {
-    /// Gives back what the requests of a queue pair that was reset have lent.
-    fn forget(&mut self, place: u32) {
-        let sends = self.works.remove_of(|owner| owner == Owner::Send(place));
-        let recvs = self.works.remove_of(|owner| owner == Owner::Recv(place));
-        if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
-            entry.sends_left += sends;
-            entry.recvs_left += recvs;
-        }
-    }
-
     #[expect(clippy::result_large_err, reason = "what is refused goes back to the caller")]
     fn post_send(
         &mut self,

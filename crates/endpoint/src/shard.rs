@@ -13,7 +13,7 @@ use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
 use roci_transport::{
     Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Status,
-    Tail,
+    Tail, Transition,
 };
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::Layout;
@@ -228,21 +228,9 @@ impl Core {
         while let Some(completion) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(completion.id) else { continue };
             let place = place_of(completion.qpn);
-            let Some(Some(entry)) = self.entries.get_mut(place as usize) else { continue };
-            let sent = match work.owner {
-                Owner::Send(_) => {
-                    entry.sends_left += 1;
-                    true
-                }
-                Owner::Recv(_) => {
-                    entry.recvs_left += 1;
-                    false
-                }
-                Owner::Shared(srq) => {
-                    self.shared_left[srq as usize] += 1;
-                    false
-                }
-            };
+            self.returned(work.owner);
+            let Some(Some(entry)) = self.entries.get(place as usize) else { continue };
+            let sent = matches!(work.owner, Owner::Send(_));
             if let Tail::Invalidate(key) = completion.tail
                 && self.table.shards() > 1
             {
@@ -274,6 +262,19 @@ impl Core {
         }
     }
 
+    /// Counts a request that has ended as room in its queue.
+    fn returned(&mut self, owner: Owner) {
+        let (place, sent) = match owner {
+            Owner::Send(place) => (place, true),
+            Owner::Recv(place) => (place, false),
+            Owner::Shared(srq) => return self.shared_left[srq as usize] += 1,
+        };
+        if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
+            let left = if sent { &mut entry.sends_left } else { &mut entry.recvs_left };
+            *left += 1;
+        }
+    }
+
     /// Makes room for a queue pair; gives its place.
     pub(crate) fn vacancy(&mut self) -> u32 {
         self.vacant.pop().unwrap_or_else(|| {
@@ -283,13 +284,26 @@ impl Core {
     }
 
     /// Ends a queue pair and gives back what its requests lent.
-    pub(crate) fn destroy(&mut self, place: u32) {
-        self.complete();
+    pub(crate) fn destroy(&mut self, now: Instant, place: u32) {
+        self.abandon(now, place);
         let _ = self.engine.destroy_qp(inner(place));
-        self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
         if let Some(entry) = self.entries.get_mut(place as usize).and_then(Option::take) {
             self.numbers.remove(entry.qpn);
             self.vacant.push(place);
         }
+    }
+
+    /// Gives back what the requests of a queue pair have lent, without completions; what a message has taken from a
+    /// shared receive queue is among them, so the engine is asked to flush.
+    pub(crate) fn abandon(&mut self, now: Instant, place: u32) {
+        self.complete();
+        let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
+        // One that has failed before has flushed everything, and one in RESET has nothing.
+        let _ = self.engine.modify_qp(now, inner(place), &fail);
+        while let Some(flushed) = self.engine.poll_completion() {
+            let Some(work) = self.works.remove(flushed.id) else { continue };
+            self.returned(work.owner);
+        }
+        self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
     }
 }

@@ -54,17 +54,14 @@ impl Works {
         Some(work)
     }
 
-    /// Drops all requests of an owner, and gives back what they lent; gives how many there were.
-    pub(crate) fn remove_of(&mut self, owns: impl Fn(Owner) -> bool) -> u32 {
-        let mut removed = 0;
+    /// Drops all requests of an owner, and gives back what they lent.
+    pub(crate) fn remove_of(&mut self, owns: impl Fn(Owner) -> bool) {
         for (place, work) in (0..).zip(&mut self.places) {
             if work.as_ref().is_some_and(|work| owns(work.owner)) {
                 *work = None;
                 self.free.push(place);
-                removed += 1;
             }
         }
-        removed
     }
 
     fn at(&self, address: u64) -> Option<(&Payload, usize)> {

@@ -3,14 +3,13 @@
 
 mod common;
 
-use common::{End, Pair, in_memory};
+use common::{End, Pair, forge, in_memory, settle};
 use proptest::prelude::*;
 use roci_endpoint::{
-    Access, Device, LentError, QpState, QueuePair, RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
+    Access, LentError, QpState, QueuePair, RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
 };
 use roci_units::Psn;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
-use std::net::{IpAddr, Ipv4Addr};
 
 /// A fresh connection on which `request` is posted; how it ended.
 fn fate(request: impl FnOnce(&End, &End) -> SendWr) -> (Status, Pair) {
@@ -121,29 +120,6 @@ fn requests_that_do_not_fit_come_back() {
     assert_eq!(a.qp.post_recv(RecvWr::empty()).unwrap_err().error, WrError::QueueFull);
     a.qp.post_send(SendWr::send_inline(b"1")).unwrap();
     assert_eq!(a.qp.post_send(SendWr::send_inline(b"2")).unwrap_err().error, WrError::QueueFull);
-}
-
-/// A packet as `from` would send it to `to`.
-fn forge(from: &Device, to: &Device, header: Header, payload: &[u8]) -> Vec<u8> {
-    let v4 = |address: IpAddr| match address {
-        IpAddr::V4(address) => address,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
-    };
-    let mut header = header;
-    header.payload = u16::try_from(payload.len()).unwrap();
-    let transport = Transport::standard(header);
-    let mut octets = vec![0; transport.len()];
-    let ip = Ip::v4(v4(from.address()), v4(to.address()));
-    transport.emit_with(&ip, 4791, &mut octets, |place| place.copy_from_slice(payload)).unwrap();
-    octets
-}
-
-fn settle(end: &End, packets: u64) {
-    let until = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() + common::WAIT;
-    while end.device.counters().received < packets {
-        assert!(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() < until, "the packet arrives");
-        std::thread::yield_now();
-    }
 }
 
 /// The WRITE of eight octets of ones to the start of b's region, as a would send it with `psn`.

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{End, Pair, WAIT, connect, in_memory, over_udp};
-use roci_endpoint::{Access, Device, DeviceConfig, QpInfo, QueuePair, RecvWr, SendWr, WrError};
+use common::{End, Pair, WAIT, connect, forge, in_memory, over_udp, settle};
+use roci_endpoint::{Access, Device, DeviceConfig, Mtu, QpInfo, QueuePair, RecvWr, SendWr, WrError};
+use roci_wire::{Header, Opcode};
 use std::time::Duration;
 
 #[test]
@@ -32,6 +33,24 @@ fn queue_pairs_share_a_receive_queue() {
     }
     srq.post_recv(RecvWr::empty()).unwrap();
     assert!(connections[0].1.post_recv(RecvWr::empty()).is_err(), "they have no queue of their own");
+}
+
+#[test]
+fn what_a_message_took_from_a_shared_queue_comes_back_when_its_queue_pair_ends_halfway() {
+    let Pair { wire, a, b } = in_memory(1, |qp| qp);
+    let srq = b.pd.create_srq(1);
+    let from = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+    let to = b.pd.create_qp(&b.cq, &b.cq).srq(&srq).path_mtu(Mtu::Mtu256).build().unwrap();
+    to.connect(from.info()).unwrap();
+    srq.post_recv(RecvWr::new(b.own.buffer(0..1000).unwrap())).unwrap();
+    let header = Header::new(Opcode::SEND_FIRST, to.qp_num(), from.info().psn);
+    let first = forge(&a.device, &b.device, header, &[7; 256]);
+    wire.unwrap().inject(a.device.address(), b.device.address(), &first);
+    settle(&b, 1);
+    assert!(b.own.buffer(0..1000).is_err(), "the message has taken it");
+    drop(to);
+    let again = RecvWr::new(b.own.buffer(0..1000).unwrap());
+    srq.post_recv(again).unwrap();
 }
 
 #[test]

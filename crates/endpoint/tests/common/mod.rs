@@ -5,7 +5,8 @@ use roci_endpoint::{
     Access, Backend, CompletionQueue, Device, DeviceConfig, MemoryRegion, MemoryWire, Progress,
     ProtectionDomain, QueuePair, QueuePairBuilder, WorkCompletion,
 };
-use std::net::IpAddr;
+use roci_wire::{Header, Ip, Transport};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 pub const WAIT: Duration = Duration::from_secs(20);
@@ -94,4 +95,28 @@ pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
 /// The configuration of a device without a thread.
 pub fn by_caller() -> DeviceConfig {
     DeviceConfig { progress: Progress::Caller, ..DeviceConfig::default() }
+}
+
+/// A packet as `from` would send it to `to`.
+pub fn forge(from: &Device, to: &Device, header: Header, payload: &[u8]) -> Vec<u8> {
+    let v4 = |address: IpAddr| match address {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    };
+    let mut header = header;
+    header.payload = u16::try_from(payload.len()).unwrap();
+    let transport = Transport::standard(header);
+    let mut octets = vec![0; transport.len()];
+    let ip = Ip::v4(v4(from.address()), v4(to.address()));
+    transport.emit_with(&ip, 4791, &mut octets, |place| place.copy_from_slice(payload)).unwrap();
+    octets
+}
+
+/// Waits until so many packets have arrived.
+pub fn settle(end: &End, packets: u64) {
+    let until = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() + WAIT;
+    while end.device.counters().received < packets {
+        assert!(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() < until, "the packet arrives");
+        std::thread::yield_now();
+    }
 }
