@@ -21,7 +21,7 @@ unsafe impl Send for Arena {}
 impl Arena {
     /// One for `length` octets.
     pub(crate) fn new(length: usize) -> Self {
-        let octets = Box::leak(vec![0; length].into_boxed_slice());
+        let octets: &mut [u8] = Box::leak(vec![0; length].into_boxed_slice());
         Self { start: NonNull::from(octets).cast(), length, used: 0 }
     }
 
