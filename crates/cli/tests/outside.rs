@@ -4,10 +4,13 @@
 
 #[path = "outside/chromium.rs"]
 mod chromium;
+#[path = "outside/layouts.rs"]
+mod layouts;
 #[path = "outside/tools.rs"]
 mod tools;
 
 use chromium::{Look, look_at};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -113,6 +116,84 @@ fn tshark_knows_every_packet_and_warns_of_none() {
         assert!(interfaces.lines().all(|name| name.contains('>')), "an interface without a name");
     }
     assert!(pauses > 0, "no PAUSE frame was captured");
+}
+
+/// What the Lua dissector finds in `capture`: a line for each packet, with the values of `fields`.
+fn dissect(capture: &Path, preferences: &[String], fields: &[String]) -> Vec<Vec<String>> {
+    let mut command = Command::new("tshark");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/rocinante.lua");
+    command.arg("-X").arg(format!("lua_script:{}", script.display())).arg("-r").arg(capture);
+    for preference in preferences {
+        command.args(["-o", preference]);
+    }
+    command.args(["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=;"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let output = command.output().expect("tshark; to install it: apt-get install tshark");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !complaints.contains("Lua"), "{complaints}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+}
+
+/// A field's value as tshark prints it: decimal, hexadecimal, or a word in its newer releases.
+fn number(text: &str) -> u64 {
+    match (text, text.strip_prefix("0x")) {
+        ("True", _) => 1,
+        ("False", _) => 0,
+        (_, Some(digits)) => u64::from_str_radix(digits, 16).expect("hexadecimal digits"),
+        (_, None) => text.parse().expect("a number"),
+    }
+}
+
+#[test]
+fn the_dissector_finds_in_every_layout_what_was_sent() {
+    for layout in layouts::layouts_to_dissect() {
+        let capture = scratch().join(format!("{layout}.pcap"));
+        let sent = layouts::write_capture(layout, &capture);
+        let names: BTreeSet<&str> = sent.iter().flat_map(|fields| fields.keys().copied()).collect();
+        // Addresses are random, and tshark has its opinion of them: only complaints of the dissector count.
+        let complaints = ["_ws.lua.error", "_ws.malformed", "rocinante.short", "rocinante.unknown"];
+        let fields = names.iter().map(|name| format!("rocinante.{name}"));
+        let fields: Vec<String> = complaints.map(str::to_owned).into_iter().chain(fields).collect();
+        let found = dissect(&capture, &layouts::preferences(layout), &fields);
+        assert!(sent.len() > 150, "{layout}: {} packets", sent.len());
+        assert_eq!(found.len(), sent.len(), "{layout}");
+        for (line, sent) in found.iter().zip(&sent) {
+            let (complained, values) = line.split_at(complaints.len());
+            assert_eq!(complained, [""; 4], "{layout}: {sent:?}");
+            for (name, text) in names.iter().zip(values) {
+                let found: Vec<u64> = text.split(';').filter(|text| !text.is_empty()).map(number).collect();
+                let wanted = sent.get(name).cloned().unwrap_or_default();
+                let unasked = wanted.is_empty() && ["homa.priority"].contains(name);
+                assert!(found == wanted || unasked, "{layout}, {name}: {found:?} in {sent:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_dissector_takes_a_run_apart_without_a_complaint() {
+    for (law, recovery) in [("dcqcn", "irn"), ("none", "srnic"), ("ndp", "ndp"), ("homa", "go-back-n")] {
+        let layout = if law == "homa" { law } else { recovery };
+        let folder = scratch().join(format!("layout-{layout}"));
+        let recovery = format!("transport.recovery={recovery}");
+        let control = format!("transport.control={law}");
+        let scenario = scenario();
+        let arguments = ["--set", &recovery, "--set", &control, "--quiet", "--out", text(&folder)];
+        roci(&[&["run", text(&scenario)], &arguments[..]].concat());
+        let fields = ["rocinante.layout", "_ws.expert.message", "_ws.lua.error", "udp.dstport"];
+        let fields = fields.map(str::to_owned);
+        let preference = [format!("rocinante.layout:{layout}")];
+        let lines = dissect(&folder.join("capture.pcapng"), &preference, &fields);
+        let wrong = |line: &&Vec<String>| !line[1].is_empty() || !line[2].is_empty();
+        assert_eq!(lines.iter().find(wrong), None, "{layout}");
+        let ours = lines.iter().filter(|line| line[0] == layout).count();
+        let others = lines.iter().filter(|line| line[0] != layout && line[3] == "4791").count();
+        assert!(ours > 10_000, "{layout}: {ours} packets of its own");
+        assert!(others < 500, "{layout}: {others} packets that only a CNP can be");
+    }
 }
 
 #[test]
