@@ -20,6 +20,7 @@
 //! | [`hpcc`] | HPCC: a window from telemetry |
 //! | [`swift`] | Swift: a window that holds the delay at a target |
 //! | [`nscc`] | NSCC: Ultra Ethernet's window from marks and delay |
+//! | [`program`] | programs for a core, run as laws |
 //!
 //! All but DCQCN run on each acknowledgement. Their contexts are 32-bit words, each documented at its field, and their
 //! arithmetic is 16.16 with 64-bit products, so that a program on a 32-bit core can keep the same words.
@@ -37,6 +38,7 @@ mod keys;
 pub mod ndp;
 pub mod nscc;
 pub mod outcome;
+pub mod program;
 pub mod register;
 pub mod sample;
 pub mod swift;

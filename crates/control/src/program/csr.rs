@@ -1,0 +1,222 @@
+//! The 64 registers through which a program meets the NIC: 32 of context, 16 of the packet's header, 16 of the event.
+//!
+//! `firmware/include/program.h` is the same map in C, `docs/guide/programs.md` draws it bit by bit.
+
+use crate::event::Class;
+use roci_hart::{Csr, CsrMap, Extensions, Machine, OnRead, OnWrite, Policy, Program};
+
+/// The number of word 0 of the block; the others follow.
+pub const FIRST: u16 = 0x800;
+/// Words of context, from word 0 of the block on.
+pub const CONTEXT_WORDS: usize = 32;
+/// The first word of the header.
+pub const HEADER: usize = 32;
+/// Words of header.
+pub const HEADER_WORDS: usize = 16;
+/// Of an event that comes, its class; of the answer, a [`Answer`]. Reading it waits for an event, writing it posts.
+pub const EVENT: usize = 48;
+/// The queue pair's number.
+pub const QPN: usize = 49;
+/// The class of the packet; where there is none, of the event. Written: the class of the packet to send.
+pub const OPCODE: usize = 50;
+/// Octets of payload; of a `BYTE_COUNTER`, octets counted; of a `PULL`, packets.
+pub const LENGTH: usize = 51;
+/// Read: the flags in [`detail`]. Written: a [`Command`].
+pub const DETAIL: usize = 52;
+/// The NIC's clock in nanoseconds, modulo 2³², as are the next two.
+pub const NOW: usize = 53;
+/// When the packet was sent that this one answers.
+pub const SENT: usize = 54;
+/// When the peer saw it, by the peer's clock.
+pub const ECHOED: usize = 55;
+/// Nanoseconds that the peer held it.
+pub const HELD: usize = 56;
+/// Octets newly acknowledged.
+pub const ACKED: usize = 57;
+/// Octets sent and not acknowledged.
+pub const IN_FLIGHT: usize = 58;
+/// The packet sequence up to which all is acknowledged.
+pub const ACKED_SEQUENCE: usize = 59;
+/// The packet sequence to be sent next.
+pub const NEXT_SEQUENCE: usize = 60;
+/// The pacer's rate in kb/s, read as the link's when nothing is paced; written: the link's or more paces nothing.
+pub const RATE: usize = 61;
+/// Octets that may be in flight; all ones: any number.
+pub const WINDOW: usize = 62;
+/// Octets that may be sent on tokens; all ones: tokens are not used.
+pub const TOKENS: usize = 63;
+
+/// The number of a word of the block.
+#[expect(clippy::cast_possible_truncation, reason = "a word of the block")]
+pub const fn number(word: usize) -> u16 {
+    FIRST + word as u16
+}
+
+/// The bits of [`DETAIL`].
+pub mod detail {
+    /// The packet carries CE, or echoes it.
+    pub const ECN: u32 = 1;
+    /// The loss is a timeout.
+    pub const TIMEOUT: u32 = 1 << 1;
+    /// The sender has nothing more to send.
+    pub const DRAINED: u32 = 1 << 2;
+    /// [`SENT`](super::SENT) is known.
+    pub const SENT_KNOWN: u32 = 1 << 3;
+    /// [`ECHOED`](super::ECHOED) is known.
+    pub const ECHOED_KNOWN: u32 = 1 << 4;
+    /// The first bit of the timer's number, of two.
+    pub const TIMER: u32 = 8;
+    /// The first bit of the count of periods, of four.
+    pub const PERIODS: u32 = 16;
+    /// The first bit of the count of switches, of eight.
+    pub const HOPS: u32 = 24;
+}
+
+/// Periods of a private timer that one event tells of at most; more come as further events.
+pub const PERIODS_MAX: u32 = 15;
+
+/// Timers of a queue pair.
+pub const TIMERS: usize = 4;
+
+/// Switches whose telemetry stands in the header words at once, four words each.
+pub const HOPS_SHOWN: usize = 4;
+
+/// A queue pair is new: told to programs only, which the engine's laws are by `connect`.
+pub const OPEN: Class = Class(1 << 23);
+
+/// What a program answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The packet goes.
+    Send,
+    /// The packet comes back later.
+    LoopBack,
+    /// The event is dealt with.
+    Done,
+    /// A packet is to be sent, of the class in [`OPCODE`] and with the header's words.
+    GenTxEvent,
+}
+
+impl Answer {
+    /// The answer that `word` stands for.
+    pub const fn new(word: u32) -> Option<Self> {
+        match word {
+            1 => Some(Self::Send),
+            2 => Some(Self::LoopBack),
+            3 => Some(Self::Done),
+            4 => Some(Self::GenTxEvent),
+            _ => None,
+        }
+    }
+}
+
+/// What a write of [`DETAIL`] does: four bits say what, 28 how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The timer runs out once, so many nanoseconds after the event; zero cancels it.
+    Timer {
+        /// Which, below [`TIMERS`].
+        timer: u8,
+        /// How long.
+        ns: u32,
+    },
+    /// The timer runs out again and again, which is told with the next event; zero cancels it.
+    Periods {
+        /// Which, below [`TIMERS`].
+        timer: u8,
+        /// The period.
+        ns: u32,
+    },
+    /// A `BYTE_COUNTER` event after so many octets; zero stops the counter.
+    ByteCounter {
+        /// Octets of payload.
+        octets: u32,
+    },
+    /// The classes that the receiving side hears.
+    Trace {
+        /// The classes.
+        classes: Class,
+    },
+    /// The priority of what the queue pair sends.
+    Priority {
+        /// 0 to 7.
+        priority: u8,
+    },
+    /// Shows other switches' telemetry in the header words.
+    Hops {
+        /// The first one shown.
+        first: u8,
+    },
+}
+
+impl Command {
+    /// The command that `word` stands for.
+    #[expect(clippy::cast_possible_truncation, reason = "masked")]
+    pub const fn new(word: u32) -> Option<Self> {
+        let much = word & 0xfff_ffff;
+        let timer = (word >> 28) as u8 & 3;
+        Some(match word >> 28 {
+            0..=3 => Self::Timer { timer, ns: much },
+            4..=7 => Self::Periods { timer, ns: much },
+            8 => Self::ByteCounter { octets: much },
+            9 => Self::Trace { classes: Class(much) },
+            10 => Self::Priority { priority: much as u8 & 7 },
+            11 => Self::Hops { first: much as u8 & 7 },
+            _ => return None,
+        })
+    }
+}
+
+/// SwCC's core with these registers: riscv-mini's cycles, 16 KiB of ROM, 4 KiB of stack, 4 KiB of data, and M, which a
+/// program compiled without it does not miss.
+pub fn machine() -> Machine {
+    let event = Csr::Word { index: at(EVENT), read: OnRead::WaitWhileZero, write: OnWrite::StoreAndStop };
+    let command = Csr::Word { index: at(DETAIL), read: OnRead::Value, write: OnWrite::StoreAndStop };
+    let csrs = CsrMap::default()
+        .with_words(FIRST..FIRST + 64, 0)
+        .with(number(EVENT), event)
+        .with(number(DETAIL), command);
+    Machine { extensions: Extensions { multiply: true, ..Extensions::default() }, csrs, ..Machine::default() }
+}
+
+/// A side of a program: what runs on one kind of core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `recv`, which hears all events but `TRANSMIT`.
+    Rx,
+    /// `send`, which hears `TRANSMIT`.
+    Tx,
+}
+
+impl Side {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Rx, Self::Tx];
+
+    /// Its function in the source.
+    pub const fn function(self) -> &'static str {
+        match self {
+            Self::Rx => "recv",
+            Self::Tx => "send",
+        }
+    }
+
+    /// Where its cores start in `program`; `None` where it has no such side.
+    pub fn start(self, program: &Program) -> Option<u32> {
+        program.symbol(self.function()).filter(|&address| address != 0)?;
+        program.symbol(match self {
+            Self::Rx => "rx_start",
+            Self::Tx => "tx_start",
+        })
+    }
+
+    /// What the checker lets this side of `program` do, within `cycles_max` per event; `None` where there is none.
+    pub fn policy(self, program: &Program, cycles_max: u64) -> Option<Policy> {
+        let start = self.start(program)?;
+        Some(Policy { starts: alloc::vec![start], cycles_max, ..Policy::of(program.machine()) })
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a word of the block")]
+const fn at(word: usize) -> u8 {
+    word as u8
+}

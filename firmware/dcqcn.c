@@ -1,0 +1,117 @@
+/* DCQCN (Zhu et al., SIGCOMM 2015) with the values of its paper: alpha and increase timer 55 us, CNPs at least 50 us apart,
+   10 MB, F = 5, R_AI 40 Mb/s, g = 1/256. Rates are kb/s on the wire, alpha has 24 bits. It is the twin of the Rust law's
+   preset `sigcomm15`, bit for bit. A queue pair without congestion has no timer and costs nothing. */
+#define TracedPkts (CNP | CE | ByteCounter | Open)
+
+#define R_AI 40000u
+#define R_HAI 200000u
+#define R_MIN 40000u
+#define F 5u
+#define ONE (1u << 24)
+#define BYTES 10000000u
+#define PERIOD 55000u
+#define CNP_GAP 50000u
+
+enum { ALPHA, INCREASE, GAP }; /* timers */
+
+typedef struct {
+    int qpn;
+    int opcode;
+    int pktLength;
+    int ecn;
+} PktHeader;
+
+typedef struct {
+    uint32_t link;       /* the link's rate */
+    uint32_t rate;       /* R_C */
+    uint32_t target;     /* R_T */
+    uint32_t alpha;
+    uint32_t stage;      /* increases by the timer since the last cut */
+    uint32_t byte_stage; /* increases by the byte counter since then */
+    uint32_t estimating; /* whether there has been a CNP, and with it an alpha */
+    uint32_t increasing; /* whether the rate still rises */
+    uint32_t waiting;    /* whether the last CNP sent is less than the gap ago */
+} QPContext;
+
+/* What is offered here may go: the pacer has held it back for as long as the rate demands. */
+int send() {
+    Event e;
+    while (true) {
+        pollEvent(&e);
+        e.eventType = Send;
+        postEvent(&e);
+    }
+}
+
+/* (1 - g) alpha, equation 2. */
+static uint32_t decayed(uint32_t alpha) {
+    return (alpha * 255) >> 8;
+}
+
+/* How far the target rises at these stages, equations 3 and 4: fast recovery, additive, hyper increase. */
+static uint32_t step(uint32_t stage, uint32_t byte_stage) {
+    if (most(stage, byte_stage) < F) return 0;
+    return least(stage, byte_stage) > F ? R_HAI : R_AI;
+}
+
+int recv() {
+    Event e;
+    while (true) {
+        pollEvent(&e);
+        e.eventType = Done;
+        if (e.packet.opcode == CE) {
+            if (!readContext(e.context.waiting)) {
+                updateContext(e.context.waiting, 1);
+                armPeriods(GAP, CNP_GAP);
+                updatePkt(e.packet.opcode, CNP);
+                e.eventType = GenTxEvent;
+            }
+        } else if (e.packet.opcode == CNP) { /* equation 1 */
+            uint32_t rate = readContext(e.context.rate), low = least(R_MIN, readContext(e.context.link));
+            uint32_t alpha = readContext(e.context.estimating) ? readContext(e.context.alpha) : ONE;
+            updateContext(e.context.target, rate);
+            rate -= ((uint64_t)rate * alpha + ONE) >> 25;
+            updateContext(e.context.rate, most(rate, low));
+            updateContext(e.context.alpha, decayed(alpha) + ONE / 256);
+            updateContext(e.context.stage, 0);
+            updateContext(e.context.byte_stage, 0);
+            updateContext(e.context.estimating, 1);
+            updateContext(e.context.increasing, 1);
+            armPeriods(ALPHA, PERIOD);
+            armTimer(INCREASE, PERIOD);
+            armByteCounter(BYTES);
+            setRate(e.context.rate);
+        } else if (e.packet.opcode == Open) {
+            updateContext(e.context.link, e.rate);
+            updateContext(e.context.rate, e.rate);
+            updateContext(e.context.target, e.rate);
+        } else if (e.packet.opcode == Timer && e.timer == ALPHA) {
+            uint32_t alpha = readContext(e.context.alpha);
+            for (uint32_t left = e.periods; left > 0; left--) alpha = decayed(alpha);
+            updateContext(e.context.alpha, alpha);
+            if (alpha == 0) cancelTimer(ALPHA);
+        } else if (e.packet.opcode == Timer && e.timer == GAP) {
+            updateContext(e.context.waiting, 0);
+            cancelTimer(GAP);
+        } else if (readContext(e.context.increasing)) { /* timer INCREASE, or the byte counter */
+            loadContext(&e);
+            if (e.packet.opcode == Timer) {
+                updateContext(e.context.stage, least(e.context.stage + 1, 0xffff));
+                armTimer(INCREASE, PERIOD);
+            } else {
+                updateContext(e.context.byte_stage, least(e.context.byte_stage + 1, 0xffff));
+                armByteCounter(BYTES);
+            }
+            uint32_t before = e.context.rate, more = step(e.context.stage, e.context.byte_stage);
+            updateContext(e.context.target, least(addSaturating(e.context.target, more), e.context.link));
+            updateContext(e.context.rate, midpoint(before, addSaturating(e.context.target, 1)));
+            if (e.context.target == e.context.link && e.context.rate == before) { /* at rest until the next CNP */
+                updateContext(e.context.increasing, 0);
+                cancelTimer(INCREASE);
+                armByteCounter(0);
+            }
+            setRate(e.context.rate);
+        }
+        postEvent(&e);
+    }
+}

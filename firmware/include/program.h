@@ -1,0 +1,221 @@
+/* What a congestion-control program is written against: the calls and types of SwCC's listing (ATC 2025, Table 2), and what
+   that leaves out. docs/guide/programs.md describes each register bit by bit. `roci program build` puts this file before a
+   program's text and program_end.h behind it; a program defines
+
+       TracedPkts     the classes of events that its receiving side wants to hear,
+       PktHeader      the four words that each packet has, then the program's own header words, at most 16,
+       QPContext      what it remembers of a queue pair, at most 32 words of 32 bits,
+       int send()     answers Transmit events with Send or LoopBack; without it, what credit allows is sent,
+       int recv()     answers all others with Done or GenTxEvent,
+
+   both endless loops of pollEventSync and postEvent. A field that is never looked at costs nothing. */
+#ifndef ROCI_PROGRAM_H
+#define ROCI_PROGRAM_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Classes of events, one bit each, to be or-ed in TracedPkts and compared with `e.packet.opcode`. */
+enum {
+    /* packets */
+    SEND_REQ = 1 << 0, WRITE_REQ = 1 << 1, READ_REQ = 1 << 2, READ_RESP = 1 << 3, ATOMIC_REQ = 1 << 4,
+    ACK = 1 << 5, NACK = 1 << 6, RNR = 1 << 7, GRANT = 1 << 8, PULL = 1 << 9, RESEND = 1 << 10, BUSY = 1 << 11,
+    TRIMMED = 1 << 12,
+    /* private to the NIC */
+    CNP = 1 << 16,         /* a congestion notification packet arrived */
+    CE = 1 << 17,          /* a data packet arrived that is marked, of a class that is not traced */
+    Transmit = 1 << 18,    /* a packet is about to be sent: for send() alone, whatever is traced */
+    Timer = 1 << 19,       /* e.timer ran out, at e.now */
+    ByteCounter = 1 << 20, /* e.packet.pktLength octets have been sent */
+    Loss = 1 << 21,        /* recovery began, or the queue pair timed out (e.timeout) */
+    Message = 1 << 22,     /* a message is next whose first octet has not been sent */
+    Open = 1 << 23,        /* the queue pair is new: its context is all zero, e.rate is the link's */
+};
+
+/* What a program answers in `e.eventType`. */
+enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
+
+/* An event. It stands in one place of known alignment, so that the address of a field tells which register it is. */
+#define Event                                                                                                          \
+    struct __attribute__((aligned(256))) {                                                                             \
+        __attribute__((aligned(128))) QPContext context;                                                               \
+        __attribute__((aligned(128))) PktHeader packet;                                                                \
+        int eventType;          /* its class; the answer is put here */                                                \
+        uint32_t now;           /* the NIC's clock in ns, modulo 2^32 */                                               \
+        uint32_t sent;          /* when the packet was sent that this one answers, if sentKnown */                     \
+        uint32_t echoed;        /* when the peer saw it, by the peer's clock, if echoedKnown */                        \
+        uint32_t held;          /* ns that the peer held it */                                                         \
+        uint32_t acked;         /* octets that it newly acknowledges */                                                \
+        uint32_t inFlight;      /* octets sent and not acknowledged */                                                 \
+        uint32_t ackedSequence; /* packets acknowledged and packets sent so far, counted modulo 2^32 */                \
+        uint32_t nextSequence;                                                                                         \
+        uint32_t rate, window, tokens; /* the credit as it stands: kb/s, at most the link's; octets; octets */         \
+        uint8_t timer, periods; /* which timer ran out, how often since the last event: 1 to 15 */                     \
+        uint8_t hops;           /* switches that the packet crossed */                                                 \
+        bool timeout, drained, sentKnown, echoedKnown;                                                                 \
+    }
+
+/* Registers. A read happens after the poll before it and before whatever is written or posted next, since both claim to
+   change the memory that it claims to look at; a read whose value is not used does not happen. */
+#define ROCI_ORDER "m"(*(const uint32_t *)16)
+#define ROCI_GET(csr)                                                                                                  \
+    ({                                                                                                                 \
+        uint32_t roci_got;                                                                                             \
+        __asm__("csrr %0, %1" : "=r"(roci_got) : "i"(csr), ROCI_ORDER);                                                \
+        roci_got;                                                                                                      \
+    })
+#define ROCI_POLL(csr)                                                                                                 \
+    ({                                                                                                                 \
+        uint32_t roci_got;                                                                                             \
+        __asm__ volatile("csrr %0, %1" : "=r"(roci_got) : "i"(csr) : "memory");                                        \
+        roci_got;                                                                                                      \
+    })
+#define ROCI_SET(csr, value) __asm__ volatile("csrw %0, %1" : : "i"(csr), "rK"((uint32_t)(value)) : "memory")
+
+enum {
+    ROCI_CONTEXT = 0x800, ROCI_HEADER = 0x820,
+    ROCI_EVENT = 0x830, ROCI_QPN, ROCI_OPCODE, ROCI_LENGTH, ROCI_DETAIL, ROCI_NOW, ROCI_SENT, ROCI_ECHOED, ROCI_HELD,
+    ROCI_ACKED, ROCI_IN_FLIGHT, ROCI_ACKED_SEQUENCE, ROCI_NEXT_SEQUENCE, ROCI_RATE, ROCI_WINDOW, ROCI_TOKENS,
+    ROCI_COMMAND = ROCI_DETAIL,
+};
+
+/* Waits for an event. What the program uses of it anywhere is read here. */
+#define pollEventSync(event)                                                                                           \
+    do {                                                                                                               \
+        pollEvent(event);                                                                                              \
+        loadContext(event);                                                                                            \
+    } while (0)
+
+/* The same without the context, for a program that needs little of it for most events: see readContext. */
+#define pollEvent(event)                                                                                               \
+    do {                                                                                                               \
+        __auto_type roci_e = (event);                                                                                  \
+        roci_e->eventType = ROCI_POLL(ROCI_EVENT);                                                                     \
+        roci_e->packet.qpn = ROCI_GET(ROCI_QPN);                                                                       \
+        roci_e->packet.opcode = ROCI_GET(ROCI_OPCODE);                                                                 \
+        roci_e->packet.pktLength = ROCI_GET(ROCI_LENGTH);                                                              \
+        roci_e->packet.ecn = ROCI_GET(ROCI_DETAIL) & 1;                                                                \
+        ROCI_WORDS16((uint32_t *)&roci_e->packet + 4, sizeof(roci_e->packet) - 16, ROCI_HEADER)                        \
+        roci_e->now = ROCI_GET(ROCI_NOW);                                                                              \
+        roci_e->sent = ROCI_GET(ROCI_SENT);                                                                            \
+        roci_e->echoed = ROCI_GET(ROCI_ECHOED);                                                                        \
+        roci_e->held = ROCI_GET(ROCI_HELD);                                                                            \
+        roci_e->acked = ROCI_GET(ROCI_ACKED);                                                                          \
+        roci_e->inFlight = ROCI_GET(ROCI_IN_FLIGHT);                                                                   \
+        roci_e->ackedSequence = ROCI_GET(ROCI_ACKED_SEQUENCE);                                                         \
+        roci_e->nextSequence = ROCI_GET(ROCI_NEXT_SEQUENCE);                                                           \
+        roci_e->rate = ROCI_GET(ROCI_RATE);                                                                            \
+        roci_e->window = ROCI_GET(ROCI_WINDOW);                                                                        \
+        roci_e->tokens = ROCI_GET(ROCI_TOKENS);                                                                        \
+        roci_e->timeout = ROCI_GET(ROCI_DETAIL) >> 1 & 1;                                                              \
+        roci_e->drained = ROCI_GET(ROCI_DETAIL) >> 2 & 1;                                                              \
+        roci_e->sentKnown = ROCI_GET(ROCI_DETAIL) >> 3 & 1;                                                            \
+        roci_e->echoedKnown = ROCI_GET(ROCI_DETAIL) >> 4 & 1;                                                          \
+        roci_e->timer = ROCI_GET(ROCI_DETAIL) >> 8 & 3;                                                                \
+        roci_e->periods = ROCI_GET(ROCI_DETAIL) >> 16 & 15;                                                            \
+        roci_e->hops = ROCI_GET(ROCI_DETAIL) >> 24;                                                                    \
+    } while (0)
+
+/* Answers the event with `eventType`. */
+#define postEvent(event) ROCI_SET(ROCI_EVENT, (event)->eventType)
+
+/* Writes a field of the context, such as e.context.rate, here and in the queue pair's context. */
+#define updateContext(place, value)                                                                                    \
+    do {                                                                                                               \
+        (place) = (value);                                                                                             \
+        ROCI_WORD(place)                                                                                               \
+        ROCI_SET(ROCI_CONTEXT + ROCI_OFFSET(place) / 4, place);                                                        \
+    } while (0)
+
+/* Writes the opcode or one of the program's own words of the header that goes out with Send or GenTxEvent. */
+#define updatePkt(place, value)                                                                                        \
+    do {                                                                                                               \
+        (place) = (value);                                                                                             \
+        ROCI_WORD(place)                                                                                               \
+        if (ROCI_OFFSET(place) < 144 && ROCI_OFFSET(place) != 132) roci_not_writable();                                \
+        ROCI_SET(ROCI_OFFSET(place) < 144 ? ROCI_OPCODE : ROCI_HEADER + (ROCI_OFFSET(place) - 144) / 4, place);        \
+    } while (0)
+
+/* Of an event that came by pollEvent: a field of the context, or all of it. */
+#define readContext(place)                                                                                             \
+    ({                                                                                                                 \
+        ROCI_WORD(place)                                                                                               \
+        (place) = ROCI_GET(ROCI_CONTEXT + ROCI_OFFSET(place) / 4);                                                     \
+        (place);                                                                                                       \
+    })
+#define loadContext(event)                                                                                             \
+    do {                                                                                                               \
+        ROCI_WORDS32(&(event)->context, sizeof((event)->context), ROCI_CONTEXT)                                        \
+    } while (0)
+
+/* Credit: the pacer's rate in kb/s (the link's or more: not paced), octets in flight, octets on tokens (~0: no limit). */
+#define setRate(kbps) ROCI_SET(ROCI_RATE, kbps)
+#define setWindow(octets) ROCI_SET(ROCI_WINDOW, octets)
+#define setTokens(octets) ROCI_SET(ROCI_TOKENS, octets)
+
+/* Commands: four bits say what, 28 how much. */
+#define ROCI_DO(what, much) ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((uint32_t)(much) & 0xfffffff))
+/* Timer 0 to 3 runs out `ns` after this event, and the event's time is what counts; at one instant the lower goes first. */
+#define armTimer(timer, ns) ROCI_DO((timer) & 3, ns)
+/* The same again and again, told only when something else happens, with the number of periods that have passed. */
+#define armPeriods(timer, ns) ROCI_DO(4 | ((timer) & 3), ns)
+#define cancelTimer(timer) ROCI_DO((timer) & 3, 0)
+/* A ByteCounter event after so many octets; 0 stops the counter. */
+#define armByteCounter(octets) ROCI_DO(8, octets)
+/* The classes that recv() hears from now on; done at the start with TracedPkts. */
+#define tracePackets(classes) ROCI_DO(9, classes)
+/* The priority of what this queue pair sends: 0 is the lowest, 7 the highest. */
+#define setPriority(priority) ROCI_DO(10, priority)
+/* Telemetry: shows the switches from number `first` on, four at most, in the header words: clock in ns, octets sent, octets
+   queued, rate in kb/s. Before it, those from 0 on stand there. */
+#define showHops(first) ROCI_DO(11, first)
+
+/* Fixed-point arithmetic. With M a product is one or two instructions; without, a call. */
+static inline uint32_t mulHigh(uint32_t a, uint32_t b) {
+    return (uint64_t)a * b >> 32;
+}
+static inline uint32_t mulShift(uint32_t a, uint32_t b, unsigned shift) {
+    return (uint64_t)a * b >> shift;
+}
+static inline uint32_t saturate(uint64_t value) {
+    return value >> 32 ? UINT32_MAX : (uint32_t)value;
+}
+static inline uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+static inline uint32_t most(uint32_t a, uint32_t b) {
+    return a < b ? b : a;
+}
+static inline uint32_t clamp(uint32_t value, uint32_t low, uint32_t high) {
+    return value < low ? low : value > high ? high : value;
+}
+/* Adds without wrapping. */
+static inline uint32_t addSaturating(uint32_t a, uint32_t b) {
+    return a + b < a ? UINT32_MAX : a + b;
+}
+/* (a + b) / 2 without wrapping, rounded down. */
+static inline uint32_t midpoint(uint32_t a, uint32_t b) {
+    return (a & b) + ((a ^ b) >> 1);
+}
+/* Whether a time or a sequence lies after another on the circle of 2^32. */
+static inline bool passed(uint32_t a, uint32_t b) {
+    return (int32_t)(a - b) > 0;
+}
+
+/* The parts of the macros above. */
+extern void roci_not_writable(void)
+    __attribute__((error("updatePkt writes opcode and the program's own words, of 32 bits, in a local Event")));
+extern void roci_not_a_word(void) __attribute__((error("a field to write is a word of 32 bits in a local Event")));
+#define ROCI_OFFSET(place) ((uintptr_t) & (place)&255)
+#define ROCI_WORD(place)                                                                                               \
+    if (sizeof(place) != 4 || !__builtin_constant_p(ROCI_OFFSET(place))) roci_not_a_word();
+#define ROCI_WORD_AT(to, octets, csr, n)                                                                               \
+    if ((octets) > 4 * (n)) ((uint32_t *)(to))[n] = ROCI_GET((csr) + (n));
+#define ROCI_WORDS4(to, octets, csr, n)                                                                                \
+    ROCI_WORD_AT(to, octets, csr, n) ROCI_WORD_AT(to, octets, csr, n + 1)                                              \
+    ROCI_WORD_AT(to, octets, csr, n + 2) ROCI_WORD_AT(to, octets, csr, n + 3)
+#define ROCI_WORDS16_FROM(to, octets, csr, n)                                                                          \
+    ROCI_WORDS4(to, octets, csr, n) ROCI_WORDS4(to, octets, csr, n + 4)                                                \
+    ROCI_WORDS4(to, octets, csr, n + 8) ROCI_WORDS4(to, octets, csr, n + 12)
+#define ROCI_WORDS16(to, octets, csr) ROCI_WORDS16_FROM(to, octets, csr, 0)
+#define ROCI_WORDS32(to, octets, csr) ROCI_WORDS16_FROM(to, octets, csr, 0) ROCI_WORDS16_FROM(to, octets, csr, 16)
+#endif
