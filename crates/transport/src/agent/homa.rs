@@ -7,7 +7,8 @@
 //! message forward, and may let another in.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for the first that are missing; who has been
-//! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Time in which the
+//! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
+//! no place among those that are granted, so that senders that have died do not keep out others. Time in which the
 //! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
 //!
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
@@ -64,8 +65,8 @@ struct Incoming {
     begun: u64,
     /// When it was last heard of, granted something or asked for, and what [`Grants::busy`] was then.
     heard: (Instant, Span),
-    /// How often it was asked for since a packet came.
-    asked: u8,
+    /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
+    asked: u16,
 }
 
 /// Octets that have arrived: a stretch from the start, and others in order that do not touch.
@@ -114,9 +115,13 @@ impl Incoming {
         Rank { remaining: self.remaining(), begun: self.begun, place }
     }
 
-    /// When it is asked for, if nothing comes before; never, if it is the receiver's turn.
+    fn is_given_up(&self, params: &Params) -> bool {
+        self.asked > u16::from(params.resends)
+    }
+
+    /// When it is asked for or given up, if nothing comes before; never, if it is the receiver's turn.
     fn due(&self, params: &Params, busy: Span) -> Instant {
-        let waits = self.received.octets < self.granted && self.asked < params.resends;
+        let waits = self.received.octets < self.granted && !self.is_given_up(params);
         let (at, busy_then) = self.heard;
         if waits { at + params.resend + busy.saturating_sub(busy_then) } else { Instant::NEVER }
     }
@@ -171,14 +176,11 @@ impl Grants {
         (incoming.heard, incoming.asked) = ((event.now, self.busy), 0);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
-        if let Ok(at) = self.order.binary_search(&before) {
-            self.order.remove(at);
-        }
+        self.leave(before);
         if complete {
             self.end(place);
         } else if !granted {
-            let at = self.order.binary_search(&after).unwrap_or_else(|at| at);
-            self.order.insert(at, after);
+            self.join(after);
         }
         self.grant(event.now);
         if !complete {
@@ -190,8 +192,28 @@ impl Grants {
         }
     }
 
+    fn join(&mut self, rank: Rank) {
+        if let Err(at) = self.order.binary_search(&rank) {
+            self.order.insert(at, rank);
+        }
+    }
+
+    fn leave(&mut self, rank: Rank) {
+        if let Ok(at) = self.order.binary_search(&rank) {
+            self.order.remove(at);
+        }
+    }
+
+    /// A message begins. A queue pair that names more at once than its window has packets lies, and loses the first.
     #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
     fn begin(&mut self, qpn: u32, message: u32, length: u32) -> u32 {
+        let of_qp = self.places.range((qpn, 0)..=(qpn, u32::MAX));
+        if of_qp.clone().nth(MESSAGES_OF_QP - 1).is_some()
+            && let Some(&first) = of_qp.map(|(_, place)| place).next()
+        {
+            self.leave(self.messages[first as usize].rank(first));
+            self.end(first);
+        }
         self.begun += 1;
         let incoming = Incoming {
             qpn,
@@ -253,14 +275,21 @@ impl Grants {
         }
     }
 
-    /// Asks for what is overdue.
+    /// Asks for what is overdue, and gives up who was asked in vain.
     fn ask(&mut self, now: Instant) {
         self.check = Instant::NEVER;
+        let mut given_up = false;
         for &place in self.places.values() {
             let incoming = &mut self.messages[place as usize];
             if incoming.due(&self.params, self.busy) <= now {
                 incoming.asked += 1;
                 incoming.heard = (now, self.busy);
+                if incoming.is_given_up(&self.params) {
+                    given_up = true;
+                    let rank = incoming.rank(place);
+                    self.order.retain(|other| *other != rank);
+                    continue;
+                }
                 let (offset, end) = incoming.received.gap(incoming.granted);
                 let priority = self.params.unscheduled_priority(incoming.length);
                 let part = Part { message: incoming.message, message_length: 0, offset, end, priority };
@@ -268,8 +297,28 @@ impl Grants {
             }
             self.check = self.check.min(incoming.due(&self.params, self.busy));
         }
+        if given_up {
+            self.grant(now);
+        }
+    }
+
+    /// The sender of a message says that others have their turn.
+    fn busy(&mut self, now: Instant, qpn: u32, message: u32) {
+        let Some(&place) = self.places.get(&(qpn, message)) else { return };
+        let incoming = &mut self.messages[place as usize];
+        let back = incoming.is_given_up(&self.params) && incoming.granted < incoming.length;
+        (incoming.heard, incoming.asked) = ((now, self.busy), 0);
+        self.check = self.check.min(incoming.due(&self.params, self.busy));
+        if back {
+            let rank = incoming.rank(place);
+            self.join(rank);
+            self.grant(now);
+        }
     }
 }
+
+/// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
+const MESSAGES_OF_QP: usize = 1024;
 
 /// Which word of a data packet tells how much of its message comes without a grant.
 const INCOMING: usize = 5;
@@ -278,13 +327,7 @@ impl PortAgent for Grants {
     fn on_event(&mut self, event: &Event<'_>) {
         match event.class {
             Class::SEND | Class::WRITE => self.arrived(event),
-            Class::BUSY => {
-                if let Some(&place) = self.places.get(&(event.qpn, event.part.message)) {
-                    let incoming = &mut self.messages[place as usize];
-                    (incoming.heard, incoming.asked) = ((event.now, self.busy), 0);
-                    self.check = self.check.min(incoming.due(&self.params, self.busy));
-                }
-            }
+            Class::BUSY => self.busy(event.now, event.qpn, event.part.message),
             _ => {}
         }
     }

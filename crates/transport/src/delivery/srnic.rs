@@ -8,6 +8,9 @@
 //! again, that one was lost once more. A fabric that reorders by more than a round trip makes the guess wrong, which
 //! costs a duplicate.
 //!
+//! After a timeout the first packet goes again; if what was sent before it is still not acknowledged when that one is,
+//! it was the tail of a burst that was lost, and the next goes, a round trip a packet instead of a timeout.
+//!
 //! Its decisions are for a slow path: the queue pair goes on sending new packets while one is out.
 
 use super::program::{Decision, Event, Input, Recover};
@@ -17,6 +20,8 @@ use roci_units::Psn;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Srnic {
     recovering: bool,
+    /// The timer has gone, and packets below `tail` are not acknowledged.
+    timed_out: bool,
     /// The packet after the highest that is known to have arrived: all missing below it are marked. Beyond it there is
     /// nothing to wait for.
     until: Psn,
@@ -26,6 +31,8 @@ pub struct Srnic {
     fresh: Psn,
     /// The first packet that had never been sent when any was marked last.
     newest: Psn,
+    /// The first packet that had not been sent when the timer went last.
+    tail: Psn,
 }
 
 impl Srnic {
@@ -75,6 +82,7 @@ impl Recover for Srnic {
         if self.recovering && start.since(self.until) >= 0 {
             self.recovering = false;
         }
+        self.timed_out &= self.tail.since(start) > 0;
         if start != self.left {
             (self.left, self.fresh) = (start, self.newest);
         }
@@ -82,6 +90,10 @@ impl Recover for Srnic {
         let mark = match input.event {
             // An empty window has nothing to recover: what the event is about has arrived since.
             _ if start == next => None,
+            Event::Ack { selective: None, .. } if self.timed_out && !self.recovering => {
+                self.until = start.plus(1);
+                self.mark(input, start, self.until)
+            }
             Event::Ack { selective: None, .. } => None,
             Event::Ack { selective: Some(psn), .. } | Event::Nack { trigger: Some(psn), .. } => {
                 self.arrived(input, psn)
@@ -95,6 +107,7 @@ impl Recover for Srnic {
                 self.mark(input, psn, psn.plus(1))
             }
             Event::Timeout => {
+                (self.timed_out, self.tail) = (true, next);
                 self.until = if self.recovering { self.until } else { start.plus(1) };
                 self.mark(input, start, self.until)
             }
@@ -104,7 +117,7 @@ impl Recover for Srnic {
     }
 
     fn is_idle(&self) -> bool {
-        !self.recovering
+        !self.recovering && !self.timed_out
     }
 }
 
@@ -168,6 +181,16 @@ mod tests {
         assert_eq!(react(&mut srnic, 5, 20, Event::Timeout), Some((5, 6)));
         assert_eq!(react(&mut srnic, 5, 20, nack(5, 9)), Some((6, 9)));
         assert_eq!(react(&mut srnic, 5, 20, Event::Timeout), Some((5, 10)));
+    }
+
+    #[test]
+    fn a_lost_tail_costs_one_timeout() {
+        let mut srnic = Srnic::default();
+        assert_eq!(react(&mut srnic, 5, 8, Event::Timeout), Some((5, 6)));
+        assert_eq!(react(&mut srnic, 6, 9, ack(6, None)), Some((6, 7)));
+        assert_eq!(react(&mut srnic, 7, 10, ack(7, None)), Some((7, 8)));
+        assert_eq!(react(&mut srnic, 8, 10, ack(8, None)), None, "what was sent since is not in doubt");
+        assert!(srnic.is_idle());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "a few messages of a few packets")]
 
 use super::*;
+use alloc::vec;
 use proptest::prelude::*;
 
 const PARAMS: Params = Params {
@@ -113,6 +114,40 @@ fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
     assert_eq!(asked, expected);
     data(&mut grants, at(900), 2, 9_000, 1_000, 3_000);
     assert_eq!(grants.next_wakeup(), Some(at(1_000)), "it is back");
+}
+
+#[test]
+fn a_sender_that_has_died_makes_room_and_is_taken_back_when_it_is_heard() {
+    let mut grants = agent(Params { overcommit: 1, resends: 2, ..PARAMS });
+    data(&mut grants, at(0), 2, 40_000, 0, 1_000);
+    data(&mut grants, at(0), 3, 90_000, 0, 9_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    let mut heard: Vec<Vec<_>> = Vec::new();
+    for due in [110, 210, 310] {
+        // The other has sent all that it may but the last octets, and is well.
+        grants.on_event(&Event { class: Class::BUSY, now: at(due - 1), qpn: 3, ..Event::default() });
+        grants.wake(at(due));
+        heard.push(
+            said(&mut grants, at(due))
+                .into_iter()
+                .filter(|said| said.1 == 2 || said.0 == Class::GRANT)
+                .collect(),
+        );
+    }
+    let asked = vec![(Class::RESEND, 2, 11_000, 4)];
+    assert_eq!(heard, [asked.clone(), asked, vec![(Class::GRANT, 3, 19_000, 0)]]);
+    data(&mut grants, at(400), 2, 40_000, 1_000, 2_000);
+    assert_eq!(said(&mut grants, at(400)), [(Class::GRANT, 2, 12_000, 0)], "the shortest again");
+}
+
+#[test]
+fn a_queue_pair_that_names_messages_without_end_holds_no_more_than_some() {
+    let mut grants = agent(PARAMS);
+    for message in 0..5_000 {
+        let part = Part { message, message_length: 50_000, offset: 0, end: 1_000, priority: 0 };
+        grants.on_event(&Event { class: Class::WRITE, qpn: 2, length: 1_000, part, ..Event::default() });
+    }
+    assert_eq!((grants.incoming(), grants.order.len()), (MESSAGES_OF_QP, MESSAGES_OF_QP));
 }
 
 #[test]
