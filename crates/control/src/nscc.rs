@@ -36,6 +36,8 @@ const REFERENCE_NS: u32 = 12_000;
 const REFERENCE_OCTETS: u32 = 150_000;
 /// Below this delay in nanoseconds a path counts as empty.
 const EMPTY_NS: u32 = 1_000;
+/// Increases are gathered in units of 2 to this power.
+const INC_SHIFT: u32 = 8;
 /// Flags of a context.
 const ADAPTING: u32 = 1;
 const TRIGGERED: u32 = 2;
@@ -91,7 +93,7 @@ pub struct State {
     pub base_rtt: u32,
     /// The mean queueing delay in sixteenths of a nanosecond.
     pub avg_delay: u32,
-    /// Increases gathered, in octets times octets.
+    /// Increases gathered, in 256 octets times octets, which holds those of a path of 100 MB.
     pub inc_bytes: u32,
     /// Octets acknowledged since they last took effect.
     pub received_bytes: u32,
@@ -265,7 +267,13 @@ impl Nscc {
 
     /// `inc_bytes += fi·acked`.
     fn fair_increase(&self, state: &mut State, acked: u32) {
-        state.inc_bytes = saturate(u64::from(state.inc_bytes) + u64::from(self.fi) * u64::from(acked));
+        Self::gather(state, self.fi, acked);
+    }
+
+    /// `inc_bytes += octets·acked`, rounded.
+    fn gather(state: &mut State, octets: u32, acked: u32) {
+        let product = u64::from(octets) * u64::from(acked) + (1 << (INC_SHIFT - 1));
+        state.inc_bytes = saturate(u64::from(state.inc_bytes) + (product >> INC_SHIFT));
     }
 
     /// `inc_bytes += α·acked·(target − delay)`, unless fast increase takes its place.
@@ -274,7 +282,7 @@ impl Nscc {
             return;
         }
         let octets = scale(self.target - delay, self.alpha);
-        state.inc_bytes = saturate(u64::from(state.inc_bytes) + u64::from(octets) * u64::from(acked));
+        Self::gather(state, octets, acked);
     }
 
     /// `fast_increase`: after a window on an empty path, each acknowledgement adds its share at once.
@@ -307,7 +315,8 @@ impl Nscc {
 
     /// `cwnd += inc_bytes/cwnd`, and η when a round trip has passed since it was last added.
     fn fulfill_adjustment(&self, state: &mut State, now: u32) {
-        state.window = state.window.saturating_add(state.inc_bytes / state.window.max(1));
+        let gathered = u64::from(state.inc_bytes) << INC_SHIFT;
+        state.window = state.window.saturating_add(saturate(gathered / u64::from(state.window.max(1))));
         if now.wrapping_sub(state.adjusted_at) >= self.base_rtt {
             state.window = state.window.saturating_add(self.eta);
             state.adjusted_at = now;

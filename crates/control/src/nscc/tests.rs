@@ -35,6 +35,27 @@ fn it_begins_with_one_and_a_half_bandwidth_delay_products() {
     assert_eq!(law().connect(LINK).window, 225_000);
 }
 
+#[test]
+fn a_long_fat_path_gathers_all_that_its_rules_give() {
+    let params = Params {
+        base_rtt: Span::from_micros(1_000),
+        mss: 4_096,
+        ..Params::preset("htsim").expect("a preset")
+    };
+    let law = Nscc::new(params, LINK);
+    let mut state = law.connect(LINK);
+    (state.window, state.adjusted_at) = (1_000_000, 10_000_000);
+    for n in 0..9 {
+        // A delay at the target, unmarked: fair increase.
+        let acked = Event { acked: 4_096, ..ack(10_000_000 + n, 1_012_000, false) };
+        law.on_event(&mut state, &acked, &mut Outcome::unchanged(Credit::FREE, Instant::NEVER));
+    }
+    let a = 12_500_000.0 / 150_000.0;
+    let expected = 1_000_000.0 + 5.0 * 4_096.0 * a * 9.0 * 4_096.0 / 1_000_000.0;
+    let error = (f64::from(state.window) - expected).abs();
+    assert!(error < 100.0, "{} for {expected}", state.window);
+}
+
 /// The rules in real numbers: octets and nanoseconds, without quick adapt, whose gate is closed.
 struct Exact {
     window: f64,
