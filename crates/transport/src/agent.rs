@@ -10,7 +10,9 @@ pub mod homa;
 pub mod ndp;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
+use core::mem::{Discriminant, discriminant};
 use roci_control::{Class, Emit, Event, Law, Part};
 use roci_units::{Instant, Qpn};
 use roci_wire::{Flags, Layout, Opcode, Shape};
@@ -43,24 +45,60 @@ pub trait PortAgent: fmt::Debug + Send {
     }
 }
 
-impl Engine {
-    /// The receiver's half of a law that needs one, unless the port has an agent already.
-    pub(crate) fn bring_agent(&mut self, law: &Law) {
-        if self.agent.is_some() {
-            return;
-        }
-        self.agent = match law {
-            Law::Homa(homa) => {
-                Some(Box::new(Grants::new(*homa.params(), self.config.link, self.config.wire_overhead)))
-            }
-            Law::Ndp(_) => Some(Box::new(Pulls::new(self.config.link, self.config.wire_overhead))),
-            _ => None,
-        };
+/// The agents of a port: one for each kind of law with a receiver's half, or the one that was set. All hear all.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    agents: Vec<Box<dyn PortAgent>>,
+    /// The kinds of law that have brought one.
+    kinds: Vec<Discriminant<Law>>,
+    /// Whether the embedder has set one, which then is the only one.
+    set: bool,
+}
+
+impl PortAgent for Agents {
+    fn on_event(&mut self, event: &Event<'_>) {
+        self.agents.iter_mut().for_each(|agent| agent.on_event(event));
     }
 
-    /// Gives the port an agent. Without it there is that of the first law added that has a receiver's half, or none.
+    fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)> {
+        self.agents.iter_mut().find_map(|agent| agent.poll(now))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.agents.iter().filter_map(|agent| agent.next_wakeup()).min()
+    }
+
+    fn wake(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        self.agents.iter_mut().filter(|agent| due(agent.next_wakeup())).for_each(|agent| agent.wake(now));
+    }
+
+    fn forget(&mut self, qpn: Qpn) {
+        self.agents.iter_mut().for_each(|agent| agent.forget(qpn));
+    }
+}
+
+impl Engine {
+    /// The receiver's half of a law that needs one, unless there is one of its kind or the port's agent was set.
+    pub(crate) fn bring_agent(&mut self, law: &Law) {
+        let kind = discriminant(law);
+        let (link, overhead) = (self.config.link, self.config.wire_overhead);
+        let half: Box<dyn PortAgent> = match law {
+            Law::Homa(homa) => Box::new(Grants::new(*homa.params(), link, overhead)),
+            Law::Ndp(_) => Box::new(Pulls::new(link, overhead)),
+            _ => return,
+        };
+        let port = self.agent.get_or_insert_default();
+        if !port.set && !port.kinds.contains(&kind) {
+            port.kinds.push(kind);
+            port.agents.push(half);
+        }
+    }
+
+    /// Gives the port an agent, in the place of all others. Without it there is one for each kind of law added that has
+    /// a receiver's half: Homa's grants by the parameters of the first such law, NDP's pulls.
     pub fn set_port_agent(&mut self, agent: Box<dyn PortAgent>) {
-        self.agent = Some(agent);
+        self.agent = Some(Box::new(Agents { agents: alloc::vec![agent], kinds: Vec::new(), set: true }));
     }
 
     /// A packet that means something only to a law or to the port's agent: a grant, a pull. Where nobody listens for
@@ -162,5 +200,23 @@ const fn agent_class(opcode: Opcode) -> Option<Class> {
         Opcode::HOMA_RESEND => Some(Class::RESEND),
         Opcode::HOMA_BUSY => Some(Class::BUSY),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::EngineConfig;
+    use roci_units::BitsPerSec;
+
+    #[test]
+    fn each_kind_of_law_with_a_receivers_half_brings_it_once() {
+        let link = BitsPerSec::from_gbps(10);
+        let mut engine = Engine::new(EngineConfig { link, ..EngineConfig::default() });
+        for name in ["dcqcn", "homa", "ndp", "homa"] {
+            engine.add_law(Law::from_settings(name, &[], link).expect("a law"));
+        }
+        let agents = engine.agent.as_ref().expect("some");
+        assert_eq!(agents.agents.len(), 2, "{agents:?}");
     }
 }

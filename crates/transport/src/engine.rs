@@ -1,6 +1,6 @@
 //! The engine: who is called for what. The roles decide; this room only chooses among them.
 
-use crate::agent::PortAgent;
+use crate::agent::{Agents, PortAgent};
 use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
@@ -41,7 +41,7 @@ use roci_wire::{Flags, Header, Opcode, Shape};
 pub struct Engine {
     pub(crate) qps: Vec<Qp>,
     pub(crate) profiles: Vec<Profile>,
-    pub(crate) agent: Option<Box<dyn PortAgent>>,
+    pub(crate) agent: Option<Box<Agents>>,
     pub(crate) sends: Slab<SendWork>,
     /// Entries of the queues below that wait to be polled, so that one look tells that there are none.
     unpolled: usize,
@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Adds a law with its parameters; queue pairs name it by the number given back ([`QpConfig::law`](crate::QpConfig)).
-    /// A law whose receivers have a part in it brings the agent that plays it, unless the port has one.
+    /// A law whose receivers have a part in it brings the agent that plays it, unless the port has one of its kind.
     pub fn add_law(&mut self, law: Law) -> u16 {
         self.bring_agent(&law);
         self.laws.add(law)

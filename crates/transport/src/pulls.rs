@@ -1,6 +1,7 @@
 //! Layout `ndp`: each packet is answered by itself, and answers count the packets that were pulled (NDP, SIGCOMM 2017,
 //! §3.2).
 
+use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::delivery::program::Event as Loss;
 use crate::engine::Engine;

@@ -1,5 +1,6 @@
 //! Making, changing and ending queue pairs, and posting work to them.
 
+use crate::agent::PortAgent;
 use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::memory::Access;

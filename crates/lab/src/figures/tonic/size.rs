@@ -4,7 +4,8 @@
 
 use super::super::bench::Bench;
 use super::super::{FigureError, Measured};
-use roci_transport::delivery::{irn, ndp, newreno, reno, sack};
+use roci_control::dcqcn;
+use roci_transport::delivery::{go_back_n, irn, ndp, newreno, reno, sack, srnic};
 
 macro_rules! program {
     ($file:literal) => {
@@ -12,21 +13,30 @@ macro_rules! program {
     };
 }
 
+macro_rules! law {
+    ($file:literal) => {
+        include_str!(concat!("../../../../control/src/", $file))
+    };
+}
+
 /// A program: what its rows are called, its sources, and the octets of its state.
 type Program = (&'static str, &'static str, &'static [&'static str], usize);
 
 const CONGESTION: &str = program!("congestion.rs");
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 8] = [
     ("reno_lines", "reno_state", &[program!("reno.rs"), CONGESTION], size_of::<reno::Reno>()),
     ("newreno_lines", "newreno_state", &[program!("newreno.rs"), CONGESTION], size_of::<newreno::NewReno>()),
     ("sack_lines", "sack_state", &[program!("sack.rs"), CONGESTION], size_of::<sack::Sack>()),
     ("ndp_lines", "ndp_state", &[program!("ndp.rs")], size_of::<ndp::Ndp>()),
     ("irn_lines", "irn_state", &[program!("irn.rs")], size_of::<irn::Irn>()),
+    ("srnic_lines", "srnic_state", &[program!("srnic.rs")], size_of::<srnic::Srnic>()),
+    ("roce_lines", "roce_state", &[program!("go_back_n.rs")], size_of::<go_back_n::GoBackN>()),
+    ("dcqcn_lines", "dcqcn_state", &[law!("dcqcn.rs"), law!("dcqcn/alpha.rs")], size_of::<dcqcn::State>()),
 ];
 
 /// Lines of code before the tests.
 fn lines(source: &str) -> usize {
-    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let code = code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     code.count()
 }
