@@ -99,9 +99,14 @@ impl Host {
     }
 
     /// A NIC around `engine` that is made of the parts of `architecture`. Its queue pairs defer what
-    /// [`Architecture::deferred`] says.
-    pub fn of_parts(engine: Engine, classes: Classes, architecture: Arc<Architecture>) -> Self {
-        let slow = Some(Box::new(Slow::of_parts(architecture)));
+    /// [`Architecture::deferred`] says. What happens in it by chance is drawn from `random`.
+    pub fn of_parts(
+        engine: Engine,
+        classes: Classes,
+        architecture: Arc<Architecture>,
+        random: Random,
+    ) -> Self {
+        let slow = Some(Box::new(Slow::of_parts(architecture, random)));
         Self { slow, flags: STAGED, ..Self::new(engine, classes, Delays::IDEAL, Random::new(0, 0)) }
     }
 
@@ -321,6 +326,7 @@ impl Host {
         while let Some(due) = self.slow.as_mut().and_then(|slow| slow.take(now)) {
             match due {
                 Due::Resolve(token, resolution) => self.engine.resolve(now, token, resolution),
+                Due::Commit(offer, grant) if parts => self.ran(net, id, offer, &grant),
                 Due::Commit(offer, grant) => {
                     if let Some(segment) = self.engine.commit(now, offer, grant) {
                         // What acknowledges beyond a READ's response must not overtake it.
@@ -398,6 +404,9 @@ impl Host {
     fn defer(&mut self, now: Instant, deferral: Deferral) {
         let parts = self.parts_take_until(now, &deferral);
         let (token, resolution, range) = match deferral {
+            Deferral::Law { token, qpn, event } if self.has_cores() => {
+                return self.run_event(now, token, qpn, &event);
+            }
             Deferral::Law { token, qpn, event } => {
                 // A queue pair that is gone has no law, and its token is void.
                 let Some(mut outcome) = self.engine.evaluate(qpn, &event) else { return };

@@ -18,7 +18,7 @@ pub mod nics;
 pub mod path;
 mod work;
 
-pub use arch::{ArchCounters, Architecture};
+pub use arch::{ArchCounters, Architecture, CoreCounters};
 pub use delay::{Delays, Range};
 pub use drain::DrainConfig;
 pub use host::{Classes, Host, HostCounters};

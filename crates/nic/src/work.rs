@@ -3,6 +3,7 @@
 use crate::arch::Architecture;
 use crate::arch::machine::{Machine, Step};
 use crate::delay::{Delays, Range};
+use roci_control::Outcome;
 use roci_transport::{Grant, Offer, Resolution, Token};
 use roci_units::{Instant, Random, Span};
 use std::cmp::Ordering;
@@ -30,16 +31,30 @@ pub(crate) struct Slow {
 }
 
 /// Work by the instant at which it comes due.
+///
+/// A law's outcome is ten times as large as the rest: it lies beside the heap, which moves what it holds.
 #[derive(Default)]
 pub(crate) struct Agenda {
     serial: u64,
     pending: BinaryHeap<Pending>,
+    outcomes: Vec<Outcome>,
+    vacant: Vec<u32>,
 }
 
 struct Pending {
     at: Instant,
     serial: u64,
-    due: Due,
+    work: Work,
+}
+
+/// What comes due, with a law's outcome by its place.
+enum Work {
+    Answer(Token, u32),
+    Resolve(Token, Option<u64>, bool),
+    Granted(Offer, u32),
+    Commit(Offer),
+    Decline(Offer),
+    Step(Step),
 }
 
 impl Slow {
@@ -48,8 +63,8 @@ impl Slow {
     }
 
     /// A NIC made of parts.
-    pub(crate) fn of_parts(architecture: Arc<Architecture>) -> Self {
-        let machine = Some(Machine::new(architecture));
+    pub(crate) fn of_parts(architecture: Arc<Architecture>, random: Random) -> Self {
+        let machine = Some(Machine::new(architecture, random));
         Self { machine, ..Self::new(Delays::IDEAL, Random::new(0, 0)) }
     }
 
@@ -78,8 +93,40 @@ impl Slow {
 impl Agenda {
     /// Lets `due` come due at `at`.
     pub(crate) fn at(&mut self, at: Instant, due: Due) {
+        let work = match due {
+            Due::Resolve(token, Resolution::Law(outcome)) => Work::Answer(token, self.keep(outcome)),
+            Due::Resolve(token, Resolution::Memory { original }) => {
+                Work::Resolve(token, Some(original), false)
+            }
+            Due::Resolve(token, resolution) => {
+                Work::Resolve(token, None, matches!(resolution, Resolution::Recovered))
+            }
+            Due::Commit(offer, Grant::Law(outcome)) => Work::Granted(offer, self.keep(outcome)),
+            Due::Commit(offer, Grant::Engine) => Work::Commit(offer),
+            Due::Decline(offer) => Work::Decline(offer),
+            Due::Step(step) => Work::Step(step),
+        };
         self.serial += 1;
-        self.pending.push(Pending { at, serial: self.serial, due });
+        self.pending.push(Pending { at, serial: self.serial, work });
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "at most one for each queue pair")]
+    fn keep(&mut self, outcome: Outcome) -> u32 {
+        match self.vacant.pop() {
+            Some(place) => {
+                self.outcomes[place as usize] = outcome;
+                place
+            }
+            None => {
+                self.outcomes.push(outcome);
+                self.outcomes.len() as u32 - 1
+            }
+        }
+    }
+
+    fn give(&mut self, place: u32) -> Outcome {
+        self.vacant.push(place);
+        self.outcomes[place as usize]
     }
 
     /// When the next work comes due.
@@ -92,7 +139,17 @@ impl Agenda {
         if self.next()? > now {
             return None;
         }
-        self.pending.pop().map(|pending| pending.due)
+        let work = self.pending.pop()?.work;
+        Some(match work {
+            Work::Answer(token, place) => Due::Resolve(token, Resolution::Law(self.give(place))),
+            Work::Resolve(token, Some(original), _) => Due::Resolve(token, Resolution::Memory { original }),
+            Work::Resolve(token, None, true) => Due::Resolve(token, Resolution::Recovered),
+            Work::Resolve(token, None, false) => Due::Resolve(token, Resolution::Placed),
+            Work::Granted(offer, place) => Due::Commit(offer, Grant::Law(self.give(place))),
+            Work::Commit(offer) => Due::Commit(offer, Grant::Engine),
+            Work::Decline(offer) => Due::Decline(offer),
+            Work::Step(step) => Due::Step(step),
+        })
     }
 }
 

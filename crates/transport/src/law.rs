@@ -134,6 +134,7 @@ impl Engine {
     /// takes time over it. `None` where there is no such queue pair, or its law hears nothing.
     pub fn evaluate(&mut self, qpn: Qpn, event: &OwnedEvent) -> Option<Outcome> {
         let slot = self.place(qpn)?;
+        self.begin_law(slot);
         if self.qps[slot].common.law == NONE {
             return None;
         }

@@ -1,7 +1,7 @@
 //! What the parts of a NIC counted, as `summary.json` has it.
 
-use roci_nic::ArchCounters;
 use roci_nic::arch::counters::{Cause, Lookups};
+use roci_nic::{ArchCounters, CoreCounters};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -18,6 +18,40 @@ pub(super) struct NicRecord {
     halts: u64,
     recoveries: u64,
     overflowed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cores: Option<CoresRecord>,
+}
+
+/// What its cores counted, where they ran anything.
+#[derive(Serialize)]
+struct CoresRecord {
+    sends: u64,
+    receives: u64,
+    loop_backs: u64,
+    send_cycles: u64,
+    receive_cycles: u64,
+    waited_s: f64,
+    stalled_s: f64,
+    busy_s: f64,
+    hinted: LookupRecord,
+    wanted: LookupRecord,
+}
+
+impl CoresRecord {
+    fn new(cores: &CoreCounters) -> Option<Self> {
+        (cores.sends + cores.receives > 0).then(|| Self {
+            sends: cores.sends,
+            receives: cores.receives,
+            loop_backs: cores.loop_backs,
+            send_cycles: cores.cycles[0],
+            receive_cycles: cores.cycles[1],
+            waited_s: cores.waited.as_secs_f64(),
+            stalled_s: cores.stalled.as_secs_f64(),
+            busy_s: cores.busy.as_secs_f64(),
+            hinted: LookupRecord::new(cores.hinted),
+            wanted: LookupRecord::new(cores.wanted),
+        })
+    }
 }
 
 impl NicRecord {
@@ -33,6 +67,7 @@ impl NicRecord {
             halts: counters.halts,
             recoveries: counters.recoveries,
             overflowed: counters.overflowed,
+            cores: CoresRecord::new(&counters.cores),
         }
     }
 }

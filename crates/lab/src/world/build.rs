@@ -45,7 +45,7 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
         let mut host = match &scenario.nic.config_of(name).model {
             NicModel::Ideal => Host::new(engine, classes, Delays::IDEAL, random),
             NicModel::Delaying => Host::new(engine, classes, Delays::delaying(), random),
-            NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts)),
+            NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts), random),
         };
         host.set_traced(scenario.switch.int);
         hosts.push(host);

@@ -1,5 +1,6 @@
 //! What a NIC counts besides its engine.
 
+use super::cores::Side;
 use roci_units::Span;
 
 /// Why something crossed PCIe.
@@ -56,6 +57,43 @@ pub struct Lookups {
     pub misses: u64,
 }
 
+/// What the cores of a NIC counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreCounters {
+    /// Events about packets to be sent.
+    pub sends: u64,
+    /// All others.
+    pub receives: u64,
+    /// Packets that a core refused for now (LoopBack).
+    pub loop_backs: u64,
+    /// Cycles of their programs, by side as above.
+    pub cycles: [u64; 2],
+    /// From an event's arrival in line until its turn, summed.
+    pub waited: Span,
+    /// From an event's turn until its context was on the chip, summed.
+    pub stalled: Span,
+    /// From an event's turn until it was done, summed.
+    pub busy: Span,
+    /// Lookups of contexts by a hint.
+    pub hinted: Lookups,
+    /// Lookups of contexts by a core; one that is on its way counts as found.
+    pub wanted: Lookups,
+}
+
+impl CoreCounters {
+    /// Notes an event.
+    pub(crate) fn note(&mut self, side: Side, cycles: u32, waited: Span, stalled: Span, busy: Span) {
+        match side {
+            Side::Send => self.sends += 1,
+            Side::Receive => self.receives += 1,
+        }
+        self.cycles[side as usize] += u64::from(cycles);
+        self.waited += waited;
+        self.stalled += stalled;
+        self.busy += busy;
+    }
+}
+
 /// What a NIC that is not ideal counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchCounters {
@@ -83,6 +121,8 @@ pub struct ArchCounters {
     pub made: u64,
     /// From the engine's segment until it could be handed to the port, summed over them.
     pub made_time: Span,
+    /// What its cores counted.
+    pub cores: CoreCounters,
 }
 
 impl ArchCounters {

@@ -67,6 +67,9 @@ impl Architecture {
             }
             _ => {}
         }
+        if self.cores.pairs > 0 && self.core_clock().is_none() {
+            return Some(("cores.pairs", "are counted, but there is no `clock`".to_owned()));
+        }
         for (path, value) in [
             ("send.fetch", self.send.fetch),
             ("send.serve", self.send.serve),

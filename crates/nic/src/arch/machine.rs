@@ -2,12 +2,13 @@
 
 use super::cache::Cache;
 use super::clock::Clock;
-use super::counters::{ArchCounters, Lookups};
+use super::cores::Cores;
+use super::counters::{ArchCounters, CoreCounters, Lookups};
 use super::pcie::Link;
 use super::spec::{Architecture, Time};
 use roci_fabric::packet::PacketId;
 use roci_transport::{Offer, Token};
-use roci_units::{Instant, Qpn, Span};
+use roci_units::{Instant, Qpn, Random, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -54,6 +55,10 @@ pub(crate) struct Times {
     pub(crate) receive: Span,
     pub(crate) unit_receive: Span,
     pub(crate) timer: Span,
+    pub(crate) handler: Span,
+    pub(crate) loop_back: Span,
+    copy: Span,
+    jitter: Span,
 }
 
 /// The packet that the engine judges, for what follows from it.
@@ -80,6 +85,13 @@ pub(crate) struct Machine {
     pub(crate) receive_wqes: Cache<u32>,
     pub(crate) translations: Cache<()>,
     pub(crate) units: Vec<Unit>,
+    /// The cores that run the law, if any do.
+    pub(crate) cores: Option<Cores>,
+    /// Queue pairs whose next packet stood in line for its core when the last one went, by their lowest bits.
+    pub(crate) sliced: Vec<u32>,
+    random: Random,
+    /// What the packets of a turn took their unit besides.
+    pub(crate) taken: Span,
     /// When the next turn may be decided, and whether that is waited for.
     pub(crate) next_turn: Instant,
     pub(crate) deciding: bool,
@@ -117,9 +129,12 @@ pub(crate) struct Machine {
     pub(crate) made_time: Span,
 }
 
+/// How many queue pairs may have packets in line for the cores.
+const SLICED: usize = 1024;
+
 impl Machine {
     /// An idle NIC.
-    pub(crate) fn new(arch: Arc<Architecture>) -> Self {
+    pub(crate) fn new(arch: Arc<Architecture>, random: Random) -> Self {
         let span = |time: Time| arch.span(time);
         let times = Times {
             decide: span(arch.send.interval),
@@ -131,8 +146,13 @@ impl Machine {
             receive: span(arch.receive.latency),
             unit_receive: span(arch.units.receive),
             timer: span(arch.timers.interval),
+            handler: span(arch.cores.handler),
+            loop_back: span(arch.cores.loop_back),
+            copy: span(arch.units.copy),
+            jitter: span(arch.units.jitter),
         };
         let units = arch.units.count as usize;
+        let cores = Cores::new(&arch);
         Self {
             times,
             pcie: Link::new(arch.pcie),
@@ -141,6 +161,10 @@ impl Machine {
             receive_wqes: Cache::new(arch.receive_wqe.entries, arch.receive_wqe.ways),
             translations: Cache::new(arch.mtt.store.entries, arch.mtt.store.ways),
             units: std::iter::repeat_with(Unit::default).take(units).collect(),
+            sliced: if cores.is_some() { vec![u32::MAX; SLICED] } else { Vec::new() },
+            cores,
+            random,
+            taken: Span::ZERO,
             next_turn: Instant::ZERO,
             deciding: false,
             turns: 0,
@@ -185,6 +209,33 @@ impl Machine {
             0 => Span::ZERO,
             _ if self.units.is_empty() => Span::ZERO,
             _ => self.times.unit_send + self.times.unit_more * u64::from(packets - 1),
+        }
+    }
+
+    /// What a unit takes for `octets` of payload besides, for copies and by chance; no time in a pipeline.
+    pub(crate) fn extra(&mut self, octets: u64) -> Span {
+        if self.units.is_empty() {
+            return Span::ZERO;
+        }
+        let copy = Span::from_ps(self.times.copy.as_ps() / 1024 * octets);
+        if self.times.jitter.is_zero() {
+            copy
+        } else {
+            copy + exponential(self.times.jitter, &mut self.random)
+        }
+    }
+
+    /// Whether the next packet of `qpn` stands in line for its core already.
+    pub(crate) fn is_sliced(&self, qpn: Qpn) -> bool {
+        self.sliced.get(qpn.get() as usize % SLICED).is_some_and(|known| *known == qpn.get())
+    }
+
+    /// Notes whether a further packet of `qpn` stands in line behind the one that goes.
+    pub(crate) fn note_sliced(&mut self, now: Instant, qpn: Qpn, more: bool) {
+        let Some(cores) = &mut self.cores else { return };
+        self.sliced[qpn.get() as usize % SLICED] = if more { qpn.get() } else { u32::MAX };
+        if more {
+            cores.table.hint(now, qpn);
         }
     }
 
@@ -240,6 +291,20 @@ impl Machine {
             turns: self.turns_begun,
             made: self.packets_made,
             made_time: self.made_time,
+            cores: self.cores.as_ref().map_or(CoreCounters::default(), Cores::counters),
         }
     }
+}
+
+/// A span of an exponential distribution.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "never negative, 53 bits are exact, and the cast saturates"
+)]
+fn exponential(mean: Span, random: &mut Random) -> Span {
+    // Above zero and at most one, so that the logarithm is finite.
+    let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    Span::from_ps((-libm::log(uniform) * mean.as_ps() as f64) as u64)
 }

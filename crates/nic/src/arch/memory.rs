@@ -84,6 +84,15 @@ pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
             ) * size
         }
     };
+    let table = architecture.table;
+    let line = if table.line == 0 { table.size } else { table.line };
+    let all = queue_pairs * u64::from(table.size);
+    let law = match (architecture.cores.pairs, table.lines) {
+        (0, _) => 0,
+        (_, Entries::All) => all,
+        (_, Entries::Count(lines)) => u64::from(lines) * u64::from(line),
+    };
+    let law_off = if architecture.cores.pairs == 0 || table.lines == Entries::All { 0 } else { all };
     let per_pair = |octets: u64| queue_pairs * octets;
     let window = u64::from(memory.window);
     let row = |name, conventional, on_chip, off_chip| Structure { name, conventional, on_chip, off_chip };
@@ -115,6 +124,7 @@ pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
             per_pair(u64::from(memory.outstanding_entry) * window),
             0,
         ),
+        row("contexts of the cores' law", 0, law, law_off),
         row("scheduler", 0, memory.scheduler.0 + per_pair(memory.schedule_entry.into()), 0),
     ];
     let chip = match memory.chip.0 {

@@ -15,12 +15,15 @@
 //! | [`cache`] | a set-associative cache, least recently used first out |
 //! | [`pcie`] | the link to the host's memory |
 //! | [`clock`] | the edges of a clock |
+//! | [`cores`] | cores that run the law |
+//! | [`table`] | the contexts that they work on |
 //! | [`counters`] | what a NIC counts |
 //! | `machine` | the state of one NIC |
-//! | `send`, `receive` | the way of a turn, and of a packet that arrived |
+//! | `send`, `receive`, `law` | the way of a turn, of a packet that arrived, and of an event to its core |
 
 pub mod cache;
 pub mod clock;
+pub mod cores;
 pub mod counters;
 pub mod file;
 pub mod keys;
@@ -28,11 +31,13 @@ pub mod memory;
 pub mod pcie;
 pub mod presets;
 pub mod spec;
+pub mod table;
 
+mod law;
 pub(crate) mod machine;
 mod receive;
 mod send;
 
-pub use counters::ArchCounters;
+pub use counters::{ArchCounters, CoreCounters};
 pub use file::ArchitectureError;
 pub use spec::Architecture;

@@ -4,9 +4,14 @@ use super::file::{ArchitectureError, read};
 use super::spec::Architecture;
 
 /// Name and text of each, in the order in which they are listed.
-const TEXTS: [(&str, &str); 4] = [
+const TEXTS: [(&str, &str); 9] = [
     ("srnic", include_str!("../../presets/srnic.toml")),
     ("tonic", include_str!("../../presets/tonic.toml")),
+    ("swcc", include_str!("../../presets/swcc.toml")),
+    ("swcc-naive", include_str!("../../presets/swcc-naive.toml")),
+    ("hdl", include_str!("../../presets/hdl.toml")),
+    ("bluefield3", include_str!("../../presets/bluefield3.toml")),
+    ("soft-roce", include_str!("../../presets/soft-roce.toml")),
     ("cx5", include_str!("../../presets/cx5.toml")),
     ("cx6", include_str!("../../presets/cx6.toml")),
 ];

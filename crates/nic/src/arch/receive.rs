@@ -69,7 +69,11 @@ impl Host {
         let Some((machine, agenda)) = self.machine() else { return };
         // A packet for nobody must not drive out somebody's context.
         let there = if known { machine.context(now, qpn) } else { now };
-        let worked = there + machine.times.unit_receive;
+        if let (true, Some(cores)) = (known, &mut machine.cores) {
+            cores.table.hint(now, qpn);
+        }
+        let payload = net.packets()[packet].header.payload;
+        let worked = there + machine.times.unit_receive + machine.extra(payload.into());
         if let Some(unit) = machine.unit_of(qpn) {
             agenda.at(worked, Due::Step(Step::Free { unit }));
         }

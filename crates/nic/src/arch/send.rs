@@ -123,6 +123,12 @@ impl Host {
         let Some((machine, agenda)) = self.machine() else { return };
         machine.ahead += u64::from(offer.length);
         let mut at = machine.context(now, offer.qpn);
+        if offer.wants_law && !machine.is_sliced(offer.qpn) {
+            if let Some(cores) = &mut machine.cores {
+                cores.table.hint(now, offer.qpn);
+            }
+            at = at.max(now + machine.times.handler);
+        }
         if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
             let number = u64::from(offer.qpn.get());
             let left = machine.wqes.lookup(number).map_or(0, |left| *left);
@@ -140,8 +146,16 @@ impl Host {
         }
     }
 
-    /// Makes packets of a turn: its context and requests are on the chip.
+    /// Makes packets of a turn: its context and requests are on the chip. Where a core is to be asked, it is.
     pub(super) fn serve(&mut self, net: &mut Net, id: HostId, offer: Offer) {
+        if offer.wants_law && self.has_cores() && self.ask_core(net.now(), offer) {
+            return;
+        }
+        self.serve_granted(net, id, offer, Grant::Engine);
+    }
+
+    /// Makes packets of a turn that has been granted.
+    pub(super) fn serve_granted(&mut self, net: &mut Net, id: HostId, offer: Offer, mut grant: Grant) {
         let now = net.now();
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
         let fetched = self.engine.requests_waiting(offer.qpn, most).max(1);
@@ -159,7 +173,7 @@ impl Host {
             if let Some((machine, _)) = self.machine() {
                 machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
             }
-            let segment = self.engine.commit(now, offer, Grant::Engine);
+            let segment = self.engine.commit(now, offer, std::mem::replace(&mut grant, Grant::Engine));
             if let Some(segment) = segment {
                 served += 1;
                 octets += u64::from(segment.length);
@@ -170,7 +184,7 @@ impl Host {
                 }
                 self.make(net, id, qpn, &segment);
                 let burst = send.burst.0.saturating_sub(octets);
-                if served < send.serve && burst > 0 && left > 0 && !offer.response {
+                if served < send.serve && burst > 0 && left > 0 && !offer.response && !offer.wants_law {
                     let quantum = u32::try_from(burst).unwrap_or(u32::MAX);
                     next = self.engine.offer_more(now, qpn, quantum);
                     if let (Some(offer), Some((machine, _))) = (&next, self.machine()) {
@@ -183,6 +197,9 @@ impl Host {
         let waiting = self.engine.requests_waiting(qpn, send.fetch);
         let Some((machine, agenda)) = self.machine() else { return };
         machine.turns -= 1;
+        if offer.wants_law {
+            machine.note_sliced(now, qpn, waiting > 0);
+        }
         if !offer.response && !machine.wqes.is_whole() && left < u32::MAX {
             match machine.wqes.peek_mut(number) {
                 Some(kept) => *kept = left,
@@ -198,7 +215,7 @@ impl Host {
             }
         }
         if let Some(unit) = machine.unit_of(qpn) {
-            let taken = machine.work(packets);
+            let taken = machine.work(packets) + std::mem::take(&mut machine.taken);
             agenda.at(now + taken, Due::Step(Step::Free { unit }));
         }
     }
@@ -234,7 +251,9 @@ impl Host {
                 at = machine.pcie.read(now, header.payload.into(), Cause::Payload) + known.since(now);
             }
             let unit = machine.unit_of(qpn);
-            let work = machine.work(u32::from(number) + 1);
+            let extra = machine.extra(header.payload.into());
+            machine.taken += extra;
+            let work = machine.work(u32::from(number) + 1) + machine.taken;
             let last = &mut machine.made[unit.unwrap_or(0)];
             at = (at.max(now + work) + machine.times.send).max(*last);
             *last = at;

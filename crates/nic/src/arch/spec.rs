@@ -20,6 +20,10 @@ pub struct Architecture {
     pub pcie: Pcie,
     /// Processing units.
     pub units: Units,
+    /// Cores that run the congestion-control law beside the engine.
+    pub cores: Cores,
+    /// What those cores keep of each queue pair.
+    pub table: Table,
     /// The way of a queue pair's turn.
     pub send: Send,
     /// The way of a packet that arrived.
@@ -111,6 +115,49 @@ pub struct Units {
     pub more: Time,
     /// How long one is taken by a packet that arrived.
     pub receive: Time,
+    /// How long it is taken by each KiB of payload, sent or received.
+    pub copy: Time,
+    /// How long each packet takes it besides, at random: the mean of an exponential distribution.
+    pub jitter: Time,
+}
+
+/// Cores that run the law: N for packets about to be sent and N for all other events, a queue pair's by its number
+/// modulo N. Each runs one event to its end, and then the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cores {
+    /// How many pairs; zero: the engine runs the law itself, in no time.
+    pub pairs: u32,
+    /// Whether one core does the work of both of a pair.
+    pub shared: bool,
+    /// Their clock; `None`: the architecture's.
+    pub clock: Option<Clock>,
+    /// From an event's turn until its context and header stand in the core's registers, when they are at hand.
+    pub load: Time,
+    /// What an instruction that reads or writes a word of context or header takes, in cycles, in a program.
+    pub word: u32,
+    /// What an event of a law that is no program takes, in cycles.
+    pub native: u32,
+    /// From the first hint of what is to be sent until it stands in line for its core.
+    pub handler: Time,
+    /// From a core's refusal until the packet stands in line again (SwCC's LoopBack).
+    pub loop_back: Time,
+}
+
+/// The contexts of queue pairs that the cores work on, on the chip as far as there is room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Octets of a context.
+    pub size: u32,
+    /// Octets of a line; zero: a context is one line.
+    pub line: u32,
+    /// Lines on the chip.
+    pub lines: Entries,
+    /// Lines of a set; zero: any may stand anywhere.
+    pub ways: u32,
+    /// How long a line takes that is not there.
+    pub memory: Span,
+    /// Whether a line is fetched as soon as the number of its queue pair is known, and not when a core wants it.
+    pub hint: bool,
 }
 
 /// The way of a queue pair's turn.
@@ -238,6 +285,11 @@ pub struct Memory {
 }
 
 impl Architecture {
+    /// What cycles of the cores are counted by.
+    pub fn core_clock(&self) -> Option<Clock> {
+        self.cores.clock.or(self.clock)
+    }
+
     /// `time` by the architecture's clock; cycles without a clock take no time.
     pub fn span(&self, time: Time) -> Span {
         match time {
@@ -249,7 +301,7 @@ impl Architecture {
     /// What queue pairs on such a NIC have to defer.
     pub fn deferred(&self) -> Deferred {
         Deferred {
-            law: false,
+            law: self.cores.pairs > 0,
             placement: self.pcie.attached,
             ack_after_placement: self.pcie.attached && self.receive.ack_after_placement,
             recovery: self.recovery.octets > 0,

@@ -55,8 +55,8 @@ pub(crate) const NICS: [Nic; 5] = [
 ];
 
 /// NICs that are made of parts.
-pub(crate) const PRESETS: [Nic; 4] =
-    [Nic::preset("srnic"), Nic::preset("tonic"), Nic::preset("cx5"), Nic::preset("cx6")];
+pub(crate) const PRESETS: [Nic; 5] =
+    [Nic::preset("srnic"), Nic::preset("tonic"), Nic::preset("cx5"), Nic::preset("cx6"), Nic::preset("swcc")];
 
 /// All traffic must have ended by then: many times what the slowest retries take.
 const LIMIT: Instant = Instant::from_ps(60_000_000_000_000);
@@ -117,7 +117,7 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
             let (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
             keys.push(key);
             match nic.architecture() {
-                Some(architecture) => Host::of_parts(engine, Classes::default(), architecture),
+                Some(architecture) => Host::of_parts(engine, Classes::default(), architecture, random),
                 None => Host::new(engine, Classes::default(), nic.delays, random),
             }
         })

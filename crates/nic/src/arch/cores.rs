@@ -1,0 +1,151 @@
+//! Cores that run the law beside the engine, as SwCC's do (SwCC §4.2).
+
+use super::clock::Clock;
+use super::counters::CoreCounters;
+use super::spec::Architecture;
+use super::table::Table;
+use roci_units::{Instant, Qpn, Span};
+
+/// Which function of the law an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A packet is about to be sent.
+    Send,
+    /// Anything else.
+    Receive,
+}
+
+/// How an event went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// When it stood in line for its core.
+    pub arrived: Instant,
+    /// When its turn came.
+    pub begun: Instant,
+    /// When its context was on the chip.
+    pub reached: Instant,
+    /// When its context and header stood in the core's registers.
+    pub loaded: Instant,
+    /// When the core had done with it.
+    pub done: Instant,
+}
+
+/// The cores of a NIC and the contexts that they work on.
+///
+/// Events of one core run in the order in which they came, each to its end. That no two events of one queue pair run at
+/// once is the engine's promise, which hands the next one out when the last was answered (the lock bit of SwCC §4.2.2);
+/// events of others go meanwhile.
+#[derive(Clone, Debug)]
+pub struct Cores {
+    clock: Clock,
+    /// When each core is free: of each pair the one that sends, then the other.
+    free: Vec<[Instant; 2]>,
+    shared: bool,
+    load: Span,
+    /// The contexts.
+    pub table: Table,
+    counters: CoreCounters,
+}
+
+impl Cores {
+    /// The cores of `architecture`; `None` where it has none.
+    pub fn new(architecture: &Architecture) -> Option<Self> {
+        let cores = architecture.cores;
+        if cores.pairs == 0 {
+            return None;
+        }
+        Some(Self {
+            clock: architecture.core_clock()?,
+            free: vec![[Instant::ZERO; 2]; cores.pairs as usize],
+            shared: cores.shared,
+            load: architecture.span(cores.load),
+            table: Table::new(architecture.table),
+            counters: CoreCounters::default(),
+        })
+    }
+
+    /// An event of `qpn` that takes `cycles` of its program comes in line at `now`, which never goes back for events of
+    /// one side.
+    pub fn run(&mut self, now: Instant, side: Side, qpn: Qpn, cycles: u32) -> Turn {
+        let pair = qpn.get() as usize % self.free.len();
+        let free = &mut self.free[pair][usize::from(side == Side::Receive && !self.shared)];
+        let begun = self.clock.edge(now.max(*free));
+        let reached = self.table.reach(begun, qpn);
+        let loaded = self.clock.edge(reached) + self.load;
+        let done = loaded + self.clock.cycles(cycles);
+        *free = done;
+        self.counters.note(side, cycles, begun.since(now), reached.since(begun), done.since(begun));
+        Turn { arrived: now, begun, reached, loaded, done }
+    }
+
+    /// A refusal was counted (LoopBack).
+    pub(crate) const fn looped_back(&mut self) {
+        self.counters.loop_backs += 1;
+    }
+
+    /// What they counted.
+    pub fn counters(&self) -> CoreCounters {
+        CoreCounters { hinted: self.table.hinted, wanted: self.table.wanted, ..self.counters }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::presets;
+    use super::*;
+
+    fn cores(pairs: u32, shared: bool) -> Cores {
+        let mut architecture = presets::find("swcc").expect("it exists");
+        (architecture.cores.pairs, architecture.cores.shared) = (pairs, shared);
+        Cores::new(&architecture).expect("it has some")
+    }
+
+    fn at(ns: u64) -> Instant {
+        Instant::ZERO + Span::from_nanos(ns)
+    }
+
+    /// When the event begins and ends, in ns, without what its context takes the first time.
+    fn span(turn: Turn) -> (u64, u64) {
+        let ns = |at: Instant| at.as_ps() / 1_000;
+        (ns(turn.begun), ns(turn.done))
+    }
+
+    #[test]
+    fn a_core_runs_one_event_after_the_other_and_cores_run_side_by_side() {
+        let mut cores = cores(2, false);
+        let ready = |number| Qpn::new(number);
+        for number in 0..4 {
+            cores.table.reach(at(0), ready(number));
+        }
+        let first = cores.run(at(1_000), Side::Receive, ready(0), 50);
+        assert_eq!(span(first), (1_000, 1_208), "two cycles of 4 ns to load, fifty to run");
+        assert_eq!(span(cores.run(at(1_010), Side::Receive, ready(2), 50)), (1_208, 1_416), "the same core");
+        assert_eq!(span(cores.run(at(1_010), Side::Receive, ready(1), 50)), (1_012, 1_220), "the other pair");
+        assert_eq!(span(cores.run(at(1_010), Side::Send, ready(0), 50)), (1_012, 1_220), "its partner");
+    }
+
+    #[test]
+    fn one_core_for_both_functions_does_them_in_turn() {
+        let mut cores = cores(1, true);
+        cores.table.reach(at(0), Qpn::new(0));
+        cores.run(at(1_000), Side::Receive, Qpn::new(0), 50);
+        assert_eq!(
+            span(cores.run(at(1_000), Side::Send, Qpn::new(1), 50)),
+            (1_208, 1_516),
+            "and misses its context"
+        );
+    }
+
+    #[test]
+    fn a_hint_hides_a_miss_behind_the_logic_before_the_core() {
+        let stall = |hinted: bool| {
+            let mut cores = cores(1, false);
+            if hinted {
+                cores.table.hint(at(0), Qpn::new(0));
+            }
+            let turn = cores.run(at(60), Side::Receive, Qpn::new(0), 50);
+            turn.reached.since(turn.begun)
+        };
+        assert_eq!((stall(false), stall(true)), (Span::from_nanos(100), Span::from_nanos(40)));
+    }
+}

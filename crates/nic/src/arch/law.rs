@@ -1,0 +1,73 @@
+//! The way of an event to the core that runs its law, and of what the core answers.
+
+use super::cores::Side;
+use crate::host::Host;
+use crate::work::{Agenda, Due};
+use roci_control::{Outcome, Verdict};
+use roci_fabric::net::Net;
+use roci_fabric::packet::HostId;
+use roci_transport::{Grant, Offer, OwnedEvent, Resolution, Token, Until};
+use roci_units::{Instant, Qpn};
+
+use super::machine::Machine;
+
+impl Host {
+    /// Whether cores run its law.
+    pub(crate) fn has_cores(&self) -> bool {
+        self.slow
+            .as_ref()
+            .and_then(|slow| slow.machine.as_ref())
+            .is_some_and(|machine| machine.cores.is_some())
+    }
+
+    /// A core runs the law on an event, and its answer takes effect when it is done.
+    pub(crate) fn run_event(&mut self, now: Instant, token: Token, qpn: Qpn, event: &OwnedEvent) {
+        // A queue pair that is gone has no law, and its token is void.
+        let Some(outcome) = self.engine.evaluate(qpn, event) else { return };
+        let Some((machine, agenda)) = self.machine() else { return };
+        let at = occupy(machine, now, Side::Receive, qpn, &outcome);
+        resolve(agenda, at, token, outcome);
+    }
+
+    /// A core is asked whether the packet of `offer` may go. False: nobody wants to be asked.
+    pub(super) fn ask_core(&mut self, now: Instant, offer: Offer) -> bool {
+        let event = self.engine.transmit_event(now, &offer);
+        let Some(outcome) = event.and_then(|event| self.engine.evaluate(offer.qpn, &event)) else {
+            return false;
+        };
+        let Some((machine, agenda)) = self.machine() else { return false };
+        let at = occupy(machine, now, Side::Send, offer.qpn, &outcome);
+        agenda.at(at, Due::Commit(offer, Grant::Law(outcome)));
+        true
+    }
+
+    /// A core has answered whether a packet may go.
+    pub(crate) fn ran(&mut self, net: &mut Net, id: HostId, offer: Offer, grant: &Grant) {
+        let Grant::Law(Outcome { verdict: Verdict::LoopBack, .. }) = grant else {
+            return self.serve_granted(net, id, offer, *grant);
+        };
+        let now = net.now();
+        let Some((machine, _)) = self.machine() else { return };
+        machine.turns -= 1;
+        machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
+        machine.note_sliced(now, offer.qpn, true);
+        if let Some(cores) = &mut machine.cores {
+            cores.looped_back();
+        }
+        let again = now + machine.times.loop_back;
+        self.engine.decline(now, offer, Until::At(again));
+    }
+}
+
+/// Has a core of `qpn` busy with an event: until when.
+fn occupy(machine: &mut Machine, now: Instant, side: Side, qpn: Qpn, outcome: &Outcome) -> Instant {
+    let cycles = if outcome.cycles == 0 { machine.arch.cores.native } else { outcome.cycles };
+    machine.cores.as_mut().map_or(now, |cores| cores.run(now, side, qpn, cycles).done)
+}
+
+fn resolve(agenda: &mut Agenda, at: Instant, token: Token, outcome: Outcome) {
+    agenda.at(at, Due::Resolve(token, Resolution::Law(outcome)));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+use crate::host::Classes;
+use crate::nics::{Application, Simulated};
+use crate::path::Path;
+use roci_control::{Class, Law};
+use roci_fabric::fabric::{Fabric, Stopped};
+use roci_fabric::net::FabricConfig;
+use roci_fabric::topology::Star;
+use roci_transport::{
+    Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Tail,
+};
+use roci_units::{BitsPerSec, Random, Span};
+use std::sync::Arc;
+
+const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
+const A: HostId = HostId(0);
+const B: HostId = HostId(1);
+/// What each event takes: 4 µs at 250 MHz.
+const EVENT: u64 = 1_000 + 2;
+
+/// When requests ended.
+#[derive(Default)]
+struct Ends(Vec<Instant>);
+
+impl Application for Ends {
+    fn completed(&mut self, net: &mut Net, _: &mut [Host], _: HostId, _: &Completion) {
+        self.0.push(net.now());
+    }
+}
+
+/// Two hosts whose NICs have one pair of cores; their queue pairs' law is asked before each packet and after each
+/// acknowledgement.
+fn fabric(queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
+    let graph = Star { hosts: 2, rate: RATE, delay: Span::from_nanos(100) }.build().expect("two hosts").graph;
+    let mut architecture = super::super::presets::find("swcc").expect("it exists");
+    (architecture.cores.pairs, architecture.cores.native) = (1, 1_000);
+    let architecture = Arc::new(architecture);
+    let mut key = 0;
+    let mut hosts: Vec<Host> = (0..2)
+        .map(|number| {
+            let mut engine = Engine::new(EngineConfig { link: RATE, ..EngineConfig::default() });
+            engine.add_law(Law::External(Class::TRANSMIT.with(Class::ACK)));
+            (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
+            Host::of_parts(engine, Classes::default(), Arc::clone(&architecture), Random::new(1, number))
+        })
+        .collect();
+    let config = |host| QpConfig {
+        path: Path { host, flow: 0 }.pack(),
+        law: 1,
+        deferred: architecture.deferred(),
+        ..QpConfig::default()
+    };
+    let mut qpns = Vec::new();
+    for _ in 0..queue_pairs {
+        let qpn = hosts[0].engine.create_qp(config(B)).expect("usable");
+        let peer = hosts[1].engine.create_qp(QpConfig { peer: qpn, ..config(A) }).expect("usable");
+        let known = Change { peer: Some(peer), ..Change::default() };
+        hosts[0].engine.modify_qp(Instant::ZERO, qpn, &known).expect("it exists");
+        qpns.push(qpn);
+    }
+    let nics = Simulated::new(hosts, Ends::default());
+    (Fabric::new(&graph, &FabricConfig::default(), nics).expect("it can be built"), qpns, key)
+}
+
+fn post(fabric: &mut Fabric<Simulated<Ends>>, qpn: Qpn, rkey: u32) {
+    let request = SendRequest {
+        id: 1,
+        operation: Operation::Write { va: 0, rkey, tail: Tail::Plain },
+        length: 64,
+        address: 0,
+        lkey: 0,
+        solicited: false,
+        signaled: true,
+        fence: false,
+    };
+    let Fabric { net, nics } = fabric;
+    nics.hosts[0].engine.post_send(net.now(), qpn, &request).expect("it is connected");
+    nics.hosts[0].poke(net, A);
+}
+
+/// When the last of eight messages ends, dealt to so many queue pairs, in times that an event takes.
+fn events_until_the_end(queue_pairs: u32) -> u64 {
+    let (mut fabric, qpns, key) = fabric(queue_pairs);
+    qpns.iter().cycle().take(8).for_each(|qpn| post(&mut fabric, *qpn, key));
+    assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+    let ends = &fabric.nics.application.0;
+    assert_eq!(ends.len(), 8);
+    let cores = fabric.nics.hosts[0].parts().expect("it is made of parts").cores;
+    assert_eq!((cores.sends, cores.receives), (8, 8));
+    assert_eq!(cores.cycles, [8_000, 8_000]);
+    let last = ends.iter().max().expect("eight").as_ps();
+    last / (EVENT * 4_000)
+}
+
+#[test]
+fn an_event_whose_context_is_owned_waits_while_others_go() {
+    // One context: what is sent and what is heard take turns, though each has its core. Two: both cores are busy.
+    assert!(events_until_the_end(1) >= 14, "{}", events_until_the_end(1));
+    assert!(events_until_the_end(2) <= 10, "{}", events_until_the_end(2));
+}
+
+#[test]
+fn a_packet_that_is_refused_comes_again_and_holds_up_no_other() {
+    let (mut fabric, qpns, key) = fabric(2);
+    post(&mut fabric, qpns[0], key);
+    let Fabric { net, nics } = &mut fabric;
+    let host = &mut nics.hosts[0];
+    let Some(Due::Commit(offer, Grant::Law(granted))) = next_grant(host) else { panic!("a core was asked") };
+    let refused = Outcome { verdict: Verdict::LoopBack, ..granted };
+    host.ran(net, A, offer, &Grant::Law(refused));
+    assert!(host.engine.offer(net.now(), 1).is_none(), "it goes through the send request FIFO once more");
+    post(&mut fabric, qpns[1], key);
+    assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+    let ends = &fabric.nics.application.0;
+    assert_eq!(ends.len(), 2, "both went");
+    let cores = fabric.nics.hosts[0].parts().expect("it is made of parts").cores;
+    assert_eq!((cores.loop_backs, cores.sends), (1, 3), "an event more, at its cost");
+}
+
+/// Takes the first answer of a core out of the agenda, whenever it is due.
+fn next_grant(host: &mut Host) -> Option<Due> {
+    let slow = host.slow.as_mut()?;
+    loop {
+        let at = slow.agenda.next()?;
+        match slow.agenda.take(at)? {
+            Due::Step(super::super::machine::Step::Fetched { offer }) => {
+                assert!(host.ask_core(at, offer));
+                return next_grant(host);
+            }
+            due @ Due::Commit(..) => return Some(due),
+            _ => {}
+        }
+    }
+}
