@@ -58,7 +58,7 @@ pub mod program;
 pub mod translate;
 
 pub use crate::core::{Cause, Core, Stop, Trap};
-pub use check::{Bounds, Policy, Reason, Refused, check};
+pub use check::{Bounds, Kind, Policy, Reason, Refused, check};
 pub use csr::{CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 pub use cycles::CycleModel;
 pub use decode::{Extensions, decode};

@@ -6,9 +6,9 @@ use super::graph::{Exit, Graph, Node, Way};
 use super::interval::{Interval, refine};
 use super::order::Element;
 use super::state::State;
-use super::{Policy, Reason};
+use super::{Kind, Policy, Reason};
 use crate::csr::{Csr, OnRead, OnWrite};
-use crate::instruction::{Op, Register, Shape};
+use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::program::Program;
 
 /// Where the program is wrong, and why.
@@ -22,6 +22,8 @@ pub(super) struct Evaluation<'a> {
     pending: Vec<Option<State>>,
     /// What is known at each polling node that was reached.
     pub(super) reached: BTreeMap<usize, State>,
+    /// What CSRs hold when an event begins, where its kind says.
+    given: Vec<(u16, u32)>,
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
@@ -40,11 +42,18 @@ impl<'a> Evaluation<'a> {
             graph,
             pending: vec![None; count],
             reached: BTreeMap::new(),
+            given: Vec::new(),
             work: policy.work_max,
             loops: Vec::new(),
             lowest: program.machine.memory.stack_top(),
             visited: vec![false; count],
         }
+    }
+
+    /// From now on only events of `kind` are followed.
+    pub(super) fn begin(&mut self, kind: &Kind) {
+        self.given = kind.iter().map(|(&csr, &value)| (csr, value)).collect();
+        self.work = self.policy.work_max;
     }
 
     /// Follows the program from `root` to the next polling nodes, which collect in `reached`.
@@ -136,9 +145,7 @@ impl<'a> Evaluation<'a> {
             Exit::Next(way) => {
                 state.cycles += cost;
                 state.execute(self.program, address, &instruction)?;
-                if instruction.reads_csr() && self.waits(instruction.csr()) {
-                    state.write(instruction.rd, Interval::new(1, u32::MAX));
-                }
+                self.access(&instruction, &mut state);
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
                 {
                     self.lowest = self.lowest.min(state.read(Register::SP).low);
@@ -167,6 +174,24 @@ impl<'a> Evaluation<'a> {
                 Ok(())
             }
             Exit::Never(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// What is known of a CSR that is read, and that it is known no more when it is written.
+    fn access(&self, instruction: &Instruction, state: &mut State) {
+        let csr = instruction.csr();
+        let given = self.given.iter().position(|&(given, _)| given == csr);
+        if instruction.reads_csr() {
+            match given {
+                Some(index) if !state.overwritten(index) => {
+                    state.write(instruction.rd, Interval::one(self.given[index].1));
+                }
+                _ if self.waits(csr) => state.write(instruction.rd, Interval::new(1, u32::MAX)),
+                _ => {}
+            }
+        }
+        if let Some(index) = given.filter(|_| instruction.writes_csr()) {
+            state.overwrite(index);
         }
     }
 

@@ -38,9 +38,14 @@ pub struct Policy {
     pub writable: BTreeSet<u16>,
     /// The most cycles that an event may take, and the start.
     pub cycles_max: u64,
-    /// How many instructions the checker looks at before it gives up.
+    /// How many instructions the checker looks at before it gives up, for all events and again for each kind.
     pub work_max: u64,
+    /// Kinds of events that are bounded each by itself as well.
+    pub kinds: Vec<Kind>,
 }
+
+/// A kind of event, known by what CSRs hold when it begins: each is read as that until the program writes it.
+pub type Kind = BTreeMap<u16, u32>;
 
 impl Policy {
     /// All that the machine allows: polls are the registers that make their reader wait, and an event may take 100,000
@@ -54,6 +59,7 @@ impl Policy {
             writable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { write: OnWrite::Refuse, .. })),
             cycles_max: 100_000,
             work_max: 4_000_000,
+            kinds: Vec::new(),
         }
     }
 }
@@ -66,6 +72,8 @@ pub struct Bounds {
     /// For each poll by its address, the cycles from there to the next poll: that of this poll's own instruction
     /// counts, that of the next does not.
     pub event_cycles: BTreeMap<u32, u64>,
+    /// The most cycles of an event of each of [`Policy::kinds`], in their order.
+    pub kind_cycles: Vec<u64>,
     /// Octets of stack.
     pub stack: u32,
     /// CSRs that it reads.
@@ -258,6 +266,8 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         let longest: &mut u64 = cycles_from.entry(graph.nodes[poll].address).or_default();
         *longest = cycles.max(*longest);
     }
+    let kind_cycles = policy.kinds.iter().map(|kind| longest_of(&mut evaluation, kind, &known, &order));
+    let kind_cycles = kind_cycles.collect::<Result<_, _>>()?;
     let visited = || graph.nodes.iter().zip(&evaluation.visited).filter(|(_, visited)| **visited);
     let csrs = |uses: fn(&Instruction) -> bool| {
         visited()
@@ -268,11 +278,27 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     Ok(Bounds {
         startup_cycles,
         event_cycles: cycles_from,
+        kind_cycles,
         stack: program.machine.memory.stack_top() - evaluation.lowest,
         reads: csrs(Instruction::reads_csr),
         writes: csrs(Instruction::writes_csr),
         instructions: visited().map(|(node, _)| node.address).collect::<BTreeSet<u32>>().len(),
     })
+}
+
+/// The cycles of the longest event of `kind`, which finds the core as any events may have left it.
+fn longest_of(
+    evaluation: &mut Evaluation<'_>,
+    kind: &Kind,
+    known: &BTreeMap<usize, (State, u32)>,
+    order: &[order::Element],
+) -> Result<u64, Wrong> {
+    evaluation.begin(kind);
+    for (&poll, (state, _)) in known {
+        evaluation.from(poll, state.afresh(), order)?;
+    }
+    let reached = std::mem::take(&mut evaluation.reached);
+    Ok(reached.values().map(|state| state.cycles).max().unwrap_or(0))
 }
 
 /// Joins what was reached with what is known, and opens the polls where that is new. Returns the cycles of the longest

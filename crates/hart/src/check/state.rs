@@ -18,6 +18,8 @@ pub(super) struct State {
     memory: BTreeMap<u32, Interval>,
     /// The most cycles on any way here since the event began.
     pub(super) cycles: u64,
+    /// Which of the CSRs that the event's kind gives may have been written since: bit by bit, the last for all beyond.
+    written: u32,
     /// A store whose address was not known well enough to keep what was known of memory.
     pub(super) blur: Option<u32>,
 }
@@ -34,12 +36,12 @@ impl State {
     pub(super) fn reset(program: &Program) -> Self {
         let mut x = [Interval::one(0); 32];
         x[Register::SP.index()] = Interval::one(program.machine.memory.stack_top());
-        Self { x, memory: BTreeMap::new(), cycles: 0, blur: None }
+        Self { x, memory: BTreeMap::new(), cycles: 0, written: 0, blur: None }
     }
 
     /// The same knowledge at the start of an event.
     pub(super) fn afresh(&self) -> Self {
-        Self { cycles: 0, ..self.clone() }
+        Self { cycles: 0, written: 0, ..self.clone() }
     }
 
     pub(super) fn read(&self, register: Register) -> Interval {
@@ -74,12 +76,24 @@ impl State {
             None => false,
         });
         self.cycles = self.cycles.max(other.cycles);
+        self.written |= other.written;
         self.blur = self.blur.or(other.blur);
+    }
+
+    /// Whether the CSR that the event's kind names at `index` may have been written since the event began.
+    pub(super) fn overwritten(&self, index: usize) -> bool {
+        self.written >> index.min(31) & 1 != 0
+    }
+
+    /// It has been written.
+    pub(super) fn overwrite(&mut self, index: usize) {
+        self.written |= 1 << index.min(31);
     }
 
     /// Whether all that this state allows, `other` allows too; cycles apart.
     pub(super) fn within(&self, other: &Self) -> bool {
-        self.x.iter().zip(&other.x).all(|(mine, theirs)| mine.hull(*theirs) == *theirs)
+        self.written & !other.written == 0
+            && self.x.iter().zip(&other.x).all(|(mine, theirs)| mine.hull(*theirs) == *theirs)
             && other.memory.iter().all(|(address, theirs)| {
                 self.memory.get(address).is_some_and(|mine| mine.hull(*theirs) == *theirs)
             })

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use roci_hart::{
-    Bounds, CSR_WORDS, Core, Csr, CsrMap, Instruction, Machine, OnRead, OnWrite, Op, Policy, Program, Reason,
-    Refused, Register, Shape, Stop, check,
+    Bounds, CSR_WORDS, Core, Csr, CsrMap, Instruction, Kind, Machine, OnRead, OnWrite, Op, Policy, Program,
+    Reason, Refused, Register, Shape, Stop, check,
 };
 
 const EVENTS: &[u8] = include_bytes!("../images/events.elf");
@@ -202,6 +202,28 @@ fn a_bad_instruction_that_no_event_reaches_is_no_matter() {
 }
 
 #[test]
+fn a_kind_of_event_has_a_bound_of_its_own_until_the_program_writes_what_tells_it() {
+    let longer = [word(Op::Addi, A1, X0, X0, 1); 10];
+    let read = word(Op::Csrrs, A0, X0, X0, 0x801);
+    let skip = word(Op::Beq, X0, A0, X0, 4 * 11);
+    let write = word(Op::Csrrw, X0, A0, X0, 0x801);
+    let bounds = |before: &[u32]| {
+        let mut code = vec![poll()];
+        code.extend(before);
+        code.extend([read, skip]);
+        code.extend(longer);
+        code.push(jump(-4 * i32::try_from(code.len()).expect("the body is short")));
+        let program = Program::from_words(&code, machine()).expect("the code fits");
+        let kinds = vec![Kind::from([(0x801, 0)]), Kind::from([(0x801, 1)])];
+        let policy = Policy { kinds, ..Policy::of(program.machine()) };
+        check(&program, &policy).expect("the program is right").kind_cycles
+    };
+    assert_eq!(bounds(&[]), [2 + 2 + 2 + 2, 2 + 2 + 1 + 10 + 2]);
+    // What the poll gave is not zero: after the write, the register cannot be either.
+    assert_eq!(bounds(&[write]), [2 + 2 + 2 + 1 + 10 + 2; 2]);
+}
+
+#[test]
 fn accesses_that_can_only_trap_are_refused() {
     let upper = |imm| word(Op::Lui, A1, X0, X0, imm);
     let store = |imm| word(Op::Sw, X0, A1, A0, imm);
@@ -311,11 +333,12 @@ proptest! {
         let extensions = roci_hart::Extensions { multiply: true, csr: true };
         let code = random_event(&octets, turns);
         let program = Arc::new(Program::from_words(&code, Machine { extensions, ..machine() }).expect("it fits"));
-        let bounds = check(&program, &Policy::of(program.machine()));
-        let bounds = bounds.unwrap_or_else(|refused| panic!("{refused}"));
+        let kinds: Vec<Kind> = words.iter().map(|&word| Kind::from([(0x800, word.max(1)), (0x801, word)])).collect();
+        let policy = Policy { kinds, ..Policy::of(program.machine()) };
+        let bounds = check(&program, &policy).unwrap_or_else(|refused| panic!("{refused}"));
         let mut core = Core::new(program);
         let mut csrs = [0; CSR_WORDS];
-        for word in words {
+        for (word, of_kind) in words.into_iter().zip(bounds.kind_cycles.clone()) {
             prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
             let before = core.cycles();
             (csrs[0], csrs[1]) = (word.max(1), word);
@@ -323,7 +346,8 @@ proptest! {
             csrs[0] = 0;
             prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
             let spent = core.cycles() - before;
-            prop_assert!(spent <= bounds.longest_event(), "{spent} cycles, {} proved", bounds.longest_event());
+            prop_assert!(of_kind <= bounds.longest_event());
+            prop_assert!(spent <= of_kind, "{spent} cycles, {of_kind} proved");
         }
     }
 }
