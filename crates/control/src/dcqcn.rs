@@ -132,6 +132,16 @@ impl Dcqcn {
         }
     }
 
+    /// The context of the law's twin in C (`firmware/dcqcn.c`) at `now`.
+    #[cfg(test)]
+    pub(crate) fn words(&self, state: &mut State, now: Instant) -> alloc::vec::Vec<u32> {
+        self.bring_alpha(state, now);
+        let flags = [state.estimating, state.increase != Lazy::OFF, state.cnp_next > now].map(u32::from);
+        let stages = [state.stage, state.byte_stage].map(u32::from);
+        let rates = [state.link_kbps, state.rate_kbps, state.target_kbps, state.alpha];
+        [&rates[..], &stages, &flags].concat()
+    }
+
     /// The notification point: a CNP for a marked packet, unless the last one is less than the gap ago.
     fn notify(&mut self, state: &mut State, now: Instant, outcome: &mut Outcome) {
         let next = match self.params.cnp_scope {

@@ -54,6 +54,7 @@ pub use hpcc::Hpcc;
 pub use ndp::Ndp;
 pub use nscc::Nscc;
 pub use outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict, Words};
+pub use program::{Image, Programmed};
 pub use register::{Place, Register, SettingError, Value, ValueError};
 pub use sample::Sample;
 pub use swift::Swift;
@@ -90,6 +91,8 @@ pub enum Law {
     Swift(Swift),
     /// NSCC.
     Nscc(Nscc),
+    /// A program for a core.
+    Program(Box<Programmed>),
     /// A law that runs outside the engine and is to hear of these classes: its queue pairs are made with the law
     /// deferred, and whoever runs it answers. By itself it changes nothing.
     External(Class),
@@ -117,6 +120,8 @@ pub enum Context {
     Swift(swift::State),
     /// NSCC's window and delays.
     Nscc(nscc::State),
+    /// A program's registers and timers.
+    Program(Box<program::State>),
 }
 
 // A context lies beside the queue pair's state and is fetched with it; a law with more words boxes them.
@@ -184,6 +189,7 @@ impl Law {
             Self::Hpcc(_) => "hpcc",
             Self::Swift(_) => "swift",
             Self::Nscc(_) => "nscc",
+            Self::Program(_) => "program",
             Self::External(_) => "external",
         }
     }
@@ -191,7 +197,7 @@ impl Law {
     /// The names of its presets.
     pub fn presets(&self) -> &'static [&'static str] {
         match self {
-            Self::None | Self::Homa(_) | Self::Ndp(_) | Self::External(_) => &[],
+            Self::None | Self::Homa(_) | Self::Ndp(_) | Self::Program(_) | Self::External(_) => &[],
             Self::Dcqcn(_) => &dcqcn::PRESETS,
             Self::Timely(_) => &timely::PRESETS,
             Self::Dctcp(_) => &dctcp::PRESETS,
@@ -213,6 +219,7 @@ impl Law {
             Self::Hpcc(_) => &hpcc::REGISTERS,
             Self::Swift(_) => &swift::REGISTERS,
             Self::Nscc(_) => &nscc::REGISTERS,
+            Self::Program(law) => law.registers(),
         }
     }
 
@@ -235,6 +242,7 @@ impl Law {
             (Self::Swift(law), Context::None) => law.get(None, name),
             (Self::Nscc(law), Context::Nscc(state)) => law.get(Some(state), name),
             (Self::Nscc(law), Context::None) => law.get(None, name),
+            (Self::Program(law), Context::Program(state)) => law.get(state, name, now),
             _ => None,
         }
     }
@@ -276,6 +284,7 @@ impl Law {
             (Self::Hpcc(law), Context::Hpcc(state)) => law.write(state, name, text, outcome),
             (Self::Swift(law), Context::Swift(state)) => law.write(state, name, text, outcome),
             (Self::Nscc(law), Context::Nscc(state)) => law.write(state, name, text, outcome),
+            (Self::Program(law), Context::Program(state)) => law.write(state, name, text),
             _ => None,
         };
         done.unwrap_or_else(|| Err(self.unknown(name, true)))
@@ -290,13 +299,14 @@ impl Law {
             (Self::Hpcc(law), Context::Hpcc(state)) => Some(law.sample(state)),
             (Self::Swift(law), Context::Swift(state)) => Some(law.sample(state)),
             (Self::Nscc(law), Context::Nscc(state)) => Some(law.sample(state)),
+            (Self::Program(law), Context::Program(state)) => Some(law.sample(state, now)),
             _ => None,
         }
     }
 
     fn set_any(&mut self, name: &str, text: &str, running: bool) -> Option<Result<(), SettingError>> {
         match self {
-            Self::None | Self::External(_) => None,
+            Self::None | Self::Program(_) | Self::External(_) => None,
             Self::Dcqcn(law) => law.set(name, text, running),
             Self::Homa(law) => law.set(name, text, running),
             Self::Ndp(law) => law.set(name, text, running),
@@ -336,7 +346,10 @@ impl Law {
 
     /// Whether it reads when the packets were sent that acknowledgements answer ([`Event::sent`]).
     pub fn wants_times(&self) -> bool {
-        matches!(self, Self::Timely(_) | Self::Swift(_) | Self::Nscc(_) | Self::External(_))
+        matches!(
+            self,
+            Self::Timely(_) | Self::Swift(_) | Self::Nscc(_) | Self::Program(_) | Self::External(_)
+        )
     }
 
     /// The classes of events that it wants to hear.
@@ -351,6 +364,7 @@ impl Law {
             Self::Hpcc(_) => Hpcc::TRACES,
             Self::Swift(_) => Swift::TRACES,
             Self::Nscc(_) => Nscc::TRACES,
+            Self::Program(law) => law.traces(),
             Self::External(traces) => *traces,
         }
     }
@@ -400,6 +414,10 @@ impl Law {
                 let credit = law.credit(&state);
                 (Context::Nscc(state), credit, Instant::NEVER)
             }
+            Self::Program(law) => {
+                let (state, credit, wake) = law.connect(link_kbps);
+                (Context::Program(Box::new(state)), credit, wake)
+            }
         }
     }
 
@@ -417,6 +435,7 @@ impl Law {
             (Self::Hpcc(law), Context::Hpcc(state)) => law.on_event(state, event, outcome),
             (Self::Swift(law), Context::Swift(state)) => law.on_event(state, event, outcome),
             (Self::Nscc(law), Context::Nscc(state)) => law.on_event(state, event, outcome),
+            (Self::Program(law), Context::Program(state)) => law.on_event(state, event, outcome),
             (Self::None | Self::External(_), Context::None) => {}
             _ => debug_assert!(false, "the context belongs to another law"),
         }

@@ -107,6 +107,8 @@ pub struct Outcome {
     pub priority: Option<u8>,
     /// Header words for the packet about to be sent.
     pub words: Option<Words>,
+    /// The classes that the law hears from now on; `None` leaves them as they are.
+    pub traces: Option<Class>,
     /// Clock cycles that the event took on the core that the law is a program for; zero for a native law. A modelled
     /// NIC spends them, the engine ignores them.
     pub cycles: u32,
@@ -123,6 +125,7 @@ impl Outcome {
             emit: None,
             priority: None,
             words: None,
+            traces: None,
             cycles: 0,
         }
     }

@@ -8,6 +8,7 @@
 //! | [`csr`] | control and status registers, which the embedder declares |
 //! | [`memory`] | ROM, stack and data, each access checked |
 //! | [`elf`], [`program`] | ELF files, symbols, source lines; a program ready to run |
+//! | [`fields`] | the fields of a program's types, by name |
 //! | [`core`] | a core's state, how a run ends, traps |
 //! | `execute` | the interpreter, which says what a program means |
 //! | [`mod@check`] | what a program can do, proved before it runs |
@@ -50,6 +51,7 @@ pub mod disassemble;
 pub mod elf;
 mod error;
 mod execute;
+pub mod fields;
 pub mod instruction;
 mod lines;
 pub mod memory;
@@ -64,6 +66,7 @@ pub use cycles::CycleModel;
 pub use decode::{Extensions, decode};
 pub use elf::Symbol;
 pub use error::LoadError;
+pub use fields::{Field, fields};
 pub use instruction::{Instruction, Op, Register, Shape};
 pub use memory::{Memory, MemoryMap, Misaligned, Refusal, Region};
 pub use program::{Location, Machine, Program};

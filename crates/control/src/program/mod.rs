@@ -3,8 +3,22 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`csr`] | the registers through which a program meets the NIC |
+//! | [`image`] | a program's file, taken in: checked, with names for its context |
+//! | `event` | an event in the registers |
+//! | `timers` | a queue pair's timers |
+//! | [`law`] | the law that runs a program |
+//! | [`fault`] | what goes wrong, and how it is counted |
 
 pub mod csr;
-
+mod event;
+pub mod fault;
+pub mod image;
+pub mod law;
 #[cfg(test)]
 mod tests;
+mod timers;
+
+pub use csr::Side;
+pub use fault::{Fault, Tally, Why};
+pub use image::{Image, ImageError, Options};
+pub use law::{Programmed, State};

@@ -1,8 +1,12 @@
+mod faults;
+mod twin;
+
 use super::csr::{Side, machine};
+use super::*;
 use roci_hart::{Program, check};
 
-const DCQCN: &[u8] = include_bytes!("../../../../firmware/dcqcn.elf");
-const CREDIT: &[u8] = include_bytes!("../../../../firmware/credit.elf");
+const DCQCN: &[u8] = include_bytes!("../../../../../firmware/dcqcn.elf");
+const CREDIT: &[u8] = include_bytes!("../../../../../firmware/credit.elf");
 
 #[test]
 fn both_sides_of_our_programs_are_bounded() {
@@ -16,4 +20,14 @@ fn both_sides_of_our_programs_are_bounded() {
         let octets = |name| program.symbol(name).unwrap();
         assert_eq!((octets("context_octets") / 4, octets("header_octets") / 4), words);
     }
+}
+
+#[test]
+fn an_image_knows_its_context_by_name() {
+    let image = Image::new("dcqcn", DCQCN, &Options::default()).unwrap();
+    let names: alloc::vec::Vec<_> = image.fields().iter().map(|field| field.name).collect();
+    let expected =
+        ["link", "rate", "target", "alpha", "stage", "byte_stage", "estimating", "increasing", "waiting"];
+    assert_eq!(names, expected);
+    assert_eq!(image.field("alpha").map(|field| field.word), Some(3));
 }

@@ -1,0 +1,138 @@
+//! What goes wrong with programs, and how it is counted.
+
+use super::csr::{Answer, Side};
+use alloc::string::String;
+use core::fmt;
+use roci_hart::Trap;
+use roci_units::Instant;
+
+/// Why a program was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// An instruction that cannot be carried out.
+    Trap(Trap),
+    /// It took more cycles than it may.
+    Overrun {
+        /// How many by then.
+        cycles: u64,
+    },
+    /// It arms timers without end.
+    Timers,
+    /// It waits for another event without having answered.
+    Silent,
+    /// What it posted is no answer.
+    Answer {
+        /// The word.
+        word: u32,
+    },
+    /// Its answer is not one of this side.
+    Side {
+        /// The answer.
+        answer: Answer,
+    },
+    /// There is no such command.
+    Command {
+        /// The word.
+        word: u32,
+    },
+    /// It asked for a packet that no program can send.
+    Packet {
+        /// The class in `OPCODE`.
+        class: u32,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trap(trap) => trap.cause.fmt(f),
+            Self::Overrun { cycles } => write!(f, "no answer after {cycles} cycles"),
+            Self::Timers => f.write_str("timers that run out too often"),
+            Self::Silent => f.write_str("no answer"),
+            Self::Answer { word } => write!(f, "{word:#x} is no answer"),
+            Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
+            Self::Command { word } => write!(f, "{word:#010x} is no command"),
+            Self::Packet { class } => write!(f, "a packet of class {class:#x} cannot be asked for"),
+        }
+    }
+}
+
+/// A failure of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// On which core.
+    pub side: Side,
+    /// With which queue pair.
+    pub qpn: u32,
+    /// At which event's time.
+    pub at: Instant,
+    /// Where in the program, in the words of [`roci_hart::program::Location`].
+    pub place: String,
+    /// What happened.
+    pub why: Why,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at {} of queue pair {}, {}: {}",
+            self.side.function(),
+            self.at,
+            self.qpn,
+            self.place,
+            self.why
+        )
+    }
+}
+
+/// What a program has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Events that it was told, received and sent apart (in the order of [`Side::ALL`]).
+    pub events: [u64; 2],
+    /// Cycles that it took for them.
+    pub cycles: [u64; 2],
+    /// Traps, each with a queue pair that fell back.
+    pub traps: u64,
+    /// Overruns, alike.
+    pub overruns: u64,
+    /// Answers that were none, alike.
+    pub wrong: u64,
+    /// How often the program was replaced.
+    pub replaced: u32,
+    /// The first failure.
+    pub first: Option<Fault>,
+}
+
+impl Tally {
+    /// Queue pairs that went over to the fallback law.
+    pub const fn fallen(&self) -> u64 {
+        self.traps + self.overruns + self.wrong
+    }
+
+    pub(super) fn note(&mut self, fault: Fault) {
+        match fault.why {
+            Why::Trap(_) => self.traps += 1,
+            Why::Overrun { .. } | Why::Timers => self.overruns += 1,
+            _ => self.wrong += 1,
+        }
+        self.first.get_or_insert(fault);
+    }
+
+    /// Adds another's: one program on many hosts.
+    pub fn add(&mut self, other: &Self) {
+        for side in 0..2 {
+            self.events[side] += other.events[side];
+            self.cycles[side] += other.cycles[side];
+        }
+        self.traps += other.traps;
+        self.overruns += other.overruns;
+        self.wrong += other.wrong;
+        self.replaced = self.replaced.max(other.replaced);
+        let earlier = |fault: &&Fault| self.first.as_ref().is_none_or(|own| fault.at < own.at);
+        if let Some(fault) = other.first.as_ref().filter(earlier) {
+            self.first = Some(fault.clone());
+        }
+    }
+}

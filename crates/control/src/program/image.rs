@@ -1,0 +1,304 @@
+//! A program's image: loaded, checked, and with names for its context.
+
+use super::csr::{self, CONTEXT_WORDS, Command, HEADER_WORDS, Side};
+use crate::event::Class;
+use crate::register::{Place, Register};
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use roci_hart::{CSR_WORDS, Core, CsrBlock, LoadError, Machine, Program, Refused, Stop, check};
+
+#[cfg(feature = "translate")]
+use roci_hart::Translation;
+
+/// How a program is taken in.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The core that it is for.
+    pub machine: Machine,
+    /// The most cycles that an event may take.
+    pub cycles_max: u64,
+    /// Whether it must be proved to keep to that. Without proof it is stopped when it has used them up.
+    pub checked: bool,
+    /// Whether it is translated to host code where that is possible; no result depends on it.
+    pub translated: bool,
+}
+
+impl Default for Options {
+    /// [`csr::machine`], 10,000 cycles, checked, translated.
+    fn default() -> Self {
+        Self { machine: csr::machine(), cycles_max: 10_000, checked: true, translated: true }
+    }
+}
+
+/// Why a program was not taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageError {
+    /// The file is no program for this core.
+    Load(LoadError),
+    /// The checker refuses it.
+    Refused {
+        /// The function at fault.
+        side: Side,
+        /// Where and why.
+        why: Refused,
+    },
+    /// It has no `recv`, or was not built with `program_end.h`.
+    Missing {
+        /// The symbol that is not there.
+        symbol: &'static str,
+    },
+    /// Context or header are larger than a NIC can hold.
+    TooLarge {
+        /// Which.
+        what: &'static str,
+        /// Its octets.
+        octets: u32,
+        /// What there is.
+        most: u32,
+    },
+    /// It did not come to wait for its first event.
+    Start {
+        /// The function at fault.
+        side: Side,
+        /// How it ended.
+        why: String,
+    },
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::Refused { side, why } => write!(f, "{}: {why}", side.function()),
+            Self::Missing { symbol } => {
+                write!(f, "it has no symbol `{symbol}`: build it as `firmware/build.sh` does")
+            }
+            Self::TooLarge { what, octets, most } => write!(f, "its {what} takes {octets} octets of {most}"),
+            Self::Start { side, why } => {
+                write!(f, "{} does not come to its first poll: {why}", side.function())
+            }
+        }
+    }
+}
+
+impl core::error::Error for ImageError {}
+
+/// A program that was taken in: shared by all laws that run it.
+#[derive(Debug)]
+pub struct Image {
+    name: String,
+    program: Arc<Program>,
+    #[cfg(feature = "translate")]
+    translation: Option<Translation>,
+    /// The cores of both sides as they wait for their first event.
+    started: [Option<Core>; 2],
+    /// The most cycles that a run of each side gets.
+    budgets: [u64; 2],
+    bounds: [Option<u64>; 2],
+    traces: Class,
+    header_words: u8,
+    fields: Vec<ContextField>,
+    registers: &'static [Register],
+}
+
+/// A word of the context with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextField {
+    /// Its name in the program's `QPContext`.
+    pub name: &'static str,
+    /// Which word of the context.
+    pub word: u8,
+    /// Whether it can be negative.
+    pub signed: bool,
+}
+
+impl Image {
+    /// Takes in the ELF file `file`, which is called `name` in what is reported.
+    ///
+    /// # Errors
+    /// [`ImageError`], which says what the program lacks.
+    pub fn new(name: &str, file: &[u8], options: &Options) -> Result<Self, ImageError> {
+        let program = Arc::new(Program::load(file, options.machine.clone()).map_err(ImageError::Load)?);
+        let size = |symbol, what, most: usize| {
+            let octets = program.symbol(symbol).ok_or(ImageError::Missing { symbol })?;
+            let most = u32::try_from(4 * most).unwrap_or(u32::MAX);
+            if octets <= most { Ok(octets) } else { Err(ImageError::TooLarge { what, octets, most }) }
+        };
+        let context_octets = size("context_octets", "context", CONTEXT_WORDS)?;
+        let header_octets = size("header_octets", "header", HEADER_WORDS)?;
+        let (mut started, mut budgets, mut bounds) = ([None, None], [0; 2], [None, None]);
+        let mut traces = Class::NONE;
+        for (at, side) in Side::ALL.into_iter().enumerate() {
+            let Some(start) = side.start(&program) else {
+                if side == Side::Rx {
+                    return Err(ImageError::Missing { symbol: side.function() });
+                }
+                continue;
+            };
+            budgets[at] = options.cycles_max;
+            if options.checked
+                && let Some(policy) = side.policy(&program, options.cycles_max)
+            {
+                let proved = check(&program, &policy).map_err(|why| ImageError::Refused { side, why })?;
+                bounds[at] = Some(proved.longest_event());
+            }
+            let mut core = Core::new(program.clone());
+            core.set_pc(start);
+            traces = traces.with(begin(&mut core, side, options.cycles_max)?);
+            started[at] = Some(core);
+        }
+        let mut fields = context_fields(file, context_octets);
+        fields.sort_by_key(|field| field.word);
+        Ok(Self {
+            name: name.to_string(),
+            #[cfg(feature = "translate")]
+            translation: options.translated.then(|| Translation::new(program.clone()).ok()).flatten(),
+            program,
+            started,
+            budgets,
+            bounds,
+            traces,
+            #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
+            header_words: (header_octets / 4) as u8,
+            registers: registers(&fields),
+            fields,
+        })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Whether it runs as host code.
+    pub fn is_translated(&self) -> bool {
+        #[cfg(feature = "translate")]
+        return self.translation.is_some();
+        #[cfg(not(feature = "translate"))]
+        false
+    }
+
+    /// The proved bound of an event of `side` in cycles; `None` where it was not checked, or has no such side.
+    pub fn bound(&self, side: Side) -> Option<u64> {
+        self.bounds[side as usize]
+    }
+
+    /// What it traces at the start, `TRANSMIT` included where it has a `send`.
+    pub fn traces(&self) -> Class {
+        self.traces
+    }
+
+    /// Words of its own in each packet.
+    pub fn header_words(&self) -> u8 {
+        self.header_words
+    }
+
+    /// The words of its context that have names.
+    pub fn fields(&self) -> &[ContextField] {
+        &self.fields
+    }
+
+    /// The word of the context that is called `name`.
+    pub fn field(&self, name: &str) -> Option<&ContextField> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The words of its context as registers.
+    pub fn registers(&self) -> &'static [Register] {
+        self.registers
+    }
+
+    /// A core of `side` that waits for its first event.
+    pub(crate) fn core(&self, side: Side) -> Option<Core> {
+        self.started[side as usize].clone()
+    }
+
+    /// The most cycles that a run of `side` gets.
+    pub(crate) fn budget(&self, side: Side) -> u64 {
+        self.budgets[side as usize]
+    }
+
+    /// Runs one of its cores until it stops.
+    #[inline]
+    pub(crate) fn run(&self, core: &mut Core, block: &mut CsrBlock, budget: u64) -> Stop {
+        #[cfg(feature = "translate")]
+        if let Some(translation) = &self.translation {
+            return translation.run(core, block, budget);
+        }
+        core.run(block, budget)
+    }
+}
+
+/// Runs the start of `core` up to its first poll; returns what it traces.
+fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> {
+    let mut traces = if side == Side::Tx { Class::TRANSMIT } else { Class::NONE };
+    let mut block = [0; CSR_WORDS];
+    let refused = |core: &Core, what: &dyn fmt::Display| {
+        let why = alloc::format!("{}: {what}", core.program().locate(core.pc()));
+        Err(ImageError::Start { side, why })
+    };
+    loop {
+        let left = budget.saturating_sub(core.cycles());
+        match core.run(&mut block, left) {
+            Stop::Waiting { .. } => return Ok(traces),
+            Stop::Written { csr } if csr == csr::number(csr::DETAIL) && left > 0 => {
+                match Command::new(block[csr::DETAIL]) {
+                    Some(Command::Trace { classes }) => traces = traces.with(classes),
+                    _ => return refused(core, &"a command that needs an event"),
+                }
+            }
+            Stop::Written { .. } => return refused(core, &"an answer without an event"),
+            Stop::Budget => return refused(core, &"too many cycles"),
+            Stop::Trap(trap) => return refused(core, &trap.cause),
+        }
+    }
+}
+
+/// The words of `QPContext`; without `-g`, numbered ones.
+fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
+    let named = roci_hart::fields(file, "QPContext").unwrap_or_default();
+    let whole =
+        |field: &roci_hart::Field| field.size == 4 && field.offset.is_multiple_of(4) && field.offset < octets;
+    let mut fields: Vec<_> = named
+        .iter()
+        .filter(|field| whole(field))
+        .map(|field| ContextField {
+            name: Box::leak(field.name.clone().into_boxed_str()),
+            #[expect(clippy::cast_possible_truncation, reason = "at most 32 words")]
+            word: (field.offset / 4) as u8,
+            signed: field.signed,
+        })
+        .collect();
+    if fields.is_empty() {
+        fields.extend((0u8..).take(octets as usize / 4).map(|word| ContextField {
+            name: Box::leak(alloc::format!("word{word}").into_boxed_str()),
+            word,
+            signed: false,
+        }));
+    }
+    fields
+}
+
+/// The same as registers. Their names stay for the rest of the process, as those of native laws do: programs are few.
+fn registers(fields: &[ContextField]) -> &'static [Register] {
+    let registers: Vec<_> = fields
+        .iter()
+        .map(|field| Register {
+            name: field.name,
+            place: Place::Context,
+            unit: "count",
+            range: "a number of 32 bits, or octets, a rate (in kb/s) or a time (in ns) that is one",
+            writable: true,
+            doc: "A word of the program's context.",
+        })
+        .collect();
+    Box::leak(registers.into_boxed_slice())
+}
