@@ -13,9 +13,9 @@
 //! | `bench` | running a scenario for every seed |
 //! | `trace` | flows and queues over time |
 //! | `lst` | the figures of the LST front-end paper |
+//! | `swcc` | the figures of the SwCC paper |
 //! | `srnic` | the figures of the SRNIC paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
-//! | `srnic` | the figures of the SRNIC paper |
 //! | `hpcc` | HPCC's comparison of laws |
 //! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws, Homa, NDP |
 
@@ -28,6 +28,7 @@ pub mod plot;
 pub mod report;
 mod srnic;
 pub mod statistics;
+mod swcc;
 mod tonic;
 mod trace;
 mod validation;
@@ -68,7 +69,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureError {
     /// There is no such figure.
-    #[error("there is no figure `{name}`; there are {known}, `all`, `lst`, `srnic` and `validation`", name = .0, known = names().join(", "))]
+    #[error("there is no figure `{name}`; there are {known}, `all`, `lst`, `srnic`, `swcc` and `validation`", name = .0, known = names().join(", "))]
     Unknown(String),
     /// It has no mechanism to switch off.
     #[error("`{name}` has no ablation: it is {kind}", name = .0, kind = expect::figure(.0).kind.name())]
@@ -111,7 +112,10 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 27] = [
+const FIGURES: [(&str, Measure); 30] = [
+    ("swcc-fig3", swcc::budget::measure),
+    ("swcc-fig5", swcc::contexts::miss),
+    ("swcc-fig11a", swcc::contexts::measure),
     ("srnic-fig9", srnic::connections::measure),
     ("srnic-table1", srnic::memory::measure),
     ("srnic-norm", srnic::connections::normalised),
@@ -146,7 +150,7 @@ pub fn names() -> Vec<&'static str> {
     FIGURES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The figures that `name` stands for: one, those whose names it begins (`lst`, `srnic`, `validation`), or `all`.
+/// The figures that `name` stands for: one, those whose names it begins (`lst`, `srnic`, `swcc`, `validation`), or `all`.
 ///
 /// # Errors
 /// [`FigureError::Unknown`] where it stands for none.
@@ -264,7 +268,15 @@ mod tests {
     /// The quick ones, in full but for the number of seeds; `roci reproduce all` runs every one.
     #[test]
     fn quick_figures_are_reproduced() {
-        for name in ["tonic-table3", "tonic-fig3", "lst-fig4", "lst-fig9", "validation-headroom"] {
+        for name in [
+            "swcc-fig3",
+            "swcc-fig5",
+            "tonic-table3",
+            "tonic-fig3",
+            "lst-fig4",
+            "lst-fig9",
+            "validation-headroom",
+        ] {
             let report = with_one_seed(name, false);
             assert!(report.passed(), "{}", report.markdown());
         }
@@ -272,7 +284,7 @@ mod tests {
 
     #[test]
     fn without_its_mechanism_a_figure_fails_as_it_should() {
-        for name in ["tonic-fig3", "lst-fig4"] {
+        for name in ["swcc-fig5", "tonic-fig3", "lst-fig4"] {
             let report = with_one_seed(name, true);
             assert!(report.rows.iter().any(|row| row.verdict == Verdict::FailsAsItShould));
             assert!(report.passed(), "{}", report.markdown());

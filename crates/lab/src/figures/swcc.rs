@@ -1,0 +1,11 @@
+//! Figures of "SwCC: Software-Programmable and Per-Packet Congestion Control in RDMA Engine" (ATC 2025).
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`budget`] | the time that a packet leaves for its law (Figure 3) |
+//! | [`contexts`] | how a core comes by its context (Figures 5 and 11a) |
+//! | `event` | cycles of a program's events |
+
+pub(super) mod budget;
+pub(super) mod contexts;
+mod event;
