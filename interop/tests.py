@@ -1,0 +1,129 @@
+"""How a cell is carried out: what runs here, what runs in the guest, and when it is well."""
+
+import contextlib
+import pathlib
+import subprocess
+import time
+
+import cells
+import guest as guests
+
+PROGRAMS = [["-p", "roci-endpoint", "--example", "verify"]]
+"""What cargo is to build."""
+
+LIMIT = 90
+"""Seconds after which a cell has failed."""
+
+VERIFY_ROUNDS = 22
+VERIFY_PORT = 18600
+PERFTEST_PORT = 18515
+
+
+class Bench:
+    """The place where cells run, one after the other."""
+
+    def __init__(self, network, guest, binaries, logs):
+        self.network, self.guest, self.binaries, self.logs = network, guest, binaries, logs
+        self.mtu = None
+        program = (pathlib.Path(__file__).parent / "verify.py").read_text()
+        guest.must(f"cat >/tmp/verify.py <<'end of file'\n{program}end of file\n")
+        # What arrives goes through a device of its own, so that faults can meet it as well.
+        guest.must(
+            "modprobe ifb numifbs=1; modprobe act_mirred; ip link set ifb0 up; "
+            "tc qdisc add dev eth0 ingress && tc filter add dev eth0 parent ffff: matchall "
+            "action mirred egress redirect dev ifb0"
+        )
+
+    def run(self, cell):
+        """Whether it is well, and a remark."""
+        self.set_mtu(cell.mtu)
+        with self.faults(cell):
+            try:
+                return TESTS[cell.test](self, cell)
+            except (OSError, guests.Unable) as error:
+                return False, str(error)
+
+    def set_mtu(self, mtu):
+        if mtu == self.mtu:
+            return
+        self.guest.must(f"ip link set eth0 mtu {mtu}; ip link set ifb0 mtu {mtu}")
+        for device in ["tap1", "br0"]:
+            self.network.run("ip", "link", "set", device, "mtu", mtu)
+        self.mtu = mtu
+
+    @contextlib.contextmanager
+    def faults(self, cell):
+        if not cell.fault:
+            yield
+            return
+        devices = ["eth0", "ifb0"]
+        try:
+            for device in devices:
+                self.guest.must(f"tc qdisc add dev {device} root {cells.FAULTS[cell.fault]}")
+            yield
+        finally:
+            for device in devices:
+                self.guest.run(f"tc qdisc del dev {device} root")
+
+    def ours(self, cell, *words):
+        """Starts one of our programs; what it says goes to a file."""
+        log = (self.logs / f"{cell.name.replace('/', '_')}-ours.txt").open("w+")
+        process = self.network.start(*words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        process.log = log
+        return process
+
+    def both(self, cell, process, task):
+        """Waits for both sides; gives what they said, the guest's first."""
+        until = time.monotonic() + LIMIT
+        remarks = []
+        try:
+            status = process.wait(max(1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            status = "no end"
+        guests.stop(process)
+        process.log.seek(0)
+        said = process.log.read()
+        process.log.close()
+        if status != 0:
+            remarks.append(f"ours ({status}): {last(said)}")
+        task.join(max(1, until - time.monotonic()))
+        there, heard = task.result
+        (self.logs / f"{cell.name.replace('/', '_')}-guest.txt").write_text(heard)
+        if there != 0:
+            remarks.append(f"guest ({'no end' if there is None else there}): {last(heard)}")
+        if remarks:
+            self.guest.run("busybox killall -9 python3 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat "
+                           "ib_send_lat ib_read_lat rping", limit=10)
+        return not remarks, "; ".join(remarks), heard, said
+
+
+def last(text):
+    """The last line that says something."""
+    lines = [line for line in text.strip().splitlines() if line.strip(" -")]
+    return lines[-1].strip()[:160] if lines else "nothing"
+
+
+def listens(process, port):
+    """Waits until a program of ours listens at a TCP port."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until and process.poll() is None:
+        for table in ["tcp", "tcp6"]:
+            with contextlib.suppress(OSError), open(f"/proc/{process.pid}/net/{table}") as lines:
+                if any(line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}") for line in lines):
+                    return
+        time.sleep(0.02)
+
+
+def verify(bench, cell):
+    """Every octet of SENDs, WRITEs, READs and atomics is compared."""
+    ours, theirs = ("lead", "follow") if cell.direction == "to-guest" else ("follow", "lead")
+    here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
+    program = bench.binaries / "examples/verify"
+    process = bench.ours(cell, program, here, cell.path_mtu, ours, VERIFY_ROUNDS)
+    listens(process, VERIFY_PORT)
+    script = f"python3 /tmp/verify.py {here} {there} {cell.path_mtu} {theirs} {VERIFY_ROUNDS}"
+    well, remark, _, said = bench.both(cell, process, bench.guest.start(script, LIMIT))
+    return well, remark if not well else said.strip().splitlines()[-1].partition("; ")[2]
+
+
+TESTS = {"verify": verify}
