@@ -4,6 +4,7 @@ Packages are resolved by an instance of apt of its own, with an empty status, an
 theirs: neither root nor a chroot is needed.
 """
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -173,6 +174,7 @@ def build(folder, say):
         if shutil.which(command) is None:
             raise Unable(f"{command} is missing: apt-get install {package}")
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
         scratch = pathlib.Path(scratch)
         say("reading package lists")
@@ -206,14 +208,20 @@ def build(folder, say):
         draft = scratch / "root.ext4"
         options = ["-O", "^has_journal,^metadata_csum", "-E", "root_owner=0:0", "-L", "root"]
         output(["mke2fs", "-q", "-t", "ext4", *options, "-d", root, draft, "700M"])
-        # The last thing that appears: what is there is whole.
         shutil.move(draft, folder / "root.ext4")
+        # The last thing that appears: what is there is whole.
+        (folder / "recipe").write_text(recipe())
+
+
+def recipe():
+    """A digest of what an image is built from."""
+    digest = hashlib.sha256()
+    for source in [pathlib.Path(__file__), *sorted((HERE / "guest").iterdir())]:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
 
 
 def is_built(folder):
-    """Whether an image is there, and no older than what it is built from."""
-    image = folder / "root.ext4"
-    if not image.exists():
-        return False
-    sources = [pathlib.Path(__file__), *(HERE / "guest").iterdir()]
-    return all(source.stat().st_mtime <= image.stat().st_mtime for source in sources)
+    """Whether an image is there that was built from what is here now."""
+    told = folder / "recipe"
+    return told.exists() and told.read_text() == recipe()
