@@ -31,7 +31,7 @@ const AHEAD: usize = 3;
 
 /// From so many hosts on, their NICs do not stay in the processor's own cache.
 const FAR: usize = 256;
-/// From so many on, the routes do not either, nor the accounts of the switches' ports.
+/// From so many on, the accounts of the switches' ports do not either.
 const FARTHER: usize = 2048;
 
 impl<N: Nics> Fabric<N> {
@@ -118,29 +118,28 @@ impl<N: Nics> Fabric<N> {
                     roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
                 }
             }
-            (_, Some(host)) if far => self.nics.prefetch_transmit(host),
+            (_, Some(host)) if far => {
+                if let Some(packet) = self.nics.waiting(host) {
+                    net.packets.prefetch(packet.0);
+                }
+                self.nics.prefetch_transmit(host);
+            }
             _ => {}
         }
-        if farther {
-            self.look_up_ahead();
+        if far {
+            self.look_closer();
         }
     }
 
-    /// Prefetches the route that the next packet will be sent on by, for which its port must have come.
+    /// Prefetches the packet that the next one will queue behind, for which its port must have come.
     #[inline(always)]
-    fn look_up_ahead(&self) {
+    fn look_closer(&self) {
         let net = &self.net;
-        let Some(key) = net.queue.ahead(1) else { return };
-        let (port, packet) = match key.kind() {
-            ARRIVE => (net.packets[PacketId(key.handle())].next, key.handle()),
-            FREE => (key.handle(), net.ports[key.handle() as usize].first()),
-            _ => return,
-        };
-        if let Some(port) = net.ports.get(port as usize)
-            && let Some(switch) = net.switch_at(port.link.node)
-            && let Some(packet) = net.packets.get(packet)
+        let Some(key) = net.queue.ahead(0).filter(|key| key.kind() == ARRIVE) else { return };
+        if let Some(port) = net.ports.get(net.packets[PacketId(key.handle())].next as usize)
+            && port.backlog() != 0
         {
-            net.routes.prefetch(switch, packet.destination);
+            net.packets.prefetch(port.last());
         }
     }
 

@@ -34,6 +34,12 @@ pub trait Nics {
     /// The same for [`Nics::transmit`] and [`Nics::wake`].
     fn prefetch_transmit(&self, _host: HostId) {}
 
+    /// A packet that waits at `host` for its port, if the NIC knows one without work: it is prefetched before the port
+    /// is free.
+    fn waiting(&self, _host: HostId) -> Option<PacketId> {
+        None
+    }
+
     /// A forger on the path calls for a congestion notification to the source of `packet`: the CNP that its
     /// destination would send, if the NIC can tell the queue pair that it is for.
     fn forge_cnp(&self, _packet: &Packet) -> Option<Packet> {

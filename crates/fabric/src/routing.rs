@@ -3,12 +3,13 @@
 //! What is looked up per packet is small, so that thousands of hosts fit the caches: a host is replaced by its
 //! *leaf*, the switch that it is attached to, and for each switch and leaf there is a `u16` that names a *group* of
 //! ports. Few distinct groups exist (in a fat tree, "all ports up" and each single port), so they stay in the first
-//! cache. At the leaf itself the host's own port is taken.
+//! cache. At the leaf itself the host's own port is taken. Switches that know the same way to all leaves share one
+//! *row* of groups: in a fat tree all leaves do, all cores do, and the other switches of one pod, so that 4096 hosts
+//! need 18 rows of 512 octets instead of one for each of 768 switches.
 
 use crate::graph::{Graph, NodeId};
 use crate::packet::HostId;
 use crate::topology::{Port, Ports, node_index};
-use roci_prefetch::prefetch_at;
 use std::collections::BTreeMap;
 
 /// The answer where no path leads: no node has this many ports.
@@ -19,8 +20,10 @@ pub const NO_PORT: u16 = u16::MAX;
 pub struct Routes {
     /// Where each host is attached.
     attached: Vec<Attached>,
-    /// For each switch, and in it for each leaf: the group of ports on shortest paths there.
-    group_of: Vec<u16>,
+    /// Where each switch reads.
+    switches: Vec<Known>,
+    /// Rows: for each leaf the group of ports on shortest paths there.
+    rows: Vec<u16>,
     leaves: usize,
     groups: Vec<Group>,
     /// The ports of those groups that are not a run of consecutive ones.
@@ -34,6 +37,18 @@ struct Attached {
     port: u16,
 }
 
+/// Where a switch finds the groups that it takes.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The place of its row's first group.
+    row: u32,
+    /// Which leaf it is, or [`NO_LEAF`].
+    leaf: u16,
+}
+
+/// A switch without hosts: there are at most 65 535 hosts, hence leaves with lower numbers.
+const NO_LEAF: u16 = u16::MAX;
+
 /// Equal ports to choose from.
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -46,10 +61,8 @@ struct Group {
 
 const CONSECUTIVE: u32 = u32::MAX;
 
-/// The group that stands for "this is the leaf: the host's own port".
-const HERE: u16 = 0;
 /// The group of a leaf that no path leads to.
-const NOWHERE: u16 = 1;
+const NOWHERE: u16 = 0;
 
 /// Why routes cannot be laid through a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,18 +98,23 @@ impl Routes {
         let (attached, leaves) = attach(graph, &ports);
         let mut routes = Self {
             attached,
-            group_of: vec![NOWHERE; graph.switches.len() * leaves.len()],
+            switches: vec![Known { row: 0, leaf: NO_LEAF }; graph.switches.len()],
+            rows: Vec::new(),
             leaves: leaves.len(),
-            groups: vec![Group { first: NO_PORT, count: 0, list: CONSECUTIVE }; 2],
+            groups: vec![Group { first: NO_PORT, count: 0, list: CONSECUTIVE }],
             scattered: Vec::new(),
         };
         let mut known = BTreeMap::new();
         let mut equal = Vec::new();
+        let mut group_of = vec![NOWHERE; graph.switches.len() * leaves.len()];
         for (leaf, &leaf_switch) in leaves.iter().enumerate() {
             let distances = distances_to(leaf_switch, graph.switches.len(), hosts, switch_ports);
             for (switch, &distance) in distances.iter().enumerate() {
                 let group = match distance {
-                    0 => HERE,
+                    0 => {
+                        routes.switches[switch].leaf = narrow(leaf);
+                        continue;
+                    }
                     UNSEEN => NOWHERE,
                     _ => {
                         let nearer = |port: &Port| {
@@ -110,12 +128,32 @@ impl Routes {
                         routes.group(&equal, &mut known)?
                     }
                 };
-                routes.group_of[switch * leaves.len() + leaf] = group;
+                group_of[switch * leaves.len() + leaf] = group;
             }
         }
+        routes.share_rows(&mut group_of);
         routes.groups.shrink_to_fit();
         routes.scattered.shrink_to_fit();
         Ok(routes)
+    }
+
+    /// Keeps one row of each kind of `group_of`, which has one for each switch.
+    fn share_rows(&mut self, group_of: &mut [u16]) {
+        let mut kept: BTreeMap<&[u16], u32> = BTreeMap::new();
+        for (known, row) in self.switches.iter_mut().zip(group_of.chunks_exact_mut(self.leaves.max(1))) {
+            // A leaf does not look up itself, and has its neighbour's group there: then all leaves are alike.
+            let own = usize::from(known.leaf);
+            if own < row.len() {
+                row[own] = row[(own + 1) % row.len()];
+            }
+            let row = &*row;
+            known.row = *kept.entry(row).or_insert_with(|| {
+                let place = node_index(self.rows.len());
+                self.rows.extend_from_slice(row);
+                place
+            });
+        }
+        self.rows.shrink_to_fit();
     }
 
     /// The number of the group with these ports, a new one where there is none yet.
@@ -153,11 +191,11 @@ impl Routes {
     #[inline(always)]
     fn choose(&self, switch: u32, destination: HostId, pick: impl FnOnce(u16) -> u16) -> u16 {
         let attached = self.attached[destination.0 as usize];
-        let group = self.group_of[switch as usize * self.leaves + attached.leaf as usize];
-        if group == HERE {
+        let known = self.switches[switch as usize];
+        if known.leaf == attached.leaf {
             return attached.port;
         }
-        let group = self.groups[group as usize];
+        let group = self.groups[self.rows[known.row as usize + attached.leaf as usize] as usize];
         if group.count <= 1 {
             return group.first;
         }
@@ -169,14 +207,6 @@ impl Routes {
         }
     }
 
-    /// Asks for what [`Routes::next_port`] will read, a few events ahead.
-    #[inline]
-    pub fn prefetch(&self, switch: u32, destination: HostId) {
-        if let Some(attached) = self.attached.get(destination.0 as usize) {
-            prefetch_at(&self.group_of, switch as usize * self.leaves + attached.leaf as usize);
-        }
-    }
-
     /// The switches that have hosts.
     pub const fn leaves(&self) -> usize {
         self.leaves
@@ -185,7 +215,8 @@ impl Routes {
     /// Octets that the tables take.
     pub const fn octets(&self) -> usize {
         self.attached.capacity() * size_of::<Attached>()
-            + (self.group_of.capacity() + self.scattered.capacity()) * size_of::<u16>()
+            + (self.rows.capacity() + self.scattered.capacity()) * size_of::<u16>()
+            + self.switches.capacity() * size_of::<Known>()
             + self.groups.capacity() * size_of::<Group>()
     }
 }

@@ -285,6 +285,12 @@ impl Host {
         packet
     }
 
+    /// The acknowledgement that waits for the port, if one does.
+    #[inline]
+    pub(crate) fn first_reply(&self) -> Option<PacketId> {
+        (self.waits > 0).then_some(self.first[REPLIES])
+    }
+
     /// The next packet that waits for the port, and its queue.
     pub(crate) fn next_waiting(&mut self, net: &Net, open: u8) -> Option<(usize, PacketId)> {
         let may_go =

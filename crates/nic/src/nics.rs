@@ -83,6 +83,11 @@ impl<A: Application> Nics for Simulated<A> {
     }
 
     #[inline]
+    fn waiting(&self, host: HostId) -> Option<PacketId> {
+        self.hosts.get(usize::from(host.0)).and_then(Host::first_reply)
+    }
+
+    #[inline]
     fn prefetch_transmit(&self, host: HostId) {
         if let Some(host) = self.hosts.get(usize::from(host.0)) {
             host.engine.prefetch_transmit();

@@ -100,10 +100,21 @@ impl<L> Port<L> {
         self.near.head
     }
 
-    /// The queue of `priority`, here or among `far`.
+    /// The last packet of priority [`NEAR`] that waits, where one does: for prefetching it, behind which others queue.
     #[inline(always)]
-    pub(crate) const fn queue<'a>(&'a mut self, far: &'a mut FarQueues, priority: u8) -> &'a mut Queue {
-        if priority == NEAR { &mut self.near } else { &mut far[(priority & 7) as usize] }
+    pub const fn last(&self) -> u32 {
+        self.near.tail
+    }
+
+    /// The queue of `priority`, here or at `place` of `far`.
+    #[inline(always)]
+    pub(crate) const fn queue<'a>(
+        &'a mut self,
+        far: &'a mut [FarQueues],
+        place: u32,
+        priority: u8,
+    ) -> &'a mut Queue {
+        if priority == NEAR { &mut self.near } else { &mut far[place as usize][(priority & 7) as usize] }
     }
 }
 

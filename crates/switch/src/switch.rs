@@ -90,6 +90,8 @@ pub struct Switch {
     /// Bit p: priority p is lossless.
     lossless: u8,
     mark_arrivals: bool,
+    /// Whether it has one queue per priority and trims nothing, as most have: what others need lies far from here.
+    plain: bool,
     /// The first marking line, where it is at hand: ports seldom differ, and a line elsewhere is on another page.
     red: Option<Red>,
     random: Random,
@@ -152,6 +154,7 @@ impl Switch {
             peak: 0,
             lossless,
             mark_arrivals: config.marking == Marking::Arrival,
+            plain: config.trim.is_none() && config.queues != Buffering::PerFlow,
             pfc_share,
             share: share_of(config.alpha),
             resume,
@@ -249,7 +252,7 @@ impl Switch {
 
     #[inline(always)]
     fn queue<'a, L>(&'a mut self, ports: &'a mut [Port<L>], port: u32, priority: u8) -> &'a mut Queue {
-        ports[port as usize].queue(&mut self.far[(port - self.first_port) as usize], priority)
+        ports[port as usize].queue(&mut self.far, port - self.first_port, priority)
     }
 
     fn count(&mut self, port: u32) -> &mut Counters {
@@ -265,7 +268,9 @@ impl Switch {
         egress: u32,
         handle: u32,
     ) -> Admission {
-        if let Some(trim) = self.trim {
+        if !self.plain
+            && let Some(trim) = self.trim
+        {
             let priority = frames.priority(handle);
             let waits = u64::from(self.queue(ports, egress, priority).octets);
             let full = waits + u64::from(frames.octets(handle)) > trim.threshold.0;
@@ -310,10 +315,10 @@ impl Switch {
         }
         let port = &mut ports[egress as usize];
         port.backlog |= 1 << priority;
-        let queue = port.queue(&mut self.far[(egress - self.first_port) as usize], priority);
+        let queue = port.queue(&mut self.far, egress - self.first_port, priority);
         queue.octets += octets;
         queue.peak = queue.peak.max(queue.octets);
-        match &mut self.flows {
+        match if self.plain { None } else { self.flows.as_mut() } {
             None => queue.append(frames, handle),
             Some(flows) => flows.enqueue(frames, egress, priority, handle),
         }
@@ -333,7 +338,7 @@ impl Switch {
         let port = &mut ports[ingress as usize];
         let paused = port.xoff & (1 << priority) != 0;
         let room = port.headroom;
-        let account = port.queue(&mut self.far[(ingress - self.first_port) as usize], priority);
+        let account = port.queue(&mut self.far, ingress - self.first_port, priority);
         let shared = account.held.saturating_sub(self.reserve);
         let more = (account.held + octets).saturating_sub(self.reserve) - shared;
         let over = paused && u64::from(shared) >= part(self.free, self.pfc_share);
@@ -383,7 +388,7 @@ impl Switch {
     ) -> Admission {
         let priority = frames.priority(handle);
         let port = &mut ports[egress as usize];
-        let queue = port.queue(&mut self.far[(egress - self.first_port) as usize], priority);
+        let queue = port.queue(&mut self.far, egress - self.first_port, priority);
         let one_queue = self.flows.is_none() && queue.head != NONE;
         if trim.random_tail && one_queue && self.random.below(2) == 0 {
             let (last, arriving) = (frames.octets(queue.tail), frames.octets(handle));
@@ -425,8 +430,8 @@ impl Switch {
         }
         let priority = 7 - ready.leading_zeros().min(7) as u8;
         let red = port.red;
-        let queue = port.queue(&mut self.far[(egress - self.first_port) as usize], priority);
-        let (handle, more) = match &mut self.flows {
+        let queue = port.queue(&mut self.far, egress - self.first_port, priority);
+        let (handle, more) = match if self.plain { None } else { self.flows.as_mut() } {
             None => {
                 let handle = queue.take(frames);
                 (handle, queue.head != NONE)
@@ -461,7 +466,7 @@ impl Switch {
         octets: u32,
     ) -> bool {
         let port = &mut ports[ingress as usize];
-        let account = port.queue(&mut self.far[(ingress - self.first_port) as usize], priority);
+        let account = port.queue(&mut self.far, ingress - self.first_port, priority);
         let of_headroom = account.headroom.min(octets);
         account.headroom -= of_headroom;
         let before = account.held.saturating_sub(self.reserve);
