@@ -56,6 +56,9 @@ impl Key {
 
 /// How many delays have a lane of their own.
 const LANES: usize = 8;
+/// How many of them are looked at for each event. The others' least key is kept, for they change seldom: the commonest
+/// delays have the first lanes.
+const FIRST: usize = 4;
 /// The place of the wheel's least key among the heads.
 const WHEEL: usize = LANES;
 /// How often a delay must be seen before it is given a lane that is free.
@@ -138,6 +141,8 @@ const DELAYS: usize = 64;
 pub struct EventQueue {
     /// The least key of each lane, and of the wheel.
     heads: [Key; LANES + 1],
+    /// The least of the heads of the lanes after the first, and where it stands.
+    later: (Key, usize),
     lanes: [Lane; LANES],
     wheel: Wheel,
     delays: [Delay; DELAYS],
@@ -158,6 +163,7 @@ impl EventQueue {
     pub fn new() -> Self {
         Self {
             heads: [Key::LAST; LANES + 1],
+            later: (Key::LAST, FIRST),
             lanes: std::array::from_fn(|_| Lane::new()),
             wheel: Wheel::new(),
             delays: [Delay { ps: u64::MAX, seen: 0, lane: NO_LANE }; DELAYS],
@@ -240,6 +246,9 @@ impl EventQueue {
             None => self.wheel.pop(),
         }
         .unwrap_or(Key::LAST);
+        if (FIRST..LANES).contains(&source) {
+            self.later = self.least_of_later();
+        }
         Some(key)
     }
 
@@ -247,14 +256,19 @@ impl EventQueue {
     /// for the one before: with a 128-bit key and eight lanes that was a tenth of an incast's time.
     #[inline(always)]
     fn least(&self) -> (Key, usize) {
-        let head = |place: usize| (self.heads[place], place);
-        let earlier = |a: (Key, usize), b: (Key, usize)| {
-            let less = b.0 < a.0;
-            (if less { b.0 } else { a.0 }, if less { b.1 } else { a.1 })
-        };
-        let [a, b] = [earlier(head(0), head(1)), earlier(head(2), head(3))];
-        let [c, d] = [earlier(head(4), head(5)), earlier(head(6), head(7))];
-        earlier(earlier(earlier(a, b), earlier(c, d)), head(WHEEL))
+        let [a, b] = [earlier(self.head(0), self.head(1)), earlier(self.head(2), self.head(3))];
+        earlier(earlier(a, b), earlier(self.later, self.head(WHEEL)))
+    }
+
+    #[inline]
+    fn least_of_later(&self) -> (Key, usize) {
+        const _: () = assert!(LANES == 2 * FIRST && FIRST == 4);
+        earlier(earlier(self.head(4), self.head(5)), earlier(self.head(6), self.head(7)))
+    }
+
+    #[inline(always)]
+    fn head(&self, place: usize) -> (Key, usize) {
+        (self.heads[place], place)
     }
 
     /// An event that comes soon, about `n` + 1 events after the last one: a guess for prefetching, which looks no
@@ -289,6 +303,9 @@ impl EventQueue {
         if ring.head == ring.tail {
             self.heads[lane] = key;
             ring.push(key);
+            if lane >= FIRST && key < self.later.0 {
+                self.later = (key, lane);
+            }
         } else if key > ring.back {
             ring.push(key);
         } else {
@@ -337,10 +354,39 @@ impl EventQueue {
                 self.give_lane(place);
             }
         }
+        self.exchange_lanes();
         for delay in &mut self.delays {
             delay.seen /= 2;
         }
     }
+
+    /// Lets the commonest delays have the first lanes: one that is more than twice as common as one of theirs takes its
+    /// lane.
+    #[cold]
+    #[expect(clippy::cast_possible_truncation, reason = "there are eight lanes")]
+    fn exchange_lanes(&mut self) {
+        for first in 0..FIRST {
+            let holder = (0..DELAYS).find(|&place| self.delays[place].lane as usize == first);
+            let later = |&place: &usize| (FIRST..LANES).contains(&(self.delays[place].lane as usize));
+            let Some(common) = (0..DELAYS).filter(later).max_by_key(|&place| self.delays[place].seen) else {
+                return;
+            };
+            let seen = holder.map_or(0, |place| self.delays[place].seen);
+            if self.delays[common].seen / 2 > seen {
+                if let Some(holder) = holder {
+                    self.delays[holder].lane = self.delays[common].lane;
+                }
+                self.delays[common].lane = first as u32;
+            }
+        }
+    }
+}
+
+/// The earlier of two heads.
+#[inline(always)]
+fn earlier(a: (Key, usize), b: (Key, usize)) -> (Key, usize) {
+    let less = b.0 < a.0;
+    (if less { b.0 } else { a.0 }, if less { b.1 } else { a.1 })
 }
 
 #[cfg(test)]
