@@ -106,7 +106,8 @@ impl Engine {
         draft
     }
 
-    fn start_timer(&mut self, now: Instant, slot: usize) {
+    /// Starts the acknowledgement timer, which does not run.
+    pub(crate) fn start_timer(&mut self, now: Instant, slot: usize) {
         if !self.profile(slot).timeout.is_zero() {
             let deadline = now + self.retransmission_timeout(slot);
             self.set_deadline(slot, deadline);

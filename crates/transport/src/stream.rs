@@ -29,7 +29,6 @@ impl Engine {
             || !requester.notes.within(IDLE_NOTES)
             || requester.pacer.eligible_at() > now
             || common.hears.meets(Class::TRANSMIT)
-            || requester.deadline == Instant::NEVER && !profile.timeout.is_zero()
             || profile.middle_octets == 0
             || requester.current == NONE
         {
@@ -74,6 +73,10 @@ impl Engine {
         let octets = u32::from(profile.middle_octets);
         let goes_on = requester.staged > 0 || requester.in_flight < requester.window;
         let paced = requester.pacer.rate_kbps() != Credit::UNLIMITED;
+        if requester.deadline == Instant::NEVER {
+            self.start_timer(now, slot);
+        }
+        let common = &self.qps[slot].common;
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
         if paced || common.counts || !goes_on {
