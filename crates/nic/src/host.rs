@@ -140,6 +140,20 @@ impl Host {
     /// Tells the fabric what this host wants next. To be called after anything was posted to the engine.
     #[inline]
     pub fn poke(&mut self, net: &mut Net, id: HostId) {
+        if self.slow.is_some() || self.drain.is_some() {
+            return self.poke_slow(net, id);
+        }
+        if self.has_work() {
+            net.kick(id);
+        }
+        if let Some(at) = self.engine.next_wakeup() {
+            net.wake_at(id, at);
+        }
+    }
+
+    /// The same for a NIC that is not ideal.
+    #[inline(never)]
+    fn poke_slow(&mut self, net: &mut Net, id: HostId) {
         if let Some(slow) = &self.slow {
             if let Some(at) = slow.next() {
                 net.wake_at(id, at);
@@ -394,8 +408,15 @@ impl Host {
     }
 
     /// Sends what the engine wants sent at once, and does, now or later, what it deferred.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, net: &mut Net, id: HostId) {
+        if self.engine.has_told() {
+            self.settle_told(net, id);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_told(&mut self, net: &mut Net, id: HostId) {
         loop {
             if let Some(segment) = self.engine.poll_notice() {
                 self.send(net, None, id, &segment);

@@ -31,10 +31,17 @@ impl<A: Application> Simulated<A> {
     /// Tells the application what has ended on `host`, and the fabric what the host wants next.
     #[inline]
     fn settle(&mut self, net: &mut Net, host: HostId) {
+        if self.hosts[usize::from(host.0)].engine.has_told() {
+            self.tell(net, host);
+        }
+        self.hosts[usize::from(host.0)].poke(net, host);
+    }
+
+    #[inline(never)]
+    fn tell(&mut self, net: &mut Net, host: HostId) {
         while let Some(completion) = self.hosts[usize::from(host.0)].engine.poll_completion() {
             self.application.completed(net, &mut self.hosts, host, &completion);
         }
-        self.hosts[usize::from(host.0)].poke(net, host);
     }
 }
 

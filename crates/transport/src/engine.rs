@@ -343,6 +343,12 @@ impl Engine {
         }
     }
 
+    /// Whether there is anything to poll: a notice, a deferral or a completion.
+    #[inline(always)]
+    pub const fn has_told(&self) -> bool {
+        self.unpolled > 0
+    }
+
     /// A packet that is to be sent at once: a late acknowledgement, or what a law emits.
     #[inline]
     pub fn poll_notice(&mut self) -> Option<Segment> {
