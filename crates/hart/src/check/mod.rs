@@ -263,6 +263,10 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         let Some(state) = known.get(&poll).map(|(state, _)| state.afresh()) else { continue };
         evaluation.from(poll, state, &order)?;
         let cycles = gather(&mut evaluation, &mut known, &mut open);
+        // On the way it is looked at before each instruction, so the last one may go beyond.
+        if cycles > policy.cycles_max {
+            return Err((graph.nodes[poll].address, Reason::TooLong { cycles: policy.cycles_max }));
+        }
         let longest: &mut u64 = cycles_from.entry(graph.nodes[poll].address).or_default();
         *longest = cycles.max(*longest);
     }

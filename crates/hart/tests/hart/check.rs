@@ -145,6 +145,8 @@ fn an_event_that_takes_too_long_is_refused() {
     let policy = |cycles_max| Policy { cycles_max, ..policy(&program, "counted") };
     let cycles = bounds("counted").longest_event();
     assert!(check(&program, &policy(cycles)).is_ok());
+    let refused = check(&program, &policy(cycles - 1)).expect_err("the limit is too low by one");
+    assert_eq!(refused.reason, Reason::TooLong { cycles: cycles - 1 });
     let refused = check(&program, &policy(cycles / 2)).expect_err("the limit is too low");
     assert_eq!(refused.reason, Reason::LongLoop { cycles: cycles / 2 });
 }
