@@ -168,6 +168,9 @@ enum {
 /* Telemetry: shows the switches from number `first` on, four at most, in the header words: clock in ns, octets sent, octets
    queued, rate in kb/s. Before it, those from 0 on stand there. */
 #define showHops(first) ROCI_DO(11, first)
+/* A header word as it stands there, and field 0 to 3 of a switch that is shown; both numbers are constants. */
+#define headerWord(n) ROCI_GET(ROCI_HEADER + (n))
+#define hopWord(hop, field) headerWord((hop) % 4 * 4 + (field))
 
 /* Fixed-point arithmetic. With M a product is one or two instructions; without, a call. */
 static inline uint32_t mulHigh(uint32_t a, uint32_t b) {
@@ -199,6 +202,25 @@ static inline uint32_t midpoint(uint32_t a, uint32_t b) {
 /* Whether a time or a sequence lies after another on the circle of 2^32. */
 static inline bool passed(uint32_t a, uint32_t b) {
     return (int32_t)(a - b) > 0;
+}
+
+/* numerator 2^shift / denominator to the nearest, at most 2^32 - 1: for constants, since it divides by 64 bits. */
+static inline uint32_t constant(uint64_t numerator, unsigned shift, uint32_t denominator) {
+    return saturate(((numerator << shift) + denominator / 2) / denominator);
+}
+/* The same in 16.16. */
+static inline uint32_t fraction(uint32_t numerator, uint32_t denominator) {
+    return constant(numerator, 16, denominator);
+}
+/* numerator / denominator in 16.16, at most one, to 5 in the last place: one division of 32 bits. */
+static inline uint32_t ratio(uint32_t numerator, uint32_t denominator) {
+    if (numerator >= denominator) return 1u << 16;
+    int zeros = __builtin_clz(denominator), shift = zeros < 16 ? 16 - zeros : 0;
+    return ((numerator >> shift) << 16) / (denominator >> shift);
+}
+/* A round trip in ns, from 1 to 2^26 - 1. */
+static inline uint32_t roundTrip(uint32_t now, uint32_t sent) {
+    return clamp(now - sent, 1, (1u << 26) - 1);
 }
 
 /* The parts of the macros above. */

@@ -176,6 +176,12 @@ impl Homa {
 }
 
 impl State {
+    /// Its words, as a program in C keeps them.
+    #[cfg(test)]
+    pub(crate) const fn words(&self) -> [u32; 3] {
+        [self.message, self.length, self.granted]
+    }
+
     /// Octets before `end` may be sent.
     fn grant(&mut self, end: u32, outcome: &mut Outcome) {
         let end = end.min(self.length);

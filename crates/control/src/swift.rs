@@ -166,7 +166,9 @@ impl Swift {
         }
         let bits = u64::from(self.params.mss + OVERHEAD) * 8 * u64::from(state.cwnd) * 1_000_000;
         let kbps = saturate((bits / u64::from(state.rtt.max(1))) >> 16).max(1);
-        Credit { rate_kbps: kbps.min(state.link_kbps), window: self.params.mss, tokens: Credit::UNLIMITED }
+        // A limiter at the link's rate limits nothing, so it is taken out of the pacer's way.
+        let rate_kbps = if kbps < state.link_kbps { kbps } else { Credit::UNLIMITED };
+        Credit { rate_kbps, window: self.params.mss, tokens: Credit::UNLIMITED }
     }
 
     /// Reacts to one event.

@@ -36,15 +36,18 @@ pub(super) fn deliver(
     block[csr::WINDOW] = credit.window;
     block[csr::TOKENS] = credit.tokens;
     let words = &mut block[HEADER..HEADER + HEADER_WORDS];
-    if !event.hops.is_empty() {
+    let Part { message, message_length, offset, end, priority } = event.part;
+    let part = [message, message_length, offset, end, priority.into()];
+    if event.class.within(PARTS) {
+        words[..5].copy_from_slice(&part);
+    } else if !event.hops.is_empty() {
         show_hops(words, event.hops, 0);
     } else if !event.words.is_empty() {
         let count = event.words.len().min(HEADER_WORDS);
         words[..count].copy_from_slice(&event.words[..count]);
         words[count..].fill(0);
-    } else if event.class.within(PARTS) || event.part.message_length != 0 {
-        let Part { message, message_length, offset, end, priority } = event.part;
-        words[..5].copy_from_slice(&[message, message_length, offset, end, priority.into()]);
+    } else if message_length != 0 {
+        words[..5].copy_from_slice(&part);
     } else {
         words[..usize::from(header_words)].fill(0);
     }

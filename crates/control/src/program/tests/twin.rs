@@ -6,7 +6,7 @@
 use super::super::{Image, Options, Programmed};
 use crate::event::{Class, Event, Hop, Part};
 use crate::outcome::{Credit, Outcome, Verdict};
-use crate::{Context, Law};
+use crate::{Context, Law, hpcc, swift, timely};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
@@ -22,7 +22,10 @@ macro_rules! twins {
         proptest! {
             $(#[test]
             fn $name(link in links(), events in stream($classes)) {
-                let rust = |link| Law::from_settings($law, &[("preset", $preset)], link).expect("a law");
+                let preset = [("preset", $preset)];
+                // Homa has no presets.
+                let settings = if $preset.is_empty() { &[] } else { &preset[..] };
+                let rust = |link| Law::from_settings($law, settings, link).expect("a law");
                 for translated in [true, false] {
                     agree($elf, include_bytes!(concat!("../../../../../firmware/", $elf)), translated, &rust, $words, link, &events)?;
                 }
@@ -37,6 +40,43 @@ twins! {
             (Law::Dcqcn(law), Context::Dcqcn(state)) => law.words(state, now),
             _ => Vec::new(),
         };
+    timely_in_c_is_timely_in_rust: "timely.elf", &[Class::ACK], "timely", "sigcomm15",
+        |_, context, _| match context {
+            Context::Timely(timely::State { link_kbps, rate_kbps, prev_rtt, rtt_diff, quiet, progress }) => {
+                [*link_kbps, *rate_kbps, *prev_rtt, rtt_diff.cast_unsigned(), *quiet, *progress].into()
+            }
+            _ => Vec::new(),
+        };
+    hpcc_in_c_is_hpcc_in_rust: "hpcc.elf", &[Class::ACK], "hpcc", "sigcomm19",
+        |_, context, _| match context {
+            Context::Hpcc(state) => hpcc_words(state),
+            _ => Vec::new(),
+        };
+    swift_in_c_is_swift_in_rust: "swift.elf", &[Class::ACK, Class::ACK, Class::ACK, Class::LOSS], "swift", "htsim",
+        |_, context, _| match context {
+            Context::Swift(swift::State { link_kbps, cwnd, target, hops, grown, decreased_at, rtt, timeouts }) => {
+                [*link_kbps, *cwnd, *target, *hops, *grown, *decreased_at, *rtt, *timeouts].into()
+            }
+            _ => Vec::new(),
+        };
+    homa_in_c_is_homa_in_rust: "homa.elf", &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND], "homa", "",
+        |_, context, _| match context {
+            Context::Homa(state) => state.words().into(),
+            _ => Vec::new(),
+        };
+}
+
+fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
+    let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, hop_count, links } =
+        *state;
+    let links = links.iter().flat_map(|link| {
+        let hpcc::Link { at, tx_bytes, queue_bytes, rate_kbps, octet } = *link;
+        [at, tx_bytes, queue_bytes, rate_kbps, octet]
+    });
+    [link_kbps, window, reference, utilisation, update_at, stage, hop_count]
+        .into_iter()
+        .chain(links)
+        .collect()
 }
 
 /// What happens, in numbers that every class makes something else of.

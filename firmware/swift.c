@@ -1,0 +1,144 @@
+/* Swift (Kumar et al., SIGCOMM 2020, Algorithm 1) with the values of csg-htsim's model: ai 1, beta
+   0.8, max_mdf 0.5, a base of 20 us and 3.053 us for each hop, flow scaling of up to 100 us between
+   windows of 0.1 and 100 packets. Windows are packets and fractions in 16.16, times are ns. It is
+   the twin of the Rust law's preset `htsim`, bit for bit. The window grows by a packet for each
+   window of octets acknowledged; only then, and when it is cut, is there a division and a root. */
+#define TracedPkts (ACK | Loss | Open)
+
+#define ONE (1u << 16)
+#define AI ONE
+#define BETA fraction(4, 5)
+#define MAX_MDF fraction(1, 2)
+#define BASE_TARGET 20000u
+#define PER_HOP 3053u
+#define HOPS 1u /* where packets do not tell */
+#define FS_RANGE 100000u
+#define FS_MAX (100 * ONE)
+#define CWND_MIN fraction(1, 100)
+#define CWND_MAX (1000 * ONE)
+#define CWND_FIRST (12 * ONE)
+#define RETX_RESET 5u
+#define MSS 1024u    /* octets of payload of a full packet */
+#define OVERHEAD 82u /* of its headers, preamble and gap */
+/* The square roots of fs_min_cwnd and fs_max_cwnd, with 12 fractional bits, and flow scaling's
+ * alpha. */
+#define ROOT_MIN 1295u
+#define ROOT_MAX 40960u
+#define FS_ALPHA ((uint32_t)((uint64_t)FS_RANGE * ROOT_MIN * ROOT_MAX / (ROOT_MAX - ROOT_MIN)))
+
+typedef struct {
+    int qpn;
+    int opcode;
+    int pktLength;
+    int ecn;
+} PktHeader;
+
+typedef struct {
+    uint32_t link; /* the link's rate in kb/s */
+    uint32_t cwnd;
+    uint32_t target;       /* the target delay of this window and these hops */
+    uint32_t hops;         /* which it counts */
+    uint32_t grown;        /* octets acknowledged since the window grew */
+    uint32_t decreased_at; /* t_last_decrease */
+    uint32_t rtt;          /* the last round trip */
+    uint32_t timeouts;     /* retransmit_cnt: since the last acknowledgement */
+} QPContext;
+
+/* What is offered here may go: window and pacer have held it back. */
+int send() {
+    Event e;
+    while (true) {
+        pollEvent(&e);
+        e.eventType = Send;
+        postEvent(&e);
+    }
+}
+
+/* The square root, from 16.16 to 12 fractional bits, rounded down; `value` is less than 256. */
+static uint32_t root(uint32_t value) {
+    uint32_t rest = value << 8, result = 0;
+    for (uint32_t bit = 1u << 30; bit > 0; bit >>= 2) {
+        if (rest >= result + bit) {
+            rest -= result + bit;
+            result += bit << 1;
+        }
+        result >>= 1;
+    }
+    return result;
+}
+
+/* Equations 1 to 4: base, hops, and what flow scaling adds. */
+static uint32_t target_delay(uint32_t cwnd, uint32_t hops) {
+    uint32_t scaling = FS_ALPHA / most(root(least(cwnd, FS_MAX)), 1);
+    scaling = scaling > FS_ALPHA / ROOT_MAX ? scaling - FS_ALPHA / ROOT_MAX : 0;
+    return BASE_TARGET + PER_HOP * hops + least(scaling, FS_RANGE);
+}
+
+/* The window, or below one packet that and a packet in each rtt / cwnd. */
+static void answer(uint32_t cwnd, uint32_t rtt, uint32_t link) {
+    if (cwnd >= ONE) {
+        setRate(UINT32_MAX);
+        setWindow(mulShift(cwnd, MSS, 16));
+    } else {
+        uint64_t bits = (MSS + OVERHEAD) * 8 * (uint64_t)cwnd * 1000000;
+        setRate(clamp(saturate(bits / most(rtt, 1) >> 16), 1, link));
+        setWindow(MSS);
+    }
+}
+
+int recv() {
+    Event e;
+    while (true) {
+        pollEvent(&e);
+        e.eventType = Done;
+        uint32_t before = readContext(e.context.cwnd), cwnd = before;
+        bool can_decrease =
+            e.now - readContext(e.context.decreased_at) >= readContext(e.context.rtt);
+        if (e.packet.opcode == Open) {
+            updateContext(e.context.link, e.rate);
+            updateContext(e.context.hops, HOPS);
+            cwnd = CWND_FIRST;
+        } else if (e.packet.opcode == Loss) {
+            uint32_t timeouts = addSaturating(readContext(e.context.timeouts), 1);
+            updateContext(e.context.timeouts, e.timeout ? timeouts : 0);
+            if (e.context.timeouts >= RETX_RESET) {
+                cwnd = CWND_MIN;
+            } else if (can_decrease) {
+                cwnd = mulShift(cwnd, ONE - MAX_MDF, 16);
+            }
+        } else if (e.sentKnown) {
+            uint32_t delay = roundTrip(e.now, e.sent), hops = e.hops > 0 ? e.hops : HOPS;
+            can_decrease = e.now - e.context.decreased_at >= delay;
+            updateContext(e.context.timeouts, 0);
+            updateContext(e.context.rtt, delay);
+            if (hops != readContext(e.context.hops)) {
+                updateContext(e.context.hops, hops);
+                updateContext(e.context.target, target_delay(cwnd, hops));
+            }
+            uint32_t target = readContext(e.context.target);
+            if (delay < target) { /* grows once a window, or a packet, has been acknowledged */
+                uint32_t window = mulShift(most(cwnd, ONE), MSS, 16);
+                uint32_t grown = addSaturating(readContext(e.context.grown), e.acked);
+                bool grows = grown >= window;
+                updateContext(e.context.grown, grows ? grown - window : grown);
+                if (grows) cwnd = addSaturating(cwnd, AI);
+            } else if (can_decrease) {
+                uint32_t excess = mulShift(BETA, ONE - ratio(target, delay), 16);
+                cwnd = mulShift(cwnd, ONE - least(excess, MAX_MDF), 16);
+            }
+        } else if (e.acked > 0) { /* what was sent twice has no round trip, but it did arrive */
+            updateContext(e.context.timeouts, 0);
+        }
+        if (cwnd != before) {
+            cwnd = clamp(cwnd, CWND_MIN, CWND_MAX);
+            updateContext(e.context.cwnd, cwnd);
+            if (cwnd < before) {
+                updateContext(e.context.decreased_at, e.now);
+                updateContext(e.context.grown, 0);
+            }
+            updateContext(e.context.target, target_delay(cwnd, readContext(e.context.hops)));
+            answer(cwnd, readContext(e.context.rtt), readContext(e.context.link));
+        }
+        postEvent(&e);
+    }
+}

@@ -1,0 +1,99 @@
+/* TIMELY (Mittal et al., SIGCOMM 2015, Algorithm 1) with the values of its paper, and 0.875, 0.8
+   and 20 us where that leaves them open: a completion event in each 64 KB acknowledged. Rates are
+   kb/s on the wire, fractions 16.16. It is the twin of the Rust law's preset `sigcomm15`, bit for
+   bit. No event divides, but one above T_HIGH. */
+#define TracedPkts (ACK | Open)
+
+#define ONE (1u << 16)
+#define ALPHA fraction(7, 8)
+#define BETA fraction(4, 5)
+#define T_LOW 50000u /* ns, as all times are */
+#define T_HIGH 500000u
+#define MIN_RTT 20000u
+#define DELTA 10000u
+#define HAI 50000u
+#define HAI_AFTER 5u
+#define SEGMENT 64000u
+#define RATE_MIN 10000u
+
+typedef struct {
+    int qpn;
+    int opcode;
+    int pktLength;
+    int ecn;
+} PktHeader;
+
+typedef struct {
+    uint32_t link; /* the link's rate */
+    uint32_t rate;
+    uint32_t prev_rtt; /* 0 before the first completion event */
+    int32_t rtt_diff;  /* in sixteenths of a nanosecond */
+    uint32_t quiet;    /* completion events in a row whose gradient was not positive */
+    uint32_t progress; /* octets acknowledged since the last completion event */
+} QPContext;
+
+/* What is offered here may go: the pacer has held it back for as long as the rate demands. */
+int send() {
+    Event e;
+    while (true) {
+        pollEvent(&e);
+        e.eventType = Send;
+        postEvent(&e);
+    }
+}
+
+/* Lines 1 to 3: the smoothed difference of round trips. */
+static int32_t smoothed(int32_t old, int32_t difference) {
+    return ((int64_t)(ONE - ALPHA) * old + (int64_t)(16 * ALPHA) * difference + ONE / 2) >> 16;
+}
+
+/* Lines 4 and 15: beta times the normalised gradient, which is positive; at most one. */
+static uint32_t growth(int32_t rtt_diff) {
+    uint64_t product = (uint64_t)(uint32_t)rtt_diff * constant(4, 36, 5 * MIN_RTT);
+    return product >> 24 > ONE ? ONE : product >> 24;
+}
+
+/* Line 9: beta (1 - T_HIGH / rtt). */
+static uint32_t excess(uint32_t rtt) {
+    return mulShift(BETA, ONE - ratio(T_HIGH, rtt), 16);
+}
+
+/* Lines 5 to 15: the rate after a completion event. */
+static uint32_t next_rate(uint32_t rate, uint32_t rtt, int32_t rtt_diff, uint32_t quiet) {
+    if (rtt < T_LOW) return addSaturating(rate, DELTA);
+    if (rtt > T_HIGH) return rate - mulShift(rate, excess(rtt), 16);
+    if (rtt_diff <= 0) return addSaturating(rate, quiet >= HAI_AFTER ? HAI : DELTA);
+    return rate - mulShift(rate, growth(rtt_diff), 16);
+}
+
+int recv() {
+    Event e;
+    while (true) {
+        pollEvent(&e);
+        e.eventType = Done;
+        if (e.packet.opcode == Open) {
+            updateContext(e.context.link, e.rate);
+            updateContext(e.context.rate, e.rate);
+        } else {
+            uint32_t progress = addSaturating(readContext(e.context.progress), e.acked);
+            bool completes = e.sentKnown && progress >= SEGMENT;
+            updateContext(e.context.progress, completes ? 0 : progress);
+            if (completes) {
+                uint32_t before = readContext(e.context.prev_rtt), rtt = roundTrip(e.now, e.sent);
+                updateContext(e.context.prev_rtt, rtt);
+                if (before > 0) {
+                    int32_t rtt_diff = smoothed(readContext(e.context.rtt_diff), rtt - before);
+                    uint32_t quiet = addSaturating(readContext(e.context.quiet), 1);
+                    uint32_t link = readContext(e.context.link);
+                    updateContext(e.context.rtt_diff, rtt_diff);
+                    updateContext(e.context.quiet, rtt_diff <= 0 ? quiet : 0);
+                    uint32_t rate = readContext(e.context.rate);
+                    rate = next_rate(rate, rtt, rtt_diff, e.context.quiet);
+                    updateContext(e.context.rate, clamp(rate, least(RATE_MIN, link), link));
+                }
+                setRate(readContext(e.context.rate));
+            }
+        }
+        postEvent(&e);
+    }
+}
