@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// List NIC architectures, show their values, account for their memory
     #[command(after_help = NIC)]
     Nic(Nic),
+    /// Write congestion control as a program in C: build it, check it, profile it
+    #[command(after_help = PROGRAM)]
+    Program(Program),
     /// Print this message, or the help of a command
     Help(Help),
 }
@@ -104,6 +107,64 @@ pub(crate) struct NicMemory {
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const PROGRAM: &str = "\
+Examples:
+  roci program new my-law
+  roci program build my-law/my-law.c
+  roci program check my-law/my-law.elf
+  roci program check firmware/*.elf --clock 1GHz --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct Program {
+    #[command(subcommand)]
+    pub(crate) command: ProgramCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProgramCommand {
+    /// Compile a program for the cores of a NIC
+    Build(ProgramBuild),
+    /// Prove that each event ends, within how many cycles, and what else an image needs
+    Check(ProgramCheck),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProgramBuild {
+    /// The program
+    #[arg(value_name = "FILE.c")]
+    pub(crate) source: PathBuf,
+    /// The image [default: FILE.elf]
+    #[arg(short, value_name = "FILE.elf")]
+    pub(crate) output: Option<PathBuf>,
+    /// For cores without multiplication: products and quotients are calls of libgcc
+    #[arg(long)]
+    pub(crate) rv32i: bool,
+    /// Print what was built as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProgramCheck {
+    /// The images
+    #[arg(required = true, value_name = "FILE.elf")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The clock of the cores, for the times beside the cycles
+    #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
+    pub(crate) clock: u64,
+    /// Refuse a program whose events may take more
+    #[arg(long, value_name = "CYCLES", default_value_t = roci_lab::program::check::CYCLES_MAX)]
+    pub(crate) cycles: u64,
+    /// Print what was proved as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A frequency such as 250MHz or "2.4 GHz", in hertz.
+fn clock(text: &str) -> Result<u64, String> {
+    roci_lab::program::frequency(text).ok_or_else(|| "a frequency reads as 250MHz or 2.4GHz".to_owned())
 }
 
 #[derive(Debug, Args)]

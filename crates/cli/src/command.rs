@@ -1,9 +1,11 @@
 //! The commands: from arguments to groups of runs, and what they are called.
 
 mod nic;
+mod program;
 mod reproduce;
 
 pub(crate) use nic::nic;
+pub(crate) use program::program;
 pub(crate) use reproduce::reproduce;
 
 use crate::Failure;

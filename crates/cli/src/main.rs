@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => command::compare(&arguments),
         Command::Reproduce(arguments) => command::reproduce(&arguments),
         Command::Nic(arguments) => command::nic(&arguments),
+        Command::Program(arguments) => command::program(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };
     let (message, code) = match done {

@@ -1,5 +1,9 @@
 //! What is printed: of one run its flows and switches, of several a line each.
 
+mod program;
+
+pub(crate) use program::check;
+
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use roci_lab::batch::{Group, Metric, Sum};

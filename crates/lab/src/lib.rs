@@ -7,6 +7,7 @@
 //! | [`ideal`] | how long a flow takes alone on an idle path |
 //! | [`nic`] | NICs by name: presets and files |
 //! | [`output`] | results as files |
+//! | [`program`] | congestion control as programs in C |
 //! | [`results`] | what a run found out |
 //! | [`scenario`] | what a scenario says, read and checked |
 //! | [`sizes`] | how long flows are |
@@ -20,6 +21,7 @@ pub mod figures;
 pub mod ideal;
 pub mod nic;
 pub mod output;
+pub mod program;
 pub mod results;
 pub mod run;
 pub mod scenario;

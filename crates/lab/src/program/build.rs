@@ -1,0 +1,196 @@
+//! From C to an image: the program's text between `program.h` and `program_end.h`, through a cross compiler.
+//!
+//! Header and linker script are part of this program, so that it works from any folder. The flags are those of
+//! `firmware/build.sh`, and so are the images.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fmt, fs, io, process};
+
+/// What a program is written against.
+pub const HEADER: &str = include_str!("../../../../firmware/include/program.h");
+const HEADER_END: &str = include_str!("../../../../firmware/include/program_end.h");
+const LINKER_SCRIPT: &str = include_str!("../../../../firmware/link.ld");
+
+/// The compilers that will do, in the order in which they are tried.
+pub const COMPILERS: [&str; 3] = ["riscv64-unknown-elf-gcc", "riscv32-unknown-elf-gcc", "riscv-none-elf-gcc"];
+
+/// The compiler release that our own images were built with.
+pub const OUR_RELEASE: &str = "12.2.0";
+
+/// The instructions that a program is compiled for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// RV32IM: products and quotients are instructions.
+    #[default]
+    Rv32im,
+    /// RV32I: they are calls of libgcc.
+    Rv32i,
+}
+
+impl Target {
+    const fn march(self) -> &'static str {
+        match self {
+            Self::Rv32im => "rv32im",
+            Self::Rv32i => "rv32i",
+        }
+    }
+}
+
+/// What is to be built.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// The program's text.
+    pub source: PathBuf,
+    /// Where the image goes; the source's name with the ending `.elf` unless it is given.
+    pub output: Option<PathBuf>,
+    /// The instructions.
+    pub target: Target,
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The image.
+    pub output: PathBuf,
+    /// The compiler.
+    pub compiler: String,
+    /// What the compiler warned of.
+    pub warnings: String,
+}
+
+/// Why nothing was built.
+#[derive(Debug)]
+pub enum BuildError {
+    /// A file could not be read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no cross compiler.
+    NoCompiler,
+    /// The compiler has something against the program.
+    Compiler {
+        /// Which one.
+        compiler: String,
+        /// What it says.
+        message: String,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::NoCompiler => write!(
+                f,
+                "no cross compiler for RISC-V was found: none of {} can be run.\n\
+                 Debian, Ubuntu: apt install gcc-riscv64-unknown-elf\n\
+                 Fedora: dnf install gcc-riscv64-linux-gnu does not do, it has no 32-bit libgcc; use the xPack release\n\
+                 macOS, Windows: the xPack release of riscv-none-elf-gcc",
+                COMPILERS.join(", ")
+            ),
+            Self::Compiler { compiler, message } => write!(f, "{compiler}:\n{message}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl Build {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// [`BuildError`]: no such file, no compiler, or what the compiler says.
+    pub fn run(&self) -> Result<Built, BuildError> {
+        let file = |path: &Path, error| BuildError::File { path: path.to_owned(), error };
+        let source = fs::canonicalize(&self.source).map_err(|error| file(&self.source, error))?;
+        let (Some(folder), Some(name)) = (source.parent(), source.file_name()) else {
+            return Err(file(&source, io::ErrorKind::IsADirectory.into()));
+        };
+        let given = self.output.clone().unwrap_or_else(|| self.source.with_extension("elf"));
+        let output = std::path::absolute(&given).map_err(|error| file(&given, error))?;
+        let interface = Interface::unpack().map_err(|error| file(&env::temp_dir(), error))?;
+        let march = self.target.march();
+        let (compiler, libgcc) = find_compiler(march)?;
+
+        let wrapped = format!(
+            "#include \"program.h\"\n#include \"{}\"\n#include \"program_end.h\"\n",
+            name.to_string_lossy()
+        );
+        let mut command = Command::new(&compiler);
+        command.current_dir(folder).arg(format!("-march={march}_zicsr"));
+        command.args(["-mabi=ilp32", "-ffreestanding", "-nostdlib", "-O2", "-g", "-Wall", "-Wextra"]);
+        command.args(["-fno-jump-tables", "-mno-relax", "-fno-strict-aliasing", "-fno-var-tracking"]);
+        command.arg("--param=min-pagesize=0");
+        // The image tells nothing of the folders that it was built in.
+        command.arg(format!("-fdebug-prefix-map={}=.", folder.display()));
+        command.arg(format!("-fdebug-prefix-map={}/=", interface.folder.display()));
+        command.arg("-I").arg(interface.folder.join("include")).arg("-I.");
+        command.args(["-Wl,-melf32lriscv", "-Wl,--build-id=none", "-Wl,-z,max-page-size=16"]);
+        command.arg("-T").arg(interface.folder.join("link.ld")).arg("-o").arg(&output);
+        command.args(["-x", "c", "-", "-x", "none"]).arg(&libgcc);
+        let outcome = pipe(&mut command, &wrapped).map_err(|error| file(Path::new(&compiler), error))?;
+        let said = String::from_utf8_lossy(&outcome.stderr);
+        let message = said.replace(&format!("{}/include/", interface.folder.display()), "");
+        if outcome.status.success() {
+            Ok(Built { output: given, compiler, warnings: message })
+        } else {
+            Err(BuildError::Compiler { compiler, message })
+        }
+    }
+}
+
+/// The first compiler that runs, and its libgcc for `march` without `_zicsr`, which would name the 64-bit one.
+fn find_compiler(march: &str) -> Result<(String, String), BuildError> {
+    for compiler in COMPILERS {
+        let mut command = Command::new(compiler);
+        command.arg(format!("-march={march}")).args(["-mabi=ilp32", "-print-libgcc-file-name"]);
+        if let Ok(Output { status, stdout, .. }) = command.output()
+            && status.success()
+        {
+            let libgcc = String::from_utf8_lossy(&stdout).trim().to_owned();
+            return Ok((compiler.to_owned(), libgcc));
+        }
+    }
+    Err(BuildError::NoCompiler)
+}
+
+/// Runs `command` with `text` as its input.
+fn pipe(command: &mut Command, text: &str) -> io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // A compiler that ends early says why on its own.
+        let _ = io::Write::write_all(&mut input, text.as_bytes());
+    }
+    child.wait_with_output()
+}
+
+/// The interface's files in a folder of their own, which goes when this does.
+struct Interface {
+    folder: PathBuf,
+}
+
+impl Interface {
+    fn unpack() -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("roci-program-{}-{number}", process::id()));
+        let this = Self { folder };
+        fs::create_dir_all(this.folder.join("include"))?;
+        fs::write(this.folder.join("include/program.h"), HEADER)?;
+        fs::write(this.folder.join("include/program_end.h"), HEADER_END)?;
+        fs::write(this.folder.join("link.ld"), LINKER_SCRIPT)?;
+        Ok(this)
+    }
+}
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,87 @@
+//! Congestion control as programs in C: built, checked, profiled, begun.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`build`] | from C to an image, by a cross compiler |
+//! | [`check`] | what an image needs at most, proved |
+//!
+//! `docs/guide/programs.md` is the user's guide; `roci_control::program` runs programs as laws.
+
+pub mod build;
+pub mod check;
+
+pub use build::{Build, BuildError, Built};
+pub use check::{Check, CheckError, SideCheck};
+
+use roci_control::Class;
+use roci_control::program::csr;
+
+/// The classes of events by the names that `program.h` gives them.
+pub const CLASSES: [(Class, &str); 21] = [
+    (Class::SEND, "SEND_REQ"),
+    (Class::WRITE, "WRITE_REQ"),
+    (Class::READ_REQUEST, "READ_REQ"),
+    (Class::READ_RESPONSE, "READ_RESP"),
+    (Class::ATOMIC, "ATOMIC_REQ"),
+    (Class::ACK, "ACK"),
+    (Class::NACK, "NACK"),
+    (Class::RNR, "RNR"),
+    (Class::GRANT, "GRANT"),
+    (Class::PULL, "PULL"),
+    (Class::RESEND, "RESEND"),
+    (Class::BUSY, "BUSY"),
+    (Class::TRIMMED, "TRIMMED"),
+    (Class::CNP, "CNP"),
+    (Class::CE, "CE"),
+    (Class::TRANSMIT, "Transmit"),
+    (Class::TIMER, "Timer"),
+    (Class::BYTE_COUNTER, "ByteCounter"),
+    (Class::LOSS, "Loss"),
+    (Class::MESSAGE, "Message"),
+    (csr::OPEN, "Open"),
+];
+
+/// The name that `program.h` gives to `class`; "?" where it is none or several.
+pub fn class_name(class: Class) -> &'static str {
+    CLASSES.iter().find(|(one, _)| *one == class).map_or("?", |(_, name)| name)
+}
+
+/// A clock's frequency in hertz from a text such as `250MHz` or `2.4 GHz`: 1 kHz to 1 THz.
+pub fn frequency(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "Hz" => 1,
+        "kHz" => 1_000,
+        "MHz" => 1_000_000,
+        "GHz" => 1_000_000_000,
+        _ => return None,
+    };
+    let (whole, part) = number.trim_end().split_once('.').unwrap_or((number.trim_end(), ""));
+    let digits = u32::try_from(part.len()).ok().filter(|&digits| digits <= 9)?;
+    let part = if part.is_empty() { 0 } else { part.parse::<u64>().ok()? };
+    let hertz = whole.parse::<u64>().ok()?.checked_mul(unit)? + part.checked_mul(unit)? / 10u64.pow(digits);
+    (1_000..=1_000_000_000_000).contains(&hertz).then_some(hertz)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frequency_is_read_as_written() {
+        let read = ["250MHz", "2.4 GHz", "1kHz", "1.000000001GHz"].map(frequency);
+        assert_eq!(read, [Some(250_000_000), Some(2_400_000_000), Some(1_000), Some(1_000_000_001)]);
+        for wrong in ["", "MHz", "250", "2.4.1GHz", "-1MHz", "999Hz", "99999999999999999999GHz", "2GHZ"] {
+            assert_eq!(frequency(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_class_has_one_name() {
+        assert_eq!(class_name(Class::CNP), "CNP");
+        assert_eq!(class_name(Class::DATA), "?");
+        let together = CLASSES.iter().fold(Class::NONE, |all, (class, _)| all.with(*class));
+        assert_eq!(together.0.count_ones() as usize, CLASSES.len());
+    }
+}

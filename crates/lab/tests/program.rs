@@ -1,0 +1,77 @@
+//! Images of programs: what is refused, and with which words.
+
+use roci_lab::program::check::{CYCLES_MAX, Check, CheckError};
+
+const RIGHT: &[u8] = include_bytes!("../../../firmware/credit.elf");
+
+/// A bad program: its name, image and source.
+macro_rules! bad {
+    ($($name:literal),*) => {
+        [$(($name, &include_bytes!(concat!("programs/", $name, ".elf"))[..], include_str!(concat!("programs/", $name, ".c")))),*]
+    };
+}
+
+fn refusal(image: &[u8]) -> String {
+    match Check::of_image(image, CYCLES_MAX) {
+        Ok(check) => panic!("it was admitted: {check:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
+    let bad = bad![
+        "unbounded",
+        "store_outside",
+        "unknown_csr",
+        "context_overrun",
+        "recursion",
+        "misaligned_jump",
+        "self_modification"
+    ];
+    let reasons = [
+        "the loop that starts here is not proved to end within 10000 cycles",
+        "stores to 0x10000000, outside the memory",
+        "there is no CSR 0xc00",
+        "CSR 0x802 may not be written: word 2 of the context, but QPContext has 2 words",
+        "which has not returned yet",
+        "jumps to the misaligned address 0x80000036",
+        "in ROM",
+    ];
+    for ((name, image, source), reason) in bad.into_iter().zip(reasons) {
+        let refusal = refusal(image);
+        let line = 1 + source.lines().position(|line| line.contains("/* wrong: ")).expect("a wrong line");
+        assert!(refusal.contains(&format!(", {name}.c:{line}): ")), "{name}: {refusal}");
+        assert!(refusal.ends_with(reason), "{name}: {refusal}");
+    }
+}
+
+#[test]
+fn an_image_of_64_bits_is_refused_as_such() {
+    let refusal = refusal(include_bytes!("programs/sixty_four_bits.elf"));
+    assert_eq!(refusal, "ELF class 2 (octet 4); a 32-bit program has class 1");
+}
+
+#[test]
+fn an_image_that_is_cut_off_anywhere_is_refused() {
+    for length in 0..RIGHT.len() {
+        let refused = Check::of_image(&RIGHT[..length], CYCLES_MAX);
+        assert!(
+            matches!(refused, Err(CheckError::Load(_) | CheckError::CutOff { .. })),
+            "{length}: {refused:?}"
+        );
+    }
+    assert!(Check::of_image(RIGHT, CYCLES_MAX).is_ok());
+    assert_eq!(
+        refusal(&RIGHT[..1000]),
+        format!("it is cut off at octet 1000: its table of sections goes to octet {}", RIGHT.len())
+    );
+}
+
+#[test]
+fn an_event_that_takes_longer_than_it_may_is_refused() {
+    let check = Check::of_image(RIGHT, CYCLES_MAX).expect("it is right");
+    let most = check.sides.iter().map(|side| side.cycles).max().unwrap_or(0);
+    assert!(Check::of_image(RIGHT, most).is_ok());
+    assert!(matches!(Check::of_image(RIGHT, most - 1), Err(CheckError::Refused { .. })));
+}
