@@ -1,9 +1,12 @@
 //! What can be asked for.
 
+pub(crate) mod perf;
+
 use clap::{Args, Parser, Subcommand};
+use perf::PERF;
 use std::path::PathBuf;
 
-/// RDMA (RoCEv2) transports and congestion control in a simulated data centre.
+/// RDMA (RoCEv2) transports and congestion control, in a simulated data centre and on a real network.
 #[derive(Debug, Parser)]
 #[command(name = "roci", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = EXIT)]
 pub(crate) struct Arguments {
@@ -33,6 +36,9 @@ pub(crate) enum Command {
     /// Write congestion control as a program in C: build it, check it, profile it
     #[command(after_help = PROGRAM)]
     Program(Program),
+    /// Measure bandwidth and latency on a real network, with perftest or roci at the other end
+    #[command(after_help = PERF)]
+    Perf(perf::Perf),
     /// Print this message, or the help of a command
     Help(Help),
 }

@@ -1,10 +1,12 @@
 //! The commands: from arguments to groups of runs, and what they are called.
 
 mod nic;
+mod perf;
 mod program;
 mod reproduce;
 
 pub(crate) use nic::nic;
+pub(crate) use perf::perf;
 pub(crate) use program::program;
 pub(crate) use reproduce::reproduce;
 

@@ -1,4 +1,5 @@
-//! The command `roci`: arguments, progress, tables and exit codes. What it does is done by `roci_lab`.
+//! The command `roci`: arguments, progress, tables and exit codes. What it does is done by `roci_lab` and
+//! `roci_endpoint`.
 //!
 //! | room | what it holds |
 //! | --- | --- |
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => command::reproduce(&arguments),
         Command::Nic(arguments) => command::nic(&arguments),
         Command::Program(arguments) => command::program(&arguments),
+        Command::Perf(arguments) => command::perf(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };
     let (message, code) = match done {

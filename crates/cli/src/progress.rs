@@ -44,6 +44,19 @@ impl Bar {
         self.0.set_message(format!("{done} of {asked} runs"));
     }
 
+    /// Shows `done` of `total` messages, or milliseconds.
+    pub(crate) fn messages(&self, done: u64, total: u64, are_ms: bool) {
+        if total > 0 {
+            self.0.set_position(thousandths(done, total));
+        }
+        self.0.set_message(if are_ms { String::new() } else { format!("{done} messages") });
+    }
+
+    /// Takes the bar away while `print` prints.
+    pub(crate) fn hide_while(&self, print: impl FnOnce()) {
+        self.0.suspend(print);
+    }
+
     pub(crate) fn clear(&self) {
         self.0.finish_and_clear();
     }

@@ -53,6 +53,37 @@ pub enum Progress {
     Caller,
 }
 
+/// The address that a device is named by: an address of this host itself, or the name of an interface, for its first
+/// IPv4 address or else its first that reaches further than the link.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`] where no interface has that name or no address.
+pub fn address_of(name: &str) -> io::Result<IpAddr> {
+    if let Ok(address) = name.parse() {
+        return Ok(address);
+    }
+    let known = sys::interfaces()?;
+    first(known.iter().filter(|it| it.name.to_bytes() == name.as_bytes())).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, format!("no interface `{name}` has an address"))
+    })
+}
+
+/// The address of the first device of this host that is not a loopback.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`] where there is none.
+pub fn first_address() -> io::Result<IpAddr> {
+    let known = sys::interfaces()?;
+    first(known.iter().filter(|it| !it.is_loopback))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this host has no address but the loopback's"))
+}
+
+fn first<'a>(known: impl Iterator<Item = &'a sys::Interface> + Clone) -> Option<IpAddr> {
+    let is_link_local = |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let mut addresses = known.map(|it| it.address).filter(|address| !is_link_local(*address));
+    addresses.clone().find(IpAddr::is_ipv4).or_else(|| addresses.next())
+}
+
 /// How a device is set up.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {

@@ -52,6 +52,7 @@
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
 //! | [`memory`] | regions, buffers, slices |
+//! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
 //! | `driver` | who runs a shard, and how its thread waits |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
@@ -69,6 +70,7 @@ pub mod io;
 pub mod memory;
 mod numbers;
 mod paths;
+pub mod perf;
 pub mod queue_pair;
 mod receive;
 mod shard;

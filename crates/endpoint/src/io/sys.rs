@@ -454,14 +454,20 @@ impl AsRawFd for EventFd {
     }
 }
 
-/// The MTU of the interface that has `address`; `None` where there is none.
-pub(crate) fn mtu_of(address: IpAddr) -> Option<u32> {
+/// An address of this host.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub(crate) name: std::ffi::CString,
+    pub(crate) address: IpAddr,
+    pub(crate) is_loopback: bool,
+}
+
+/// The addresses of this host, with the interfaces that have them.
+pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: `list` is a place for the list, which is freed below.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return None;
-    }
-    let mut name = None;
+    check(unsafe { libc::getifaddrs(&raw mut list) })?;
+    let mut found = Vec::new();
     let mut next = list;
     // SAFETY: the kernel's list is well formed and lives until it is freed; names end with a zero.
     while let Some(entry) = unsafe { next.as_ref() } {
@@ -477,18 +483,26 @@ pub(crate) fn mtu_of(address: IpAddr) -> Option<u32> {
                 let place = std::ptr::from_mut(&mut raw.storage).cast::<u8>();
                 place.copy_from_nonoverlapping(entry.ifa_addr.cast(), length);
             }
-            let loops = entry.ifa_flags & (libc::IFF_LOOPBACK as u32) != 0 && address.is_loopback();
-            if loops || raw.get().is_some_and(|(ip, _)| ip == address) {
+            if let Some((address, _)) = raw.get() {
                 // SAFETY: as above.
-                name = Some(unsafe { std::ffi::CStr::from_ptr(entry.ifa_name) }.to_owned());
-                break;
+                let name = unsafe { std::ffi::CStr::from_ptr(entry.ifa_name) }.to_owned();
+                let is_loopback = entry.ifa_flags & (libc::IFF_LOOPBACK as u32) != 0;
+                found.push(Interface { name, address, is_loopback });
             }
         }
         next = entry.ifa_next;
     }
     // SAFETY: it came from `getifaddrs` and is not used any more.
     unsafe { libc::freeifaddrs(list) };
-    let name = name?;
+    Ok(found)
+}
+
+/// The MTU of the interface that has `address`; `None` where there is none.
+pub(crate) fn mtu_of(address: IpAddr) -> Option<u32> {
+    let known = interfaces().ok()?;
+    // All of 127.0.0.0/8 is the loopback interface's.
+    let has = |it: &&Interface| it.address == address || it.is_loopback && address.is_loopback();
+    let name = &known.iter().find(has)?.name;
     let probe = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
     // SAFETY: all zeros is a valid ifreq; the name is cut to its room; the call fills in the MTU.
     unsafe {

@@ -1,0 +1,179 @@
+//! What `roci perf` can be asked for. The options are named as perftest names them.
+
+use clap::{Args, ValueEnum};
+use roci_endpoint::Mtu;
+use roci_endpoint::device::address_of;
+use roci_endpoint::perf::{Metric, Options, Test, Verb};
+use std::net::IpAddr;
+use std::time::Duration;
+
+pub(crate) const PERF: &str = "\
+Examples:
+  roci perf write-bw                          # the server; `ib_write_bw HOST` talks to it
+  roci perf write-bw 10.0.0.1                 # the client; the server may be `ib_write_bw`
+  roci perf send-bw 10.0.0.1 -s 4096 -n 100000 -q 4
+  roci perf read-bw 10.0.0.1 -D 10 --report_gbits
+  roci perf write-lat 10.0.0.1 -a --json
+
+Both ends are to be given the same test, -s or -a, -n or -D, -q, -b and -p.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum TestName {
+    /// Bandwidth of RDMA WRITEs, as ib_write_bw
+    WriteBw,
+    /// Bandwidth of SENDs, as ib_send_bw
+    SendBw,
+    /// Bandwidth of RDMA READs, as ib_read_bw
+    ReadBw,
+    /// Bandwidth of atomics, as ib_atomic_bw
+    AtomicBw,
+    /// Latency of RDMA WRITEs, as ib_write_lat
+    WriteLat,
+    /// Latency of SENDs, as ib_send_lat
+    SendLat,
+    /// Latency of RDMA READs, as ib_read_lat
+    ReadLat,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum Atomic {
+    /// COMPARE-SWAP
+    CmpAndSwap,
+    /// FETCH-ADD
+    #[default]
+    FetchAndAdd,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Perf {
+    /// The test
+    #[arg(value_enum, value_name = "TEST")]
+    pub(crate) test: TestName,
+    /// The server to connect to; without it, be the server
+    #[arg(value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// Octets of a message [default: 65536, 2 of latency, 8 of atomics]
+    #[arg(short, long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    pub(crate) size: Option<u32>,
+    /// All sizes from 2 to 2^23
+    #[arg(short, long, conflicts_with = "size")]
+    pub(crate) all: bool,
+    /// Messages of each queue pair [default: 5000 of write-bw, else 1000]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..))]
+    pub(crate) iters: Option<u32>,
+    /// For so many seconds, in place of a number of messages
+    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iters", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) duration: Option<u32>,
+    /// Seconds that are not measured, before and after [default: 2, or a quarter of a short time]
+    #[arg(short = 'f', long, value_name = "SECONDS", requires = "duration")]
+    pub(crate) margin: Option<u32>,
+    /// Queue pairs
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16_384))]
+    pub(crate) qp: u16,
+    /// Both ends send
+    #[arg(short, long)]
+    pub(crate) bidirectional: bool,
+    /// The path MTU: 256, 512, 1024, 2048 or 4096 [default: what both links take]
+    #[arg(short, long, value_name = "OCTETS", value_parser = mtu)]
+    pub(crate) mtu: Option<Mtu>,
+    /// Requests outstanding on each queue pair [default: 128]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) tx_depth: Option<u32>,
+    /// Receives posted on each queue pair, of SENDs
+    #[arg(short, long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) rx_depth: u32,
+    /// READs and atomics outstanding on each queue pair
+    #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=128))]
+    pub(crate) outs: u8,
+    /// The atomic
+    #[arg(short = 'A', long = "atomic_type", value_enum, default_value_t)]
+    pub(crate) atomic_type: Atomic,
+    /// The local ACK timeout, 4.096 us times 2^N
+    #[arg(short = 'u', long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u8).range(1..=31))]
+    pub(crate) qp_timeout: u8,
+    /// Retransmissions without progress before the test fails
+    #[arg(long = "retry_count", value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) retry_count: u8,
+    /// The server's TCP port
+    #[arg(short, long, value_name = "PORT", default_value_t = 18_515)]
+    pub(crate) port: u16,
+    /// Our device: an address of this host, or the name of an interface [default: by which the peer is reached]
+    #[arg(short = 'd', long = "ib-dev", value_name = "DEVICE", value_parser = device)]
+    pub(crate) ib_dev: Option<IpAddr>,
+    /// Octets that a queue pair may have in flight [default: 256 packets, shared by the queue pairs]
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1024..=1 << 30))]
+    pub(crate) window: Option<u32>,
+    /// Do not look for the peak of the bandwidth
+    #[arg(short = 'N', long = "noPeak")]
+    pub(crate) no_peak: bool,
+    /// Print bandwidth in Gb/s, in place of MiB/s
+    #[arg(long = "report_gbits")]
+    pub(crate) report_gbits: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the rows of the result alone
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Taken for perftest's sake: a device has one port, and its address is its GID
+    #[arg(short = 'x', long = "gid-index", value_name = "INDEX", hide_short_help = true)]
+    pub(crate) gid_index: Option<u8>,
+    /// Taken for perftest's sake, as -x
+    #[arg(short = 'i', long = "ib-port", value_name = "PORT", hide_short_help = true)]
+    pub(crate) ib_port: Option<u8>,
+    /// Taken for perftest's sake: the processor's frequency is not looked at
+    #[arg(short = 'F', long = "CPU-freq", hide_short_help = true)]
+    pub(crate) cpu_freq: bool,
+    /// Taken for perftest's sake: connections are RC
+    #[arg(short = 'c', long, value_name = "RC", value_parser = ["RC"], hide_short_help = true)]
+    pub(crate) connection: Option<String>,
+}
+
+fn mtu(text: &str) -> Result<Mtu, String> {
+    let known = text.parse().ok().and_then(Mtu::from_octets);
+    known.ok_or_else(|| "an MTU is 256, 512, 1024, 2048 or 4096".to_owned())
+}
+
+pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
+    address_of(text).map_err(|error| error.to_string())
+}
+
+impl Perf {
+    pub(crate) fn options(&self) -> Options {
+        let swap = matches!(self.atomic_type, Atomic::CmpAndSwap);
+        let (verb, metric) = match self.test {
+            TestName::WriteBw => (Verb::Write, Metric::Bandwidth),
+            TestName::SendBw => (Verb::Send, Metric::Bandwidth),
+            TestName::ReadBw => (Verb::Read, Metric::Bandwidth),
+            TestName::AtomicBw => (Verb::Atomic { swap }, Metric::Bandwidth),
+            TestName::WriteLat => (Verb::Write, Metric::Latency),
+            TestName::SendLat => (Verb::Send, Metric::Latency),
+            TestName::ReadLat => (Verb::Read, Metric::Latency),
+        };
+        let usual = Options::new(Test { verb, metric });
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        Options {
+            host: self.host.clone(),
+            port: self.port,
+            device: self.ib_dev,
+            size: self.size.unwrap_or(usual.size),
+            all_sizes: self.all,
+            iterations: self.iters.unwrap_or(usual.iterations),
+            duration: self.duration.map(seconds),
+            margin: self.margin.map(seconds),
+            queue_pairs: self.qp,
+            bidirectional: self.bidirectional,
+            mtu: self.mtu,
+            tx_depth: self.tx_depth.unwrap_or(usual.tx_depth),
+            rx_depth: self.rx_depth,
+            outstanding_reads: self.outs,
+            qp_timeout: self.qp_timeout,
+            retry_count: self.retry_count,
+            window: self.window,
+            peak: !self.no_peak,
+            gbits: self.report_gbits,
+            ..usual
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `roci perf`: perftest's tests, with perftest's tables.
+
+use crate::Failure;
+use crate::args::perf::Perf;
+use crate::execute::print;
+use crate::progress::{self, Bar};
+use roci_endpoint::perf::{self, Connection, Event, Key, Metric, Options, PerfError, Row, Watch};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+
+/// Measures, as server or as client.
+pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
+    progress::listen()?;
+    let options = arguments.options();
+    let screen = Screen {
+        options: &options,
+        json: arguments.json,
+        quiet: arguments.quiet || arguments.json,
+        bar: Bar::new(arguments.quiet || arguments.json, &options.test.to_string()),
+        result: RefCell::default(),
+    };
+    let done = perf::run(&options, &screen);
+    screen.bar.clear();
+    match done {
+        Ok(()) => {
+            screen.close();
+            Ok(())
+        }
+        Err(error @ (PerfError::Options(_) | PerfError::Device(..))) => {
+            Err(Failure::Request(error.to_string()))
+        }
+        Err(error) => Err(Failure::Run(error.to_string())),
+    }
+}
+
+const LINE: &str =
+    "---------------------------------------------------------------------------------------\n";
+
+/// What is shown.
+struct Screen<'a> {
+    options: &'a Options,
+    json: bool,
+    quiet: bool,
+    bar: Bar,
+    result: RefCell<(Option<Value>, Vec<Value>)>,
+}
+
+impl Watch for Screen<'_> {
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Waiting if !self.quiet => {
+                print(
+                    "\n************************************\n\
+                     * Waiting for client to connect... *\n\
+                     ************************************\n",
+                );
+            }
+            Event::Waiting => {}
+            Event::Connected(connection) => {
+                self.result.borrow_mut().0 = Some(connection_json(connection));
+                if !self.quiet {
+                    print(&head(self.options, connection));
+                }
+            }
+            Event::Progress { done, total } => {
+                self.bar.messages(done, total, self.options.duration.is_some())
+            }
+            Event::Row(row) => {
+                self.bar.hide_while(|| {
+                    if self.json {
+                        self.result.borrow_mut().1.push(row_json(self.options, row));
+                    } else {
+                        print(&line(self.options, row));
+                    }
+                });
+            }
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        progress::interrupted()
+    }
+}
+
+impl Screen<'_> {
+    fn close(&self) {
+        if !self.quiet {
+            print(LINE);
+        }
+        if self.json {
+            let (connection, rows) = self.result.take();
+            let options = self.options;
+            let value = json!({
+                "test": options.test.to_string(),
+                "role": if options.host.is_some() { "client" } else { "server" },
+                "queue_pairs": options.queue_pairs,
+                "bidirectional": options.bidirectional,
+                "connection": connection,
+                "rows": rows,
+            });
+            print(&format!("{value:#}\n"));
+        }
+    }
+}
+
+/// What perftest prints before the result.
+fn head(options: &Options, connection: &Connection) -> String {
+    let mut text = String::from(LINE);
+    let is_latency = options.test.metric == Metric::Latency;
+    let entries = [
+        (" Device         : ", connection.device.to_string()),
+        (" Number of qps  : ", options.queue_pairs.to_string()),
+        (" Connection type: ", "RC".to_owned()),
+        (" TX depth       : ", options.tx_depth.to_string()),
+        (" Mtu            : ", format!("{}[B]", connection.mtu.octets())),
+        (" Link type      : ", "Ethernet".to_owned()),
+        (" Data ex. method: ", "Ethernet".to_owned()),
+    ];
+    text.push_str(&format!("{:>20}{}\n", "", options.test));
+    for (name, value) in entries {
+        text.push_str(&format!("{name}{value}\n"));
+    }
+    text.push_str(LINE);
+    for (side, keys) in [("local", &connection.local), ("remote", &connection.remote)] {
+        for key in keys {
+            text.push_str(&address(side, key));
+        }
+    }
+    text.push_str(LINE);
+    text.push_str(&match (is_latency, options.duration.is_some()) {
+        (true, false) => {
+            " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    \
+             t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]\n"
+                .to_owned()
+        }
+        (true, true) => " #bytes        #iterations       t_avg[usec]    tps average\n".to_owned(),
+        (false, _) => {
+            let unit = if options.gbits { "Gb/sec" } else { "MB/sec" };
+            format!(" #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]\n")
+        }
+    });
+    text
+}
+
+fn address(side: &str, key: &Key) -> String {
+    let Key { qpn, psn, rkey, address, .. } = key;
+    format!(
+        " {side} address: QPN {:#08x} PSN {:#08x} RKey {rkey:#010x} VAddr {address:#018x} GID {}\n",
+        qpn.get(),
+        psn.get(),
+        key.peer()
+    )
+}
+
+/// A row as perftest prints it.
+fn line(options: &Options, row: &Row) -> String {
+    match row {
+        Row::Bandwidth(row) => {
+            let unit = options.unit();
+            format!(
+                " {:<7}    {:<10}       {:<7.2}            {:<7.2}\t\t   {:<7.6}\n",
+                row.size,
+                row.iterations,
+                row.peak / unit,
+                row.average / unit,
+                row.messages / 1e6
+            )
+        }
+        Row::Latency(row) => format!(
+            " {:<7} {:<10}      {:<7.2}        {:<7.2}      {:<7.2}  \t       {:<7.2}     \t{:<7.2}\t\t{:<7.2} \t\t{:<7.2}\n",
+            row.size,
+            row.iterations,
+            row.min,
+            row.max,
+            row.typical,
+            row.average,
+            row.deviation,
+            row.percentile_99,
+            row.percentile_99_9
+        ),
+        Row::Rate(row) => format!(
+            " {:<7}       {:<10}      {:<7.2}        {:<7.2}\n",
+            row.size, row.iterations, row.average, row.per_second
+        ),
+    }
+}
+
+fn row_json(options: &Options, row: &Row) -> Value {
+    match row {
+        Row::Bandwidth(row) => json!({
+            "bytes": row.size,
+            "iterations": row.iterations,
+            "peak_bps": if options.peak && options.duration.is_none() { json!(row.peak * 8.0) } else { Value::Null },
+            "average_bps": row.average * 8.0,
+            "messages_per_s": row.messages,
+        }),
+        Row::Latency(row) => json!({
+            "bytes": row.size,
+            "iterations": row.iterations,
+            "min_us": row.min,
+            "max_us": row.max,
+            "typical_us": row.typical,
+            "average_us": row.average,
+            "stdev_us": row.deviation,
+            "percentile_99_us": row.percentile_99,
+            "percentile_99_9_us": row.percentile_99_9,
+        }),
+        Row::Rate(row) => json!({
+            "bytes": row.size,
+            "iterations": row.iterations,
+            "average_us": row.average,
+            "round_trips_per_s": row.per_second,
+        }),
+    }
+}
+
+fn connection_json(connection: &Connection) -> Value {
+    let peer = connection.remote.first().map(|key| key.peer().to_string());
+    json!({
+        "device": connection.device.to_string(),
+        "peer": peer,
+        "mtu": connection.mtu.octets(),
+        "peer_version": connection.version,
+    })
+}

@@ -1,0 +1,245 @@
+//! Many messages at once, and how much goes through.
+
+use super::channel::News;
+use super::report::{Bandwidth, PEAK_MAX, peak};
+use super::session::Session;
+use super::{PerfError, Verb, gather, reason};
+use crate::memory::{Buffer, Slice};
+use crate::work::{RecvWr, SendWr, WorkCompletion};
+use roci_transport::CompletionKind;
+use roci_units::{Instant, Span};
+use std::time::Duration;
+
+/// Messages of one size on all queue pairs, in one direction or in both.
+pub(super) struct Flows {
+    size: u32,
+    message: Slice,
+    flows: Vec<Flow>,
+    /// Messages that each queue pair sends and receives; without end where the time counts.
+    each: u64,
+    sends: bool,
+    receives: bool,
+}
+
+/// One queue pair.
+struct Flow {
+    posted: u64,
+    done: u64,
+    /// Buffers for READs that are not lent at the moment.
+    free: Vec<Buffer>,
+    /// Receives posted, and filled.
+    offered: u64,
+    received: u64,
+}
+
+/// What was timed.
+#[derive(Default)]
+struct Times {
+    posted: Vec<Instant>,
+    done: Vec<Instant>,
+    is_kept: bool,
+}
+
+impl Flows {
+    /// Makes ready, and posts receives.
+    pub(super) fn new(
+        session: &Session<'_>,
+        size: u32,
+        sends: bool,
+        receives: bool,
+    ) -> Result<Self, PerfError> {
+        let options = session.options;
+        let octets = usize::try_from(size).unwrap_or(usize::MAX);
+        let each = if options.duration.is_some() { u64::MAX } else { u64::from(options.iterations) };
+        let reads = options.test.verb == Verb::Read;
+        let place = &session.place;
+        let depth = if receives { options.rx_depth } else { options.tx_depth };
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+        let depth = depth.min(place.room.len() / octets / session.qps.len()).max(1);
+        let mut flows = Vec::new();
+        for (index, qp) in session.qps.iter().enumerate() {
+            let mut flow = Flow { posted: 0, done: 0, free: Vec::new(), offered: 0, received: 0 };
+            if reads || receives {
+                for slot in 0..depth {
+                    let start = (index * depth + slot) * octets;
+                    flow.free.push(place.room.buffer(start..start + octets)?);
+                }
+            }
+            if receives {
+                for buffer in std::mem::take(&mut flow.free) {
+                    if flow.offered < each {
+                        qp.post_recv(RecvWr::new(buffer).wr_id(index as u64))?;
+                        flow.offered += 1;
+                    }
+                }
+            }
+            flows.push(flow);
+        }
+        Ok(Self { size, message: place.message(octets)?, flows, each, sends, receives })
+    }
+
+    /// Moves the messages.
+    pub(super) fn run(&mut self, session: &mut Session<'_>) -> Result<Bandwidth, PerfError> {
+        let total = self.each.saturating_mul(self.flows.len() as u64);
+        let device = session.place.device.clone();
+        let mut begin = None;
+        let mut sample = Sample::new(session);
+        let is_kept = session.options.peak && total <= PEAK_MAX as u64;
+        let mut times = Times { is_kept, ..Times::default() };
+        let (mut last, mut shown, mut counted) = (Instant::ZERO, Instant::ZERO, 0u64);
+        let mut completions = Vec::new();
+        loop {
+            let now = device.inner.now();
+            if self.sends {
+                begin.get_or_insert(now);
+                self.fill(session, now, &mut times)?;
+            }
+            gather(&session.place.cq, &mut completions)?;
+            let idle = completions.is_empty();
+            let now = device.inner.now();
+            if let Some(reason) = reason(&completions) {
+                return Err(reason);
+            }
+            let mut moved = 0;
+            for completion in completions.drain(..) {
+                moved += u64::from(self.take(session, completion)?);
+            }
+            if moved > 0 {
+                begin.get_or_insert(now);
+                last = now;
+                counted += moved;
+                let span = begin.map_or(Span::ZERO, |begin| now.since(begin));
+                sample.count(span, moved);
+                if times.is_kept {
+                    times.done.extend((0..moved).map(|_| now));
+                }
+            }
+            let passed = begin.map_or(Span::ZERO, |begin| now.since(begin));
+            let ended = match sample.duration {
+                Some(duration) if self.sends => passed >= duration,
+                Some(_) => idle && session.channel.news() != News::Silence,
+                None => self.is_done(),
+            };
+            if ended {
+                break;
+            }
+            if now.since(shown) > Span::from_millis(100) || idle {
+                shown = now;
+                match sample.duration {
+                    Some(duration) => {
+                        session.progress(passed.as_ps() / 1_000_000_000, duration.as_ps() / 1_000_000_000)
+                    }
+                    None => session.progress(counted, total),
+                }
+                if session.watch.stopped() {
+                    return Err(PerfError::Stopped);
+                }
+                if idle && sample.duration.is_none() && session.channel.news() == News::Gone {
+                    return Err(PerfError::Left);
+                }
+            }
+        }
+        let size = u64::from(self.size);
+        if sample.duration.is_some() {
+            // perftest's duration tests have no peak.
+            return Ok(Bandwidth::new(
+                size,
+                sample.counted,
+                sample.length(last.since(begin.unwrap_or(last))),
+                0.0,
+            ));
+        }
+        let first = begin.unwrap_or(last);
+        let peak = if is_kept && self.sends { peak(&times.posted, &times.done) * size as f64 } else { 0.0 };
+        Ok(Bandwidth::new(size, total, last.since(first), peak))
+    }
+
+    /// Posts as many requests as the depth allows.
+    fn fill(&mut self, session: &Session<'_>, now: Instant, times: &mut Times) -> Result<(), PerfError> {
+        let depth = u64::from(session.options.tx_depth);
+        let verb = session.options.test.verb;
+        for (index, (qp, flow)) in session.qps.iter().zip(&mut self.flows).enumerate() {
+            let mut room = (depth - (flow.posted - flow.done)).min(self.each - flow.posted);
+            if verb == Verb::Read {
+                room = room.min(flow.free.len() as u64);
+            }
+            if room == 0 {
+                continue;
+            }
+            let target = session.target(index);
+            let free = &mut flow.free;
+            let requests = (0..room).map_while(|_| {
+                let request = match verb {
+                    Verb::Write => SendWr::write(self.message.clone(), target),
+                    Verb::Send => SendWr::send(self.message.clone()),
+                    Verb::Read => SendWr::read(free.pop()?, target),
+                    Verb::Atomic { swap: false } => SendWr::fetch_add(target, 1),
+                    Verb::Atomic { swap: true } => SendWr::compare_swap(target, 0, 1),
+                };
+                Some(request.wr_id(index as u64))
+            });
+            let posted = qp.post_sends(requests)? as u64;
+            flow.posted += posted;
+            if times.is_kept {
+                times.posted.extend((0..posted).map(|_| now));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one completion; whether it counts.
+    fn take(&mut self, session: &Session<'_>, completion: WorkCompletion) -> Result<bool, PerfError> {
+        let index = usize::try_from(completion.wr_id).unwrap_or(usize::MAX);
+        let Some(flow) = self.flows.get_mut(index) else { return Ok(false) };
+        if completion.opcode == CompletionKind::Recv {
+            flow.received += 1;
+            if flow.offered < self.each
+                && let Some(buffer) = completion.into_buffer()
+            {
+                session.qps[index].post_recv(RecvWr::new(buffer).wr_id(index as u64))?;
+                flow.offered += 1;
+            }
+            return Ok(!self.sends);
+        }
+        flow.done += 1;
+        if completion.opcode == CompletionKind::Read {
+            flow.free.extend(completion.into_buffer());
+        }
+        Ok(true)
+    }
+
+    fn is_done(&self) -> bool {
+        self.flows.iter().all(|flow| {
+            (!self.sends || flow.done == self.each) && (!self.receives || flow.received == self.each)
+        })
+    }
+}
+
+/// The part of a time that counts.
+struct Sample {
+    duration: Option<Span>,
+    margin: Span,
+    counted: u64,
+}
+
+impl Sample {
+    fn new(session: &Session<'_>) -> Self {
+        let span = |time: Duration| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let duration = session.options.duration;
+        let margin = duration.map_or(Span::ZERO, |duration| span(session.options.margin(duration)));
+        Self { duration: duration.map(span), margin, counted: 0 }
+    }
+
+    fn count(&mut self, passed: Span, moved: u64) {
+        let Some(duration) = self.duration else { return };
+        if passed >= self.margin && passed.as_ps() + self.margin.as_ps() <= duration.as_ps() {
+            self.counted += moved;
+        }
+    }
+
+    /// How long it is, at most until the last message.
+    fn length(&self, until: Span) -> Span {
+        let duration = self.duration.unwrap_or(until);
+        Span::from_ps(duration.as_ps().saturating_sub(2 * self.margin.as_ps()))
+    }
+}

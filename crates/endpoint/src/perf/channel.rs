@@ -1,0 +1,190 @@
+//! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs.
+
+use super::handshake::{DONE, Key, TEXT_LEN};
+use super::{PerfError, Watch};
+use crate::io::sys;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// How often a wait looks whether it is to end.
+const SLICE: Duration = Duration::from_millis(50);
+/// How long the peer's host may be silent on TCP before it counts as gone, in seconds.
+const SILENCE: libc::c_int = 10;
+
+/// What can be known of the peer without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Nothing.
+    Silence,
+    /// It has spoken.
+    Spoke,
+    /// It has ended the conversation.
+    Gone,
+}
+
+/// A way to talk to the peer. In each exchange the client speaks first.
+pub(crate) trait Channel {
+    /// Whether we speak first.
+    fn is_client(&self) -> bool;
+    /// Tells the peer something.
+    fn tell(&mut self, octets: &[u8]) -> Result<(), PerfError>;
+    /// Hears so many octets.
+    fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError>;
+    /// Tells a key.
+    fn tell_key(&mut self, key: &Key) -> Result<(), PerfError>;
+    /// Hears a key.
+    fn hear_key(&mut self) -> Result<Key, PerfError>;
+    /// Whether the peer has spoken or is gone, without waiting.
+    fn news(&mut self) -> News;
+    /// Takes leave.
+    fn finish(&mut self) -> Result<(), PerfError>;
+
+    /// Tells something and hears as much.
+    fn exchange(&mut self, octets: &[u8]) -> Result<Vec<u8>, PerfError> {
+        if self.is_client() {
+            self.tell(octets)?;
+            return self.hear(octets.len());
+        }
+        let heard = self.hear(octets.len())?;
+        self.tell(octets)?;
+        Ok(heard)
+    }
+
+    /// Tells a key and hears one.
+    fn exchange_key(&mut self, key: &Key) -> Result<Key, PerfError> {
+        if self.is_client() {
+            self.tell_key(key)?;
+            return self.hear_key();
+        }
+        let heard = self.hear_key()?;
+        self.tell_key(key)?;
+        Ok(heard)
+    }
+}
+
+/// A TCP connection.
+pub(crate) struct Tcp<'a> {
+    stream: TcpStream,
+    is_client: bool,
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Tcp<'a> {
+    /// Connects to a server.
+    pub(crate) fn connect(host: &str, port: u16, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
+        let mut last = std::io::Error::from(ErrorKind::NotFound);
+        for address in (host, port).to_socket_addrs().map_err(unreachable)? {
+            match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
+                Ok(stream) => return Self::new(stream, true, watch),
+                Err(error) => last = error,
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    /// Waits for a client, at one address or at all.
+    pub(crate) fn accept(at: Option<IpAddr>, port: u16, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let listener = match at {
+            Some(address) => TcpListener::bind((address, port)),
+            None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
+        };
+        let listener = listener.map_err(|error| PerfError::Listen(port, error))?;
+        listener.set_nonblocking(true)?;
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false)?;
+                    return Self::new(stream, false, watch);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(SLICE),
+                Err(error) => return Err(error.into()),
+            }
+            if watch.stopped() {
+                return Err(PerfError::Stopped);
+            }
+        }
+    }
+
+    fn new(stream: TcpStream, is_client: bool, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(SLICE))?;
+        // A peer whose host has vanished is to be noticed while nothing is said.
+        sys::set_option(&stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE / 2)?;
+        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
+        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, SILENCE / 2)?;
+        Ok(Self { stream, is_client, watch })
+    }
+
+    /// The address at our end.
+    pub(crate) fn local(&self) -> Result<IpAddr, PerfError> {
+        Ok(self.stream.local_addr()?.ip().to_canonical())
+    }
+}
+
+impl Channel for Tcp<'_> {
+    fn is_client(&self) -> bool {
+        self.is_client
+    }
+
+    fn tell(&mut self, octets: &[u8]) -> Result<(), PerfError> {
+        Ok(self.stream.write_all(octets)?)
+    }
+
+    fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
+        let mut octets = vec![0; length];
+        let mut heard = 0;
+        while heard < length {
+            match self.stream.read(&mut octets[heard..]) {
+                Ok(0) => return Err(PerfError::Left),
+                Ok(more) => heard += more,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(PerfError::Left),
+                    _ => return Err(error.into()),
+                },
+            }
+            if self.watch.stopped() {
+                return Err(PerfError::Stopped);
+            }
+        }
+        Ok(octets)
+    }
+
+    fn tell_key(&mut self, key: &Key) -> Result<(), PerfError> {
+        self.tell(&key.to_text())
+    }
+
+    fn hear_key(&mut self) -> Result<Key, PerfError> {
+        Key::from_text(&self.hear(TEXT_LEN)?)
+            .ok_or_else(|| PerfError::Peer("told a queue pair that cannot be read".to_owned()))
+    }
+
+    fn news(&mut self) -> News {
+        if self.stream.set_nonblocking(true).is_err() {
+            return News::Gone;
+        }
+        let peeked = self.stream.peek(&mut [0]);
+        if self.stream.set_nonblocking(false).is_err() {
+            return News::Gone;
+        }
+        match peeked {
+            Ok(0) => News::Gone,
+            Ok(_) => News::Spoke,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => News::Silence,
+            Err(_) => News::Gone,
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), PerfError> {
+        // The peer may have left already: all has been said.
+        let _ = self.tell(DONE);
+        match self.hear(DONE.len()) {
+            Err(PerfError::Stopped) => Err(PerfError::Stopped),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! One message to and fro, and how long that takes.
+
+use super::channel::News;
+use super::report::{Latency, Rate, Row};
+use super::session::Session;
+use super::{PerfError, good};
+use crate::memory::Slice;
+use crate::work::{INLINE_MAX, RecvWr, SendWr};
+use roci_transport::CompletionKind;
+use roci_units::{Instant, Span};
+use std::time::Duration;
+
+/// How many turns without news a loop makes before it looks whether it is to end.
+const TURNS: u32 = 1 << 14;
+
+/// The posts of one size, or the time that is filled with them.
+struct Stopwatch {
+    size: u64,
+    wanted: u64,
+    duration: Option<(Span, Span)>,
+    posted: Vec<Instant>,
+    begin: Option<Instant>,
+    counted: u64,
+}
+
+impl Stopwatch {
+    fn new(session: &Session<'_>, size: u32) -> Self {
+        let span = |time: Duration| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let duration = session.options.duration;
+        let wanted = if duration.is_some() { u64::MAX } else { u64::from(session.options.iterations) };
+        Self {
+            size: u64::from(size),
+            wanted,
+            duration: duration.map(|duration| (span(duration), span(session.options.margin(duration)))),
+            posted: Vec::new(),
+            begin: None,
+            counted: 0,
+        }
+    }
+
+    /// A message is about to be posted.
+    fn mark(&mut self, now: Instant) {
+        let begin = *self.begin.get_or_insert(now);
+        let Some((duration, margin)) = self.duration else { return self.posted.push(now) };
+        let passed = now.since(begin);
+        if passed >= margin && passed.as_ps() + margin.as_ps() <= duration.as_ps() {
+            self.counted += 1;
+        }
+    }
+
+    /// Whether the time is over.
+    fn is_over(&self, now: Instant) -> bool {
+        match (self.duration, self.begin) {
+            (Some((duration, _)), Some(begin)) => now.since(begin) >= duration,
+            _ => false,
+        }
+    }
+
+    fn row(&self, ways: f64) -> Row {
+        match self.duration {
+            None => Row::Latency(Latency::new(self.size, &self.posted, ways)),
+            Some((duration, margin)) => {
+                let time = Span::from_ps(duration.as_ps() - 2 * margin.as_ps());
+                Row::Rate(Rate::new(self.size, self.counted, time, ways))
+            }
+        }
+    }
+
+    /// Whether the peer has had enough, of a test that lasts a time.
+    fn is_left(&self, session: &mut Session<'_>) -> Result<bool, PerfError> {
+        match session.channel.news() {
+            News::Gone if self.duration.is_none() => Err(PerfError::Left),
+            News::Silence => Ok(false),
+            _ => Ok(self.duration.is_some() && self.begin.is_some()),
+        }
+    }
+
+    /// What to do every now and then while nothing comes.
+    fn look(&self, session: &mut Session<'_>, sent: u64) -> Result<(), PerfError> {
+        session.progress(sent, if self.duration.is_some() { 0 } else { self.wanted });
+        if session.watch.stopped() {
+            return Err(PerfError::Stopped);
+        }
+        Ok(())
+    }
+}
+
+/// SENDs to and fro.
+pub(super) struct Ping {
+    size: u32,
+    message: Slice,
+    offered: u64,
+    wanted: u64,
+}
+
+impl Ping {
+    /// Makes ready, and posts receives.
+    pub(super) fn new(session: &Session<'_>, size: u32) -> Result<Self, PerfError> {
+        let octets = usize::try_from(size).unwrap_or(usize::MAX);
+        let wanted =
+            if session.options.duration.is_some() { u64::MAX } else { u64::from(session.options.iterations) };
+        let depth = usize::try_from(session.options.rx_depth).unwrap_or(usize::MAX);
+        let depth = depth.min(session.place.room.len() / octets).min(16);
+        let mut offered = 0;
+        for slot in 0..depth {
+            if offered < wanted {
+                let buffer = session.place.room.buffer(slot * octets..(slot + 1) * octets)?;
+                session.qps[0].post_recv(RecvWr::new(buffer))?;
+                offered += 1;
+            }
+        }
+        Ok(Self { size, message: session.place.message(octets)?, offered, wanted })
+    }
+
+    fn request(&self) -> SendWr {
+        let octets = self.message.as_slice().unwrap_or_default();
+        if octets.len() <= INLINE_MAX {
+            SendWr::send_inline(octets)
+        } else {
+            SendWr::send(self.message.clone())
+        }
+    }
+
+    /// Sends and waits in turns; the client begins.
+    pub(super) fn run(&mut self, session: &mut Session<'_>) -> Result<Row, PerfError> {
+        let mut watch = Stopwatch::new(session, self.size);
+        let device = session.place.device.clone();
+        let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
+        let mut my_turn = session.is_client();
+        while received < self.wanted || sent < self.wanted || ended < sent {
+            let now = device.inner.now();
+            if watch.is_over(now) {
+                break;
+            }
+            if my_turn && sent < self.wanted {
+                watch.mark(now);
+                session.qps[0].post_send(self.request())?;
+                sent += 1;
+                my_turn = false;
+            }
+            let Some(completion) = session.place.cq.poll() else {
+                turns += 1;
+                if turns.is_multiple_of(TURNS) {
+                    watch.look(session, sent)?;
+                    if watch.is_left(session)? {
+                        break;
+                    }
+                }
+                continue;
+            };
+            let completion = good(completion)?;
+            if completion.opcode != CompletionKind::Recv {
+                ended += 1;
+                continue;
+            }
+            received += 1;
+            my_turn = true;
+            if let Some(buffer) = completion.into_buffer()
+                && self.offered < self.wanted
+            {
+                session.qps[0].post_recv(RecvWr::new(buffer))?;
+                self.offered += 1;
+            }
+        }
+        Ok(watch.row(2.0))
+    }
+}
+
+/// WRITEs to and fro: each side watches the last octet of what the other writes, which counts the messages.
+/// The server begins, as perftest's does.
+pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfError> {
+    let mut watch = Stopwatch::new(session, size);
+    let device = session.place.device.clone();
+    let octets = usize::try_from(size).unwrap_or(usize::MAX);
+    let target = session.target(0);
+    let mut buffer = Some(session.place.room.buffer(0..octets)?);
+    let mut small = vec![0; octets.min(INLINE_MAX)];
+    let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
+    let wanted = watch.wanted;
+    while sent < wanted || ended < wanted || received < wanted {
+        let now = device.inner.now();
+        if watch.is_over(now) {
+            break;
+        }
+        let may_send =
+            sent < wanted && (if session.is_client() { sent < received } else { sent == received });
+        if may_send && (octets <= INLINE_MAX || buffer.is_some()) {
+            watch.mark(now);
+            sent += 1;
+            let count = u8::try_from(sent & 0xff).unwrap_or(0);
+            let request = if octets <= INLINE_MAX {
+                small[octets - 1] = count;
+                SendWr::write_inline(&small, target)
+            } else {
+                let Some(mut lent) = buffer.take() else { continue };
+                lent.write(octets - 1, &[count])?;
+                SendWr::write(lent, target)
+            };
+            session.qps[0].post_send(request)?;
+        }
+        while let Some(completion) = session.place.cq.poll() {
+            let completion = good(completion)?;
+            ended += 1;
+            for slice in completion.into_slices() {
+                buffer = slice.try_into_buffer().ok();
+            }
+        }
+        if received < wanted {
+            let mut last = [0];
+            session.place.open.read(octets - 1, &mut last)?;
+            if u64::from(last[0]) == (received + 1) & 0xff {
+                received += 1;
+                turns = 0;
+            }
+        }
+        turns += 1;
+        if turns.is_multiple_of(TURNS) {
+            watch.look(session, sent)?;
+            if watch.is_left(session)? {
+                break;
+            }
+        }
+    }
+    Ok(watch.row(2.0))
+}
+
+/// Stays a little, so that the peer gets acknowledged what it wrote last.
+pub(super) fn linger(session: &mut Session<'_>) {
+    let device = session.place.device.clone();
+    let begin = device.inner.now();
+    while device.inner.now().since(begin) < Span::from_millis(200) {
+        let _ = session.place.cq.wait(Duration::from_millis(20));
+    }
+}
+
+/// READs one after the other.
+pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfError> {
+    let mut watch = Stopwatch::new(session, size);
+    let device = session.place.device.clone();
+    let octets = usize::try_from(size).unwrap_or(usize::MAX);
+    let mut buffer = session.place.room.buffer(0..octets)?;
+    let mut done = 0;
+    while done < watch.wanted {
+        let now = device.inner.now();
+        if watch.is_over(now) {
+            break;
+        }
+        watch.mark(now);
+        session.qps[0].post_send(SendWr::read(buffer, session.target(0)))?;
+        let mut turns = 0u32;
+        let completion = loop {
+            if let Some(completion) = session.place.cq.poll() {
+                break good(completion)?;
+            }
+            turns += 1;
+            if turns.is_multiple_of(TURNS) {
+                watch.look(session, done)?;
+            }
+        };
+        done += 1;
+        match completion.into_buffer() {
+            Some(back) => buffer = back,
+            None => return Err(PerfError::Refused("a READ brought no buffer back".to_owned())),
+        }
+    }
+    Ok(watch.row(1.0))
+}

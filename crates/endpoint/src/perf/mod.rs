@@ -1,0 +1,346 @@
+//! perftest's tests of bandwidth and latency: its handshake, its loops and its figures.
+//!
+//! Either end can be perftest itself (4.5 and newer). [`run`] does a whole test and tells a [`Watch`] what happens; the
+//! command `roci perf` is arguments and tables around it.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | `handshake` | what the ends tell each other, octet by octet |
+//! | `channel` | the way by which they do |
+//! | `session` | queue pairs, memory, and the order of the steps |
+//! | `bandwidth`, `latency` | the loops that are timed |
+//! | `report` | from instants to figures |
+
+mod bandwidth;
+mod channel;
+mod handshake;
+mod latency;
+mod report;
+mod session;
+
+pub use handshake::Key;
+pub use report::{Bandwidth, Latency, Rate, Row};
+pub use session::run;
+
+use crate::completion::CompletionQueue;
+use crate::device::Mtu;
+use crate::memory::{LentError, RegionError};
+use crate::queue_pair::QueuePairError;
+use crate::work::{Refused, WorkCompletion};
+use roci_transport::Status;
+use roci_units::Qpn;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What a test does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// RDMA WRITE.
+    Write,
+    /// SEND.
+    Send,
+    /// RDMA READ.
+    Read,
+    /// FETCH-ADD, or COMPARE-SWAP.
+    Atomic {
+        /// COMPARE-SWAP.
+        swap: bool,
+    },
+}
+
+/// What a test measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Bandwidth.
+    Bandwidth,
+    /// Latency.
+    Latency,
+}
+
+/// A test. Of atomics there is none of latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Test {
+    /// What it does.
+    pub verb: Verb,
+    /// What it measures.
+    pub metric: Metric,
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.verb {
+            Verb::Write => "RDMA_Write",
+            Verb::Send => "Send",
+            Verb::Read => "RDMA_Read",
+            Verb::Atomic { swap: false } => "Atomic FETCH_AND_ADD",
+            Verb::Atomic { swap: true } => "Atomic CMP_AND_SWAP",
+        };
+        let metric = match self.metric {
+            Metric::Bandwidth => "BW",
+            Metric::Latency => "Latency",
+        };
+        write!(f, "{verb} {metric} Test")
+    }
+}
+
+/// How a test is run. Both ends are to be given the same test, size, iterations, duration, number of queue pairs and
+/// direction, as with perftest.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The test.
+    pub test: Test,
+    /// The server; `None` to be one.
+    pub host: Option<String>,
+    /// The server's TCP port, or service of RDMA-CM.
+    pub port: u16,
+    /// The address of our device; else that by which the peer is reached.
+    pub device: Option<IpAddr>,
+    /// Octets of a message, 1 to 2³⁰; atomics have 8.
+    pub size: u32,
+    /// All powers of two from 2 to 2²³ octets, in place of one size.
+    pub all_sizes: bool,
+    /// Messages of each queue pair, at least 5.
+    pub iterations: u32,
+    /// For so long, in place of a number.
+    pub duration: Option<Duration>,
+    /// What is not measured at both ends of that time; 2 s if not said, or a quarter of a short time.
+    pub margin: Option<Duration>,
+    /// Queue pairs; 1 in tests of latency.
+    pub queue_pairs: u16,
+    /// Both ends send.
+    pub bidirectional: bool,
+    /// The path MTU, at most what both devices have.
+    pub mtu: Option<Mtu>,
+    /// Requests outstanding on each queue pair.
+    pub tx_depth: u32,
+    /// Receives posted on each queue pair.
+    pub rx_depth: u32,
+    /// READs and atomics outstanding on each queue pair.
+    pub outstanding_reads: u8,
+    /// The local ACK timeout, 4.096 µs · 2^`qp_timeout`.
+    pub qp_timeout: u8,
+    /// Retransmissions without progress before the test fails, 0 to 7.
+    pub retry_count: u8,
+    /// Octets that a queue pair may have in flight; by default 256 packets, shared by the queue pairs.
+    pub window: Option<u32>,
+    /// Whether the peak is looked for.
+    pub peak: bool,
+    /// Bandwidth is told in Gb/s, else in MiB/s; both ends are to be given the same.
+    pub gbits: bool,
+}
+
+impl Options {
+    /// What perftest does when it is told nothing else.
+    pub fn new(test: Test) -> Self {
+        let is_latency = test.metric == Metric::Latency;
+        let writes = test == (Test { verb: Verb::Write, metric: Metric::Bandwidth });
+        Self {
+            test,
+            host: None,
+            port: 18_515,
+            device: None,
+            size: match (test.verb, test.metric) {
+                (Verb::Atomic { .. }, _) => 8,
+                (_, Metric::Latency) => 2,
+                (_, Metric::Bandwidth) => 65_536,
+            },
+            all_sizes: false,
+            iterations: if writes { 5_000 } else { 1_000 },
+            duration: None,
+            margin: None,
+            queue_pairs: 1,
+            bidirectional: false,
+            mtu: None,
+            tx_depth: if is_latency { 1 } else { 128 },
+            rx_depth: 512,
+            outstanding_reads: 16,
+            qp_timeout: 14,
+            retry_count: 7,
+            window: None,
+            peak: true,
+            gbits: false,
+        }
+    }
+
+    /// Octets of a unit of bandwidth.
+    pub fn unit(&self) -> f64 {
+        if self.gbits { 1e9 / 8.0 } else { 1_048_576.0 }
+    }
+
+    /// What is not measured at each end of `duration`.
+    fn margin(&self, duration: Duration) -> Duration {
+        let usual = Duration::from_secs(2);
+        self.margin.unwrap_or(if duration > 2 * usual { usual } else { duration / 4 })
+    }
+
+    fn judge(&self) -> Result<(), PerfError> {
+        let wrong = |what: &str| Err(PerfError::Options(what.to_owned()));
+        match self.test {
+            Test { verb: Verb::Atomic { .. }, metric: Metric::Latency } => {
+                wrong("atomics have no test of latency")
+            }
+            Test { verb: Verb::Atomic { .. }, .. } if self.size != 8 || self.all_sizes => {
+                wrong("atomics have 8 octets")
+            }
+            Test { metric: Metric::Latency, .. } if self.queue_pairs != 1 || self.bidirectional => {
+                wrong("a test of latency has one queue pair and no direction")
+            }
+            _ if self.queue_pairs == 0 => wrong("at least one queue pair is needed"),
+            _ if self.size == 0 || self.size > 1 << 30 => wrong("a message has 1 to 2^30 octets"),
+            _ if self.duration.is_none() && self.iterations < 5 => wrong("at least 5 iterations are needed"),
+            _ if self.duration.is_some() && self.all_sizes => {
+                wrong("all sizes go with iterations, not with a time")
+            }
+            _ if self.tx_depth == 0 || self.rx_depth == 0 => wrong("a queue takes at least one request"),
+            _ if self.outstanding_reads == 0 => wrong("at least one READ has to be outstanding"),
+            _ => match self.duration {
+                Some(duration) if duration.is_zero() || self.margin(duration) * 2 >= duration => {
+                    wrong("the time is not longer than its two margins")
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// What is known once the two ends are connected.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Our device.
+    pub device: IpAddr,
+    /// The path MTU.
+    pub mtu: Mtu,
+    /// What the peer says that it is.
+    pub version: String,
+    /// Our queue pairs.
+    pub local: Vec<Key>,
+    /// The peer's, in the same order.
+    pub remote: Vec<Key>,
+}
+
+/// What happens in a test.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The server waits for a client.
+    Waiting,
+    /// The two ends are connected; the test begins.
+    Connected(&'a Connection),
+    /// So many messages of so many have been moved, or so many milliseconds of so many have passed.
+    Progress {
+        /// Done.
+        done: u64,
+        /// Of so many.
+        total: u64,
+    },
+    /// A line of the result.
+    Row(&'a Row),
+}
+
+/// Who is told what happens.
+pub trait Watch {
+    /// It has happened.
+    fn event(&self, event: Event<'_>);
+    /// Whether the test is to end at once. Asked at least twenty times a second.
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Why a test did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PerfError {
+    /// The options do not go together.
+    #[error("{0}")]
+    Options(String),
+    /// The server cannot be reached.
+    #[error("cannot connect to {0}, port {1}: {2}")]
+    Unreachable(String, u16, io::Error),
+    /// The port cannot be had.
+    #[error("cannot listen on port {0}: {1}")]
+    Listen(u16, io::Error),
+    /// The device cannot be opened.
+    #[error("cannot open the device {0}: {1}")]
+    Device(IpAddr, io::Error),
+    /// The peer said what does not fit.
+    #[error("the peer {0}")]
+    Peer(String),
+    /// The peer has ended the conversation.
+    #[error("the peer has gone: it ended the connection before the test was done")]
+    Left,
+    /// A request failed.
+    #[error("{}: queue pair {qpn} ended with {status:?}", explain(*.status))]
+    Completion {
+        /// How.
+        status: Status,
+        /// Our queue pair.
+        qpn: Qpn,
+    },
+    /// A request was refused.
+    #[error("a request was refused: {0}")]
+    Refused(String),
+    /// A queue pair could not be made or connected.
+    #[error(transparent)]
+    QueuePair(#[from] QueuePairError),
+    /// Memory could not be registered.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// Memory could not be lent.
+    #[error(transparent)]
+    Lent(#[from] LentError),
+    /// The operating system refused something.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It was asked to end.
+    #[error("stopped before the test was done")]
+    Stopped,
+}
+
+impl<R: fmt::Debug> From<Box<Refused<R>>> for PerfError {
+    fn from(refused: Box<Refused<R>>) -> Self {
+        Self::Refused(refused.to_string())
+    }
+}
+
+/// What a failed request means for a person.
+fn explain(status: Status) -> &'static str {
+    match status {
+        Status::TransportRetryCounterExceeded => "the peer no longer answers",
+        Status::RnrRetryCounterExceeded => "the peer posts no receives",
+        Status::RemoteAccessError => "the peer's memory is shorter than our messages, or its key is another",
+        Status::RemoteInvalidRequestError => "the peer takes no such request",
+        Status::LocalLengthError => "the peer's messages are longer than ours",
+        _ => "a request failed",
+    }
+}
+
+/// The reason among what has ended, where there is one: what was flushed says only that there is a reason.
+fn reason(completions: &[WorkCompletion]) -> Option<PerfError> {
+    let bad = || completions.iter().filter(|completion| !completion.is_ok());
+    let first =
+        bad().find(|completion| completion.status != Status::WorkRequestFlushed).or_else(|| bad().next())?;
+    Some(PerfError::Completion { status: first.status, qpn: first.qp_num })
+}
+
+/// A completion, which is to be a good one.
+fn good(completion: WorkCompletion) -> Result<WorkCompletion, PerfError> {
+    let WorkCompletion { status, qp_num: qpn, .. } = completion;
+    if completion.is_ok() { Ok(completion) } else { Err(PerfError::Completion { status, qpn }) }
+}
+
+/// How long a loop without news waits before it looks about.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Takes what has ended; where nothing has, waits a little for the first.
+fn gather(cq: &CompletionQueue, to: &mut Vec<WorkCompletion>) -> Result<(), PerfError> {
+    if cq.poll_into(to, 64) > 0 {
+        return Ok(());
+    }
+    match cq.wait(PATIENCE) {
+        Ok(completion) => to.push(completion),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,385 @@
+//! One test from the first octet to the last: who says what when, and what stands behind it.
+
+use super::channel::{Channel, Tcp};
+use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
+use super::report::{Bandwidth, Row};
+use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
+use crate::completion::CompletionQueue;
+use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+use crate::memory::{MemoryRegion, RemoteMemory, Slice};
+use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
+use roci_transport::{Access, Change, Transition};
+use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
+
+/// Octets of memory for messages that come in, at most, unless few messages are longer.
+const ROOM: usize = 64 << 20;
+/// Packets in flight, of all queue pairs: a quarter of what queues of Linux take (`txqueuelen`, `netdev_max_backlog`).
+const FLIGHT: u32 = 256;
+/// And at least so many of each.
+const FLIGHT_MIN: u32 = 32;
+/// perftest writes around in so many octets where messages are shorter.
+const CYCLE: usize = 4096;
+/// The length of a cache line, which perftest wants to know.
+const LINE: u32 = 64;
+
+/// Runs a test to its end.
+///
+/// # Errors
+/// [`PerfError`] says why it did not come to its end: at the latest a retry time after the peer was lost.
+pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
+    options.judge()?;
+    let mut channel = match &options.host {
+        Some(host) => Tcp::connect(host, options.port, watch)?,
+        None => {
+            watch.event(Event::Waiting);
+            Tcp::accept(options.device, options.port, watch)?
+        }
+    };
+    let address = match options.device {
+        Some(address) => address,
+        None => channel.local()?,
+    };
+    let mut device = open(address)?;
+    let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
+
+    // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
+    let early = if channel.is_client() { None } else { Some(channel.hear_key()?) };
+    if let Some(peer) = early.map(|key| key.peer())
+        && peer.is_ipv4() != device.address().is_ipv4()
+    {
+        if options.device.is_some() {
+            return Err(elsewhere(peer, device.address()));
+        }
+        device = open(toward(peer)?)?;
+    }
+    let place = Place::new(&device, options, mtu)?;
+    let qps = (0..options.queue_pairs).map(|_| place.builder().build()).collect::<Result<Vec<_>, _>>()?;
+    let local: Vec<Key> = qps.iter().enumerate().map(|(index, qp)| place.key(index, qp)).collect();
+
+    let remote = acquaint(&mut channel, options, early, &local, |remote| {
+        for (qp, key) in qps.iter().zip(remote) {
+            place.connect(qp, key)?;
+        }
+        Ok(())
+    })?;
+    let connection = Connection { device: device.address(), mtu, version, local, remote };
+    watch.event(Event::Connected(&connection));
+    let mut session = Session { options, watch, place, qps, connection, channel: &mut channel };
+    session.measure()
+}
+
+fn open(address: IpAddr) -> Result<Device, PerfError> {
+    let progress = Progress::Thread { spin: Duration::from_micros(100) };
+    Device::open_with(address, DeviceConfig { progress, ..DeviceConfig::default() })
+        .map_err(|error| PerfError::Device(address, error))
+}
+
+fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
+    PerfError::Peer(format!("has its device at {peer}, which cannot be reached from ours at {ours}"))
+}
+
+/// Our address on the way to `peer`.
+fn toward(peer: IpAddr) -> Result<IpAddr, PerfError> {
+    let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect((peer, 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// Versions, page and line sizes, and the smaller MTU.
+fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<(String, Mtu), PerfError> {
+    let heard = channel.exchange(&version())?;
+    debug_assert_eq!(heard.len(), VERSION_LEN);
+    let peer = judge_version(&heard).map_err(|version| {
+        PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood"))
+    })?;
+    channel.exchange(&u32::try_from(CYCLE).unwrap_or(4096).to_be_bytes())?;
+    channel.exchange(&LINE.to_be_bytes())?;
+    let ours = match options.mtu {
+        Some(mtu) if mtu > active => {
+            let (mtu, active) = (mtu.octets(), active.octets());
+            return Err(PerfError::Options(format!("the link takes no MTU of {mtu}, at most {active}")));
+        }
+        mtu => mtu.unwrap_or(active),
+    };
+    let heard = channel.exchange(&mtu_text(ours))?;
+    let theirs = mtu_from_text(&heard).ok_or_else(|| PerfError::Peer("told no MTU".to_owned()))?;
+    Ok((peer, ours.min(theirs)))
+}
+
+/// The rounds of keys before the data, and the connecting between them. The order is that of each of perftest's
+/// programs; every key that is heard stands for the queue pair whose turn it is.
+fn acquaint(
+    channel: &mut dyn Channel,
+    options: &Options,
+    mut early: Option<Key>,
+    local: &[Key],
+    connect: impl FnOnce(&[Key]) -> Result<(), PerfError>,
+) -> Result<Vec<Key>, PerfError> {
+    let mut exchange = |channel: &mut dyn Channel, key: &Key| match early.take() {
+        Some(heard) => channel.tell_key(key).map(|()| heard),
+        None => channel.exchange_key(key),
+    };
+    let two_sided = options.test.verb == Verb::Send;
+    if options.test.metric == Metric::Latency && !two_sided {
+        exchange(channel, &local[0])?;
+    }
+    let remote = local.iter().map(|key| exchange(channel, key)).collect::<Result<Vec<_>, _>>()?;
+    connect(&remote)?;
+    if two_sided {
+        exchange(channel, &local[0])?;
+    }
+    for key in local {
+        exchange(channel, key)?;
+    }
+    if !two_sided {
+        exchange(channel, &local[0])?;
+    }
+    Ok(remote)
+}
+
+/// A device with what a test needs on it.
+pub(super) struct Place<'a> {
+    options: &'a Options,
+    mtu: Mtu,
+    pub(super) device: Device,
+    pub(super) pd: ProtectionDomain,
+    pub(super) cq: CompletionQueue,
+    /// What the peer reads and writes, a stride for each queue pair.
+    pub(super) open: MemoryRegion,
+    /// What is sent.
+    source: MemoryRegion,
+    /// Where messages come in.
+    pub(super) room: MemoryRegion,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(device: &Device, options: &'a Options, mtu: Mtu) -> Result<Self, PerfError> {
+        let pd = device.alloc_pd();
+        let cq = device.create_cq()?;
+        let pairs = usize::from(options.queue_pairs);
+        let largest = largest(options);
+        let rights = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
+        let rights = rights.into_iter().fold(Access::LOCAL_WRITE, Access::with);
+        let open = pd.reg_mr(vec![0; stride(options) * pairs], rights)?;
+        let pattern = (0..largest).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
+        let source = pd.reg_mr(pattern, Access::LOCAL_WRITE)?;
+        let depth = usize::try_from(options.rx_depth.max(options.tx_depth)).unwrap_or(1);
+        let room = (pairs * largest * depth).min(ROOM.max(pairs * largest * 2));
+        let room = pd.reg_mr(vec![0; room], Access::LOCAL_WRITE)?;
+        Ok(Self { options, mtu, device: device.clone(), pd, cq, open, source, room })
+    }
+
+    /// A queue pair for the data.
+    pub(super) fn builder(&self) -> QueuePairBuilder {
+        let options = self.options;
+        let shared = (FLIGHT / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * u32::from(self.mtu.octets());
+        self.pd
+            .create_qp(&self.cq, &self.cq)
+            .path_mtu(self.mtu)
+            .timeout(options.qp_timeout)
+            .retry_cnt(options.retry_count)
+            .max_send_wr(options.tx_depth + 1)
+            .max_recv_wr(options.rx_depth)
+            .max_dest_rd_atomic(options.outstanding_reads)
+            .window(options.window.unwrap_or(shared))
+    }
+
+    /// What the peer has to know of the queue pair.
+    pub(super) fn key(&self, index: usize, qp: &QueuePair) -> Key {
+        let QpInfo { address, qpn, psn } = qp.info();
+        let memory = self.open.remote().plus((index * stride(self.options)) as u64);
+        let gid = match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let is_read = matches!(self.options.test.verb, Verb::Read | Verb::Atomic { .. });
+        let out_reads = if is_read { u32::from(self.options.outstanding_reads) } else { 1 };
+        let rkey = if self.options.test.verb == Verb::Send { 0 } else { memory.rkey };
+        Key { out_reads, qpn, psn, rkey, address: memory.address, gid }
+    }
+
+    /// Connects a queue pair to the peer's.
+    fn connect(&self, qp: &QueuePair, key: &Key) -> Result<(), PerfError> {
+        let address = key.peer();
+        if address.is_ipv4() != self.device.address().is_ipv4() {
+            return Err(elsewhere(address, self.device.address()));
+        }
+        let reads = u8::try_from(key.out_reads).unwrap_or(u8::MAX).clamp(1, self.options.outstanding_reads);
+        let change = Change { max_rd_atomic: Some(reads), ..Change::default() };
+        qp.ready_to_receive(QpInfo { address, qpn: key.qpn, psn: key.psn }, &change)?;
+        qp.modify(&Change { transition: Some(Transition::Send), ..Change::default() })?;
+        Ok(())
+    }
+
+    /// `size` octets to send.
+    pub(super) fn message(&self, size: usize) -> Result<Slice, PerfError> {
+        Ok(self.source.slice(0..size)?)
+    }
+}
+
+/// The longest message that will be moved.
+fn largest(options: &Options) -> usize {
+    let size = if options.all_sizes { 1 << 23 } else { options.size };
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+/// Octets between the places of two queue pairs.
+fn stride(options: &Options) -> usize {
+    largest(options).max(CYCLE).next_multiple_of(64)
+}
+
+/// Two ends that are connected.
+pub(super) struct Session<'a> {
+    pub(super) options: &'a Options,
+    pub(super) watch: &'a dyn Watch,
+    pub(super) place: Place<'a>,
+    pub(super) qps: Vec<QueuePair>,
+    pub(super) connection: Connection,
+    pub(super) channel: &'a mut dyn Channel,
+}
+
+impl Session<'_> {
+    pub(super) fn is_client(&self) -> bool {
+        self.channel.is_client()
+    }
+
+    /// Where the peer of a queue pair keeps its memory.
+    pub(super) fn target(&self, index: usize) -> RemoteMemory {
+        let key = &self.connection.remote[index];
+        RemoteMemory { address: key.address, rkey: key.rkey }
+    }
+
+    pub(super) fn progress(&self, done: u64, total: u64) {
+        self.watch.event(Event::Progress { done, total });
+    }
+
+    /// A round of keys that says only that we are here as well.
+    fn meet(&mut self) -> Result<(), PerfError> {
+        let key = self.connection.local[0];
+        self.channel.exchange_key(&key).map(drop)
+    }
+
+    fn row(&self, row: Row) {
+        self.watch.event(Event::Row(&row));
+    }
+
+    fn sizes(&self) -> Vec<u32> {
+        if self.options.all_sizes { (1..24).map(|bits| 1 << bits).collect() } else { vec![self.options.size] }
+    }
+
+    /// The data, and the rounds about them.
+    fn measure(&mut self) -> Result<(), PerfError> {
+        match (self.options.test.metric, self.options.test.verb) {
+            (Metric::Latency, Verb::Write) => {
+                for size in self.sizes() {
+                    let row = latency::write(self, size)?;
+                    self.row(row);
+                }
+                // perftest's ends say nothing more. Neither is to go before the other has heard its last message.
+                latency::linger(self);
+                return Ok(());
+            }
+            (Metric::Latency, Verb::Send) => {
+                for size in self.sizes() {
+                    let mut ping = latency::Ping::new(self, size)?;
+                    self.meet()?;
+                    let row = ping.run(self)?;
+                    self.row(row);
+                }
+            }
+            (Metric::Latency, _) => {
+                if self.is_client() {
+                    for size in self.sizes() {
+                        let row = latency::read(self, size)?;
+                        self.row(row);
+                    }
+                }
+            }
+            (Metric::Bandwidth, Verb::Send) => self.two_sided()?,
+            (Metric::Bandwidth, _) => self.one_sided()?,
+        }
+        self.meet()?;
+        self.channel.finish()
+    }
+
+    fn two_sided(&mut self) -> Result<(), PerfError> {
+        let both = self.options.bidirectional;
+        let (sends, receives) = (both || self.is_client(), both || !self.is_client());
+        for size in self.sizes() {
+            let mut flows = bandwidth::Flows::new(self, size, sends, receives)?;
+            self.meet()?;
+            let row = flows.run(self)?;
+            let row = if both && self.options.duration.is_none() { self.report(&row)? } else { row };
+            self.row(Row::Bandwidth(row));
+            if self.options.all_sizes {
+                self.meet()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn one_sided(&mut self) -> Result<(), PerfError> {
+        let both = self.options.bidirectional;
+        if !both && !self.is_client() {
+            // The client is done when it speaks again; its last size is what it reports.
+            self.meet()?;
+            let row = self.tell(&Bandwidth::default())?;
+            self.row(Row::Bandwidth(row));
+            return Ok(());
+        }
+        let mut last = Bandwidth::default();
+        for size in self.sizes() {
+            let mut flows = bandwidth::Flows::new(self, size, true, false)?;
+            if both {
+                self.meet()?;
+            }
+            last = flows.run(self)?;
+            if both {
+                if self.options.all_sizes {
+                    self.meet()?;
+                }
+                last = self.report(&last)?;
+            }
+            self.row(Row::Bandwidth(last));
+        }
+        if !both {
+            self.meet()?;
+            self.tell(&last)?;
+        }
+        Ok(())
+    }
+
+    /// Tells our figures and adds the peer's to them.
+    fn report(&mut self, ours: &Bandwidth) -> Result<Bandwidth, PerfError> {
+        let theirs = self.tell(ours)?;
+        Ok(ours.plus(&theirs))
+    }
+
+    /// Tells our figures and hears the peer's: size, iterations, peak, average, million messages per second.
+    fn tell(&mut self, ours: &Bandwidth) -> Result<Bandwidth, PerfError> {
+        let unit = self.options.unit();
+        let words = [
+            ours.size,
+            ours.iterations,
+            (ours.peak / unit).to_bits(),
+            (ours.average / unit).to_bits(),
+            (ours.messages / 1e6).to_bits(),
+        ];
+        let mut heard = [0; 5];
+        for (word, heard) in words.iter().zip(&mut heard) {
+            let octets = self.channel.exchange(&word.to_be_bytes())?;
+            *heard = octets.first_chunk().map_or(0, |octets| u64::from_be_bytes(*octets));
+        }
+        let [size, iterations, peak, average, messages] = heard;
+        let number = |bits| Some(f64::from_bits(bits)).filter(|number| number.is_finite()).unwrap_or(0.0);
+        Ok(Bandwidth {
+            size,
+            iterations,
+            peak: number(peak) * unit,
+            average: number(average) * unit,
+            messages: number(messages) * 1e6,
+        })
+    }
+}
