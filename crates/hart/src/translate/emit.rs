@@ -17,6 +17,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variab
 use super::flow::{Flow, Form, definition};
 use crate::core::State;
 use crate::instruction::{Instruction, Op, Register};
+use crate::memory::Misaligned;
 use crate::program::Program;
 
 /// What translated code returns when the interpreter shall go on; else it is the number of the CSR that stopped it.
@@ -41,8 +42,12 @@ pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, targ
         MemFlagsData::trusted().with_alias_region(Some(function.dfg.alias_regions.insert(region)))
     });
     let mut flags = || regions.next().unwrap_or_else(MemFlagsData::trusted);
-    let (of_state, of_csrs, of_memory) = (flags(), flags(), flags());
+    let (of_state, of_csrs, mut of_memory) = (flags(), flags(), flags());
     drop(regions);
+    if program.machine.misaligned == Misaligned::Allow {
+        // Only a place that was checked may be promised to be aligned.
+        of_memory = MemFlagsData::new().with_notrap().with_alias_region(of_memory.alias_region());
+    }
     let mut builder = FunctionBuilder::new(function, &mut context);
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
