@@ -112,7 +112,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 30] = [
+const FIGURES: [(&str, Measure); 31] = [
     ("swcc-fig3", swcc::budget::measure),
     ("swcc-fig5", swcc::contexts::miss),
     ("swcc-fig11a", swcc::contexts::measure),
@@ -121,6 +121,7 @@ const FIGURES: [(&str, Measure); 30] = [
     ("srnic-norm", srnic::connections::normalised),
     ("srnic-fig10", srnic::single::measure),
     ("srnic-fig11", srnic::loss::measure),
+    ("srnic-fig12", srnic::scale::measure),
     ("srnic-header", srnic::header::measure),
     ("tonic-table3", tonic::size::measure),
     ("tonic-fig3", tonic::newreno::measure),

@@ -4,6 +4,7 @@ pub(super) mod connections;
 pub(super) mod header;
 pub(super) mod loss;
 pub(super) mod memory;
+pub(super) mod scale;
 pub(super) mod single;
 
 use crate::results::Results;
