@@ -144,6 +144,10 @@ pub enum MemoryOperation {
 
 /// The answer to a deferral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is handed over at once and kept nowhere; a box would be one per packet"
+)]
 pub enum Resolution {
     /// The law answered.
     Law(roci_control::Outcome),
