@@ -99,7 +99,8 @@ pub struct DeviceConfig {
     pub dscp: u8,
     /// The code point of CNPs.
     pub cnp_dscp: u8,
-    /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none.
+    /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none. The first is that of queue
+    /// pairs that name none; if not said, it is DCQCN as its authors had it.
     pub laws: Vec<Law>,
 }
 
@@ -109,13 +110,21 @@ impl Default for DeviceConfig {
             backend: Backend::Udp,
             progress: Progress::Thread { spin: Duration::from_micros(50) },
             shards: 1,
-            link: BitsPerSec::from_gbps(100),
+            link: LINK,
             dscp: 0,
             cnp_dscp: 48,
-            laws: Vec::new(),
+            laws: Law::from_settings("dcqcn", &[], LINK).into_iter().collect(),
         }
     }
 }
+
+/// The link's rate where nobody says another.
+const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
+/// Who drives a shard may be late by so much without a paced queue pair losing any of its rate: what an application that
+/// polls now and then takes the shard away from its thread for.
+const PACING_BURST: Span = Span::from_millis(2);
+/// The longest run of a paced queue pair: a few packets at 1 Gb/s, and what offload takes at once from 8 Gb/s on.
+const PACED_RUN: Span = Span::from_micros(64);
 
 /// The payload of a full packet: IBTA's five path MTUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,6 +177,8 @@ pub(crate) struct DeviceInner {
     pub(crate) cells: Vec<Arc<Cell>>,
     pub(crate) local: IpAddr,
     pub(crate) mtu: Mtu,
+    /// The laws by their numbers, the first of which is 0, none.
+    pub(crate) laws: Vec<&'static str>,
     table: Arc<Table>,
     clock: Clock,
     progress: Progress,
@@ -221,8 +232,10 @@ impl Device {
                 threads.push(builder.spawn(move || cell.drive(spin))?);
             }
         }
+        let laws = std::iter::once("none").chain(config.laws.iter().map(Law::name)).collect();
         let inner = DeviceInner {
             cells,
+            laws,
             local: address,
             mtu,
             table,
@@ -411,7 +424,13 @@ impl Drop for DeviceInner {
 
 impl Core {
     fn new(io: &dyn PacketIo, config: &DeviceConfig, seed: u64, table: Arc<Table>) -> Self {
-        let mut engine = Engine::new(EngineConfig { link: config.link, seed, ..EngineConfig::default() });
+        let mut engine = Engine::new(EngineConfig {
+            link: config.link,
+            seed,
+            pacing_burst: PACING_BURST,
+            paced_run: PACED_RUN,
+            ..EngineConfig::default()
+        });
         for law in &config.laws {
             engine.add_law(law.clone());
         }

@@ -110,6 +110,7 @@ impl Cell {
 
     /// What the shard's thread does: run to completion, spin for `spin`, sleep.
     pub(crate) fn drive(&self, spin: Span) {
+        sys::wake_on_time();
         let mut busy = self.clock.now();
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();

@@ -81,7 +81,7 @@ mod works;
 
 pub use completion::CompletionQueue;
 pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
-pub use io::{Faults, MemoryWire};
+pub use io::{Bottleneck, Faults, MemoryWire};
 pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
 pub use roci_transport::{

@@ -6,6 +6,7 @@ use crate::numbers::{inner, random};
 use crate::shard::{Core, Entry};
 use crate::work::{INLINE_MAX, Payload, RecvWr, Refused, SendWr, WrError};
 use crate::works::{Owner, Work, address_of};
+use roci_control::Value;
 use roci_transport::{
     Change, Counters, Operation, Pd, PostError, QpConfig, QpError, QpState, QpStatus, Recovery, RecvRequest,
     RecvTarget, SendRequest, Service, Srq, Transition,
@@ -31,6 +32,9 @@ pub enum QueuePairError {
     /// Another endpoint or queue pair has the number for management.
     #[error("queue pair 1 is taken")]
     Management,
+    /// A register cannot be written so.
+    #[error("{0}")]
+    Register(String),
 }
 
 /// What the two ends of a connection tell each other.
@@ -67,6 +71,7 @@ impl QueuePairBuilder {
             pd: pd.pd,
             mtu: pd.device.mtu.octets(),
             timeout: timeout(12),
+            law: u16::from(pd.device.laws.len() > 1),
             ..QpConfig::default()
         };
         Self {
@@ -142,8 +147,8 @@ impl QueuePairBuilder {
         self
     }
 
-    /// The congestion-control law, by its number in [`DeviceConfig::laws`](crate::DeviceConfig::laws), from 1; 0, none,
-    /// if not said.
+    /// The congestion-control law, by its number in [`DeviceConfig::laws`](crate::DeviceConfig::laws), from 1, and 1 if not
+    /// said; 0: none.
     pub fn law(mut self, number: u16) -> Self {
         self.config.law = number;
         self
@@ -231,6 +236,7 @@ impl QueuePairBuilder {
             pd: self.pd.pd,
             shard,
             place,
+            law: self.config.law,
             srq: self.srq,
         })
     }
@@ -250,6 +256,7 @@ pub struct QueuePair {
     info: QpInfo,
     shard: usize,
     place: u32,
+    law: u16,
     srq: Option<SharedReceiveQueue>,
 }
 
@@ -337,6 +344,37 @@ impl QueuePair {
     /// What its packets have met.
     pub fn counters(&self) -> Counters {
         self.device.cells[self.shard].lock().core.engine.counters(inner(self.place))
+    }
+
+    /// The name of its law.
+    pub fn law(&self) -> &'static str {
+        self.device.laws.get(usize::from(self.law)).copied().unwrap_or("none")
+    }
+
+    /// Reads a register of its law; `None`: it has none of that name.
+    pub fn register(&self, name: &str) -> Option<Value> {
+        let mut shard = self.device.cells[self.shard].lock();
+        let now = self.device.now();
+        shard.core.engine.control_get(inner(self.place), name, now)
+    }
+
+    /// Writes a register of its law, in the form of scenarios: `"rc"`, `"10Mb/s"`. A parameter is written for this queue
+    /// pair alone.
+    ///
+    /// # Errors
+    /// [`QueuePairError::Register`] says what does not do; nothing has changed then.
+    pub fn set_register(&self, name: &str, value: &str) -> Result<(), QueuePairError> {
+        let cell = &self.device.cells[self.shard];
+        let mut shard = cell.lock();
+        let now = self.device.now();
+        let set = shard.core.engine.control_set(inner(self.place), name, value, now);
+        set.map_err(|error| match error {
+            Some(error) => QueuePairError::Register(error.to_string()),
+            None => QueuePairError::Register("there is no room for another law".to_owned()),
+        })?;
+        shard.push(now);
+        cell.nudge(&shard);
+        Ok(())
     }
 
     /// Posts a request; what can leave leaves before this returns.

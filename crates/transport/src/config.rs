@@ -17,6 +17,12 @@ pub struct EngineConfig {
     pub wire_overhead: u16,
     /// The priority of CNPs, 0 to 7.
     pub cnp_priority: u8,
+    /// What a pacer may make up for of time that was lost because the caller came late; zero: nothing, as a NIC that is
+    /// never late.
+    pub pacing_burst: Span,
+    /// The longest time, at the pacer's rate, of a paced run that is offered at once, though at least a packet; zero:
+    /// whatever the caller's quantum holds.
+    pub paced_run: Span,
 }
 
 /// The service of a queue pair.
@@ -94,7 +100,14 @@ pub struct Srq(pub u32);
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { link: BitsPerSec::from_gbps(100), seed: 1, wire_overhead: 82, cnp_priority: 6 }
+        Self {
+            link: BitsPerSec::from_gbps(100),
+            seed: 1,
+            wire_overhead: 82,
+            cnp_priority: 6,
+            pacing_burst: Span::ZERO,
+            paced_run: Span::ZERO,
+        }
     }
 }
 

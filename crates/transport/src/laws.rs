@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use roci_control::{Class, Context, Credit, Law, Scope};
-use roci_units::{Instant, Span};
+use roci_units::Instant;
 
 /// The kind of a law's timer.
 pub(crate) const TIMER_LAW: u8 = 0;
@@ -136,7 +136,7 @@ impl Laws {
         let (context, credit, wake) = law.connect(config.link.as_kbps());
         let mut own = credit;
         let port = (law.limiter() == Scope::Port).then(|| {
-            let mut pacer = Pacer::new(Span::ZERO);
+            let mut pacer = Pacer::new(config.pacing_burst);
             pacer.set_rate(Instant::ZERO, credit.rate_kbps);
             own.rate_kbps = Credit::UNLIMITED;
             Box::new(Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1, parks: false })

@@ -2,6 +2,7 @@
 
 use crate::agent::PortAgent;
 use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
+use crate::credit::Pacer;
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::memory::Access;
 use crate::qp::{Common, Notes, Profile, Qp, Requester, Responder, Standing};
@@ -101,6 +102,7 @@ impl Engine {
         };
         let settings = self.profiles[usize::from(profile)];
         let mut requester = Requester::new(config.send_psn, &settings, config.priority, credit);
+        requester.pacer = Pacer::new(self.config.pacing_burst);
         requester.pacer.set_rate(Instant::ZERO, credit.rate_kbps);
         if self.laws.limits(law) {
             requester.notes.set(Notes::LAW_CREDIT);

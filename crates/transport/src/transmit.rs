@@ -143,7 +143,8 @@ impl Engine {
 
     fn offer_slot(&mut self, now: Instant, slot: usize, quantum_octets: u32) -> Option<Offer> {
         let mut plan = Plan::NONE;
-        if !self.plan(now, slot, quantum_octets, &mut plan) {
+        let quantum = self.paced_quantum(slot, quantum_octets);
+        if !self.plan(now, slot, quantum, &mut plan) {
             return None;
         }
         let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
@@ -161,6 +162,19 @@ impl Engine {
             response: plan.response,
             wants_law,
         })
+    }
+
+    /// What of `quantum` octets a paced queue pair is offered at once.
+    #[inline]
+    fn paced_quantum(&self, slot: usize, quantum: u32) -> u32 {
+        let rate = self.qps[slot].requester.pacer.rate_kbps();
+        let run = self.config.paced_run;
+        if rate == Credit::UNLIMITED || run.is_zero() {
+            return quantum;
+        }
+        // kb/s times ps is 8·10⁹ times as many octets.
+        let octets = u128::from(rate) * u128::from(run.as_ps()) / 8_000_000_000;
+        u32::try_from(octets).map_or(quantum, |octets| octets.clamp(1, quantum.max(1)))
     }
 
     /// Takes what was offered. `None` where nothing is left of it: it was acknowledged meanwhile, the queue pair is

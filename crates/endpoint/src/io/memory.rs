@@ -3,12 +3,16 @@
 use super::batch::{Batch, Run};
 use super::sys::EventFd;
 use super::{Arrived, PacketIo, Sent};
-use roci_units::Random;
+use crate::clock::Clock;
+use roci_units::{BitsPerSec, Instant, Random, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Octets of a frame around what a datagram carries: Ethernet with preamble and gap, IPv4, UDP.
+const AROUND: usize = 24 + 14 + 28;
 
 /// What happens to each packet, in parts of a thousand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,20 @@ pub struct Faults {
     pub mark: u32,
 }
 
+/// A place on the way to an address where a queue would build up: no packet waits there, but those that come while the
+/// queue would be long are marked, as a switch marks (RED).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// How fast the queue empties, in octets on the wire.
+    pub rate: BitsPerSec,
+    /// Octets in the queue up to which nothing is marked.
+    pub kmin: u32,
+    /// Octets from which everything is.
+    pub kmax: u32,
+    /// Marks just below `kmax`, in parts of a thousand.
+    pub pmax: u32,
+}
+
 /// A wire between endpoints in one process; clones are the same wire.
 #[derive(Clone, Debug)]
 pub struct MemoryWire {
@@ -38,6 +56,9 @@ struct Hub {
     random: Random,
     cut: Vec<IpAddr>,
     corrupted: u64,
+    /// Where a queue would build up, and when it would be empty.
+    bottlenecks: BTreeMap<IpAddr, (Bottleneck, Instant)>,
+    clock: Clock,
 }
 
 #[derive(Debug)]
@@ -72,6 +93,8 @@ impl MemoryWire {
             random: Random::new(seed, 0),
             cut: Vec::new(),
             corrupted: 0,
+            bottlenecks: BTreeMap::new(),
+            clock: Clock::new(),
         };
         Self { hub: Arc::new(Mutex::new(hub)) }
     }
@@ -94,6 +117,16 @@ impl MemoryWire {
     /// Changes what happens to packets from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.lock().faults = faults;
+    }
+
+    /// Puts a bottleneck on the way to an address, or takes it away.
+    pub fn set_bottleneck(&self, address: IpAddr, bottleneck: Option<Bottleneck>) {
+        let mut hub = self.lock();
+        let now = hub.clock.now();
+        match bottleneck {
+            Some(bottleneck) => hub.bottlenecks.insert(address, (bottleneck, now)),
+            None => hub.bottlenecks.remove(&address),
+        };
     }
 
     /// Cuts an address off, or connects it again.
@@ -134,7 +167,8 @@ impl Hub {
             if self.falls(faults.loss) {
                 continue;
             }
-            let ce = run.ecn != roci_wire::Ecn::NotEct && self.falls(faults.mark);
+            let queued = self.queued(run.destination, octets.len());
+            let ce = run.ecn != roci_wire::Ecn::NotEct && (self.falls(faults.mark) || self.falls(queued));
             let mut packet = Packet { source, ce, octets: octets.to_vec() };
             if self.falls(faults.corrupt) {
                 let at = usize::try_from(self.random.below(octets.len() as u64)).unwrap_or_default();
@@ -148,6 +182,28 @@ impl Hub {
             }
             self.put(run.destination, packet);
         }
+    }
+
+    /// Counts a packet of `carried` octets to the queue on its way; gives the marks that it deserves, in parts of a
+    /// thousand.
+    fn queued(&mut self, destination: IpAddr, carried: usize) -> u32 {
+        let now = self.clock.now();
+        let Some((bottleneck, empty)) = self.bottlenecks.get_mut(&destination) else { return 0 };
+        let Bottleneck { rate, kmin, kmax, pmax } = *bottleneck;
+        let bits = u128::from(rate.as_kbps().max(1)) * 1000;
+        let ahead = u128::from(empty.since(now).as_ps()) * bits / 8_000_000_000_000;
+        let time = (carried + AROUND) as u128 * 8_000_000_000_000 / bits;
+        // What a switch has no room for would be dropped there; here it is only not counted.
+        if ahead < 2 * u128::from(kmax) {
+            *empty = (*empty).max(now) + Span::from_ps(u64::try_from(time).unwrap_or(u64::MAX));
+        }
+        let (ahead, span) =
+            (u32::try_from(ahead).unwrap_or(u32::MAX), u64::from(kmax.saturating_sub(kmin).max(1)));
+        if ahead >= kmax {
+            return 1000;
+        }
+        let marks = u64::from(pmax) * u64::from(ahead.saturating_sub(kmin)) / span;
+        u32::try_from(marks).unwrap_or(1000)
     }
 
     fn put(&mut self, destination: IpAddr, packet: Packet) {

@@ -19,7 +19,7 @@ pub(crate) mod sys;
 pub mod udp;
 
 pub use batch::Batch;
-pub use memory::{Faults, MemoryWire};
+pub use memory::{Bottleneck, Faults, MemoryWire};
 
 use std::io;
 use std::net::IpAddr;

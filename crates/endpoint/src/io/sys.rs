@@ -414,6 +414,12 @@ pub(crate) fn receive_with_user(fd: RawFd, buffer: &mut [u8]) -> io::Result<Opti
     }
 }
 
+/// Lets this thread's sleeps end when they are to, not up to 50 µs later with those of others.
+pub(crate) fn wake_on_time() {
+    // SAFETY: no pointers are passed. It cannot fail, and if it did, pacing would only be coarser.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1u64, 0u64, 0u64, 0u64) };
+}
+
 /// The user that this process runs as.
 pub(crate) fn user() -> u32 {
     // SAFETY: it has no requirements and cannot fail.

@@ -32,6 +32,7 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
             seed: Random::new(seed, HOST_STREAMS + number).next_u64(),
             wire_overhead: data_overhead(scenario),
             cnp_priority: scenario.switch.classes.cnp,
+            ..EngineConfig::default()
         };
         let mut engine = Engine::new(config);
         for law in laws.of(link)? {

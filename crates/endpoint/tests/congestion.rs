@@ -1,0 +1,206 @@
+//! Congestion control on the wire: marks become CNPs, laws are chosen per queue pair, rates are kept and shared.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{End, Pair, connect};
+use roci_control::Law;
+use roci_endpoint::{
+    Backend, Bottleneck, Device, DeviceConfig, Faults, MemoryWire, Mtu, QueuePair, QueuePairBuilder, SendWr,
+};
+use roci_units::BitsPerSec;
+use std::time::{Duration, SystemTime};
+
+/// Who drives is the test, so that nothing depends on which thread runs when.
+fn open(wire: &MemoryWire, address: &str, link: BitsPerSec, laws: &[&[(&str, &str)]]) -> Device {
+    let laws = laws.iter().map(|settings| Law::from_settings("dcqcn", settings, link).unwrap()).collect();
+    let backend = Backend::Memory(wire.clone());
+    let config = DeviceConfig { backend, link, laws, ..common::by_caller() };
+    Device::open_with(address.parse().unwrap(), config).unwrap()
+}
+
+fn now() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
+
+/// Octets of payload in each message.
+const MESSAGE: usize = 16 << 10;
+/// Octets on the wire for each of payload: 1024 of them have 82 around them.
+const WIRE: f64 = 1106.0 / 1024.0;
+
+/// Keeps a queue pair busy; counts what was acknowledged.
+struct Flow<'a> {
+    end: &'a End,
+    qp: &'a QueuePair,
+    to: &'a End,
+    octets: u64,
+}
+
+impl<'a> Flow<'a> {
+    fn begin(end: &'a End, to: &'a End) -> Self {
+        let flow = Self { end, qp: &end.qp, to, octets: 0 };
+        for _ in 0..8 {
+            flow.post();
+        }
+        flow
+    }
+
+    fn post(&self) {
+        let slice = self.end.own.slice(self.free()).unwrap();
+        self.qp.post_send(SendWr::write(slice, self.to.open.remote())).unwrap();
+    }
+
+    /// Any part that is not lent.
+    fn free(&self) -> std::ops::Range<usize> {
+        let parts = (0..64).map(|part| part * MESSAGE..(part + 1) * MESSAGE);
+        parts.into_iter().find(|part| self.end.own.buffer(part.clone()).is_ok()).unwrap()
+    }
+
+    fn go_on(&mut self) {
+        while let Some(done) = self.end.cq.poll() {
+            assert!(done.is_ok(), "{done:?}");
+            self.octets += MESSAGE as u64;
+            drop(done);
+            self.post();
+        }
+    }
+}
+
+fn plain(qp: QueuePairBuilder) -> QueuePairBuilder {
+    // Nothing is lost here: a timeout only says that the machine is busy.
+    qp.path_mtu(Mtu::Mtu1024).timeout(18)
+}
+
+/// What a paced queue pair may make up for.
+const BURST: Duration = Duration::from_millis(2);
+
+/// What a run came to.
+struct Ran {
+    /// Octets of each flow.
+    octets: Vec<u64>,
+    /// Seconds by the clock.
+    seconds: f64,
+    /// Seconds that a pacer can make use of: of each time that the machine let others run for long, what can be made up for.
+    usable: f64,
+    /// How many such times there were.
+    gaps: u32,
+}
+
+/// Runs flows for `span` of usable time.
+fn run(flows: &mut [Flow<'_>], span: Duration) -> Ran {
+    let before: Vec<u64> = flows.iter().map(|flow| flow.octets).collect();
+    let (begin, mut usable, mut gaps) = (now(), Duration::ZERO, 0);
+    let mut last = begin;
+    while usable < span {
+        for flow in &mut *flows {
+            flow.go_on();
+            flow.to.device.progress();
+        }
+        let this = now();
+        gaps += u32::from(this - last > BURST);
+        usable += (this - last).min(BURST);
+        last = this;
+    }
+    let octets = flows.iter().zip(before).map(|(flow, before)| flow.octets - before).collect();
+    Ran { octets, seconds: (last - begin).as_secs_f64(), usable: usable.as_secs_f64(), gaps }
+}
+
+#[test]
+fn queue_pairs_run_dcqcn_unless_they_say_otherwise() {
+    let wire = MemoryWire::new(1);
+    let config = |wire: &MemoryWire| DeviceConfig {
+        backend: Backend::Memory(wire.clone()),
+        ..DeviceConfig::default()
+    };
+    let a = Device::open_with("10.0.0.1".parse().unwrap(), config(&wire)).unwrap();
+    let b = Device::open_with("10.0.0.2".parse().unwrap(), config(&wire)).unwrap();
+    wire.set_faults(Faults { mark: 1000, ..Faults::default() });
+    for (law, slowed) in [(None, true), (Some(0), false)] {
+        let build = |qp| match law {
+            Some(law) => plain(qp).law(law),
+            None => plain(qp),
+        };
+        let Pair { a, b, .. } = connect(&a, &b, build);
+        for _ in 0..8 {
+            a.qp.post_send(SendWr::write(a.own.slice(0..65_536).unwrap(), b.open.remote())).unwrap();
+            a.done();
+        }
+        assert_eq!(a.qp.counters().cnps > 0, slowed, "law {law:?}");
+        assert_eq!(a.qp.query().unwrap().credit.rate_kbps < 100_000_000, slowed, "law {law:?}");
+    }
+}
+
+#[test]
+fn the_gap_between_cnps_is_each_queue_pairs_own() {
+    let wire = MemoryWire::new(1);
+    let link = BitsPerSec::from_gbps(1);
+    let laws: &[&[(&str, &str)]] = &[&[("cnp_gap", "20ms"), ("rmin", "50Mb/s")]];
+    let (a, b) = (open(&wire, "10.0.0.1", link, laws), open(&wire, "10.0.0.2", link, laws));
+    wire.set_faults(Faults { mark: 1000, ..Faults::default() });
+    let pairs = [connect(&a, &b, plain), connect(&a, &b, plain)];
+    let mut flows: Vec<_> = pairs.iter().map(|pair| Flow::begin(&pair.a, &pair.b)).collect();
+    let begin = now();
+    run(&mut flows, Duration::from_millis(300));
+    let most = (now() - begin).as_millis() / 20 + 2;
+    for pair in &pairs {
+        let cnps = u128::from(pair.a.qp.counters().cnps);
+        assert!((3..=most).contains(&cnps), "{cnps} CNPs, at most {most}");
+    }
+}
+
+#[test]
+fn a_rate_is_kept_to_two_parts_in_a_hundred() {
+    let wire = MemoryWire::new(1);
+    let link = BitsPerSec::from_gbps(10);
+    // A law that does nothing by itself.
+    let laws: &[&[(&str, &str)]] =
+        &[&[("increase_timer", "1000s"), ("byte_counter", "0B"), ("rmin", "1Mb/s")]];
+    let (a, b) = (open(&wire, "10.0.0.1", link, laws), open(&wire, "10.0.0.2", link, laws));
+    for (rate, text) in [(10e6, "10Mb/s"), (100e6, "100Mb/s"), (1e9, "1Gb/s")] {
+        let pair = connect(&a, &b, plain);
+        pair.a.qp.set_register("rc", text).unwrap();
+        let mut flows = [Flow::begin(&pair.a, &pair.b)];
+        run(&mut flows, Duration::from_millis(100));
+        let mut best = f64::INFINITY;
+        for _ in 0..3 {
+            let before = a.counters().sent;
+            let ran = run(&mut flows, Duration::from_millis(400));
+            let sent = (a.counters().sent - before) as f64 * 1106.0 * 8.0;
+            // After a gap a packet goes whatever it owes.
+            let extra = (sent - ran.usable * rate).clamp(0.0, f64::from(ran.gaps) * 1106.0 * 8.0);
+            let off = (sent - extra) / ran.usable / rate - 1.0;
+            best = if off.abs() < best.abs() { off } else { best };
+        }
+        assert!(best.abs() <= 0.02, "{text} is {:.2} % off", best * 100.0);
+        // What is left leaves at once.
+        pair.a.qp.set_register("rc", "10Gb/s").unwrap();
+    }
+}
+
+#[test]
+fn two_senders_that_are_marked_come_to_fair_shares() {
+    let wire = MemoryWire::new(1);
+    let link = BitsPerSec::from_gbps(1);
+    let laws: &[&[(&str, &str)]] = &[&[("rai", "4Mb/s"), ("rhai", "20Mb/s"), ("rmin", "5Mb/s")]];
+    let [a, b, c] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|at| open(&wire, at, link, laws));
+    let bottleneck = Bottleneck { rate: BitsPerSec::from_mbps(400), kmin: 5000, kmax: 200_000, pmax: 10 };
+    wire.set_bottleneck(c.address(), Some(bottleneck));
+    let (one, other) = (connect(&a, &c, plain), connect(&b, &c, plain));
+    // The first has the way for itself before the second comes.
+    let mut flows = vec![Flow::begin(&one.a, &one.b)];
+    run(&mut flows, Duration::from_millis(500));
+    flows.push(Flow::begin(&other.a, &other.b));
+    run(&mut flows, Duration::from_millis(1500));
+    let ran = run(&mut flows, Duration::from_millis(2000));
+    let rate = |octets: &u64| *octets as f64 * 8.0 * WIRE / ran.seconds / 1e6;
+    let rates: Vec<f64> = ran.octets.iter().map(rate).collect();
+    let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|rate| rate * rate).sum::<f64>());
+    let fairness = sum * sum / (2.0 * squares);
+    assert!(fairness > 0.95, "{rates:?} Mb/s");
+    assert!((240.0..440.0).contains(&sum), "{rates:?} Mb/s of 400");
+    for end in [&one.a, &other.a] {
+        assert!(end.qp.counters().cnps > 10);
+        let alpha = end.qp.register("alpha").unwrap().to_string();
+        assert_ne!(alpha, "0", "the registers tell why");
+    }
+}
