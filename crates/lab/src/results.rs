@@ -9,6 +9,7 @@ pub use series::{FlowSample, QueueSample, Series};
 
 pub use crate::traffic::Op;
 
+use roci_control::program::Tally;
 use roci_nic::ArchCounters;
 use roci_transport::Status;
 use roci_units::{Instant, Span};
@@ -40,6 +41,8 @@ pub struct Results {
     /// The congestion controls of the scenario, such as `dcqcn preset=hpcc`: the common one, then those of single
     /// flows. [`FlowResult::control`] is a place in this list.
     pub controls: Vec<String>,
+    /// What the programs did that ran as congestion control, one record for each control that is one.
+    pub programs: Vec<ProgramResult>,
     /// What the links did to packets; `None` where the scenario has no faults.
     pub faults: Option<FaultResult>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.
@@ -48,6 +51,17 @@ pub struct Results {
     pub series: Series,
     /// What the run cost: all that may differ between two runs with one seed.
     pub run: HostFigures,
+}
+
+/// What a program did on all hosts together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramResult {
+    /// Its congestion control's place in [`Results::controls`].
+    pub control: u16,
+    /// The image that ran last.
+    pub elf: String,
+    /// Events, cycles and failures.
+    pub tally: Tally,
 }
 
 /// What a run cost on the machine that it ran on.

@@ -10,8 +10,11 @@ use crate::segment::{Offer, OwnedEvent};
 use crate::timer::TimerId;
 use crate::token::Purpose;
 use crate::transmit::Plan;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use roci_control::{
-    Class, Credit, Emit, Event, Hop, Outcome, Part, Place, Sample, SettingError, Value, Verdict, Words,
+    Class, Context, Credit, Emit, Event, Hop, Image, Law, Outcome, Part, Place, Sample, SettingError, Value,
+    Verdict, Words,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Layout, Opcode};
@@ -190,6 +193,9 @@ impl Engine {
             self.fail(now, slot, crate::work::Status::LocalQpOperationError);
             return;
         }
+        if let Some(traces) = outcome.traces {
+            self.retrace(slot, traces);
+        }
         let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return };
         let Credit { rate_kbps, window, tokens } = outcome.credit;
@@ -239,6 +245,39 @@ impl Engine {
             self.emit(slot, emit);
         }
         self.arm(now, slot);
+    }
+
+    /// A law hears other classes from now on.
+    #[cold]
+    fn retrace(&mut self, slot: usize, traces: Class) {
+        let common = &mut self.qps[slot].common;
+        common.hears = traces;
+        if let Some(state) = self.laws.states.get_mut(common.law as usize) {
+            state.traces = traces;
+            let timed = traces.meets(Class::ACK) && self.laws.laws[usize::from(state.law)].wants_times();
+            if !timed {
+                state.sent = None;
+            } else if state.sent.is_none() {
+                state.sent = Some(Box::default());
+            }
+            common.counts = state.counts != 0 || state.sent.is_some();
+        }
+    }
+
+    /// Gives law `number`, which runs a program, another one; false where it runs none. Its queue pairs go over at their
+    /// next events, which are those that the new program hears of.
+    pub fn replace_program(&mut self, number: u16, image: &Arc<Image>) -> bool {
+        let Some(Law::Program(law)) = self.laws.law_mut(number) else { return false };
+        law.replace(image.clone());
+        let traces = law.traces();
+        for slot in 0..self.qps.len() {
+            let common = &self.qps[slot].common;
+            let state = self.laws.states.get(common.law as usize);
+            if common.alive && state.map_or(self.profile(slot).law, |state| state.law) == number {
+                self.retrace(slot, traces);
+            }
+        }
+        true
     }
 
     /// A law of the port changed the window, which is that of each of its queue pairs.
@@ -584,6 +623,20 @@ impl Engine {
         }
         self.apply(now, slot, &outcome);
         Ok(())
+    }
+
+    /// Calls `each` with the name and value of every word of the context of a queue pair that runs a program.
+    pub fn program_context(&self, qpn: Qpn, now: Instant, mut each: impl FnMut(&'static str, u32)) {
+        let Some(slot) = self.place(qpn) else { return };
+        let Some(state) = self.laws.states.get(self.qps[slot].common.law as usize) else { return };
+        if let (Law::Program(law), Context::Program(context)) =
+            (&self.laws.laws[usize::from(state.law)], &state.context)
+        {
+            let words = law.context_at(context, now);
+            for field in law.image().fields() {
+                each(field.name, words[usize::from(field.word)]);
+            }
+        }
     }
 
     /// What a time series records of a queue pair's law.

@@ -17,7 +17,7 @@ pub const HEADER_WORDS: usize = 16;
 pub const EVENT: usize = 48;
 /// The queue pair's number.
 pub const QPN: usize = 49;
-/// The class of the packet; where there is none, of the event. Written: the class of the packet to send.
+/// The event's class once more. Written: the class of the packet to send.
 pub const OPCODE: usize = 50;
 /// Octets of payload; of a `BYTE_COUNTER`, octets counted; of a `PULL`, packets.
 pub const LENGTH: usize = 51;

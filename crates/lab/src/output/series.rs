@@ -8,6 +8,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use roci_units::Instant;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -34,8 +35,15 @@ pub fn write(out: &mut (impl Write + Send), results: &Results) -> io::Result<()>
     let mut columns = Columns::default();
     let mut names = Names { results, known: BTreeMap::new() };
     let mut outcome = Ok(());
-    results.series.rows(|reading| {
-        columns.push(reading, &mut names);
+    results.series.rows(|Reading { at, source, metric, value }| {
+        columns.push(at, kind(source), names.of(source), ByteArray::from(Metric::name(metric)), value);
+        if columns.at.len() == GROUP && outcome.is_ok() {
+            outcome = columns.flush(&mut file);
+        }
+    });
+    results.series.words(|at, flow, word, value| {
+        let metric = ByteArray::from(format!("context.{word}").into_bytes());
+        columns.push(at, "flow", names.of(Source::Flow(flow)), metric, value.into());
         if columns.at.len() == GROUP && outcome.is_ok() {
             outcome = columns.flush(&mut file);
         }
@@ -73,12 +81,11 @@ struct Columns {
 }
 
 impl Columns {
-    fn push(&mut self, reading: Reading, names: &mut Names<'_>) {
-        let Reading { at, source, metric, value } = reading;
+    fn push(&mut self, at: Instant, kind: &str, name: ByteArray, metric: ByteArray, value: f64) {
         self.at.push(i64::try_from(at.as_ps()).unwrap_or(i64::MAX));
-        self.kind.push(ByteArray::from(kind(source)));
-        self.name.push(names.of(source));
-        self.metric.push(ByteArray::from(Metric::name(metric)));
+        self.kind.push(ByteArray::from(kind));
+        self.name.push(name);
+        self.metric.push(metric);
         self.value.push(value);
     }
 

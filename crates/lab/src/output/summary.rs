@@ -1,7 +1,7 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
 use super::nic::NicRecord;
-use crate::results::{FaultResult, FlowResult, HostResult, Results, SwitchResult};
+use crate::results::{FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult};
 use roci_units::Instant;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -34,6 +34,9 @@ impl Serialize for Summary<'_> {
         map.serialize_entry("flows", &List(&results.flows, |flow| FlowRecord::new(flow, results)))?;
         map.serialize_entry("switches", &List(&results.switches, SwitchRecord::new))?;
         map.serialize_entry("hosts", &List(&results.hosts, HostRecord::new))?;
+        if !results.programs.is_empty() {
+            map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
+        }
         map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
         map.end()
@@ -99,6 +102,44 @@ impl<'a> FlowRecord<'a> {
             naks: flow.naks,
             cnps: flow.cnps,
             ecn_marked: flow.ecn_marked,
+        }
+    }
+}
+
+/// What a program did on all hosts; the first failure in words.
+#[derive(Serialize)]
+struct ProgramRecord<'a> {
+    elf: &'a str,
+    control: &'a str,
+    rx_events: u64,
+    tx_events: u64,
+    rx_cycles: u64,
+    tx_cycles: u64,
+    fallen_back: u64,
+    traps: u64,
+    overruns: u64,
+    wrong_answers: u64,
+    replaced: u32,
+    first_failure: Option<String>,
+}
+
+impl<'a> ProgramRecord<'a> {
+    fn new(program: &'a ProgramResult, results: &'a Results) -> Self {
+        let tally = &program.tally;
+        let ([rx_events, tx_events], [rx_cycles, tx_cycles]) = (tally.events, tally.cycles);
+        Self {
+            elf: &program.elf,
+            control: results.controls.get(usize::from(program.control)).map_or("", String::as_str),
+            rx_events,
+            tx_events,
+            rx_cycles,
+            tx_cycles,
+            fallen_back: tally.fallen(),
+            traps: tally.traps,
+            overruns: tally.overruns,
+            wrong_answers: tally.wrong,
+            replaced: tally.replaced,
+            first_failure: tally.first.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -75,6 +75,7 @@ pub(crate) fn sample() -> Results {
         switches: ["root", "leaf2"].map(switch).into(),
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
         controls: vec!["dcqcn preset=sigcomm15".into()],
+        programs: Vec::new(),
         first_received: None,
         faults: Some(FaultResult { dropped: 3, corrupted: 2, duplicated: 1, ..FaultResult::default() }),
         series,

@@ -20,6 +20,8 @@ pub struct Series {
     times: Vec<Instant>,
     flows: Vec<Row<FlowSample>>,
     queues: Vec<Row<QueueSample>>,
+    /// Words of programs' contexts, by their names.
+    words: Vec<Row<(&'static str, u32)>>,
     /// Whether each flow has rows, by its place in the results.
     chosen: Vec<bool>,
     chosen_count: usize,
@@ -87,6 +89,7 @@ impl Series {
             times: Vec::new(),
             flows: Vec::new(),
             queues: Vec::new(),
+            words: Vec::new(),
             chosen: Vec::new(),
             chosen_count: 0,
         }
@@ -114,7 +117,7 @@ impl Series {
     /// When `now` is not after the sample before.
     pub fn begin(&mut self, now: Instant) {
         assert!(self.times.last().is_none_or(|last| *last < now), "samples go forward in time");
-        if self.flows.len() + self.queues.len() >= self.rows_max && self.times.len() > 1 {
+        if self.flows.len() + self.queues.len() + self.words.len() >= self.rows_max && self.times.len() > 1 {
             self.halve();
         }
         self.times.push(now);
@@ -141,6 +144,17 @@ impl Series {
         self.flows.push(Row { sample, source: flow, reading });
     }
 
+    /// Records a word of the context of a program that a flow runs: of one that has a row in this sample.
+    ///
+    /// # Panics
+    /// Before the first [`Series::begin`].
+    pub fn word(&mut self, flow: u32, name: &'static str, value: u32) {
+        let sample = self.current();
+        if self.chosen.get(flow as usize).is_some_and(|chosen| *chosen) {
+            self.words.push(Row { sample, source: flow, reading: (name, value) });
+        }
+    }
+
     /// Records a queue, unless nothing about it changed since its last row.
     ///
     /// # Panics
@@ -164,20 +178,21 @@ impl Series {
         // The last of each pair stays: counters then hold what both samples counted. A last one without a partner
         // stays too.
         self.times = self.times.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
-        thin(&mut self.flows);
-        thin(&mut self.queues);
+        thin(&mut self.flows, |_| ());
+        thin(&mut self.queues, |_| ());
+        thin(&mut self.words, |&(name, _)| name);
         self.interval = self.interval * 2;
     }
 }
 
 /// Merges the rows of samples 2k and 2k + 1: of a source with both, the later row stays. Sources with one keep it, so
-/// the last word of a flow that ended is not lost.
-fn thin<S>(rows: &mut Vec<Row<S>>) {
+/// the last reading of a flow that ended is not lost. `what` tells readings of one source apart.
+fn thin<S, K: Ord>(rows: &mut Vec<Row<S>>, what: impl Fn(&S) -> K) {
     rows.iter_mut().for_each(|row| row.sample /= 2);
     // Stable, so the later of two equal keys stays behind the earlier.
-    rows.sort_by_key(|row| (row.sample, row.source));
+    rows.sort_by_key(|row| (row.sample, row.source, what(&row.reading)));
     rows.reverse();
-    rows.dedup_by_key(|row| (row.sample, row.source));
+    rows.dedup_by_key(|row| (row.sample, row.source, what(&row.reading)));
     rows.reverse();
 }
 
@@ -278,6 +293,9 @@ impl Series {
         for row in &mut self.flows {
             row.source = places[row.source as usize];
         }
+        for row in &mut self.words {
+            row.source = places[row.source as usize];
+        }
         let mut chosen = vec![false; places.len()];
         for (place, is_chosen) in places.iter().zip(&self.chosen) {
             chosen[*place as usize] = *is_chosen;
@@ -289,6 +307,14 @@ impl Series {
     /// until the next.
     pub fn queue_readings(&self, queue: u32) -> impl Iterator<Item = (Instant, QueueSample)> {
         of_source(&self.times, &self.queues, queue)
+    }
+
+    /// Calls `each` with the time, the flow, the name and the value of every word of a program's context.
+    pub fn words(&self, mut each: impl FnMut(Instant, u32, &'static str, u32)) {
+        for row in &self.words {
+            let (name, value) = row.reading;
+            each(self.times[row.sample as usize], row.source, name, value);
+        }
     }
 
     /// Calls `each` with every reading: flows first, then queues, each in the order of time.
@@ -414,6 +440,32 @@ mod tests {
         let sources: Vec<Source> = readings(&series).iter().map(|reading| reading.source).collect();
         assert_eq!(sources.iter().max(), Some(&Source::Flow(last)));
         assert_eq!(series.flows.len(), 2 * FLOWS_MAX, "the same flows each time");
+    }
+
+    #[test]
+    fn words_of_a_context_thin_out_by_their_names() {
+        let mut series = Series::new(STEP, Vec::new());
+        for step in 1..=4 {
+            series.begin(at(step));
+            series.flow(0, FlowSample::default());
+            for (name, value) in [("rate", 10), ("alpha", 20)] {
+                series.word(0, name, value + u32::try_from(step).unwrap());
+            }
+            series.word(1, "rate", 0);
+        }
+        series.halve();
+        let mut words = Vec::new();
+        series.words(|at, flow, name, value| words.push((at, flow, name, value)));
+        words.sort_by_key(|word| (word.0, word.2));
+        assert_eq!(
+            words,
+            [
+                (at(2), 0, "alpha", 22),
+                (at(2), 0, "rate", 12),
+                (at(4), 0, "alpha", 24),
+                (at(4), 0, "rate", 14)
+            ]
+        );
     }
 
     #[test]

@@ -22,23 +22,35 @@ pub(super) fn read(source: &Source, name: &Located<String>) -> Result<String, Sc
 
 /// The text of the file at `path`, which the scenario names by `name`.
 pub(super) fn read_at(source: &Source, path: &Path, name: &Located<String>) -> Result<String, ScenarioError> {
-    let refuse = |why: String| {
-        source.error(
-            name.origin,
-            format!("cannot read {}: {why}", path.display()),
-            "name a readable file; the path begins at the scenario's folder",
-        )
-    };
-    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    let octets = octets_at(source, path, name)?;
+    String::from_utf8(octets).map_err(|_| refuse(source, path, name, "it is no text in UTF-8"))
+}
+
+/// The octets of the file at `path`, which the scenario names by `name`.
+pub(super) fn octets_at(
+    source: &Source,
+    path: &Path,
+    name: &Located<String>,
+) -> Result<Vec<u8>, ScenarioError> {
+    let refuse = |why: &str| refuse(source, path, name, why);
+    let metadata = std::fs::metadata(path).map_err(|error| refuse(&error.to_string()))?;
     if !metadata.is_file() {
-        return Err(refuse("it is not a regular file".to_owned()));
+        return Err(refuse("it is not a regular file"));
     }
-    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| refuse(&error.to_string()))?;
+    let mut octets = Vec::new();
     let length =
-        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+        file.take(LONGEST + 1).read_to_end(&mut octets).map_err(|error| refuse(&error.to_string()))?;
     if length as u64 > LONGEST {
-        return Err(refuse("it is longer than 1 GiB".to_owned()));
+        return Err(refuse("it is longer than 1 GiB"));
     }
-    Ok(text)
+    Ok(octets)
+}
+
+fn refuse(source: &Source, path: &Path, name: &Located<String>, why: &str) -> ScenarioError {
+    source.error(
+        name.origin,
+        format!("cannot read {}: {why}", path.display()),
+        "name a readable file; the path begins at the scenario's folder",
+    )
 }

@@ -534,6 +534,42 @@ pub static CONTROL: Section = section(
             "the law's first",
             "Where the law's other keys take their values from.",
         ),
+        key(
+            "elf",
+            "a file, from the scenario's folder or where the command runs, or an image that comes with Rocinante: `\"firmware/dcqcn.elf\"`, `\"firmware/credit.elf\"`",
+            "required by law `\"program\"`",
+            "The program's image. `[[at]]` may write it: another program takes the place of the one that runs.",
+        ),
+        key(
+            "context",
+            "a table of the program's own names, such as `{ total_credit = \"64KiB\" }`",
+            "zeros",
+            "Words of a new queue pair's context in law `\"program\"`: numbers, octets, rates (kept in kb/s) or times (kept in ns).",
+        ),
+        key(
+            "fallback",
+            "`\"dcqcn\"`, `\"none\"`, `\"timely\"`, `\"dctcp\"`, `\"swift\"` or `\"nscc\"`, or a table like `control`",
+            "`\"dcqcn\"`",
+            "The law that takes over a queue pair from a program that traps, takes too many cycles or answers nonsense.",
+        ),
+        key(
+            "check",
+            "`true` or `false`",
+            "`true`",
+            "Whether a program must be proved to answer each event within `cycles`; `false` stops it when it does not.",
+        ),
+        key(
+            "cycles",
+            "1 to 1000000000",
+            "`10000`",
+            "The most clock cycles of a program's core that an event may take.",
+        ),
+        key(
+            "executor",
+            "`\"translated\"` or `\"interpreted\"`",
+            "`\"translated\"`",
+            "Whether a program is translated to host code. No result depends on it.",
+        ),
     ],
 );
 

@@ -1,6 +1,7 @@
 //! `[measure]` and `[[at]]`: what is recorded, and what is written during the run.
 
 use super::keys;
+use super::program::Loaded;
 use super::read::Table;
 use super::source::{Located, ScenarioError, nearest};
 use super::topology::Names;
@@ -51,6 +52,8 @@ pub struct RegisterWrite {
     pub register: Located<String>,
     /// Its new value, without quotes.
     pub text: Located<String>,
+    /// The program that takes the place of those that run, where the register is `elf`.
+    pub program: Loaded,
 }
 
 const PREFIX: &str = "transport.control.";
@@ -98,6 +101,7 @@ impl RegisterWrite {
                     flow: flow.clone(),
                     register: Located { value: register.to_owned(), origin: entry.key_origin },
                     text: Located { value: text, origin: entry.value.origin },
+                    program: Loaded::default(),
                 });
             }
         }

@@ -20,6 +20,7 @@ pub mod keys;
 pub mod measure;
 pub mod nic;
 pub mod overrides;
+mod program;
 mod read;
 pub mod source;
 pub mod switch;
@@ -151,7 +152,7 @@ impl Scenario {
             }
             switch.int = true;
         }
-        let scenario = Self {
+        let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),
             stop,
@@ -167,6 +168,7 @@ impl Scenario {
             topology,
             source: source.clone(),
         };
+        scenario.load_programs()?;
         scenario.try_writes()?;
         Ok(scenario)
     }
@@ -183,10 +185,34 @@ impl Scenario {
         std::iter::once(&self.transport.control).chain(&self.controls).map(Control::name).collect()
     }
 
+    /// Loads the programs that take the place of others during the run.
+    fn load_programs(&mut self) -> Result<(), ScenarioError> {
+        let programs = || self.controls.iter().chain([&self.transport.control]).filter(|it| it.is_program());
+        for write in self.writes.iter_mut().filter(|write| write.register.value == program::ELF) {
+            let origin = write.register.origin;
+            if write.flow.is_some() {
+                let message = "a program is replaced for all flows that run one";
+                return Err(self.source.error(origin, message, "leave `flow` out"));
+            }
+            let mut images = programs().map(|control| control.replacement(&self.source, &write.text));
+            let Some(first) = images.next().transpose()? else {
+                let message = "no flow runs a program that could be replaced";
+                return Err(self.source.error(
+                    origin,
+                    message,
+                    "set `law = \"program\"` in `transport.control`",
+                ));
+            };
+            images.try_for_each(|image| image.map(drop))?;
+            write.program = Some(first).into();
+        }
+        Ok(())
+    }
+
     /// Writes every register once into laws of the kind that the flows have: at least one of them must take it.
     fn try_writes(&self) -> Result<(), ScenarioError> {
         let link = BitsPerSec::from_gbps(100);
-        for write in &self.writes {
+        for write in self.writes.iter().filter(|write| write.program.image().is_none()) {
             let mut refused = None;
             let mut taken = false;
             for control in self.controls.iter().chain([&self.transport.control]) {

@@ -1,6 +1,7 @@
 //! `[transport]`: reliability and congestion control.
 
 use super::keys;
+use super::program::{Loaded, PROGRAM};
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -68,6 +69,8 @@ pub struct Control {
     pub law: Located<String>,
     /// Its settings, `preset` among them, in the order of the text; a key within a key is written with a dot.
     pub settings: Vec<Setting>,
+    /// A program's image.
+    pub(super) loaded: Loaded,
 }
 
 /// One key of a law.
@@ -84,7 +87,7 @@ impl Default for Control {
     fn default() -> Self {
         let located = |text: &str| Located { value: text.to_owned(), origin: Origin::Default };
         let preset = Setting { key: located("preset"), text: located("sigcomm15") };
-        Self { law: located("dcqcn"), settings: vec![preset] }
+        Self { law: located("dcqcn"), settings: vec![preset], loaded: Loaded::default() }
     }
 }
 
@@ -123,7 +126,7 @@ impl Transport {
                 .and_then(|number| u16::try_from(number).ok())
                 .unwrap_or(default.ack_every),
             ring: byte(table.number("ring", 1..=15)?, default.ring),
-            layout: layout_for(recovery, homa, table)?,
+            layout: layout_for(recovery, homa, control.header_words(), table)?,
             max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
             max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
             initial_window: table
@@ -136,13 +139,17 @@ impl Transport {
 }
 
 /// The layout, which must be one that the recovery program speaks; by default the plainest such.
-fn layout_for(recovery: Recovery, homa: bool, table: Table<'_>) -> Result<Layout, ScenarioError> {
-    let plainest = match recovery {
+fn layout_for(recovery: Recovery, homa: bool, words: u8, table: Table<'_>) -> Result<Layout, ScenarioError> {
+    let own = Cc::new(false, false, words).filter(|_| words > 0);
+    let plainest = match (recovery, own) {
         _ if homa => Layout::Homa,
-        Recovery::GoBackN => Layout::Standard,
-        Recovery::Srnic => Layout::Srnic,
-        Recovery::Ndp => Layout::Ndp,
-        _ => Layout::Irn,
+        (Recovery::GoBackN, Some(cc)) => Layout::Cc(cc),
+        _ => match recovery {
+            Recovery::GoBackN => Layout::Standard,
+            Recovery::Srnic => Layout::Srnic,
+            Recovery::Ndp => Layout::Ndp,
+            _ => Layout::Irn,
+        },
     };
     let chosen = layout(table)?.unwrap_or(plainest);
     match (chosen, recovery) {
@@ -210,7 +217,8 @@ impl Control {
         let Some(node) = table.get("control") else { return Ok(None) };
         let control = match &node.kind {
             Kind::Text(law) => {
-                Self { law: Located { value: law.clone(), origin: node.origin }, settings: Vec::new() }
+                let law = Located { value: law.clone(), origin: node.origin };
+                Self { law, ..Self::plain("") }
             }
             _ => {
                 let table = Table::open_some(table.source, &keys::CONTROL, node)?;
@@ -219,7 +227,7 @@ impl Control {
                 for entry in table.entries().iter().filter(|entry| entry.key != "law") {
                     flatten(table.source, "", entry, &mut settings)?;
                 }
-                Self { law, settings }
+                Self { law, settings, loaded: Loaded::default() }
             }
         };
         // Which link it runs on decides values, but not whether they are valid.
@@ -228,12 +236,21 @@ impl Control {
     }
 
     /// A law without settings.
-    fn plain(law: &str) -> Self {
-        Self { law: Located { value: law.to_owned(), origin: Origin::Default }, settings: Vec::new() }
+    pub(super) fn plain(law: &str) -> Self {
+        let law = Located { value: law.to_owned(), origin: Origin::Default };
+        Self { law, settings: Vec::new(), loaded: Loaded::default() }
     }
 
     /// Refuses a law that needs another layout than the queue pairs have.
     pub(super) fn fits(&self, source: &Source, layout: Layout) -> Result<(), ScenarioError> {
+        let words = self.header_words();
+        if words > 0 && !matches!(layout, Layout::Cc(cc) if cc.own(&cc.empty()).len() >= usize::from(words)) {
+            return Err(source.error(
+                self.law.origin,
+                format!("this program puts {words} words of its own into each packet, and the layout has no room for them"),
+                format!("set `transport.layout = {{ words = {words} }}`, with recovery \"go-back-n\""),
+            ));
+        }
         let (needs, remedy) = match self.law.value.as_str() {
             "homa" => (Layout::Homa, "set it in `transport.control`, for all flows"),
             "ndp" => (Layout::Ndp, "set `recovery` to \"ndp\""),
@@ -273,6 +290,16 @@ impl Control {
     }
 
     fn law(&self, source: &Source, table: Origin, link: BitsPerSec) -> Result<Law, ScenarioError> {
+        if self.is_program() { self.program(source, table, link) } else { self.native(source, table, link) }
+    }
+
+    /// A law that is no program.
+    pub(super) fn native(
+        &self,
+        source: &Source,
+        table: Origin,
+        link: BitsPerSec,
+    ) -> Result<Law, ScenarioError> {
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|s| (s.key.value.as_str(), s.text.value.as_str())).collect();
         Law::from_settings(&self.law.value, &settings, link)
@@ -287,7 +314,7 @@ impl Control {
         error: &SettingError,
     ) -> ScenarioError {
         let setting = Setting { key: write.register.clone(), text: write.text.clone() };
-        Self { law: self.law.clone(), settings: vec![setting] }.refusal(source, write.register.origin, error)
+        Self { settings: vec![setting], ..self.clone() }.refusal(source, write.register.origin, error)
     }
 
     /// `error` at the setting that it is about.
@@ -309,7 +336,7 @@ impl Control {
         let valid = error.valid();
         let exist = match (error, valid) {
             (SettingError::Law { .. }, _) => {
-                format!("the laws that exist are {}", listed(valid.iter().copied()))
+                format!("the laws that exist are {}", listed(valid.iter().copied().chain([PROGRAM])))
             }
             (SettingError::Preset { .. }, _) => {
                 format!("the presets of `{law}` are {}", listed(valid.iter().copied()))

@@ -23,7 +23,8 @@ mod stopwatch;
 mod writes;
 
 use crate::results::{
-    FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Results, SwitchResult,
+    FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, ProgramResult, Results,
+    SwitchResult,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::Scenario;
@@ -31,9 +32,10 @@ use crate::traffic::{Job, Jobs, Setting, Traffic};
 use capture::Capture;
 use driver::{Driver, Start};
 use path::Paths;
+use roci_control::Law;
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::packet::HostId;
-use roci_nic::Simulated;
+use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Span};
 use sampler::Sampler;
 use std::iter::Peekable;
@@ -341,6 +343,7 @@ impl<'a> Simulation<'a> {
             switches: switches.collect(),
             hosts: hosts.collect(),
             controls: self.scenario.control_names(),
+            programs: programs(&mut nics.hosts),
             faults,
             first_received: nics.application.first_received,
             flows,
@@ -348,6 +351,30 @@ impl<'a> Simulation<'a> {
             run: figures,
         }
     }
+}
+
+/// What programs did, of each control that is one on all hosts together.
+fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
+    let mut programs: Vec<ProgramResult> = Vec::new();
+    for host in hosts {
+        // Law 0 is none, and the controls follow.
+        for (law, control) in (1u16..).zip(0u16..) {
+            let law = match host.engine.law_mut(law) {
+                Some(Law::Program(law)) => law,
+                Some(_) => continue,
+                None => break,
+            };
+            match programs.iter_mut().find(|program| program.control == control) {
+                Some(program) => program.tally.add(law.tally()),
+                None => programs.push(ProgramResult {
+                    control,
+                    elf: law.image().name().to_owned(),
+                    tally: law.tally().clone(),
+                }),
+            }
+        }
+    }
+    programs
 }
 
 /// The records of all flows in the order of the scenario, and the place there of each that started.

@@ -8,7 +8,7 @@ use roci_control::Credit;
 use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
 use roci_nic::{Host, Simulated};
-use roci_units::{Instant, Span};
+use roci_units::{Instant, Qpn, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Opcode};
 
@@ -92,6 +92,11 @@ impl Sampler {
             driver.update(&nics.hosts, &live);
             let reading = read(driver, &mut nics.hosts, &live, now, self.overhead);
             self.series.flow(live.record, reading);
+            let (sender, qpn) = sending_end(driver, &live);
+            let series = &mut self.series;
+            nics.hosts[usize::from(sender)]
+                .engine
+                .program_context(qpn, now, |name, value| series.word(live.record, name, value));
         }
         for (place, &(port, priority)) in (0u32..).zip(&self.queues) {
             let counters = net.counters(port);
@@ -111,12 +116,17 @@ impl Sampler {
     }
 }
 
+/// The end of a flow that sends data, and so is paced: of a READ its responder.
+fn sending_end(driver: &Driver, live: &Live) -> (u16, Qpn) {
+    let flow = &driver.records[live.record as usize];
+    let reads = flow.op == crate::results::Op::Read;
+    if reads { (flow.dst, live.dst_qpn) } else { (flow.src, live.src_qpn) }
+}
+
 /// What a flow has done so far and may do now.
 fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead: u64) -> FlowSample {
     let flow = &driver.records[live.record as usize];
-    let reads = flow.op == crate::results::Op::Read;
-    // A READ's data are sent, and paced, by its responder.
-    let (sender, qpn) = if reads { (flow.dst, live.dst_qpn) } else { (flow.src, live.src_qpn) };
+    let (sender, qpn) = sending_end(driver, live);
     let mtu = driver.profiles.mtu(roci_fabric::HostId(flow.src), roci_fabric::HostId(flow.dst));
     let engine = &mut hosts[usize::from(sender)].engine;
     let status = engine.query(qpn).ok();

@@ -22,6 +22,16 @@ impl Simulation<'_> {
     fn write(&mut self, now: Instant, write: &RegisterWrite) {
         let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
         let nics = &mut self.fabric.nics;
+        if let Some(image) = write.program.image() {
+            for host in &mut nics.hosts {
+                let engine = &mut host.engine;
+                let laws = (0u16..).take_while(|&law| engine.law_mut(law).is_some()).count();
+                for law in (0u16..).take(laws) {
+                    let _ = engine.replace_program(law, image); // false: no program
+                }
+            }
+            return;
+        }
         if write.flow.is_none() {
             let mut taken = false;
             for host in &mut nics.hosts {

@@ -1,0 +1,229 @@
+//! Programs as congestion control: `control = { law = "program", elf = "…" }`.
+
+use super::file;
+use super::source::{Located, Origin, ScenarioError, Source, listed};
+use super::transport::Control;
+use roci_control::program::{ImageError, Options};
+use roci_control::{Image, Law, Programmed};
+use roci_units::BitsPerSec;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The name of the law.
+pub(super) const PROGRAM: &str = "program";
+/// The register that stands for the program itself.
+pub(super) const ELF: &str = "elf";
+
+const CONTEXT: &str = "context.";
+const FALLBACK: &str = "fallback";
+const KEYS: [&str; 6] = ["elf", "context", "fallback", "check", "cycles", "executor"];
+
+/// The images that come with Rocinante, by the path that they have in its repository.
+const IMAGES: [(&str, &[u8]); 2] = [
+    ("firmware/credit.elf", include_bytes!("../../../../firmware/credit.elf")),
+    ("firmware/dcqcn.elf", include_bytes!("../../../../firmware/dcqcn.elf")),
+];
+
+/// A program's image, once it has been loaded. The settings say which it is, so it counts for nothing when settings are
+/// compared.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded(OnceLock<Arc<Image>>);
+
+impl PartialEq for Loaded {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Loaded {
+    /// The image.
+    pub fn image(&self) -> Option<&Arc<Image>> {
+        self.0.get()
+    }
+}
+
+impl From<Option<Arc<Image>>> for Loaded {
+    fn from(image: Option<Arc<Image>>) -> Self {
+        Self(image.map_or_else(OnceLock::new, OnceLock::from))
+    }
+}
+
+impl Control {
+    /// Whether it is a program.
+    pub fn is_program(&self) -> bool {
+        self.law.value == PROGRAM
+    }
+
+    /// Words that its program puts into the header of each packet; zero without a program.
+    pub(super) fn header_words(&self) -> u8 {
+        self.loaded.0.get().map_or(0, |image| image.header_words())
+    }
+
+    fn setting(&self, name: &str) -> Option<&super::Setting> {
+        self.settings.iter().rfind(|setting| setting.key.value == name)
+    }
+
+    /// The program as a law, on links of `link`.
+    pub(super) fn program(
+        &self,
+        source: &Source,
+        table: Origin,
+        link: BitsPerSec,
+    ) -> Result<Law, ScenarioError> {
+        for setting in &self.settings {
+            let key = setting.key.value.as_str();
+            let known = KEYS.contains(&key) && key != "context";
+            if !known && !key.starts_with(CONTEXT) && !key.starts_with("fallback.") {
+                return Err(source.error(
+                    setting.key.origin,
+                    format!("`program` has no key `{key}`"),
+                    format!("the keys of `program` are {}", listed(KEYS)),
+                ));
+            }
+        }
+        let image = self.image(source, table)?;
+        let (fallback, origin) = self.fallback(source, link)?;
+        let Some(mut law) = Programmed::new(image, fallback) else {
+            return Err(source.error(
+                origin,
+                "this law cannot take over from a program".to_owned(),
+                format!(
+                    "choose one of {}, with a limiter for each queue pair",
+                    listed(Programmed::FALLBACKS)
+                ),
+            ));
+        };
+        for setting in &self.settings {
+            let Some(name) = setting.key.value.strip_prefix(CONTEXT) else { continue };
+            law.set_initial(name, &setting.text.value).map_err(|error| {
+                let remedy = match error.valid() {
+                    [] => {
+                        "a word is a number, octets, a rate (kept in kb/s) or a time (kept in ns)".to_owned()
+                    }
+                    valid => format!("its context has {}", listed(valid.iter().copied())),
+                };
+                let at = if error.valid().is_empty() { setting.text.origin } else { setting.key.origin };
+                source.error(at, format!("`{}`: {error}", law.image().name()), remedy)
+            })?;
+        }
+        Ok(Law::Program(Box::new(law)))
+    }
+
+    /// The law that takes over, and where it is named.
+    fn fallback(&self, source: &Source, link: BitsPerSec) -> Result<(Law, Origin), ScenarioError> {
+        let named = self.setting(FALLBACK).or_else(|| self.setting("fallback.law"));
+        let (name, origin) = named.map_or((Programmed::FALLBACKS[0], self.law.origin), |setting| {
+            (setting.text.value.as_str(), setting.text.origin)
+        });
+        let mut fallback = Self::plain(name);
+        fallback.law.origin = origin;
+        let own = self.settings.iter().filter_map(|setting| {
+            let key = setting.key.value.strip_prefix("fallback.").filter(|key| *key != "law")?;
+            let key = Located { value: key.to_owned(), origin: setting.key.origin };
+            Some(super::Setting { key, text: setting.text.clone() })
+        });
+        fallback.settings = own.collect();
+        Ok((fallback.native(source, origin, link)?, origin))
+    }
+
+    /// The program's image, loaded and checked the first time.
+    fn image(&self, source: &Source, table: Origin) -> Result<Arc<Image>, ScenarioError> {
+        if let Some(image) = self.loaded.0.get() {
+            return Ok(Arc::clone(image));
+        }
+        let Some(elf) = self.setting(ELF) else {
+            return Err(source.error(
+                table,
+                "`program` needs the key `elf`".to_owned(),
+                format!("name a program's image, such as {}", listed(IMAGES.map(|(name, _)| name))),
+            ));
+        };
+        let mut options = Options::default();
+        let one_of = |name: &str, words: [&str; 2]| -> Result<bool, ScenarioError> {
+            let Some(setting) = self.setting(name) else { return Ok(true) };
+            match words.iter().position(|word| *word == setting.text.value) {
+                Some(place) => Ok(place == 0),
+                None => Err(source.error(
+                    setting.text.origin,
+                    format!("`{name}` is none of its values"),
+                    format!("it takes {}", listed(words)),
+                )),
+            }
+        };
+        options.checked = one_of("check", ["true", "false"])?;
+        options.translated = one_of("executor", ["translated", "interpreted"])?;
+        if let Some(cycles) = self.setting("cycles") {
+            options.cycles_max = cycles
+                .text
+                .value
+                .parse()
+                .ok()
+                .filter(|cycles| (1..=1_000_000_000).contains(cycles))
+                .ok_or_else(|| {
+                    let message = "`cycles` is out of range".to_owned();
+                    source.error(cycles.text.origin, message, "it takes 1 to 1000000000")
+                })?;
+        }
+        let image = load(source, &elf.text, &options)?;
+        Ok(Arc::clone(self.loaded.0.get_or_init(|| image)))
+    }
+
+    /// What another program for this law is loaded with.
+    pub(super) fn replacement(
+        &self,
+        source: &Source,
+        elf: &Located<String>,
+    ) -> Result<Arc<Image>, ScenarioError> {
+        let mut other = self.clone();
+        other.loaded = Loaded::default();
+        other.settings.retain(|setting| setting.key.value != ELF);
+        let key = Located { value: ELF.to_owned(), origin: elf.origin };
+        other.settings.push(super::Setting { key, text: elf.clone() });
+        let image = other.image(source, elf.origin)?;
+        if image.header_words() != self.header_words() {
+            return Err(source.error(
+                elf.origin,
+                format!(
+                    "{} puts {} words into each packet, and the program that it replaces {}",
+                    image.name(),
+                    image.header_words(),
+                    self.header_words()
+                ),
+                "programs that replace each other have headers of one length",
+            ));
+        }
+        Ok(image)
+    }
+}
+
+/// Loads and checks the image `elf`: from beside the scenario, from where we are, or one that came with us.
+fn load(source: &Source, elf: &Located<String>, options: &Options) -> Result<Arc<Image>, ScenarioError> {
+    let name = elf.value.as_str();
+    let places: [PathBuf; 2] = [file::path(source, name), Path::new(name).to_owned()];
+    let octets = match places.iter().find(|path| path.is_file()) {
+        Some(path) => file::octets_at(source, path, elf)?,
+        None => match IMAGES.iter().find(|(known, _)| *known == name) {
+            Some((_, image)) => image.to_vec(),
+            None => {
+                return Err(source.error(
+                    elf.origin,
+                    format!("there is no file {name}, neither beside the scenario nor here"),
+                    format!(
+                        "build it with `roci program build`, or name one of {}",
+                        listed(IMAGES.map(|(name, _)| name))
+                    ),
+                ));
+            }
+        },
+    };
+    let image = Image::new(name, &octets, options).map_err(|error| {
+        let remedy = match error {
+            ImageError::Refused { .. } => {
+                "`roci program check` says more; `check = false` runs it all the same, until it fails"
+            }
+            _ => "build it with `roci program build`",
+        };
+        source.error(elf.origin, format!("{name}: {error}"), remedy)
+    })?;
+    Ok(Arc::new(image))
+}
