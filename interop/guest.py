@@ -22,6 +22,8 @@ from image import Unable, output
 
 OURS = {4: "10.77.0.1", 6: "fd77::1"}
 GUESTS = {4: "10.77.0.11", 6: "fd77::11"}
+GID = {4: 1, 6: 2}
+"""The guest's addresses as places in its device's table."""
 AGENT = 2323
 MTU_MAX = 9000
 BOOT_LIMIT = 120

@@ -8,7 +8,7 @@ import time
 import cells
 import guest as guests
 
-PROGRAMS = [["-p", "roci-endpoint", "--example", "verify"]]
+PROGRAMS = [["-p", "roci-endpoint", "--example", "verify"], ["-p", "roci-cli"]]
 """What cargo is to build."""
 
 LIMIT = 90
@@ -126,4 +126,55 @@ def verify(bench, cell):
     return well, remark if not well else said.strip().splitlines()[-1].partition("; ")[2]
 
 
-TESTS = {"verify": verify}
+def perftest(verb, metric, *options):
+    """One of perftest's tests, with `roci perf` at one end and perftest at the other."""
+    size, count = (64, 200) if metric == "lat" else (65536, 200 if verb == "atomic" else 100)
+
+    def run(bench, cell):
+        here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
+        ours = [bench.binaries / "roci", "perf", f"{verb}-{metric}", "-d", here, "-n", count, *options]
+        theirs = [f"ib_{verb}_{metric}", "-d", "rxe0", "-x", guests.GID[cell.ip], "-F", "-n", count, *options]
+        if cell.ip == 6:
+            theirs.append("--ipv6")
+        if verb != "atomic":
+            ours += ["-s", size]
+            theirs += ["-s", size]
+        if cell.direction == "to-guest":
+            task = bench.guest.start(" ".join(map(str, theirs)), LIMIT)
+            bench.guest.must(
+                f"for try in $(seq 200); do grep -q ':{PERFTEST_PORT:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6 && exit 0; "
+                "sleep 0.05; done; exit 1"
+            )
+            process = bench.ours(cell, *ours, there)
+        else:
+            process = bench.ours(cell, *ours)
+            listens(process, PERFTEST_PORT)
+            task = bench.guest.start(" ".join(map(str, [*theirs, here])), LIMIT)
+        well, remark, heard, _ = bench.both(cell, process, task)
+        return well, result(heard) if well else remark
+
+    return run
+
+
+def result(heard):
+    """The row of perftest's table."""
+    rows = [line.split() for line in heard.splitlines() if line.split() and line.split()[0].isdigit()]
+    if not rows:
+        return "no result"
+    row = rows[-1]
+    return f"{row[3]} MB/s" if len(row) == 5 else f"{row[4]} us"
+
+
+TESTS = {
+    "verify": verify,
+    "write-bw": perftest("write", "bw"),
+    "send-bw": perftest("send", "bw"),
+    "read-bw": perftest("read", "bw"),
+    "atomic-bw": perftest("atomic", "bw"),
+    "write-lat": perftest("write", "lat"),
+    "send-lat": perftest("send", "lat"),
+    "read-lat": perftest("read", "lat"),
+    "write-bw-q4": perftest("write", "bw", "-q", 4),
+    "send-bw-b": perftest("send", "bw", "-b"),
+    "write-bw-b": perftest("write", "bw", "-b"),
+}
