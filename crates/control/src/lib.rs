@@ -341,7 +341,11 @@ impl Law {
 
     /// Whether it reads the telemetry of switches: without it, it would have no effect.
     pub fn wants_telemetry(&self) -> bool {
-        matches!(self, Self::Hpcc(_))
+        match self {
+            Self::Hpcc(_) => true,
+            Self::Program(law) => law.image().reads_telemetry(),
+            _ => false,
+        }
     }
 
     /// Whether it reads when the packets were sent that acknowledgements answer ([`Event::sent`]).

@@ -57,28 +57,51 @@ flows = [
 sample = "100us"
 "#;
 
-#[test]
-fn dcqcn_in_c_gives_the_flows_of_dcqcn_in_rust() {
-    const LAW: &str = r#"{ law = "dcqcn", preset = "sigcomm15" }"#;
-    const PROGRAM: &str = r#"{ law = "program", elf = "../firmware/dcqcn.elf" }"#;
+/// The flows of `advcam-incast`, smaller, under a law and under its program.
+fn twins(law: &str, program: &str, more: &[(&str, &str)]) {
     let sizes: Vec<_> =
         (0..8).map(|flow| (format!("traffic.0.flows.{flow}.size"), "8MB".to_owned())).collect();
     let flows_under = |control: &str| {
-        let mut overrides: Vec<(&str, &str)> =
-            sizes.iter().map(|(key, size)| (key.as_str(), size.as_str())).collect();
-        overrides.push(("transport.control", control));
+        let sizes = sizes.iter().map(|(key, size)| (key.as_str(), size.as_str()));
+        let overrides: Vec<_> =
+            sizes.chain(more.iter().copied()).chain([("transport.control", control)]).collect();
         let results = run(&scenario(ADVCAM, &overrides));
         let programs = results.programs.clone();
         (flows(results), programs)
     };
-    let (native, none) = flows_under(LAW);
-    let (coded, programs) = flows_under(PROGRAM);
+    let (native, none) = flows_under(law);
+    let (coded, programs) = flows_under(&format!("{{ law = \"program\", elf = \"{program}\" }}"));
     assert!(native.lines().count() == 9 && native.contains(",ok,"));
-    assert_eq!(native, coded);
+    assert_eq!(native, coded, "{law}");
     assert!(none.is_empty());
     let [program] = &programs[..] else { panic!("{programs:?}") };
     assert!(program.tally.events.iter().all(|&events| events > 100), "{program:?}");
     assert_eq!(program.tally.fallen(), 0);
+}
+
+#[test]
+fn dcqcn_in_c_gives_the_flows_of_dcqcn_in_rust() {
+    twins(r#"{ law = "dcqcn", preset = "sigcomm15" }"#, "../firmware/dcqcn.elf", &[]);
+}
+
+#[test]
+fn timely_in_c_gives_the_flows_of_timely_in_rust() {
+    twins(r#"{ law = "timely", preset = "sigcomm15" }"#, "firmware/timely.elf", &[]);
+}
+
+#[test]
+fn hpcc_in_c_gives_the_flows_of_hpcc_in_rust() {
+    twins(r#"{ law = "hpcc", preset = "sigcomm19" }"#, "firmware/hpcc.elf", &[]);
+}
+
+#[test]
+fn swift_in_c_gives_the_flows_of_swift_in_rust() {
+    twins(r#"{ law = "swift", preset = "htsim" }"#, "firmware/swift.elf", &[]);
+}
+
+#[test]
+fn homa_in_c_gives_the_flows_of_homa_in_rust() {
+    twins(r#"{ law = "homa" }"#, "firmware/homa.elf", &[]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem::{Discriminant, discriminant};
-use roci_control::{Class, Emit, Event, Law, Part};
+use roci_control::{Class, Emit, Event, Homa, Law, Part};
 use roci_units::{Instant, Qpn};
 use roci_wire::{Flags, Layout, Opcode, Shape};
 
@@ -85,6 +85,10 @@ impl Engine {
         let (link, overhead) = (self.config.link, self.config.wire_overhead);
         let half: Box<dyn PortAgent> = match law {
             Law::Homa(homa) => Box::new(Grants::new(*homa.params(), link, overhead)),
+            // Homa's sender as a program: the receiver's half is the port's, with Homa's own parameters.
+            Law::Program(program) if program.image().is_granted() => {
+                return self.bring_agent(&Law::Homa(Homa::default()));
+            }
             Law::Ndp(_) => Box::new(Pulls::new(link, overhead)),
             _ => return,
         };

@@ -4,6 +4,7 @@ use super::csr::{self, CONTEXT_WORDS, Command, HEADER_WORDS, Side};
 use crate::event::Class;
 use crate::register::{Place, Register};
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -100,6 +101,7 @@ pub struct Image {
     bounds: [Option<u64>; 2],
     traces: Class,
     header_words: u8,
+    reads_telemetry: bool,
     fields: Vec<ContextField>,
     registers: &'static [Register],
 }
@@ -130,7 +132,7 @@ impl Image {
         let context_octets = size("context_octets", "context", CONTEXT_WORDS)?;
         let header_octets = size("header_octets", "header", HEADER_WORDS)?;
         let (mut started, mut budgets, mut bounds) = ([None, None], [0; 2], [None, None]);
-        let mut traces = Class::NONE;
+        let (mut traces, mut reads) = (Class::NONE, BTreeSet::new());
         for (at, side) in Side::ALL.into_iter().enumerate() {
             let Some(start) = side.start(&program) else {
                 if side == Side::Rx {
@@ -144,12 +146,15 @@ impl Image {
             {
                 let proved = check(&program, &policy).map_err(|why| ImageError::Refused { side, why })?;
                 bounds[at] = Some(proved.longest_event());
+                reads.extend(proved.reads);
             }
             let mut core = Core::new(program.clone());
             core.set_pc(start);
             traces = traces.with(begin(&mut core, side, options.cycles_max)?);
             started[at] = Some(core);
         }
+        // Header words that are not its own: those of acknowledgements are telemetry.
+        let foreign = csr::number(csr::HEADER + header_octets as usize / 4)..csr::number(csr::EVENT);
         let mut fields = context_fields(file, context_octets);
         fields.sort_by_key(|field| field.word);
         Ok(Self {
@@ -161,6 +166,7 @@ impl Image {
             budgets,
             bounds,
             traces,
+            reads_telemetry: traces.meets(Class::ACK) && reads.iter().any(|csr| foreign.contains(csr)),
             #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
             header_words: (header_octets / 4) as u8,
             registers: registers(&fields),
@@ -199,6 +205,18 @@ impl Image {
     /// Words of its own in each packet.
     pub fn header_words(&self) -> u8 {
         self.header_words
+    }
+
+    /// Whether it reads the telemetry of acknowledgements, as far as the checker saw: header words of theirs that it does
+    /// not write itself.
+    pub fn reads_telemetry(&self) -> bool {
+        self.reads_telemetry
+    }
+
+    /// Whether it deals by the message on grants, and so needs packets that name their messages, and a receiver that
+    /// grants.
+    pub fn is_granted(&self) -> bool {
+        self.traces.meets(Class::MESSAGE.with(Class::GRANT))
     }
 
     /// The words of its context that have names.

@@ -536,7 +536,7 @@ pub static CONTROL: Section = section(
         ),
         key(
             "elf",
-            "a file, from the scenario's folder or where the command runs, or an image that comes with Rocinante: `\"firmware/dcqcn.elf\"`, `\"firmware/credit.elf\"`",
+            "a file, from the scenario's folder or where the command runs, or an image that comes with Rocinante, such as `\"firmware/dcqcn.elf\"`",
             "required by law `\"program\"`",
             "The program's image. `[[at]]` may write it: another program takes the place of the one that runs.",
         ),

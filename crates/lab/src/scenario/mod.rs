@@ -241,11 +241,7 @@ impl RegisterWrite {
 
 /// The first of `controls` that has no effect without telemetry.
 fn telemetric<'a>(mut controls: impl Iterator<Item = &'a Control>) -> Option<&'a str> {
-    let wants = |control: &Control| {
-        let law = Law::from_settings(&control.law.value, &[], BitsPerSec::from_gbps(100));
-        law.is_ok_and(|law| law.wants_telemetry())
-    };
-    controls.find(|control| wants(control)).map(|control| control.law.value.as_str())
+    controls.find(|control| control.wants_telemetry()).map(|control| control.law.value.as_str())
 }
 
 /// TOML's largest number.

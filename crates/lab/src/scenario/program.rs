@@ -19,9 +19,14 @@ const FALLBACK: &str = "fallback";
 const KEYS: [&str; 6] = ["elf", "context", "fallback", "check", "cycles", "executor"];
 
 /// The images that come with Rocinante, by the path that they have in its repository.
-const IMAGES: [(&str, &[u8]); 2] = [
+const IMAGES: [(&str, &[u8]); 7] = [
     ("firmware/credit.elf", include_bytes!("../../../../firmware/credit.elf")),
     ("firmware/dcqcn.elf", include_bytes!("../../../../firmware/dcqcn.elf")),
+    ("firmware/homa.elf", include_bytes!("../../../../firmware/homa.elf")),
+    ("firmware/hpcc.elf", include_bytes!("../../../../firmware/hpcc.elf")),
+    ("firmware/paced.elf", include_bytes!("../../../../firmware/paced.elf")),
+    ("firmware/swift.elf", include_bytes!("../../../../firmware/swift.elf")),
+    ("firmware/timely.elf", include_bytes!("../../../../firmware/timely.elf")),
 ];
 
 /// A program's image, once it has been loaded. The settings say which it is, so it counts for nothing when settings are
@@ -57,6 +62,18 @@ impl Control {
     /// Words that its program puts into the header of each packet; zero without a program.
     pub(super) fn header_words(&self) -> u8 {
         self.loaded.0.get().map_or(0, |image| image.header_words())
+    }
+
+    /// Whether it is Homa, in Rust or as a program: its packets name their messages.
+    pub(super) fn is_granted(&self) -> bool {
+        self.law.value == "homa" || self.loaded.image().is_some_and(|image| image.is_granted())
+    }
+
+    /// Whether it has no effect without telemetry.
+    pub(super) fn wants_telemetry(&self) -> bool {
+        let law = Law::from_settings(&self.law.value, &[], BitsPerSec::from_gbps(100));
+        law.is_ok_and(|law| law.wants_telemetry())
+            || self.loaded.image().is_some_and(|image| image.reads_telemetry())
     }
 
     fn setting(&self, name: &str) -> Option<&super::Setting> {

@@ -111,7 +111,7 @@ impl Transport {
         let ndp = table.text("recovery")?.is_some_and(|name| name.value == "ndp");
         let control = Control::read(table)?;
         let control = control.unwrap_or_else(|| if ndp { Control::plain("ndp") } else { default.control });
-        let homa = control.law.value == "homa";
+        let homa = control.is_granted();
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
         let recovery = table.word("recovery", &recoveries)?.unwrap_or(plainest);
@@ -252,7 +252,7 @@ impl Control {
             ));
         }
         let (needs, remedy) = match self.law.value.as_str() {
-            "homa" => (Layout::Homa, "set it in `transport.control`, for all flows"),
+            _ if self.is_granted() => (Layout::Homa, "set it in `transport.control`, for all flows"),
             "ndp" => (Layout::Ndp, "set `recovery` to \"ndp\""),
             _ => return Ok(()),
         };
