@@ -112,7 +112,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 31] = [
+const FIGURES: [(&str, Measure); 32] = [
     ("swcc-fig3", swcc::budget::measure),
     ("swcc-fig5", swcc::contexts::miss),
     ("swcc-fig11a", swcc::contexts::measure),
@@ -124,6 +124,7 @@ const FIGURES: [(&str, Measure); 31] = [
     ("srnic-fig12", srnic::scale::measure),
     ("srnic-header", srnic::header::measure),
     ("tonic-table3", tonic::size::measure),
+    ("tonic-table4", tonic::capacity::measure),
     ("tonic-fig3", tonic::newreno::measure),
     ("tonic-fig3c", tonic::flows::measure),
     ("tonic-fig4", tonic::dcqcn::measure),

@@ -51,6 +51,8 @@ pub(super) const SINGLE: Text = scenario!("figures/srnic-single.toml");
 pub(super) const LOSS: Text = scenario!("figures/srnic-loss.toml");
 /// Fat trees of SRNIC's Figure 12.
 pub(super) const SCALE_OUT: Text = scenario!("figures/srnic-scale.toml");
+/// Many flows of small packets on Tonic: its Table 4.
+pub(super) const CAPACITY: Text = scenario!("figures/tonic-capacity.toml");
 /// One flow of small packets on Tonic.
 pub(super) const TONIC_RATE: Text = scenario!("figures/tonic-rate.toml");
 /// Messages at random times on one link.
@@ -78,7 +80,7 @@ pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 21] = [
+pub(super) const SCENARIOS: [Text; 22] = [
     INCAST,
     FORGED,
     THREE,
@@ -90,6 +92,7 @@ pub(super) const SCENARIOS: [Text; 21] = [
     SINGLE,
     LOSS,
     SCALE_OUT,
+    CAPACITY,
     TONIC_RATE,
     QUEUEING,
     FIXED_POINT,

@@ -9,6 +9,7 @@
 //! | [`rate`] | one flow of back-to-back small packets |
 //! | [`size`] | lines and state of the programs (Tables 3 and 4) |
 
+pub(super) mod capacity;
 pub(super) mod dcqcn;
 pub(super) mod flows;
 pub(super) mod newreno;
