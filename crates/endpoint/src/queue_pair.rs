@@ -237,13 +237,14 @@ impl QueuePairBuilder {
             shard,
             place,
             law: self.config.law,
+            layout: self.config.layout,
             srq: self.srq,
         })
     }
 }
 
 /// 4.096 µs · 2^`exponent`; zero for never (IBTA Vol 1 §9.7.6.1.3).
-fn timeout(exponent: u8) -> Span {
+pub(crate) fn timeout(exponent: u8) -> Span {
     if exponent == 0 { Span::ZERO } else { Span::from_nanos(4096 << exponent.min(31)) }
 }
 
@@ -257,6 +258,7 @@ pub struct QueuePair {
     shard: usize,
     place: u32,
     law: u16,
+    layout: Layout,
     srq: Option<SharedReceiveQueue>,
 }
 
@@ -269,6 +271,11 @@ impl QueuePair {
     /// Its number.
     pub fn qp_num(&self) -> Qpn {
         self.info.qpn
+    }
+
+    /// The header layout that it was made with.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// The shard that it lives on.

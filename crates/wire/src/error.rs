@@ -110,6 +110,12 @@ pub enum PacketError {
         /// The syndrome's octet.
         got: u8,
     },
+    /// A management datagram of another class, version, method or kind than those of connection set-up.
+    #[error("management datagram {got:#014x} is none of connection set-up")]
+    Management {
+        /// Base version, class, class version, method and attribute.
+        got: u64,
+    },
     /// Payload and pad together are not a whole number of words.
     #[error("{got} B of payload and pad; it must be a multiple of {need}")]
     Alignment {

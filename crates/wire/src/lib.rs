@@ -10,6 +10,7 @@
 //! | [`ip`], [`udp`] | IPv4, IPv6, UDP |
 //! | [`layout`] | what header layouts add, a file for each |
 //! | [`transport`] | what a UDP datagram carries, BTH to ICRC |
+//! | [`cm`] | management datagrams of connection set-up |
 //! | [`packet`] | whole frames, to and from octets |
 //! | [`icrc`](mod@icrc) | the invariant CRC |
 //! | [`size`] | how long a frame is, by table |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bth;
+pub mod cm;
 pub mod error;
 pub mod ethernet;
 pub mod header;

@@ -38,6 +38,16 @@ impl Cc {
         self.own_at() + self.own as usize
     }
 
+    /// The octet by which connection set-up names it: hardware time, telemetry, five bits of words.
+    pub(crate) const fn code(self) -> u8 {
+        (self.time as u8) << 7 | (self.int as u8) << 6 | self.own
+    }
+
+    /// The header with that name.
+    pub(crate) const fn from_code(code: u8) -> Option<Self> {
+        if code & 0x20 != 0 { None } else { Self::new(code & 0x80 != 0, code & 0x40 != 0, code & 0x1f) }
+    }
+
     /// A header of zeros.
     pub const fn empty(self) -> LayoutWords {
         LayoutWords::zeroed(self.words())

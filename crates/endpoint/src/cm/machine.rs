@@ -1,0 +1,504 @@
+//! Connection set-up as a machine without I/O (IBTA Vol 1 §12.9).
+//!
+//! Datagrams come in by [`Machine::handle`], the user's wishes by `connect`, `accept` and so on, the time by
+//! [`Machine::wake`]. What is to be sent is polled by [`Machine::poll_transmit`], what has happened by
+//! [`Machine::poll_event`], and last, by [`Machine::poll_timeout`], when to call `wake`. `now` never goes back.
+//!
+//! Loss is mended by sending again: a request, a reply and the wish to disconnect until they are answered, everything else
+//! when what it answers comes again. A connection that is over is remembered for a while for that reason alone.
+//! A datagram touches a connection only if it comes from that connection's peer and bears its ids.
+
+use roci_units::{Instant, Span};
+use roci_wire::cm::{Answered, MAD_LEN, Mad, Message, Private, Reject, Reply, Request, reason};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+/// An answer is expected within 4.096 µs · 2¹⁸, about a second.
+pub const RESPONSE_TIMEOUT: u8 = 18;
+/// What is not answered is sent again so often.
+pub const RETRIES: u8 = 7;
+/// Requests that the user has not answered, at most: more are rejected.
+pub const PENDING_MAX: usize = 1024;
+/// The longest wait that a peer is granted that asks for time.
+const PATIENCE: Span = Span::from_secs(60);
+
+/// A connection, by our id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(u32);
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A peer asks for a connection: `accept` or `reject` it.
+    Asked {
+        /// The connection.
+        id: Id,
+        /// The peer.
+        from: IpAddr,
+        /// What it asks for.
+        request: Box<Request>,
+    },
+    /// The peer grants what we asked for: make the queue pair ready, and then say `ready`, or `reject`.
+    Granted {
+        /// The connection.
+        id: Id,
+        /// On what terms.
+        reply: Box<Reply>,
+    },
+    /// The peer knows that we have granted it.
+    Established(Id),
+    /// The peer refuses, or gave up.
+    Rejected {
+        /// The connection.
+        id: Id,
+        /// Why.
+        reject: Box<Reject>,
+    },
+    /// The peer did not answer.
+    Unreachable(Id),
+    /// It is over: the peer wished so, or has answered our wish.
+    Disconnected(Id),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// We asked, and wait for a reply.
+    Asking,
+    /// It was granted; the user is to say `ready`.
+    Granted,
+    /// The peer asks; the user is to answer.
+    Asked,
+    /// We granted it, and wait to hear that the peer knows.
+    Granting,
+    Connected,
+    /// We wish to disconnect, and wait for an answer.
+    Leaving,
+    /// Remembered for what may come again.
+    Over,
+}
+
+#[derive(Debug)]
+struct Connection {
+    peer: IpAddr,
+    state: State,
+    /// The peer's id; 0 as long as we do not know it.
+    remote: u32,
+    /// The request's transaction; answers to it bear it as well.
+    transaction: u64,
+    peer_qpn: roci_units::Qpn,
+    /// What is sent again: when it is not answered, or when what it answers comes again.
+    last: Option<Mad>,
+    retries: u8,
+    timer: Option<Instant>,
+}
+
+/// All connections of one device.
+pub struct Machine {
+    random: Box<dyn FnMut() -> u32 + Send>,
+    services: BTreeSet<u64>,
+    connections: BTreeMap<u32, Connection>,
+    /// Connections that a peer asked for, by the peer's id.
+    asked: BTreeMap<(IpAddr, u32), u32>,
+    timers: BTreeSet<(Instant, u32)>,
+    outgoing: VecDeque<(IpAddr, Mad)>,
+    events: VecDeque<Event>,
+    pending: usize,
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").field("connections", &self.connections).finish_non_exhaustive()
+    }
+}
+
+const fn interval(exponent: u8) -> Span {
+    Span::from_nanos(4_096 << if exponent > 31 { 31 } else { exponent })
+}
+
+impl Machine {
+    /// Without connections. `random` draws ids that nobody is to guess.
+    pub fn new(random: impl FnMut() -> u32 + Send + 'static) -> Self {
+        Self {
+            random: Box::new(random),
+            services: BTreeSet::new(),
+            connections: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            outgoing: VecDeque::new(),
+            events: VecDeque::new(),
+            pending: 0,
+        }
+    }
+
+    /// Offers a service; whether nobody did before.
+    pub fn listen(&mut self, service: u64) -> bool {
+        self.services.insert(service)
+    }
+
+    /// Offers it no longer.
+    pub fn unlisten(&mut self, service: u64) {
+        self.services.remove(&service);
+    }
+
+    /// Asks `peer` for a connection. The request's own id is filled in here.
+    pub fn connect(&mut self, now: Instant, peer: IpAddr, request: Request) -> Id {
+        let id = self.draw();
+        let transaction = u64::from((self.random)()) << 32 | u64::from(id);
+        let request = Request { local: id, ..request };
+        let peer_qpn = roci_units::Qpn::new(0);
+        let (last, retries, timer) = (None, 0, None);
+        let connection =
+            Connection { peer, state: State::Asking, remote: 0, transaction, peer_qpn, last, retries, timer };
+        self.connections.insert(id, connection);
+        self.ask(now, id, State::Asking, Mad { transaction, message: Message::Request(request) });
+        Id(id)
+    }
+
+    /// Grants what was asked for. The ids are filled in here. `false` where it is not asked for any more.
+    pub fn accept(&mut self, now: Instant, id: Id, reply: Reply) -> bool {
+        let Some(connection) = self.connections.get(&id.0) else { return false };
+        if connection.state != State::Asked {
+            return false;
+        }
+        let (remote, transaction) = (connection.remote, connection.transaction);
+        self.pending -= 1;
+        let message = Message::Reply(Reply { local: id.0, remote, ..reply });
+        self.ask(now, id.0, State::Granting, Mad { transaction, message });
+        true
+    }
+
+    /// Says that we are ready after the peer granted the connection. `false` where it is over by now.
+    pub fn ready(&mut self, id: Id) -> bool {
+        let Some(connection) = self.connections.get_mut(&id.0) else { return false };
+        if connection.state != State::Granted {
+            return false;
+        }
+        connection.state = State::Connected;
+        let message = Message::ReadyToUse { local: id.0, remote: connection.remote };
+        let mad = Mad { transaction: connection.transaction, message };
+        connection.last = Some(mad);
+        self.outgoing.push_back((connection.peer, mad));
+        true
+    }
+
+    /// Refuses what the peer asked for, or what it granted.
+    pub fn reject(
+        &mut self,
+        now: Instant,
+        id: Id,
+        reason: u16,
+        private: Private<{ roci_wire::cm::REJECT_PRIVATE }>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id.0) else { return };
+        let of = match connection.state {
+            State::Asked => Answered::Request,
+            State::Granted => Answered::Reply,
+            _ => return,
+        };
+        if of == Answered::Request {
+            self.pending -= 1;
+        }
+        let reject = Reject { local: id.0, remote: connection.remote, of, reason, private };
+        let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
+        connection.last = Some(mad);
+        self.outgoing.push_back((connection.peer, mad));
+        self.end(now, id.0);
+    }
+
+    /// Wishes to end a connection, in whatever state it is.
+    pub fn disconnect(&mut self, now: Instant, id: Id) {
+        let Some(connection) = self.connections.get(&id.0) else { return };
+        match connection.state {
+            State::Asking => self.end(now, id.0),
+            State::Asked | State::Granted => self.reject(now, id, reason::CONSUMER, Private::NONE),
+            State::Granting | State::Connected => {
+                let (remote, qpn) = (connection.remote, connection.peer_qpn);
+                let transaction = u64::from((self.random)()) << 32 | u64::from(id.0);
+                let message = Message::DisconnectRequest { local: id.0, remote, qpn };
+                self.ask(now, id.0, State::Leaving, Mad { transaction, message });
+            }
+            State::Leaving | State::Over => {}
+        }
+    }
+
+    /// A datagram has arrived. What is none of connection set-up, and what fits no connection, changes nothing.
+    pub fn handle(&mut self, now: Instant, from: IpAddr, octets: &[u8]) {
+        let Ok(mad) = Mad::parse(octets) else { return };
+        match mad.message {
+            Message::Request(request) => self.asked(from, mad.transaction, &request),
+            Message::Reply(reply) => self.granted(from, &reply),
+            Message::ReadyToUse { local, remote } => {
+                if self.state(from, remote, local) == Some(State::Granting) {
+                    self.stop(remote);
+                    self.set(remote, State::Connected);
+                    self.events.push_back(Event::Established(Id(remote)));
+                }
+            }
+            Message::Reject(reject) => self.rejected(now, from, &reject),
+            Message::Acknowledge { local, remote, timeout } => {
+                let state = self.state(from, remote, local);
+                if matches!(state, Some(State::Asking | State::Granting)) {
+                    let wait = Span::from_ps(interval(timeout).as_ps().min(PATIENCE.as_ps()));
+                    self.start(remote, now + wait + interval(RESPONSE_TIMEOUT));
+                }
+            }
+            Message::DisconnectRequest { local, remote, .. } => {
+                self.left(now, from, mad.transaction, local, remote);
+            }
+            Message::DisconnectReply { local, remote } => {
+                if self.state(from, remote, local) == Some(State::Leaving) {
+                    self.end(now, remote);
+                    self.events.push_back(Event::Disconnected(Id(remote)));
+                }
+            }
+        }
+    }
+
+    /// It is `now`: sends again what was not answered, and gives up what was sent too often.
+    pub fn wake(&mut self, now: Instant) {
+        while let Some(&(at, id)) = self.timers.first()
+            && at <= now
+        {
+            self.stop(id);
+            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            if connection.state == State::Over {
+                let key = (connection.peer, connection.remote);
+                if self.asked.get(&key) == Some(&id) {
+                    self.asked.remove(&key);
+                }
+                self.connections.remove(&id);
+                continue;
+            }
+            if connection.retries > 0
+                && let Some(mad) = connection.last
+            {
+                connection.retries -= 1;
+                self.outgoing.push_back((connection.peer, mad));
+                self.start(id, now + interval(RESPONSE_TIMEOUT));
+                continue;
+            }
+            self.give_up(now, id);
+        }
+    }
+
+    /// The next datagram to send, and where to.
+    pub fn poll_transmit(&mut self) -> Option<(IpAddr, [u8; MAD_LEN])> {
+        self.outgoing.pop_front().map(|(peer, mad)| (peer, mad.emit()))
+    }
+
+    /// The next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to `wake` it.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Connections that are remembered.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    fn draw(&mut self) -> u32 {
+        loop {
+            let id = (self.random)();
+            if id != 0 && !self.connections.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// The state of our connection `local` if `from` is its peer and calls it `remote`, or we do not know yet how it does.
+    fn state(&self, from: IpAddr, local: u32, remote: u32) -> Option<State> {
+        let connection = self.connections.get(&local)?;
+        let fits =
+            connection.peer == from && (connection.remote == remote || connection.state == State::Asking);
+        fits.then_some(connection.state)
+    }
+
+    fn set(&mut self, id: u32, state: State) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.state = state;
+        }
+    }
+
+    fn start(&mut self, id: u32, at: Instant) {
+        self.stop(id);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.timer = Some(at);
+            self.timers.insert((at, id));
+        }
+    }
+
+    fn stop(&mut self, id: u32) {
+        if let Some(at) = self.connections.get_mut(&id).and_then(|connection| connection.timer.take()) {
+            self.timers.remove(&(at, id));
+        }
+    }
+
+    /// Sends what wants an answer.
+    fn ask(&mut self, now: Instant, id: u32, state: State, mad: Mad) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            (connection.state, connection.last, connection.retries) = (state, Some(mad), RETRIES);
+            self.outgoing.push_back((connection.peer, mad));
+            self.start(id, now + interval(RESPONSE_TIMEOUT));
+        }
+    }
+
+    /// From now on it is only remembered: as long as the peer may send again.
+    fn end(&mut self, now: Instant, id: u32) {
+        self.set(id, State::Over);
+        let retries = u64::from(RETRIES) + 1;
+        self.start(id, now + Span::from_ps(interval(RESPONSE_TIMEOUT).as_ps() * retries));
+    }
+
+    /// Sends again what was said last.
+    fn repeat(&mut self, id: u32) {
+        if let Some(connection) = self.connections.get(&id)
+            && let Some(mad) = connection.last
+        {
+            self.outgoing.push_back((connection.peer, mad));
+        }
+    }
+
+    fn asked(&mut self, from: IpAddr, transaction: u64, request: &Request) {
+        let remote = request.local;
+        if let Some(&id) = self.asked.get(&(from, remote)) {
+            match self.connections.get(&id).map(|connection| connection.state) {
+                // The answer was lost: the reply, or the rejection.
+                Some(State::Granting | State::Over) => self.repeat(id),
+                Some(State::Asked) => {
+                    let message = Message::Acknowledge { local: id, remote, timeout: RESPONSE_TIMEOUT + 2 };
+                    self.outgoing.push_back((from, Mad { transaction, message }));
+                }
+                _ => {}
+            }
+            return;
+        }
+        let reason = if !self.services.contains(&request.service) {
+            Some(reason::INVALID_SERVICE)
+        } else if request.service_type != 0 {
+            Some(reason::INVALID_SERVICE_TYPE)
+        } else if request.gids.0.to_canonical() != from {
+            Some(reason::INVALID_GID)
+        } else if self.pending >= PENDING_MAX {
+            Some(reason::NO_RESOURCES)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            // Nothing is remembered of it: who asks again is told again.
+            let reject = Reject { local: 0, remote, of: Answered::Request, reason, private: Private::NONE };
+            self.outgoing.push_back((from, Mad { transaction, message: Message::Reject(reject) }));
+            return;
+        }
+        let id = self.draw();
+        let connection = Connection {
+            peer: from,
+            state: State::Asked,
+            remote,
+            transaction,
+            peer_qpn: request.qpn,
+            last: None,
+            retries: 0,
+            timer: None,
+        };
+        self.connections.insert(id, connection);
+        self.asked.insert((from, remote), id);
+        self.pending += 1;
+        self.events.push_back(Event::Asked { id: Id(id), from, request: Box::new(*request) });
+    }
+
+    fn granted(&mut self, from: IpAddr, reply: &Reply) {
+        let id = reply.remote;
+        match self.state(from, id, reply.local) {
+            Some(State::Asking) => {
+                self.stop(id);
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    (connection.state, connection.remote) = (State::Granted, reply.local);
+                    (connection.peer_qpn, connection.last) = (reply.qpn, None);
+                }
+                self.events.push_back(Event::Granted { id: Id(id), reply: Box::new(*reply) });
+            }
+            // That we are ready was lost, or that we gave up.
+            Some(State::Connected | State::Over) => self.repeat(id),
+            _ => {}
+        }
+    }
+
+    fn rejected(&mut self, now: Instant, from: IpAddr, reject: &Reject) {
+        let id = reject.remote;
+        // Who rejects a request need not have an id.
+        let is_asking = self
+            .connections
+            .get(&id)
+            .is_some_and(|connection| connection.peer == from && connection.state == State::Asking);
+        let state = if is_asking { Some(State::Asking) } else { self.state(from, id, reject.local) };
+        match state {
+            Some(State::Asking | State::Granting | State::Granted) => {
+                self.forget_last(id);
+                self.end(now, id);
+                self.events.push_back(Event::Rejected { id: Id(id), reject: Box::new(*reject) });
+            }
+            Some(State::Connected | State::Leaving) => {
+                self.forget_last(id);
+                self.end(now, id);
+                self.events.push_back(Event::Disconnected(Id(id)));
+            }
+            _ => {}
+        }
+    }
+
+    fn forget_last(&mut self, id: u32) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.last = None;
+        }
+    }
+
+    fn left(&mut self, now: Instant, from: IpAddr, transaction: u64, local: u32, remote: u32) {
+        let answer = Mad { transaction, message: Message::DisconnectReply { local: remote, remote: local } };
+        match self.state(from, remote, local) {
+            Some(State::Asking | State::Asked) => {}
+            Some(State::Over) | None => self.outgoing.push_back((from, answer)),
+            Some(_) => {
+                self.outgoing.push_back((from, answer));
+                self.forget_last(remote);
+                self.end(now, remote);
+                self.events.push_back(Event::Disconnected(Id(remote)));
+            }
+        }
+    }
+
+    /// Nobody has answered.
+    fn give_up(&mut self, now: Instant, id: u32) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let of = match connection.state {
+            State::Asking => Answered::Request,
+            State::Granting => Answered::Reply,
+            _ => Answered::Other,
+        };
+        if of == Answered::Other {
+            connection.last = None;
+            self.end(now, id);
+            self.events.push_back(Event::Disconnected(Id(id)));
+            return;
+        }
+        let remote = connection.remote;
+        let reject = Reject { local: id, remote, of, reason: reason::TIMEOUT, private: Private::NONE };
+        let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
+        connection.last = Some(mad);
+        self.outgoing.push_back((connection.peer, mad));
+        self.end(now, id);
+        self.events.push_back(Event::Unreachable(Id(id)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! Two machines and what lies between them.
+
+use super::*;
+use proptest::prelude::*;
+use roci_units::{Psn, Qpn};
+use roci_wire::Layout;
+use roci_wire::cm::{Private, service};
+use std::net::Ipv6Addr;
+
+const PORT: u64 = service(7174);
+
+fn address(end: usize) -> IpAddr {
+    [10, 0, 0, u8::try_from(end + 1).unwrap()].into()
+}
+
+fn gid(end: usize) -> Ipv6Addr {
+    match address(end) {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+fn request() -> Request {
+    Request {
+        local: 0,
+        service: PORT,
+        guid: 1,
+        qpn: Qpn::new(0x11),
+        responder_resources: 1,
+        initiator_depth: 1,
+        psn: Psn::new(5),
+        mtu: 3,
+        retry_count: 7,
+        rnr_retry_count: 7,
+        ack_timeout: 14,
+        response_timeout: RESPONSE_TIMEOUT,
+        max_retries: RETRIES,
+        service_type: 0,
+        gids: (gid(0), gid(1)),
+        endpoints: None,
+        layout: Layout::Standard,
+        private: Private::NONE,
+    }
+}
+
+fn reply() -> Reply {
+    Reply {
+        local: 0,
+        remote: 0,
+        qpn: Qpn::new(0x22),
+        psn: Psn::new(6),
+        responder_resources: 1,
+        initiator_depth: 1,
+        rnr_retry_count: 7,
+        guid: 2,
+        layout: Layout::Standard,
+        private: Private::NONE,
+    }
+}
+
+/// Numbers that differ, from a seed.
+fn drawing(mut state: u64) -> impl FnMut() -> u32 + Send {
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        u32::try_from((word ^ word >> 31) >> 32).unwrap()
+    }
+}
+
+/// What the way between the two does to a datagram.
+#[derive(Clone, Copy, Debug, Default)]
+struct Faults {
+    lost: u32,
+    twice: u32,
+    /// The longest delay, in milliseconds.
+    delay: u32,
+}
+
+struct Pair {
+    ends: [Machine; 2],
+    now: Instant,
+    /// What is on its way: when it arrives, an order, where to, and what.
+    way: BTreeSet<(Instant, u64, usize, [u8; MAD_LEN])>,
+    draw: Box<dyn FnMut() -> u32>,
+    faults: Faults,
+    sent: u64,
+    events: [Vec<Event>; 2],
+}
+
+impl Pair {
+    fn new(seed: u64, faults: Faults) -> Self {
+        Self {
+            ends: [Machine::new(drawing(seed ^ 1)), Machine::new(drawing(seed ^ 2))],
+            now: Instant::ZERO,
+            way: BTreeSet::new(),
+            draw: Box::new(drawing(seed)),
+            faults,
+            sent: 0,
+            events: [Vec::new(), Vec::new()],
+        }
+    }
+
+    fn post(&mut self) {
+        for end in 0..2 {
+            while let Some((to, mad)) = self.ends[end].poll_transmit() {
+                assert_eq!(to, address(1 - end));
+                let Faults { lost, twice, delay } = self.faults;
+                let copies = match (self.draw)() % 100 {
+                    dice if dice < lost => 0,
+                    dice if dice < lost + twice => 2,
+                    _ => 1,
+                };
+                for _ in 0..copies {
+                    self.sent += 1;
+                    let late = u64::from((self.draw)() % (delay + 1));
+                    self.way.insert((self.now + Span::from_millis(late), self.sent, 1 - end, mad));
+                }
+            }
+            while let Some(event) = self.ends[end].poll_event() {
+                self.events[end].push(event);
+            }
+        }
+    }
+
+    /// The next thing that happens; `false` where nothing does any more.
+    fn step(&mut self) -> bool {
+        self.post();
+        let arrival = self.way.first().map(|(at, ..)| *at);
+        let timers = self.ends.iter().filter_map(Machine::poll_timeout).min();
+        let Some(next) = [arrival, timers].into_iter().flatten().min() else { return false };
+        self.now = self.now.max(next);
+        while let Some((at, ..)) = self.way.first()
+            && *at <= self.now
+            && let Some((_, _, to, mad)) = self.way.pop_first()
+        {
+            self.ends[to].handle(self.now, address(1 - to), &mad);
+        }
+        for end in &mut self.ends {
+            end.wake(self.now);
+        }
+        self.post();
+        true
+    }
+
+    /// Lets both users do what they should: grant, be ready. Until nothing happens, but for what is only remembered.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            for end in 0..2 {
+                for event in self.events[end].clone() {
+                    match event {
+                        Event::Asked { id, .. } => {
+                            self.ends[end].accept(self.now, id, reply());
+                        }
+                        Event::Granted { id, .. } => {
+                            self.ends[end].ready(id);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn count(&self, end: usize, is: impl Fn(&Event) -> bool) -> usize {
+        self.events[end].iter().filter(|event| is(event)).count()
+    }
+}
+
+fn connected(pair: &mut Pair) -> (Id, Id) {
+    pair.ends[1].listen(PORT);
+    let near = pair.ends[0].connect(pair.now, address(1), request());
+    for _ in 0..20 {
+        pair.step();
+        if let Some(Event::Asked { id, .. }) = pair.events[1].first().cloned() {
+            pair.ends[1].accept(pair.now, id, reply());
+        }
+        if let Some(Event::Granted { id, .. }) = pair.events[0].first().cloned() {
+            pair.ends[0].ready(id);
+        }
+        pair.post();
+        if let Some(Event::Established(far)) = pair.events[1].last().cloned() {
+            return (near, far);
+        }
+    }
+    panic!("not connected: {:?}", pair.events);
+}
+
+#[test]
+fn a_connection_is_asked_for_granted_and_ended() {
+    let mut pair = Pair::new(1, Faults::default());
+    let (near, far) = connected(&mut pair);
+    assert_eq!(pair.sent, 3, "REQ, REP, RTU");
+    pair.ends[0].disconnect(pair.now, near);
+    while pair.step() {}
+    assert_eq!(pair.events[0].last(), Some(&Event::Disconnected(near)));
+    assert_eq!(pair.events[1].last(), Some(&Event::Disconnected(far)));
+    assert_eq!(pair.sent, 5, "DREQ, DREP");
+    assert!(pair.ends.iter().all(Machine::is_empty), "what is over is forgotten in the end");
+}
+
+#[test]
+fn nobody_listens_and_the_reason_is_told() {
+    let mut pair = Pair::new(2, Faults::default());
+    let id = pair.ends[0].connect(pair.now, address(1), request());
+    while pair.step() {}
+    let [Event::Rejected { id: whose, reject }] = &pair.events[0][..] else { panic!("{:?}", pair.events) };
+    assert_eq!((*whose, reject.reason), (id, reason::INVALID_SERVICE));
+    assert!(pair.ends.iter().all(Machine::is_empty));
+}
+
+#[test]
+fn the_user_refuses_with_a_reason_of_its_own() {
+    let mut pair = Pair::new(3, Faults::default());
+    pair.ends[1].listen(PORT);
+    pair.ends[0].connect(pair.now, address(1), request());
+    pair.step();
+    let Some(Event::Asked { id, from, .. }) = pair.events[1].pop() else { panic!() };
+    assert_eq!(from, address(0));
+    pair.ends[1].reject(pair.now, id, reason::CONSUMER, Private::new(b"no").unwrap());
+    while pair.step() {}
+    let Some(Event::Rejected { reject, .. }) = pair.events[0].last() else { panic!() };
+    assert_eq!((reject.reason, &reject.private.0[..3]), (reason::CONSUMER, &b"no\0"[..]));
+}
+
+#[test]
+fn who_gets_no_answer_gives_up_after_all_retries() {
+    let mut pair = Pair::new(4, Faults { lost: 100, ..Faults::default() });
+    let id = pair.ends[0].connect(pair.now, address(1), request());
+    while pair.step() {}
+    assert_eq!(pair.events[0], [Event::Unreachable(id)]);
+    let waited = interval(RESPONSE_TIMEOUT).as_ps() * (u64::from(RETRIES) + 1);
+    assert!(pair.now.as_ps() <= 2 * waited, "retries, and as long again to be remembered");
+}
+
+#[test]
+fn a_slow_user_is_waited_for_when_the_peer_says_so() {
+    let mut pair = Pair::new(5, Faults::default());
+    pair.ends[1].listen(PORT);
+    pair.ends[0].connect(pair.now, address(1), request());
+    for _ in 0..6 {
+        pair.step(); // The request comes again, and is answered by MRA.
+    }
+    let Some(Event::Asked { id, .. }) = pair.events[1].first().cloned() else { panic!() };
+    assert_eq!(pair.events[1].len(), 1, "a duplicate is no second request");
+    assert!(pair.ends[1].accept(pair.now, id, reply()));
+    pair.step();
+    assert!(matches!(pair.events[0][..], [Event::Granted { .. }]), "{:?}", pair.events);
+}
+
+#[test]
+fn a_request_in_another_name_is_rejected() {
+    let mut machine = Machine::new(drawing(6));
+    machine.listen(PORT);
+    let mad = Mad { transaction: 1, message: Message::Request(Request { local: 9, ..request() }) };
+    machine.handle(Instant::ZERO, address(7), &mad.emit());
+    assert_eq!(machine.poll_event(), None);
+    let (to, answer) = machine.poll_transmit().unwrap();
+    let Message::Reject(reject) = Mad::parse(&answer).unwrap().message else { panic!() };
+    assert_eq!((to, reject.reason, reject.remote), (address(7), reason::INVALID_GID, 9));
+    assert!(machine.is_empty());
+}
+
+#[test]
+fn more_requests_than_the_user_answers_are_turned_away() {
+    let mut machine = Machine::new(drawing(7));
+    machine.listen(PORT);
+    for local in 1..=u32::try_from(PENDING_MAX).unwrap() + 5 {
+        let mad = Mad { transaction: 1, message: Message::Request(Request { local, ..request() }) };
+        machine.handle(Instant::ZERO, address(0), &mad.emit());
+    }
+    assert_eq!(machine.len(), PENDING_MAX);
+    let mut refused = 0;
+    while machine.poll_transmit().is_some() {
+        refused += 1;
+    }
+    assert_eq!(refused, 5);
+}
+
+proptest! {
+    #[test]
+    fn loss_duplication_and_reordering_make_one_connection_or_none_and_both_ends_end_it(
+        seed: u64, lost in 0u32..40, twice in 0u32..30, delay in 0u32..3_000,
+    ) {
+        let mut pair = Pair::new(seed, Faults { lost, twice, delay });
+        pair.ends[1].listen(PORT);
+        pair.ends[0].connect(pair.now, address(1), request());
+        pair.ends[0].connect(pair.now, address(1), request());
+        // Both are connected, and one is ended by each side, as soon as that is possible.
+        for _ in 0..400 {
+            for end in 0..2 {
+                for event in pair.events[end].clone() {
+                    match event {
+                        Event::Asked { id, .. } => { pair.ends[end].accept(pair.now, id, reply()); }
+                        Event::Granted { id, .. } => { pair.ends[end].ready(id); }
+                        _ => {}
+                    }
+                }
+            }
+            if pair.now >= Instant::ZERO + Span::from_secs(60) || !pair.step() {
+                break;
+            }
+        }
+        let granted = pair.count(0, |event| matches!(event, Event::Granted { .. }));
+        let asked = pair.count(1, |event| matches!(event, Event::Asked { .. }));
+        prop_assert!(asked <= 2 && granted <= asked, "each request is told once: {:?}", pair.events);
+        for event in pair.events[0].clone() {
+            if let Event::Granted { id, .. } = event {
+                pair.ends[0].disconnect(pair.now, id);
+            }
+        }
+        pair.settle();
+        prop_assert!(pair.ends.iter().all(Machine::is_empty), "{:?}", pair.ends);
+        for end in 0..2 {
+            let over = pair.count(end, |event| {
+                matches!(event, Event::Disconnected(_) | Event::Rejected { .. } | Event::Unreachable(_))
+            });
+            let begun = if end == 0 { 2 } else { asked };
+            prop_assert_eq!(over, begun, "each connection ends once at each end: {:?}", pair.events);
+        }
+    }
+
+    #[test]
+    fn hostile_datagrams_change_nothing(
+        seed: u64,
+        mads in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 200..260), 0x10u8..0x17, 2usize..5), 1..60),
+    ) {
+        let mut pair = Pair::new(seed, Faults::default());
+        let (near, far) = connected(&mut pair);
+        let before = [pair.events[0].len(), pair.events[1].len()];
+        for (mut octets, kind, stranger) in mads {
+            octets[..4].copy_from_slice(&[1, 7, 2, 3]);
+            (octets[16], octets[17]) = (0, kind);
+            // The right ids, from who is not the peer.
+            if stranger == 2 {
+                octets[24..28].copy_from_slice(&far.0.to_be_bytes());
+                octets[28..32].copy_from_slice(&near.0.to_be_bytes());
+            }
+            pair.ends[0].handle(pair.now, address(stranger), &octets);
+            // And from the peer, but with ids that nobody could know.
+            octets[28..32].copy_from_slice(&(near.0 ^ 1).to_be_bytes());
+            pair.ends[0].handle(pair.now, address(1), &octets);
+            while pair.ends[0].poll_transmit().is_some() {}
+        }
+        pair.post();
+        prop_assert_eq!([pair.events[0].len(), pair.events[1].len()], before);
+        pair.ends[0].disconnect(pair.now, near);
+        while pair.step() {}
+        prop_assert_eq!(pair.events[1].last(), Some(&Event::Disconnected(far)));
+    }
+}
