@@ -1,9 +1,11 @@
 //! What can be asked for.
 
 pub(crate) mod perf;
+pub(crate) mod ping;
 
 use clap::{Args, Parser, Subcommand};
 use perf::PERF;
+use ping::PING;
 use std::path::PathBuf;
 
 /// RDMA (RoCEv2) transports and congestion control, in a simulated data centre and on a real network.
@@ -39,6 +41,9 @@ pub(crate) enum Command {
     /// Measure bandwidth and latency on a real network, with perftest or roci at the other end
     #[command(after_help = PERF)]
     Perf(perf::Perf),
+    /// Ping by RDMA, with rping or roci at the other end
+    #[command(after_help = PING)]
+    Ping(ping::Ping),
     /// Print this message, or the help of a command
     Help(Help),
 }

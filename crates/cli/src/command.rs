@@ -2,11 +2,13 @@
 
 mod nic;
 mod perf;
+mod ping;
 mod program;
 mod reproduce;
 
 pub(crate) use nic::nic;
 pub(crate) use perf::perf;
+pub(crate) use ping::ping;
 pub(crate) use program::program;
 pub(crate) use reproduce::reproduce;
 

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Nic(arguments) => command::nic(&arguments),
         Command::Program(arguments) => command::program(&arguments),
         Command::Perf(arguments) => command::perf(&arguments),
+        Command::Ping(arguments) => command::ping(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };
     let (message, code) = match done {

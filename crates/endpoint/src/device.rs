@@ -78,6 +78,17 @@ pub fn first_address() -> io::Result<IpAddr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this host has no address but the loopback's"))
 }
 
+/// The address of this host from which `peer` is reached.
+///
+/// # Errors
+/// What the operating system says where no way leads there.
+pub fn toward(peer: IpAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = std::net::UdpSocket::bind((any, 0))?;
+    socket.connect((peer, 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
 fn first<'a>(known: impl Iterator<Item = &'a sys::Interface> + Clone) -> Option<IpAddr> {
     let is_link_local = |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let mut addresses = known.map(|it| it.address).filter(|address| !is_link_local(*address));

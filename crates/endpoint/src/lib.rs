@@ -52,7 +52,9 @@
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
 //! | [`memory`] | regions, buffers, slices |
+//! | [`cm`] | connection set-up: RDMA-CM's listen, connect, accept, reject |
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
+//! | [`ping`] | rping's protocol, either end of which can be rping |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
 //! | `driver` | who runs a shard, and how its thread waits |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
@@ -62,6 +64,7 @@
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
 
 mod clock;
+pub mod cm;
 pub mod completion;
 pub mod device;
 mod driver;
@@ -71,6 +74,7 @@ pub mod memory;
 mod numbers;
 mod paths;
 pub mod perf;
+pub mod ping;
 pub mod queue_pair;
 mod receive;
 mod shard;

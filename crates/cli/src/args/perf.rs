@@ -14,8 +14,9 @@ Examples:
   roci perf send-bw 10.0.0.1 -s 4096 -n 100000 -q 4
   roci perf read-bw 10.0.0.1 -D 10 --report_gbits
   roci perf write-lat 10.0.0.1 -a --json
+  roci perf write-bw 10.0.0.1 -R               # connected by RDMA-CM
 
-Both ends are to be given the same test, -s or -a, -n or -D, -q, -b and -p.";
+Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -R and -p.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TestName {
@@ -101,6 +102,9 @@ pub(crate) struct Perf {
     /// Our device: an address of this host, or the name of an interface [default: by which the peer is reached]
     #[arg(short = 'd', long = "ib-dev", value_name = "DEVICE", value_parser = device)]
     pub(crate) ib_dev: Option<IpAddr>,
+    /// Connect by RDMA-CM, and exchange parameters over it
+    #[arg(short = 'R', long = "rdma_cm")]
+    pub(crate) rdma_cm: bool,
     /// Octets that a queue pair may have in flight [default: 256 packets, shared by the queue pairs]
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1024..=1 << 30))]
     pub(crate) window: Option<u32>,
@@ -156,6 +160,7 @@ impl Perf {
         Options {
             host: self.host.clone(),
             port: self.port,
+            rdma_cm: self.rdma_cm,
             device: self.ib_dev,
             size: self.size.unwrap_or(usual.size),
             all_sizes: self.all,

@@ -95,6 +95,7 @@ impl Screen<'_> {
                 "role": if options.host.is_some() { "client" } else { "server" },
                 "queue_pairs": options.queue_pairs,
                 "bidirectional": options.bidirectional,
+                "rdma_cm": options.rdma_cm,
                 "connection": connection,
                 "rows": rows,
             });
@@ -114,7 +115,7 @@ fn head(options: &Options, connection: &Connection) -> String {
         (" TX depth       : ", options.tx_depth.to_string()),
         (" Mtu            : ", format!("{}[B]", connection.mtu.octets())),
         (" Link type      : ", "Ethernet".to_owned()),
-        (" Data ex. method: ", "Ethernet".to_owned()),
+        (" Data ex. method: ", if options.rdma_cm { "rdma_cm" } else { "Ethernet" }.to_owned()),
     ];
     text.push_str(&format!("{:>20}{}\n", "", options.test));
     for (name, value) in entries {

@@ -1,8 +1,15 @@
-//! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs.
+//! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs over one of RDMA-CM.
 
-use super::handshake::{DONE, Key, TEXT_LEN};
-use super::{PerfError, Watch};
+use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
+use super::{PerfError, Watch, good};
+use crate::cm::Connection;
+use crate::completion::CompletionQueue;
 use crate::io::sys;
+use crate::memory::Buffer;
+use crate::queue_pair::QueuePair;
+use crate::work::{RecvWr, SendWr};
+use roci_transport::CompletionKind;
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -61,6 +68,11 @@ pub(crate) trait Channel {
         self.tell_key(key)?;
         Ok(heard)
     }
+}
+
+/// The key that was told, if one could be made of it.
+fn key_from(key: Option<Key>) -> Result<Key, PerfError> {
+    key.ok_or_else(|| PerfError::Peer("told a queue pair that cannot be read".to_owned()))
 }
 
 /// A TCP connection.
@@ -159,8 +171,7 @@ impl Channel for Tcp<'_> {
     }
 
     fn hear_key(&mut self) -> Result<Key, PerfError> {
-        Key::from_text(&self.hear(TEXT_LEN)?)
-            .ok_or_else(|| PerfError::Peer("told a queue pair that cannot be read".to_owned()))
+        key_from(Key::from_text(&self.hear(TEXT_LEN)?))
     }
 
     fn news(&mut self) -> News {
@@ -186,5 +197,109 @@ impl Channel for Tcp<'_> {
             Err(PerfError::Stopped) => Err(PerfError::Stopped),
             _ => Ok(()),
         }
+    }
+}
+
+/// SENDs over a connection of their own: each is one thing that is told.
+pub(crate) struct Messages<'a> {
+    connection: Connection,
+    qp: QueuePair,
+    cq: CompletionQueue,
+    heard: VecDeque<Vec<u8>>,
+    is_client: bool,
+    watch: &'a dyn Watch,
+}
+
+/// Octets of the longest thing that is told.
+pub(crate) const MESSAGE_MAX: usize = 256;
+
+impl<'a> Messages<'a> {
+    /// Over a connection whose queue pair has receives of [`MESSAGE_MAX`] octets posted.
+    pub(crate) fn new(
+        connection: Connection,
+        qp: QueuePair,
+        cq: CompletionQueue,
+        is_client: bool,
+        watch: &'a dyn Watch,
+    ) -> Self {
+        Self { connection, qp, cq, heard: VecDeque::new(), is_client, watch }
+    }
+
+    /// Takes what has ended, waiting up to `timeout` for the first.
+    fn take(&mut self, timeout: Duration) -> Result<(), PerfError> {
+        let completion = match self.cq.wait(timeout) {
+            Ok(completion) => good(completion)?,
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if completion.opcode == CompletionKind::Recv {
+            let length = completion.byte_len as usize;
+            if let Some(buffer) = completion.into_buffer() {
+                self.keep(&buffer, length);
+                self.qp.post_recv(RecvWr::new(buffer))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, buffer: &Buffer, length: usize) {
+        let octets = buffer.as_slice().unwrap_or_default();
+        self.heard.push_back(octets[..length.min(octets.len())].to_vec());
+    }
+}
+
+impl Channel for Messages<'_> {
+    fn is_client(&self) -> bool {
+        self.is_client
+    }
+
+    fn tell(&mut self, octets: &[u8]) -> Result<(), PerfError> {
+        Ok(self.qp.post_send(SendWr::send_inline(octets))?)
+    }
+
+    fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
+        loop {
+            if let Some(heard) = self.heard.pop_front() {
+                let (got, told) = (heard.len(), format!("told {} octets and not {length}", heard.len()));
+                return if got == length { Ok(heard) } else { Err(PerfError::Peer(told)) };
+            }
+            if self.watch.stopped() {
+                return Err(PerfError::Stopped);
+            }
+            let is_over = self.connection.is_disconnected();
+            self.take(if is_over { Duration::ZERO } else { SLICE })?;
+            if is_over && self.heard.is_empty() {
+                return Err(PerfError::Left);
+            }
+        }
+    }
+
+    fn tell_key(&mut self, key: &Key) -> Result<(), PerfError> {
+        self.tell(&key.to_struct())
+    }
+
+    fn hear_key(&mut self) -> Result<Key, PerfError> {
+        key_from(Key::from_struct(&self.hear(STRUCT_LEN)?))
+    }
+
+    fn news(&mut self) -> News {
+        if self.heard.is_empty() && self.take(Duration::ZERO).is_err() {
+            return News::Gone;
+        }
+        match (self.heard.is_empty(), self.connection.is_disconnected()) {
+            (false, _) => News::Spoke,
+            (true, true) => News::Gone,
+            (true, false) => News::Silence,
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), PerfError> {
+        // The server ends the connection, as perftest's does; a client only when it does not.
+        if self.is_client {
+            self.connection.wait_disconnected(Duration::from_secs(2));
+        }
+        self.connection.disconnect();
+        self.connection.wait_disconnected(Duration::from_secs(2));
+        Ok(())
     }
 }

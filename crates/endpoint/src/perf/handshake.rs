@@ -16,6 +16,8 @@ const OLDEST: f64 = 5.70;
 pub(crate) const VERSION_LEN: usize = 16;
 /// Octets of a key as text, with the zero at its end.
 pub(crate) const TEXT_LEN: usize = 108;
+/// Octets of a key as a structure, as it is told over a connection of RDMA-CM.
+pub(crate) const STRUCT_LEN: usize = 56;
 /// What each says last, over TCP.
 pub(crate) const DONE: &[u8; 5] = b"done\0";
 
@@ -37,6 +39,16 @@ pub struct Key {
 }
 
 impl Key {
+    /// That of no queue pair: what is told where only the telling matters.
+    pub(crate) const NONE: Self = Self {
+        out_reads: 0,
+        qpn: Qpn::new(0),
+        psn: Psn::new(0),
+        rkey: 0,
+        address: 0,
+        gid: Ipv6Addr::UNSPECIFIED,
+    };
+
     /// The owner's address.
     pub fn peer(&self) -> IpAddr {
         self.gid.to_canonical()
@@ -73,6 +85,31 @@ impl Key {
             rkey,
             address,
             gid: gid.into(),
+        })
+    }
+
+    /// As a structure of big-endian words: LID, READs, number, PSN, key, a gap, address, GID, SRQ, index of the GID.
+    pub(crate) fn to_struct(self) -> Vec<u8> {
+        let mut octets = Vec::with_capacity(STRUCT_LEN);
+        for word in [0, self.out_reads, self.qpn.get(), self.psn.get(), self.rkey, 0] {
+            octets.extend_from_slice(&word.to_be_bytes());
+        }
+        octets.extend_from_slice(&self.address.to_be_bytes());
+        octets.extend_from_slice(&self.gid.octets());
+        octets.extend_from_slice(&[0; 8]);
+        octets
+    }
+
+    /// From a structure.
+    pub(crate) fn from_struct(octets: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_be_bytes(*octets.get(at..)?.first_chunk()?));
+        Some(Self {
+            out_reads: word(4)?,
+            qpn: Qpn::new(word(8)? & 0xff_ffff),
+            psn: Psn::new(word(12)? & 0xff_ffff),
+            rkey: word(16)?,
+            address: u64::from_be_bytes(*octets.get(24..)?.first_chunk()?),
+            gid: (*octets.get(32..)?.first_chunk::<16>()?).into(),
         })
     }
 }
@@ -139,11 +176,13 @@ mod tests {
             let key = Key { out_reads, qpn, psn, rkey, address, gid: gid.into() };
             prop_assert_eq!(key.to_text().len(), TEXT_LEN);
             prop_assert_eq!(Key::from_text(&key.to_text()), Some(key));
+            prop_assert_eq!(key.to_struct().len(), STRUCT_LEN);
+            prop_assert_eq!(Key::from_struct(&key.to_struct()), Some(key));
         }
 
         #[test]
         fn whatever_is_heard_makes_no_panic(octets in proptest::collection::vec(any::<u8>(), 0..150)) {
-            let _ = (Key::from_text(&octets), judge_version(&octets));
+            let _ = (Key::from_text(&octets), Key::from_struct(&octets), judge_version(&octets));
             let _ = mtu_from_text(&octets);
         }
     }

@@ -22,6 +22,7 @@ pub use handshake::Key;
 pub use report::{Bandwidth, Latency, Rate, Row};
 pub use session::run;
 
+use crate::cm::CmError;
 use crate::completion::CompletionQueue;
 use crate::device::Mtu;
 use crate::memory::{LentError, RegionError};
@@ -95,7 +96,9 @@ pub struct Options {
     pub host: Option<String>,
     /// The server's TCP port, or service of RDMA-CM.
     pub port: u16,
-    /// The address of our device; else that by which the peer is reached.
+    /// Queue pairs are connected by RDMA-CM, and what is told is told over one.
+    pub rdma_cm: bool,
+    /// The address of our device; else that by which the peer is reached, or of a server with RDMA-CM the host's first.
     pub device: Option<IpAddr>,
     /// Octets of a message, 1 to 2³⁰; atomics have 8.
     pub size: u32,
@@ -140,6 +143,7 @@ impl Options {
             test,
             host: None,
             port: 18_515,
+            rdma_cm: false,
             device: None,
             size: match (test.verb, test.metric) {
                 (Verb::Atomic { .. }, _) => 8,
@@ -283,6 +287,9 @@ pub enum PerfError {
     /// A queue pair could not be made or connected.
     #[error(transparent)]
     QueuePair(#[from] QueuePairError),
+    /// RDMA-CM made no connection.
+    #[error(transparent)]
+    Connect(#[from] CmError),
     /// Memory could not be registered.
     #[error(transparent)]
     Region(#[from] RegionError),

@@ -1,15 +1,17 @@
 //! One test from the first octet to the last: who says what when, and what stands behind it.
 
-use super::channel::{Channel, Tcp};
+use super::channel::{Channel, MESSAGE_MAX, Messages, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
 use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
+use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
-use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first_address, toward};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
+use crate::work::RecvWr;
 use roci_transport::{Access, Change, Transition};
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 /// Octets of memory for messages that come in, at most, unless few messages are longer.
@@ -29,6 +31,11 @@ const LINE: u32 = 64;
 /// [`PerfError`] says why it did not come to its end: at the latest a retry time after the peer was lost.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     options.judge()?;
+    if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
+}
+
+/// With queue pairs that are told over TCP.
+fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let mut channel = match &options.host {
         Some(host) => Tcp::connect(host, options.port, watch)?,
         None => {
@@ -54,9 +61,8 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         device = open(toward(peer)?)?;
     }
     let place = Place::new(&device, options, mtu)?;
-    let qps = (0..options.queue_pairs).map(|_| place.builder().build()).collect::<Result<Vec<_>, _>>()?;
-    let local: Vec<Key> = qps.iter().enumerate().map(|(index, qp)| place.key(index, qp)).collect();
-
+    let qps = place.queue_pairs()?;
+    let local = place.keys(&qps);
     let remote = acquaint(&mut channel, options, early, &local, |remote| {
         for (qp, key) in qps.iter().zip(remote) {
             place.connect(qp, key)?;
@@ -65,8 +71,123 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     })?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
     watch.event(Event::Connected(&connection));
-    let mut session = Session { options, watch, place, qps, connection, channel: &mut channel };
-    session.measure()
+    Session { options, watch, place, qps, connection, channel: &mut channel }.measure()
+}
+
+/// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
+fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
+    let to = options.host.as_deref().map(|host| find(host, options.port)).transpose()?;
+    let address = match (options.device, to) {
+        (Some(address), _) => address,
+        (None, Some(to)) => toward(to.ip())?,
+        (None, None) => first_address()?,
+    };
+    let device = open(address)?;
+    let manager = ConnectionManager::new(&device)?;
+    let pd = device.alloc_pd();
+    let cq = device.create_cq()?;
+    let qp = pd.create_qp(&cq, &cq).build()?;
+    let region = pd.reg_mr(vec![0; 16 * MESSAGE_MAX], Access::LOCAL_WRITE)?;
+    for slot in 0..16 {
+        qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
+    }
+    // No READs, and as patient as the data.
+    let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(options, None) };
+    let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
+    let meet = |qp: &QueuePair, param: &ConnParam| match (&listener, to) {
+        (Some(listener), _) => accept(listener, qp, param, watch),
+        (None, Some(to)) => connect(&manager, qp, to, param, watch),
+        (None, None) => Err(PerfError::Left),
+    };
+    if listener.is_some() {
+        watch.event(Event::Waiting);
+    }
+    let control = meet(&qp, &told)?;
+    let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
+    let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
+
+    let place = Place::new(&device, options, mtu)?;
+    channel.exchange_key(&Key::NONE)?;
+    let qps = place.queue_pairs()?;
+    let param = parameters(options, Some(mtu));
+    let connections = qps.iter().map(|qp| meet(qp, &param)).collect::<Result<Vec<_>, _>>()?;
+    channel.exchange_key(&Key::NONE)?;
+    let local = place.keys(&qps);
+    let remote = acquaint(&mut channel, options, None, &local, |_| Ok(()))?;
+    let connection = Connection { device: device.address(), mtu, version, local, remote };
+    watch.event(Event::Connected(&connection));
+    let done = Session { options, watch, place, qps, connection, channel: &mut channel }.measure();
+    for connection in connections {
+        if to.is_some() && done.is_ok() {
+            connection.wait_disconnected(Duration::from_millis(200));
+        }
+        connection.disconnect();
+    }
+    done
+}
+
+/// What the connections of the data are to be like.
+fn parameters(options: &Options, mtu: Option<Mtu>) -> ConnParam {
+    let reads = matches!(options.test.verb, Verb::Read | Verb::Atomic { .. });
+    let depth = if reads { options.outstanding_reads } else { 0 };
+    ConnParam {
+        responder_resources: depth,
+        initiator_depth: depth,
+        retry_count: options.retry_count,
+        ack_timeout: options.qp_timeout,
+        path_mtu: mtu.or(options.mtu),
+        ..ConnParam::default()
+    }
+}
+
+fn find(host: &str, port: u16) -> Result<SocketAddr, PerfError> {
+    let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
+    let mut found = (host, port).to_socket_addrs().map_err(unreachable)?;
+    found.next().ok_or_else(|| unreachable(std::io::ErrorKind::NotFound.into()))
+}
+
+/// Connects a queue pair. A server that is between two connections may reject for a while.
+fn connect(
+    manager: &ConnectionManager,
+    qp: &QueuePair,
+    to: SocketAddr,
+    param: &ConnParam,
+    watch: &dyn Watch,
+) -> Result<cm::Connection, PerfError> {
+    let mut attempts = 20;
+    loop {
+        let mut asked = manager.request(qp, to, param)?;
+        let answer = loop {
+            match asked.wait(qp, Duration::from_millis(50)) {
+                Ok(Some(connection)) => return Ok(connection),
+                Ok(None) if watch.stopped() => return Err(PerfError::Stopped),
+                Ok(None) => {}
+                Err(error) => break error,
+            }
+        };
+        attempts -= 1;
+        if attempts == 0 || !matches!(answer, CmError::Rejected { .. }) {
+            return Err(answer.into());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Waits for somebody to connect.
+fn accept(
+    listener: &Listener,
+    qp: &QueuePair,
+    param: &ConnParam,
+    watch: &dyn Watch,
+) -> Result<cm::Connection, PerfError> {
+    loop {
+        if let Some(request) = listener.get_request(Duration::from_millis(50))? {
+            return Ok(request.accept(qp, param)?);
+        }
+        if watch.stopped() {
+            return Err(PerfError::Stopped);
+        }
+    }
 }
 
 fn open(address: IpAddr) -> Result<Device, PerfError> {
@@ -77,14 +198,6 @@ fn open(address: IpAddr) -> Result<Device, PerfError> {
 
 fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
     PerfError::Peer(format!("has its device at {peer}, which cannot be reached from ours at {ours}"))
-}
-
-/// Our address on the way to `peer`.
-fn toward(peer: IpAddr) -> Result<IpAddr, PerfError> {
-    let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect((peer, 9))?;
-    Ok(socket.local_addr()?.ip())
 }
 
 /// Versions, page and line sizes, and the smaller MTU.
@@ -172,7 +285,7 @@ impl<'a> Place<'a> {
     }
 
     /// A queue pair for the data.
-    pub(super) fn builder(&self) -> QueuePairBuilder {
+    fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
         let shared = (FLIGHT / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * u32::from(self.mtu.octets());
         self.pd
@@ -186,8 +299,16 @@ impl<'a> Place<'a> {
             .window(options.window.unwrap_or(shared))
     }
 
+    fn queue_pairs(&self) -> Result<Vec<QueuePair>, PerfError> {
+        Ok((0..self.options.queue_pairs).map(|_| self.builder().build()).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    fn keys(&self, qps: &[QueuePair]) -> Vec<Key> {
+        qps.iter().enumerate().map(|(index, qp)| self.key(index, qp)).collect()
+    }
+
     /// What the peer has to know of the queue pair.
-    pub(super) fn key(&self, index: usize, qp: &QueuePair) -> Key {
+    fn key(&self, index: usize, qp: &QueuePair) -> Key {
         let QpInfo { address, qpn, psn } = qp.info();
         let memory = self.open.remote().plus((index * stride(self.options)) as u64);
         let gid = match address {
