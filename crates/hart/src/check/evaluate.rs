@@ -24,6 +24,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) reached: BTreeMap<usize, State>,
     /// What CSRs hold when an event begins, where its kind says.
     given: Vec<(u16, u32)>,
+    /// The most cycles from a poll to the event's answer.
+    pub(super) answer_cycles: u64,
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
@@ -43,6 +45,7 @@ impl<'a> Evaluation<'a> {
             pending: vec![None; count],
             reached: BTreeMap::new(),
             given: Vec::new(),
+            answer_cycles: 0,
             work: policy.work_max,
             loops: Vec::new(),
             lowest: program.machine.memory.stack_top(),
@@ -54,6 +57,7 @@ impl<'a> Evaluation<'a> {
     pub(super) fn begin(&mut self, kind: &Kind) {
         self.given = kind.iter().map(|(&csr, &value)| (csr, value)).collect();
         self.work = self.policy.work_max;
+        self.answer_cycles = 0;
     }
 
     /// Follows the program from `root` to the next polling nodes, which collect in `reached`.
@@ -143,7 +147,7 @@ impl<'a> Evaluation<'a> {
         let cost = u64::from(self.program.machine.cycles.cost(instruction.op));
         match exit {
             Exit::Next(way) => {
-                state.cycles += cost;
+                state.spend(cost);
                 state.execute(self.program, address, &instruction)?;
                 self.access(&instruction, &mut state);
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
@@ -153,7 +157,7 @@ impl<'a> Evaluation<'a> {
                 self.send(way, state)
             }
             Exit::Jump { to, .. } => {
-                state.cycles += cost;
+                state.spend(cost);
                 if !instruction.rd.is_zero() {
                     state.check_stack(self.program)?;
                 }
@@ -168,7 +172,7 @@ impl<'a> Evaluation<'a> {
                     state.write(rs1, a);
                     state.write(rs2, b);
                     let taken_cost = u64::from(self.program.machine.cycles.branch_taken);
-                    state.cycles += if is_taken { taken_cost } else { cost };
+                    state.spend(if is_taken { taken_cost } else { cost });
                     self.send(way, state)?;
                 }
                 Ok(())
@@ -178,7 +182,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What is known of a CSR that is read, and that it is known no more when it is written.
-    fn access(&self, instruction: &Instruction, state: &mut State) {
+    fn access(&mut self, instruction: &Instruction, state: &mut State) {
         let csr = instruction.csr();
         let given = self.given.iter().position(|&(given, _)| given == csr);
         if instruction.reads_csr() {
@@ -192,6 +196,10 @@ impl<'a> Evaluation<'a> {
         }
         if let Some(index) = given.filter(|_| instruction.writes_csr()) {
             state.overwrite(index);
+        }
+        if instruction.writes_csr() && self.policy.answers.contains(&csr) {
+            self.answer_cycles = self.answer_cycles.max(state.cycles);
+            state.answered = Some(0);
         }
     }
 

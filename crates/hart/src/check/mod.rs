@@ -32,6 +32,8 @@ pub struct Policy {
     pub starts: Vec<u32>,
     /// Reading one of these CSRs ends an event and begins the next.
     pub polls: BTreeSet<u16>,
+    /// Writing one of these CSRs answers the event.
+    pub answers: BTreeSet<u16>,
     /// CSRs that may be read.
     pub readable: BTreeSet<u16>,
     /// CSRs that may be written.
@@ -48,13 +50,23 @@ pub struct Policy {
 pub type Kind = BTreeMap<u16, u32>;
 
 impl Policy {
-    /// All that the machine allows: polls are the registers that make their reader wait, and an event may take 100,000
-    /// cycles.
+    /// All that the machine allows: polls are the registers that make their reader wait, an answer is written to one of
+    /// these, and an event may take 100,000 cycles.
     pub fn of(machine: &Machine) -> Self {
         let select = |want: fn(Csr) -> bool| (0..4096).filter(|&csr| want(machine.csrs.at(csr))).collect();
         Self {
             starts: Vec::new(),
             polls: select(|csr| matches!(csr, Csr::Word { read: OnRead::WaitWhileZero, .. })),
+            answers: select(|csr| {
+                matches!(
+                    csr,
+                    Csr::Word {
+                        read: OnRead::WaitWhileZero,
+                        write: OnWrite::StoreAndStop | OnWrite::Store,
+                        ..
+                    }
+                )
+            }),
             readable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { read: OnRead::Refuse, .. })),
             writable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { write: OnWrite::Refuse, .. })),
             cycles_max: 100_000,
@@ -74,6 +86,11 @@ pub struct Bounds {
     pub event_cycles: BTreeMap<u32, u64>,
     /// The most cycles of an event of each of [`Policy::kinds`], in their order.
     pub kind_cycles: Vec<u64>,
+    /// The most cycles from the poll to the answer of an event of each of [`Policy::kinds`].
+    pub kind_answers: Vec<u64>,
+    /// The most cycles from an answer to the next poll. From answer to answer an event takes at most this, left over
+    /// from the one before, and its own cycles up to the answer.
+    pub after_answer: u64,
     /// Octets of stack.
     pub stack: u32,
     /// CSRs that it reads.
@@ -251,6 +268,7 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     let mut known: BTreeMap<usize, (State, u32)> = BTreeMap::new();
     let mut open: Vec<usize> = Vec::new();
     let (mut startup_cycles, mut cycles_from) = (0, BTreeMap::new());
+    let mut after_answer = 0;
     for root in roots {
         if graph.nodes[root].polls {
             evaluation.reached.insert(root, State::reset(program));
@@ -262,6 +280,8 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     while let Some(poll) = open.pop() {
         let Some(state) = known.get(&poll).map(|(state, _)| state.afresh()) else { continue };
         evaluation.from(poll, state, &order)?;
+        let after = evaluation.reached.values().filter_map(|state| state.answered).max();
+        after_answer = after.unwrap_or(0).max(after_answer);
         let cycles = gather(&mut evaluation, &mut known, &mut open);
         // On the way it is looked at before each instruction, so the last one may go beyond.
         if cycles > policy.cycles_max {
@@ -271,7 +291,7 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         *longest = cycles.max(*longest);
     }
     let kind_cycles = policy.kinds.iter().map(|kind| longest_of(&mut evaluation, kind, &known, &order));
-    let kind_cycles = kind_cycles.collect::<Result<_, _>>()?;
+    let kind_cycles: Vec<(u64, u64)> = kind_cycles.collect::<Result<_, _>>()?;
     let visited = || graph.nodes.iter().zip(&evaluation.visited).filter(|(_, visited)| **visited);
     let csrs = |uses: fn(&Instruction) -> bool| {
         visited()
@@ -282,7 +302,9 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     Ok(Bounds {
         startup_cycles,
         event_cycles: cycles_from,
-        kind_cycles,
+        kind_cycles: kind_cycles.iter().map(|kind| kind.0).collect(),
+        kind_answers: kind_cycles.iter().map(|kind| kind.1).collect(),
+        after_answer,
         stack: program.machine.memory.stack_top() - evaluation.lowest,
         reads: csrs(Instruction::reads_csr),
         writes: csrs(Instruction::writes_csr),
@@ -290,19 +312,21 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     })
 }
 
-/// The cycles of the longest event of `kind`, which finds the core as any events may have left it.
+/// The cycles of the longest event of `kind`, which finds the core as any events may have left it: to the next poll, and
+/// to its answer.
 fn longest_of(
     evaluation: &mut Evaluation<'_>,
     kind: &Kind,
     known: &BTreeMap<usize, (State, u32)>,
     order: &[order::Element],
-) -> Result<u64, Wrong> {
+) -> Result<(u64, u64), Wrong> {
     evaluation.begin(kind);
     for (&poll, (state, _)) in known {
         evaluation.from(poll, state.afresh(), order)?;
     }
     let reached = std::mem::take(&mut evaluation.reached);
-    Ok(reached.values().map(|state| state.cycles).max().unwrap_or(0))
+    let cycles = reached.values().map(|state| state.cycles).max().unwrap_or(0);
+    Ok((cycles, evaluation.answer_cycles))
 }
 
 /// Joins what was reached with what is known, and opens the polls where that is new. Returns the cycles of the longest

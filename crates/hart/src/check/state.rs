@@ -18,6 +18,8 @@ pub(super) struct State {
     memory: BTreeMap<u32, Interval>,
     /// The most cycles on any way here since the event began.
     pub(super) cycles: u64,
+    /// The most of them since the event was answered, where it may have been.
+    pub(super) answered: Option<u64>,
     /// Which of the CSRs that the event's kind gives may have been written since: bit by bit, the last for all beyond.
     written: u32,
     /// A store whose address was not known well enough to keep what was known of memory.
@@ -36,12 +38,20 @@ impl State {
     pub(super) fn reset(program: &Program) -> Self {
         let mut x = [Interval::one(0); 32];
         x[Register::SP.index()] = Interval::one(program.machine.memory.stack_top());
-        Self { x, memory: BTreeMap::new(), cycles: 0, written: 0, blur: None }
+        Self { x, memory: BTreeMap::new(), cycles: 0, answered: None, written: 0, blur: None }
     }
 
     /// The same knowledge at the start of an event.
     pub(super) fn afresh(&self) -> Self {
-        Self { cycles: 0, written: 0, ..self.clone() }
+        Self { cycles: 0, answered: None, written: 0, ..self.clone() }
+    }
+
+    /// Time passes.
+    pub(super) fn spend(&mut self, cycles: u64) {
+        self.cycles += cycles;
+        if let Some(since) = &mut self.answered {
+            *since += cycles;
+        }
     }
 
     pub(super) fn read(&self, register: Register) -> Interval {
@@ -76,6 +86,7 @@ impl State {
             None => false,
         });
         self.cycles = self.cycles.max(other.cycles);
+        self.answered = self.answered.max(other.answered);
         self.written |= other.written;
         self.blur = self.blur.or(other.blur);
     }

@@ -340,12 +340,17 @@ proptest! {
         let bounds = check(&program, &policy).unwrap_or_else(|refused| panic!("{refused}"));
         let mut core = Core::new(program);
         let mut csrs = [0; CSR_WORDS];
-        for (word, of_kind) in words.into_iter().zip(bounds.kind_cycles.clone()) {
+        let mut answered = 0;
+        for (at, word) in words.into_iter().enumerate() {
+            let of_kind = bounds.kind_cycles[at];
             prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
             let before = core.cycles();
             (csrs[0], csrs[1]) = (word.max(1), word);
             prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Written { csr: 0x800 });
             csrs[0] = 0;
+            let to_answer = bounds.after_answer + bounds.kind_answers[at];
+            prop_assert!(at == 0 || core.cycles() - answered <= to_answer);
+            answered = core.cycles();
             prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
             let spent = core.cycles() - before;
             prop_assert!(of_kind <= bounds.longest_event());
