@@ -125,7 +125,9 @@ Examples:
   roci program new my-law
   roci program build my-law/my-law.c
   roci program check my-law/my-law.elf
-  roci program check firmware/*.elf --clock 1GHz --json";
+  roci program check firmware/*.elf --clock 1GHz --json
+  roci program profile firmware/dcqcn.elf --clock 1GHz --pairs 8
+  roci program profile firmware/credit.elf --context total_credit=64KiB";
 
 #[derive(Debug, Args)]
 pub(crate) struct Program {
@@ -139,6 +141,10 @@ pub(crate) enum ProgramCommand {
     Build(ProgramBuild),
     /// Prove that each event ends, within how many cycles, and what else an image needs
     Check(ProgramCheck),
+    /// Run a stream of events and tell the cycles of each kind, and the rates that cores of some clock sustain
+    Profile(ProgramProfile),
+    /// Begin a program: a folder with a skeleton in C and a scenario that runs it
+    New(ProgramNew),
 }
 
 #[derive(Debug, Args)]
@@ -171,6 +177,38 @@ pub(crate) struct ProgramCheck {
     /// Print what was proved as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProgramProfile {
+    /// The image
+    #[arg(value_name = "FILE.elf")]
+    pub(crate) file: PathBuf,
+    /// A word that contexts begin with, such as total_credit=64KiB; again for more
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) context: Vec<String>,
+    /// How many packets the stream offers
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) packets: u64,
+    /// The seed of the stream
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The clock of the cores
+    #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
+    pub(crate) clock: u64,
+    /// Pairs of a core for what is received and one for what is sent
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) pairs: u32,
+    /// Print all as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProgramNew {
+    /// The program's name, which is also the folder's
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }
 
 /// A frequency such as 250MHz or "2.4 GHz", in hertz.

@@ -2,7 +2,7 @@
 
 mod program;
 
-pub(crate) use program::check;
+pub(crate) use program::{check, profile};
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};

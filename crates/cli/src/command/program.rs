@@ -1,18 +1,23 @@
 //! `roci program`: congestion control as programs in C.
 
 use crate::Failure;
-use crate::args::{Program, ProgramBuild, ProgramCheck, ProgramCommand};
+use crate::args::{Program, ProgramBuild, ProgramCheck, ProgramCommand, ProgramNew, ProgramProfile};
 use crate::execute::print;
 use crate::table;
 use roci_lab::program::build::{Build, BuildError, Target};
 use roci_lab::program::check::{Check, CheckError};
-use roci_lab::program::class_name;
+use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
+use roci_lab::program::{Class, Side, class_name, skeleton};
+use roci_lab::scenario::overrides;
 use serde_json::{Value, json};
+use std::path::Path;
 
 pub(crate) fn program(arguments: &Program) -> Result<(), Failure> {
     match &arguments.command {
         ProgramCommand::Build(arguments) => build(arguments),
         ProgramCommand::Check(arguments) => check(arguments),
+        ProgramCommand::Profile(arguments) => profile(arguments),
+        ProgramCommand::New(arguments) => begin(arguments),
     }
 }
 
@@ -54,6 +59,60 @@ fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
         print(&format!("{:#}\n", Value::from(reports)));
     }
     if refused.is_empty() { Ok(()) } else { Err(Failure::Run(refused.join("\n"))) }
+}
+
+fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
+    let name = arguments.file.display().to_string();
+    let file =
+        std::fs::read(&arguments.file).map_err(|error| Failure::Request(format!("{name}: {error}")))?;
+    let initial: Vec<_> =
+        arguments.context.iter().map(|text| overrides::assignment(text)).collect::<Result<_, _>>()?;
+    let profile = Profile::of_image(&file, &initial, arguments.packets, arguments.seed);
+    let profile = profile.map_err(|error| Failure::Run(format!("{name}: {error}")))?;
+    let rates = profile.rates(arguments.pairs, arguments.clock);
+    print(&if arguments.json {
+        format!("{:#}\n", profile_json(&name, &profile, &rates, arguments))
+    } else {
+        table::profile(&name, &profile, &rates, arguments.clock, arguments.pairs)
+    });
+    Ok(())
+}
+
+fn profile_json(name: &str, profile: &Profile, rates: &[Rate], arguments: &ProgramProfile) -> Value {
+    let kinds = profile.kinds.iter().map(|(class, histogram)| {
+        let spread = spread(histogram);
+        let cycles = histogram.iter().map(|(cycles, count)| json!({ "cycles": cycles, "events": count }));
+        json!({
+            "event": class_name(Class(*class)), "events": spread.count, "cycles_min": spread.least,
+            "cycles_p50": spread.median, "cycles_mean": spread.mean, "cycles_p99": spread.p99,
+            "cycles_max": spread.most, "histogram": cycles.collect::<Vec<_>>(),
+        })
+    });
+    let rates = rates.iter().map(|rate| {
+        let clocks = LINKS_GBPS.iter().zip(rate.clocks_hz).map(|(gbps, hz)| (gbps.to_string(), json!(hz)));
+        json!({
+            "payload_bytes": rate.payload, "wire_bytes": rate.wire, "packets_per_s": rate.packets_per_s,
+            "link_bps": rate.link_bps, "goodput_bps": rate.goodput_bps,
+            "clock_hz_for_gbps": clocks.collect::<serde_json::Map<_, _>>(),
+        })
+    });
+    json!({
+        "file": name, "packets_offered": profile.offered, "packets_sent": profile.sent,
+        "cycles_per_packet": { "recv": profile.cycles_per_packet(Side::Rx), "send": profile.cycles_per_packet(Side::Tx) },
+        "clock_hz": arguments.clock, "core_pairs": arguments.pairs,
+        "events": kinds.collect::<Vec<_>>(), "rates": rates.collect::<Vec<_>>(),
+    })
+}
+
+fn begin(arguments: &ProgramNew) -> Result<(), Failure> {
+    let begun = skeleton::write(Path::new("."), &arguments.name)
+        .map_err(|error| Failure::Request(error.to_string()))?;
+    let source = begun.source.display();
+    let (image, scenario) = (begun.image.display(), begun.scenario.display());
+    print(&format!(
+        "{source}\n{scenario}\n\nNow:\n  roci program build {source}\n  roci program check {image}\n  roci run {scenario}\n"
+    ));
+    Ok(())
 }
 
 fn check_json(name: &str, check: &Check) -> Value {

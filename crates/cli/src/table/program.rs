@@ -1,7 +1,10 @@
 //! What is printed of programs.
 
 use super::{lines, table};
-use roci_lab::program::{Check, class_name};
+use crate::format::{float, number, rate};
+use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
+use roci_lab::program::{Check, Class, Side, class_name};
+use std::collections::BTreeMap;
 
 /// What was proved of a program.
 pub(crate) fn check(name: &str, check: &Check, clock: u64) -> String {
@@ -25,4 +28,65 @@ pub(crate) fn check(name: &str, check: &Check, clock: u64) -> String {
         text += &lines(&rows);
     }
     text + "\n"
+}
+
+/// What a program took.
+pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], clock: u64, pairs: u32) -> String {
+    let mut text = format!("{name}: {} packets offered, {} sent\n\n", profile.offered, profile.sent);
+    let most = profile.kinds.values().filter_map(|kind| kind.keys().last()).max().copied().unwrap_or(0);
+    let range = format!("0 to {most} cycles");
+    let mut rows = table(&["event", "events", "cycles: min", "p50", "mean", "p99", "max", &range]);
+    for (class, histogram) in &profile.kinds {
+        let spread = spread(histogram);
+        let [least, median, p99, most_here] =
+            [spread.least, spread.median, spread.p99, spread.most].map(|cycles| cycles.to_string());
+        let name = class_name(Class(*class)).to_owned();
+        let (count, mean) = (spread.count.to_string(), number(spread.mean));
+        rows.add_row([name, count, least, median, mean, p99, most_here, bars(histogram, most)]);
+    }
+    text += &lines(&rows);
+    let [recv, send] = [Side::Rx, Side::Tx].map(|side| number(profile.cycles_per_packet(side)));
+    let megahertz = number(float(clock) / 1e6);
+    text += &format!("\nper packet: recv {recv}, send {send} cycles on average\n");
+    text +=
+        &format!("{pairs} core pair(s) at {megahertz} MHz sustain, and for a link they need a clock of\n\n");
+    let links = LINKS_GBPS.map(|gbps| format!("{gbps} Gb/s: MHz"));
+    let mut header = vec!["payload", "packets/s", "link", "goodput"];
+    header.extend(links.iter().map(String::as_str));
+    let mut rows = table(&header);
+    for one in rates {
+        let mut row = vec![format!("{} B", one.payload), format!("{} M", number(one.packets_per_s / 1e6))];
+        row.extend([rate(one.link_bps), rate(one.goodput_bps)]);
+        row.extend(one.clocks_hz.map(|hertz| number(hertz / 1e6)));
+        rows.add_row(row);
+    }
+    text + &lines(&rows)
+}
+
+/// A histogram in one line: each letter is a sixteenth of the range, its height the share of events by powers of two.
+fn bars(histogram: &BTreeMap<u64, u64>, most: u64) -> String {
+    const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let mut bins = [0u64; 16];
+    for (cycles, count) in histogram {
+        let bin = usize::try_from(cycles * 16 / (most + 1)).unwrap_or(0);
+        bins[bin] += count;
+    }
+    let all: u64 = bins.iter().sum();
+    let height = |count: u64| match count {
+        0 => HEIGHTS[0],
+        // All of them is the highest, a hundredth or less the lowest.
+        _ => HEIGHTS[8 - (all / count).ilog2().min(7) as usize],
+    };
+    bins.map(height).iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_shows_where_events_lie() {
+        let histogram = BTreeMap::from([(0, 1), (8, 200), (15, 199)]);
+        assert_eq!(bars(&histogram, 15), "▁       ▇      ▇");
+    }
 }

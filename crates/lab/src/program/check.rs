@@ -31,7 +31,7 @@ pub struct SideCheck {
     pub side: Side,
     /// Cycles before the first event.
     pub start_cycles: u64,
-    /// The most cycles of an event.
+    /// The most cycles of an event, from the answer before it to its own.
     pub cycles: u64,
     /// The most cycles of each kind of event that it hears.
     pub kinds: Vec<(Class, u64)>,
@@ -187,11 +187,13 @@ fn check_side(
     let word = |class: Class| Kind::from([csr::EVENT, csr::OPCODE].map(|word| (csr::number(word), class.0)));
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
+    let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
+    let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
     Ok(SideCheck {
         side,
         start_cycles: bounds.startup_cycles,
-        cycles: bounds.longest_event(),
-        kinds: heard.into_iter().zip(bounds.kind_cycles).collect(),
+        cycles: kinds.iter().map(|(_, cycles)| *cycles).max().unwrap_or(0),
+        kinds,
         stack: bounds.stack,
     })
 }

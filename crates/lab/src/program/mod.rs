@@ -4,17 +4,24 @@
 //! | --- | --- |
 //! | [`build`] | from C to an image, by a cross compiler |
 //! | [`check`] | what an image needs at most, proved |
+//! | [`profile`] | what it takes over a stream of events, and the rates that follow |
+//! | [`skeleton`] | a new program and a scenario for it |
+//! | [`stream`] | such streams |
 //!
 //! `docs/guide/programs.md` is the user's guide; `roci_control::program` runs programs as laws.
 
 pub mod build;
 pub mod check;
+pub mod profile;
+pub mod skeleton;
+pub mod stream;
 
 pub use build::{Build, BuildError, Built};
 pub use check::{Check, CheckError, SideCheck};
 
-use roci_control::Class;
+pub use roci_control::Class;
 use roci_control::program::csr;
+pub use roci_control::program::csr::Side;
 
 /// The classes of events by the names that `program.h` gives them.
 pub const CLASSES: [(Class, &str); 21] = [

@@ -1,0 +1,262 @@
+//! What a program takes on the cores of a NIC: cycles by kind of event, and the rates that follow.
+
+use super::stream::{Heard, Kind, Stream};
+use roci_control::program::{Image, ImageError, Options, Programmed, Side};
+use roci_control::{Class, Law};
+use roci_units::BitsPerSec;
+use roci_wire::{Cc, IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The sizes of payload for which rates are told.
+pub const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
+/// The links whose rates are asked for, in Gb/s.
+pub const LINKS_GBPS: [u64; 4] = [100, 200, 400, 800];
+
+/// The cycles of a program over a stream of events.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// How often each kind of event took so many cycles: by its class, then by the cycles.
+    pub kinds: BTreeMap<u32, BTreeMap<u64, u64>>,
+    /// Packets that were offered, and those that the program let go.
+    pub offered: u64,
+    /// See [`Profile::offered`].
+    pub sent: u64,
+    /// Octets that the program adds to each packet.
+    pub header: u32,
+}
+
+/// Why a program has no profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileError {
+    /// It was not taken in.
+    Image(ImageError),
+    /// It failed with an event.
+    Failed(String),
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Image(error) => error.fmt(f),
+            Self::Failed(failure) => write!(f, "it fails: {failure}"),
+        }
+    }
+}
+
+impl std::error::Error for ProfileError {}
+
+/// What a number of core pairs sustains with packets of one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Octets of payload.
+    pub payload: u16,
+    /// Octets on the wire, preamble and gap in.
+    pub wire: u32,
+    /// Packets per second.
+    pub packets_per_s: f64,
+    /// The link that they fill.
+    pub link_bps: f64,
+    /// The payload in them.
+    pub goodput_bps: f64,
+    /// The clock that fills each of [`LINKS_GBPS`], in hertz.
+    pub clocks_hz: [f64; LINKS_GBPS.len()],
+}
+
+impl Profile {
+    /// The profile of the image `file` over `packets` packets of a stream drawn from `seed`.
+    ///
+    /// # Errors
+    /// [`ProfileError`]: no such program, or one that fails.
+    pub fn of_image(
+        file: &[u8],
+        initial: &[(String, String)],
+        packets: u64,
+        seed: u64,
+    ) -> Result<Self, ProfileError> {
+        let law = law(file, initial)?;
+        let mut profile = Self { header: 4 * u32::from(law.image().header_words()), ..Self::default() };
+        let mut stream = Stream::new(law, Kind::Typical, seed);
+        for _ in 0..packets {
+            let kinds = &mut profile.kinds;
+            let sent = stream.packet(&mut |Heard { class, cycles }| {
+                *kinds.entry(class.0).or_default().entry(cycles).or_default() += 1;
+            });
+            profile.offered += 1;
+            profile.sent += u64::from(sent);
+        }
+        stream.failure().map_or(Ok(profile), |failure| Err(ProfileError::Failed(failure)))
+    }
+
+    /// Mean cycles per packet on the cores of `side`.
+    pub fn cycles_per_packet(&self, side: Side) -> f64 {
+        let sends = |class: u32| Class(class) == Class::TRANSMIT;
+        let kinds = self.kinds.iter().filter(|&(&class, _)| sends(class) == (side == Side::Tx));
+        let cycles: u64 = kinds.flat_map(|(_, kind)| kind).map(|(cycles, count)| cycles * count).sum();
+        float(cycles) / float(self.sent.max(1))
+    }
+
+    /// What `pairs` core pairs with a clock of `clock` hertz sustain. The two cores of a pair work side by side, so the
+    /// busier one decides.
+    pub fn rates(&self, pairs: u32, clock: u64) -> Vec<Rate> {
+        let cycles = self.cycles_per_packet(Side::Rx).max(self.cycles_per_packet(Side::Tx));
+        let per_hertz = f64::from(pairs) / cycles.max(f64::MIN_POSITIVE);
+        SIZES.map(|payload| rate(payload, self.header, per_hertz, clock)).into()
+    }
+}
+
+fn rate(payload: u16, header: u32, packets_per_hertz: f64, clock: u64) -> Rate {
+    let words = header.to_le_bytes()[0] / 4;
+    let layout = Cc::new(false, false, words).filter(|_| words > 0).map_or(Layout::Standard, Layout::Cc);
+    let wire = frame_len(Opcode::WRITE_MIDDLE, layout, IpVersion::V4, payload) + WIRE_OVERHEAD;
+    let bits = f64::from(8 * wire);
+    let packets_per_s = packets_per_hertz * float(clock);
+    Rate {
+        payload,
+        wire,
+        packets_per_s,
+        link_bps: packets_per_s * bits,
+        goodput_bps: packets_per_s * f64::from(payload) * 8.0,
+        clocks_hz: LINKS_GBPS.map(|gbps| float(BitsPerSec::from_gbps(gbps).0) / bits / packets_per_hertz),
+    }
+}
+
+/// The law of an image, whose contexts begin with `initial`.
+pub(super) fn law(file: &[u8], initial: &[(String, String)]) -> Result<Programmed, ProfileError> {
+    let image = Image::new("the program", file, &Options::default()).map_err(ProfileError::Image)?;
+    let failed = |what: String| ProfileError::Failed(what);
+    let law = Programmed::new(Arc::new(image), Law::None);
+    let mut law = law.ok_or_else(|| failed("it has no fallback".to_owned()))?;
+    for (name, text) in initial {
+        law.set_initial(name, text).map_err(|error| failed(format!("context: {error:?}")))?;
+    }
+    Ok(law)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts that a table shows with four digits")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// What a histogram's numbers come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// The least.
+    pub least: u64,
+    /// Half are at most this.
+    pub median: u64,
+    /// The mean.
+    pub mean: f64,
+    /// 99 of 100 are at most this.
+    pub p99: u64,
+    /// The greatest.
+    pub most: u64,
+}
+
+/// The numbers of a histogram: how often each occurred.
+pub fn spread(histogram: &BTreeMap<u64, u64>) -> Spread {
+    let count: u64 = histogram.values().sum();
+    let at = |rank: u64| {
+        let mut before = 0;
+        let found = histogram.iter().find(|&(_, many)| {
+            before += many;
+            before >= rank
+        });
+        found.map_or(0, |(&cycles, _)| cycles)
+    };
+    let sum: u64 = histogram.iter().map(|(cycles, many)| cycles * many).sum();
+    Spread {
+        count,
+        least: at(1),
+        median: at(count.div_ceil(2)),
+        mean: float(sum) / float(count.max(1)),
+        p99: at((99 * count).div_ceil(100)),
+        most: at(count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::check::{CYCLES_MAX, Check};
+
+    /// Our programs, and how their contexts begin.
+    const OURS: [(&str, &[u8]); 6] = [
+        ("credit", include_bytes!("../../../../firmware/credit.elf")),
+        ("dcqcn", include_bytes!("../../../../firmware/dcqcn.elf")),
+        ("timely", include_bytes!("../../../../firmware/timely.elf")),
+        ("hpcc", include_bytes!("../../../../firmware/hpcc.elf")),
+        ("swift", include_bytes!("../../../../firmware/swift.elf")),
+        ("homa", include_bytes!("../../../../firmware/homa.elf")),
+    ];
+
+    fn initial(name: &str) -> Vec<(String, String)> {
+        if name == "credit" { vec![("total_credit".to_owned(), "64KiB".to_owned())] } else { Vec::new() }
+    }
+
+    /// The most cycles that were measured of each kind of event, in `packets` packets of anything at all.
+    fn most(name: &str, file: &[u8], packets: u64) -> BTreeMap<u32, u64> {
+        let mut stream = Stream::new(law(file, &initial(name)).expect("our program"), Kind::Wild, 7);
+        let mut most = BTreeMap::new();
+        for _ in 0..packets {
+            stream.packet(&mut |Heard { class, cycles }| {
+                let most: &mut u64 = most.entry(class.0).or_default();
+                *most = cycles.max(*most);
+            });
+        }
+        assert_eq!(stream.failure(), None, "{name}");
+        most
+    }
+
+    fn assert_bounds_hold(packets: u64) {
+        for (name, file) in OURS {
+            let check = Check::of_image(file, CYCLES_MAX).expect("our program");
+            let most = most(name, file, packets);
+            for side in &check.sides {
+                for (class, bound) in &side.kinds {
+                    if let Some(measured) = most.get(&class.0) {
+                        assert!(measured <= bound, "{name}, {class:?}: {measured} measured, {bound} proved");
+                    }
+                }
+                let of_side = |class: &u32| (Class(*class) == Class::TRANSMIT) == (side.side == Side::Tx);
+                let measured = most.iter().filter(|(class, _)| of_side(class)).map(|(_, most)| *most).max();
+                let measured = measured.expect("events of this side");
+                println!("{name} {}: {measured} measured, {} proved", side.side.function(), side.cycles);
+                assert!(side.cycles <= 2 * measured, "{name}: {measured} measured, {} proved", side.cycles);
+            }
+        }
+    }
+
+    #[test]
+    fn no_event_outlasts_its_bound_and_the_bound_is_near() {
+        assert_bounds_hold(5_000);
+    }
+
+    /// By hand: `cargo test --release -p roci-lab million -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "takes a minute"]
+    fn no_event_of_a_million_outlasts_its_bound() {
+        assert_bounds_hold(1_000_000);
+    }
+
+    #[test]
+    fn a_spread_is_read_off_its_histogram() {
+        let histogram = BTreeMap::from([(10, 98), (20, 1), (70, 1)]);
+        let expected = Spread { count: 100, least: 10, median: 10, mean: 10.7, p99: 20, most: 70 };
+        assert_eq!(spread(&histogram), expected);
+    }
+
+    #[test]
+    fn rates_follow_from_the_busier_core() {
+        let kinds = [(Class::TRANSMIT, 10), (Class::ACK, 25)];
+        let kinds = kinds.map(|(class, cycles)| (class.0, BTreeMap::from([(cycles, 4)])));
+        let profile = Profile { kinds: kinds.into(), offered: 4, sent: 4, header: 0 };
+        let rates = profile.rates(2, 250_000_000);
+        let at_1024 = rates.iter().find(|rate| rate.payload == 1024).expect("a size");
+        assert_eq!((at_1024.wire, at_1024.packets_per_s), (1_106, 2e7));
+        assert!((at_1024.clocks_hz[0] - 100e9 / 8.0 / 1_106.0 * 12.5).abs() < 1.0);
+    }
+}

@@ -1,0 +1,283 @@
+//! Streams of events that exercise a program: what a queue pair of a busy NIC hears, drawn from a seed.
+
+use roci_control::program::{Programmed, State};
+use roci_control::{Class, Event, Hop, Outcome, Part, Verdict};
+use roci_units::{Instant, Random, Span};
+
+/// The link that the queue pair sends on, in kb/s.
+const LINK_KBPS: u32 = 100_000_000;
+/// Octets of payload of most packets.
+const MTU: u32 = 1_024;
+/// Switches on a path, at most.
+const HOPS_MAX: u32 = 5;
+
+/// What kind of stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A connection under changing load: an acknowledgement or a data packet for each packet sent, a notification for
+    /// one in 25 of them, marks, a loss now and then, messages and grants; packets follow each other closely.
+    Typical,
+    /// Anything at all: silences, round trips of any length, other switches in each packet.
+    Wild,
+}
+
+/// One run of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// What it was told.
+    pub class: Class,
+    /// The cycles that it took.
+    pub cycles: u64,
+}
+
+/// A queue pair that runs a program, and what happens to it.
+pub struct Stream {
+    kind: Kind,
+    law: Programmed,
+    state: State,
+    outcome: Outcome,
+    random: Random,
+    now: Instant,
+    acked_sequence: u32,
+    next_sequence: u32,
+    /// Octets until the byte counter's event; zero while it is off.
+    counter: u32,
+    /// The round trip in nanoseconds, and the switches of the path.
+    rtt: u32,
+    hops: Vec<Hop>,
+    message: Part,
+}
+
+impl Stream {
+    /// A new queue pair of `law`.
+    pub fn new(law: Programmed, kind: Kind, seed: u64) -> Self {
+        let (state, credit, wake) = law.connect(LINK_KBPS);
+        let mut stream = Self {
+            kind,
+            law,
+            state,
+            outcome: Outcome::unchanged(credit, wake),
+            random: Random::new(seed, 0),
+            now: Instant::ZERO + Span::from_micros(10),
+            acked_sequence: 0,
+            next_sequence: 0,
+            counter: 0,
+            rtt: 10_000,
+            hops: Vec::new(),
+            message: Part::default(),
+        };
+        stream.reroute();
+        stream
+    }
+
+    /// The program's first failure, after which the stream is of no use.
+    pub fn failure(&self) -> Option<String> {
+        self.law.tally().first.as_ref().map(ToString::to_string)
+    }
+
+    /// One packet's worth of events, each of which `hear` is told of. Returns whether the packet was sent.
+    pub fn packet(&mut self, hear: &mut impl FnMut(Heard)) -> bool {
+        self.wait(hear);
+        let length = if self.one_in(16) { 1 + self.below(MTU) } else { MTU };
+        let asked = self.law.image().traces().meets(Class::TRANSMIT);
+        if asked {
+            self.tell(&Event { class: Class::TRANSMIT, length, ..self.event() }, hear);
+        }
+        let sent = !asked || self.outcome.verdict == Verdict::Proceed;
+        if sent {
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+            self.count(length, hear);
+        }
+        self.arrivals(length, hear);
+        sent
+    }
+
+    /// Time passes up to the next packet, and timers run out.
+    fn wait(&mut self, hear: &mut impl FnMut(Heard)) {
+        let gap = match (self.kind, self.below(64)) {
+            (Kind::Typical, 0) => self.below(100_000_000),
+            (Kind::Typical, _) => self.below(200_000),
+            (Kind::Wild, 0..=7) => self.below(20_000_000),
+            (Kind::Wild, 8..=9) => self.below(4_000_000_000),
+            (Kind::Wild, _) => self.below(1_000_000),
+        };
+        let then = self.now + Span::from_ps(gap.into());
+        while self.outcome.wake <= then {
+            self.now = self.outcome.wake;
+            self.tell(&Event { class: Class::TIMER, ..self.event() }, hear);
+        }
+        self.now = then;
+        // Private timers are told before what comes next; like this they are told by themselves.
+        self.tell(&Event { class: Class::TIMER, ..self.event() }, hear);
+        match self.kind {
+            Kind::Typical => {
+                let step = self.rtt / 16;
+                self.rtt = (self.rtt - step / 2 + self.below(step + 1)).clamp(5_000, 600_000);
+            }
+            Kind::Wild => self.rtt = self.below(1_000_000),
+        }
+        if self.kind == Kind::Wild || self.one_in(4_096) {
+            self.reroute();
+        }
+    }
+
+    /// A path of other switches.
+    fn reroute(&mut self) {
+        let another = self.one_in(8);
+        let count = match self.kind {
+            Kind::Typical => 1 + self.below(HOPS_MAX),
+            // Mostly of one length: a program may take a path of another one for a new one.
+            Kind::Wild if another => self.below(HOPS_MAX + 1),
+            Kind::Wild => HOPS_MAX,
+        };
+        let rates: [u32; 6] = [25_000_000, 100_000_000, 400_000_000, 40_000_000, 1_000_000, 3_333_333];
+        let known = if self.kind == Kind::Typical { 3 } else { 6 };
+        self.hops.resize(count as usize, Hop::NONE);
+        for at in 0..self.hops.len() {
+            let rate_kbps = rates[self.below(known) as usize];
+            self.hops[at].rate_kbps = rate_kbps;
+        }
+    }
+
+    /// Octets count towards the byte counter's event.
+    fn count(&mut self, length: u32, hear: &mut impl FnMut(Heard)) {
+        if self.counter == 0 {
+            return;
+        }
+        self.counter = self.counter.saturating_sub(length);
+        // The counters of laws are long; here they come often enough to be seen.
+        if self.counter == 0 || self.one_in(256) {
+            self.counter = 0;
+            self.tell(&Event { class: Class::BYTE_COUNTER, length, ..self.event() }, hear);
+        }
+    }
+
+    /// What arrives while one packet is sent.
+    fn arrivals(&mut self, length: u32, hear: &mut impl FnMut(Heard)) {
+        let data = [Class::SEND, Class::WRITE, Class::READ_RESPONSE, Class::ATOMIC, Class::READ_REQUEST];
+        let data = data.into_iter().find(|class| self.law.image().traces().meets(*class));
+        let class = match data {
+            Some(data) if self.one_in(2) => data,
+            _ => Class::ACK,
+        };
+        let acked = self
+            .below(2 + self.next_sequence.wrapping_sub(self.acked_sequence).min(4))
+            .min(self.next_sequence.wrapping_sub(self.acked_sequence));
+        self.acked_sequence = self.acked_sequence.wrapping_add(acked);
+        self.stamp(length);
+        let hops = std::mem::take(&mut self.hops);
+        let event = Event { acked: acked * MTU, length, hops: &hops, ..self.answer() };
+        self.hear_traced(&Event { class, ..event }, hear);
+        self.hops = hops;
+        let rare = [
+            (Class::CNP, 25),
+            (Class::CE, 25),
+            (Class::NACK, 250),
+            (Class::LOSS, 250),
+            (Class::RNR, 1_000),
+            (Class::PULL, 4),
+            (Class::TRIMMED, 16),
+        ];
+        for (class, every) in rare {
+            if self.one_in(every) {
+                let timeout = class == Class::LOSS && self.one_in(2);
+                let event = Event { class, timeout, pulled: 1, ..self.answer() };
+                self.hear_traced(&event, hear);
+            }
+        }
+        self.messages(hear);
+    }
+
+    /// Messages begin, and are granted.
+    fn messages(&mut self, hear: &mut impl FnMut(Heard)) {
+        if self.one_in(64) {
+            let magnitude = 4 + self.below(17);
+            let message_length = 1 + self.below(1 << magnitude);
+            let end = message_length.min(MTU);
+            self.message = Part { message: self.next_sequence, message_length, offset: 0, end, priority: 0 };
+            self.hear_traced(&Event { class: Class::MESSAGE, part: self.message, ..self.event() }, hear);
+        }
+        for (class, every) in [(Class::GRANT, 4), (Class::RESEND, 250), (Class::BUSY, 250)] {
+            if self.one_in(every) {
+                let more = self.below(16 * MTU);
+                let end = self.message.end.saturating_add(more).min(self.message.message_length);
+                let priority = self.random.below(8).to_le_bytes()[0];
+                let part = Part { offset: self.message.end, end, priority, ..self.message };
+                self.message.end = end;
+                let event = Event { class, part, ..self.answer() };
+                self.hear_traced(&event, hear);
+            }
+        }
+    }
+
+    /// Telemetry as the switches have it now.
+    fn stamp(&mut self, length: u32) {
+        let wild = self.kind == Kind::Wild;
+        for at in 0..self.hops.len() {
+            let (more, queue) = if wild {
+                (self.below(1 << 26), self.below(1 << 24))
+            } else {
+                (length + self.below(4 * MTU), self.below(100 * MTU))
+            };
+            let hop = &mut self.hops[at];
+            hop.at = self.now;
+            hop.tx_bytes += u64::from(more);
+            hop.queue_bytes = queue;
+        }
+    }
+
+    fn event(&self) -> Event<'static> {
+        Event {
+            now: self.now,
+            qpn: 1,
+            in_flight: self.next_sequence.wrapping_sub(self.acked_sequence).wrapping_mul(MTU),
+            acked_sequence: self.acked_sequence,
+            next_sequence: self.next_sequence,
+            ..Event::default()
+        }
+    }
+
+    /// An event of a packet that answers one of ours.
+    fn answer(&mut self) -> Event<'static> {
+        let known = self.kind == Kind::Typical || !self.one_in(8);
+        let age = Span::from_nanos(self.rtt.into()).min(self.now.since(Instant::ZERO));
+        let sent = if known {
+            Instant::ZERO + self.now.since(Instant::ZERO).saturating_sub(age)
+        } else {
+            Instant::ZERO
+        };
+        let ecn = self.one_in(16);
+        Event { sent, echoed: sent, ecn, hop_count: self.hops.len().to_le_bytes()[0], ..self.event() }
+    }
+
+    fn hear_traced(&mut self, event: &Event<'_>, hear: &mut impl FnMut(Heard)) {
+        if self.law.image().traces().meets(event.class) {
+            self.tell(event, hear);
+        }
+    }
+
+    /// Tells the program, and how long that took.
+    fn tell(&mut self, event: &Event<'_>, hear: &mut impl FnMut(Heard)) {
+        let runs = |law: &Programmed| law.tally().events.iter().sum::<u64>();
+        let before = runs(&self.law);
+        self.outcome = Outcome::unchanged(self.outcome.credit, self.outcome.wake);
+        self.law.on_event(&mut self.state, event, &mut self.outcome);
+        if let Some(octets) = self.outcome.byte_counter {
+            self.counter = octets;
+        }
+        // Several timers that run out at once share their cycles.
+        let runs = runs(&self.law) - before;
+        for _ in 0..runs {
+            let cycles = u64::from(self.outcome.cycles) / runs;
+            hear(Heard { class: event.class, cycles });
+        }
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.random.below(u64::from(bound).max(1))).unwrap_or(0)
+    }
+
+    fn one_in(&mut self, count: u32) -> bool {
+        self.below(count) == 0
+    }
+}
