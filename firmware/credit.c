@@ -1,6 +1,6 @@
-/* Credit: a packet goes when the queue pair has credit for its payload, which the receiver returns with the acknowledgement.
-   Of one queue pair there are never more octets in flight than the credit that it begins with:
-   `context = { total_credit = "64KiB" }`. */
+/* Credit: a packet goes when the queue pair has credit for its payload, which the receiver returns
+   with the acknowledgement. Of one queue pair there are never more octets in flight than the credit
+   that it begins with: `context = { total_credit = "64KiB" }`. */
 #define TracedPkts (ACK | SEND_REQ | WRITE_REQ | READ_RESP)
 
 typedef struct {
@@ -35,7 +35,8 @@ int recv() {
     while (true) {
         pollEventSync(&e);
         if (e.packet.opcode == ACK) {
-            updateContext(e.context.total_credit, addSaturating(e.context.total_credit, e.packet.returned_credit));
+            updateContext(e.context.total_credit,
+                          addSaturating(e.context.total_credit, e.packet.returned_credit));
             e.eventType = Done;
         } else {
             updatePkt(e.packet.returned_credit, e.packet.pktLength);

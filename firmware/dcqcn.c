@@ -1,6 +1,7 @@
-/* DCQCN (Zhu et al., SIGCOMM 2015) with the values of its paper: alpha and increase timer 55 us, CNPs at least 50 us apart,
-   10 MB, F = 5, R_AI 40 Mb/s, g = 1/256. Rates are kb/s on the wire, alpha has 24 bits. It is the twin of the Rust law's
-   preset `sigcomm15`, bit for bit. A queue pair without congestion has no timer and costs nothing. */
+/* DCQCN (Zhu et al., SIGCOMM 2015) with the values of its paper: alpha and increase timer 55 us,
+   CNPs at least 50 us apart, 10 MB, F = 5, R_AI 40 Mb/s, g = 1/256. Rates are kb/s on the wire,
+   alpha has 24 bits. It is the twin of the Rust law's preset `sigcomm15`, bit for bit. A queue pair
+   without congestion has no timer and costs nothing. */
 #define TracedPkts (CNP | CE | ByteCounter | Open)
 
 #define R_AI 40000u
@@ -22,9 +23,9 @@ typedef struct {
 } PktHeader;
 
 typedef struct {
-    uint32_t link;       /* the link's rate */
-    uint32_t rate;       /* R_C */
-    uint32_t target;     /* R_T */
+    uint32_t link;   /* the link's rate */
+    uint32_t rate;   /* R_C */
+    uint32_t target; /* R_T */
     uint32_t alpha;
     uint32_t stage;      /* increases by the timer since the last cut */
     uint32_t byte_stage; /* increases by the byte counter since then */
@@ -48,7 +49,8 @@ static uint32_t decayed(uint32_t alpha) {
     return (alpha * 255) >> 8;
 }
 
-/* How far the target rises at these stages, equations 3 and 4: fast recovery, additive, hyper increase. */
+/* How far the target rises at these stages, equations 3 and 4: fast recovery, additive, hyper
+ * increase. */
 static uint32_t step(uint32_t stage, uint32_t byte_stage) {
     if (most(stage, byte_stage) < F) return 0;
     return least(stage, byte_stage) > F ? R_HAI : R_AI;
@@ -67,7 +69,8 @@ int recv() {
                 e.eventType = GenTxEvent;
             }
         } else if (e.packet.opcode == CNP) { /* equation 1 */
-            uint32_t rate = readContext(e.context.rate), low = least(R_MIN, readContext(e.context.link));
+            uint32_t rate = readContext(e.context.rate),
+                     low = least(R_MIN, readContext(e.context.link));
             uint32_t alpha = readContext(e.context.estimating) ? readContext(e.context.alpha) : ONE;
             updateContext(e.context.target, rate);
             rate -= ((uint64_t)rate * alpha + ONE) >> 25;
@@ -103,9 +106,11 @@ int recv() {
                 armByteCounter(BYTES);
             }
             uint32_t before = e.context.rate, more = step(e.context.stage, e.context.byte_stage);
-            updateContext(e.context.target, least(addSaturating(e.context.target, more), e.context.link));
+            updateContext(e.context.target,
+                          least(addSaturating(e.context.target, more), e.context.link));
             updateContext(e.context.rate, midpoint(before, addSaturating(e.context.target, 1)));
-            if (e.context.target == e.context.link && e.context.rate == before) { /* at rest until the next CNP */
+            if (e.context.target == e.context.link &&
+                e.context.rate == before) { /* at rest until the next CNP */
                 updateContext(e.context.increasing, 0);
                 cancelTimer(INCREASE);
                 armByteCounter(0);

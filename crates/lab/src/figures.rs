@@ -112,7 +112,8 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 32] = [
+const FIGURES: [(&str, Measure); 33] = [
+    ("swcc-table3", swcc::lines::measure),
     ("swcc-fig3", swcc::budget::measure),
     ("swcc-fig5", swcc::contexts::miss),
     ("swcc-fig11a", swcc::contexts::measure),
@@ -271,6 +272,7 @@ mod tests {
     #[test]
     fn quick_figures_are_reproduced() {
         for name in [
+            "swcc-table3",
             "swcc-fig3",
             "swcc-fig5",
             "tonic-table3",
