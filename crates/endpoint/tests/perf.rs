@@ -50,8 +50,8 @@ fn both(options: &Options) -> (Vec<Row>, Vec<Row>) {
                 !early
             })
             .unwrap();
-        done.unwrap();
-        far.join().unwrap().unwrap();
+        let far = far.join().unwrap();
+        assert!(done.is_ok() && far.is_ok(), "client {done:?}, server {far:?}, {options:?}");
     });
     (server.rows.into_inner().unwrap(), client.rows.into_inner().unwrap())
 }

@@ -2,7 +2,7 @@
 
 use super::channel::News;
 use super::report::{Latency, Rate, Row};
-use super::session::Session;
+use super::session::{SENDS_MIN, Session};
 use super::{PerfError, good};
 use crate::memory::Slice;
 use crate::work::{INLINE_MAX, RecvWr, SendWr};
@@ -132,7 +132,7 @@ impl Ping {
             if watch.is_over(now) {
                 break;
             }
-            if my_turn && sent < self.wanted {
+            if my_turn && sent < self.wanted && sent - ended < u64::from(SENDS_MIN) {
                 watch.mark(now);
                 session.qps[0].post_send(self.request())?;
                 sent += 1;
@@ -177,13 +177,16 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
     let mut small = vec![0; octets.min(INLINE_MAX)];
     let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
     let wanted = watch.wanted;
+    let mut is_alone = false;
     while sent < wanted || ended < wanted || received < wanted {
         let now = device.inner.now();
         if watch.is_over(now) {
             break;
         }
-        let may_send =
-            sent < wanted && (if session.is_client() { sent < received } else { sent == received });
+        let has_room = sent - ended < u64::from(SENDS_MIN);
+        let may_send = has_room
+            && sent < wanted
+            && (if session.is_client() { sent < received } else { sent == received });
         if may_send && (octets <= INLINE_MAX || buffer.is_some()) {
             watch.mark(now);
             sent += 1;
@@ -210,15 +213,18 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
             session.place.open.read(octets - 1, &mut last)?;
             if u64::from(last[0]) == (received + 1) & 0xff {
                 received += 1;
-                turns = 0;
+                (turns, is_alone) = (0, false);
             }
         }
         turns += 1;
         if turns.is_multiple_of(TURNS) {
             watch.look(session, sent)?;
-            if watch.is_left(session)? {
+            // The peer leaves when it has all acknowledged. That may be before we have looked at its last message, or
+            // were acknowledged ours; so the end of the conversation is one only if nothing has come since it was seen.
+            if is_alone && (sent == wanted && received == wanted || watch.is_left(session)?) {
                 break;
             }
+            is_alone = session.channel.news() != News::Silence;
         }
     }
     Ok(watch.row(2.0))

@@ -20,6 +20,8 @@ const ROOM: usize = 64 << 20;
 const FLIGHT: u32 = 256;
 /// And at least so many of each.
 const FLIGHT_MIN: u32 = 32;
+/// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
+pub(super) const SENDS_MIN: u32 = 64;
 /// perftest writes around in so many octets where messages are shorter.
 const CYCLE: usize = 4096;
 /// The length of a cache line, which perftest wants to know.
@@ -293,7 +295,7 @@ impl<'a> Place<'a> {
             .path_mtu(self.mtu)
             .timeout(options.qp_timeout)
             .retry_cnt(options.retry_count)
-            .max_send_wr(options.tx_depth + 1)
+            .max_send_wr(options.tx_depth.max(SENDS_MIN))
             .max_recv_wr(options.rx_depth)
             .max_dest_rd_atomic(options.outstanding_reads)
             .window(options.window.unwrap_or(shared))
