@@ -1,9 +1,11 @@
 //! What can be asked for.
 
+pub(crate) mod ctl;
 pub(crate) mod perf;
 pub(crate) mod ping;
 
 use clap::{Args, Parser, Subcommand};
+use ctl::CTL;
 use perf::PERF;
 use ping::PING;
 use std::path::PathBuf;
@@ -44,6 +46,9 @@ pub(crate) enum Command {
     /// Ping by RDMA, with rping or roci at the other end
     #[command(after_help = PING)]
     Ping(ping::Ping),
+    /// Read and write registers of a running endpoint, and read its counters
+    #[command(after_help = CTL)]
+    Ctl(ctl::Ctl),
     /// Print this message, or the help of a command
     Help(Help),
 }

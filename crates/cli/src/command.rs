@@ -1,11 +1,13 @@
 //! The commands: from arguments to groups of runs, and what they are called.
 
+mod ctl;
 mod nic;
 mod perf;
 mod ping;
 mod program;
 mod reproduce;
 
+pub(crate) use ctl::ctl;
 pub(crate) use nic::nic;
 pub(crate) use perf::perf;
 pub(crate) use ping::ping;

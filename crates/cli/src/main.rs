@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Program(arguments) => command::program(&arguments),
         Command::Perf(arguments) => command::perf(&arguments),
         Command::Ping(arguments) => command::ping(&arguments),
+        Command::Ctl(arguments) => command::ctl(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };
     let (message, code) = match done {

@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, duration};
 use crate::completion::CompletionQueue;
+use crate::control;
 use crate::driver::Cell;
 use crate::icrc::Solver;
 use crate::io::steer::Claim;
@@ -21,6 +22,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -189,7 +191,9 @@ pub(crate) struct DeviceInner {
     pub(crate) local: IpAddr,
     pub(crate) mtu: Mtu,
     /// The laws by their numbers, the first of which is 0, none.
-    pub(crate) laws: Vec<&'static str>,
+    pub(crate) laws: Vec<Law>,
+    /// Its control sockets.
+    names: Mutex<Vec<control::Name>>,
     table: Arc<Table>,
     clock: Clock,
     progress: Progress,
@@ -243,10 +247,11 @@ impl Device {
                 threads.push(builder.spawn(move || cell.drive(spin))?);
             }
         }
-        let laws = std::iter::once("none").chain(config.laws.iter().map(Law::name)).collect();
+        let laws = std::iter::once(Law::None).chain(config.laws).collect();
         let inner = DeviceInner {
             cells,
             laws,
+            names: Mutex::default(),
             local: address,
             mtu,
             table,
@@ -255,7 +260,11 @@ impl Device {
             next_shard: AtomicUsize::new(0),
             threads: Mutex::new(threads),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let device = Self { inner: Arc::new(inner) };
+        if let Some(path) = std::env::var_os(control::VARIABLE).filter(|path| !path.is_empty()) {
+            device.serve_control(Path::new(&path))?;
+        }
+        Ok(device)
     }
 
     /// Its address, which is its GID.
@@ -294,26 +303,30 @@ impl Device {
 
     /// What has been counted, over all shards.
     pub fn counters(&self) -> IoCounters {
-        let mut sum = IoCounters::default();
-        for cell in &self.inner.cells {
-            let IoCounters { sent, unsent, received, runs, malformed, corrupt, stray, refused, overflowed } =
-                cell.lock().core.counters;
-            sum.sent += sent;
-            sum.unsent += unsent;
-            sum.received += received;
-            sum.runs += runs;
-            sum.malformed += malformed;
-            sum.corrupt += corrupt;
-            sum.stray += stray;
-            sum.refused += refused;
-            sum.overflowed += overflowed;
-        }
-        sum
+        self.inner.counters()
     }
 
     /// Packets that the transport refused for this reason.
     pub fn refused(&self, reason: Refusal) -> u64 {
-        self.inner.cells.iter().map(|cell| cell.lock().core.engine.refused(reason)).sum()
+        self.inner.refused(reason)
+    }
+
+    /// Opens a control socket at `path`, for [`control::ask`](crate::control::ask) and `roci ctl`; where another device has
+    /// that path, at the next free one of `path.2`, `path.3`, … It closes with the device.
+    ///
+    /// Devices open one by themselves where the environment has `ROCI_CONTROL`.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn serve_control(&self, path: &Path) -> io::Result<()> {
+        let (listener, name) = control::bind(path)?;
+        let device = Arc::downgrade(&self.inner);
+        // It ends by itself when the device is gone: who drops the device need not wait for it.
+        std::thread::Builder::new()
+            .name("roci-control".into())
+            .spawn(move || control::serve(&listener, &device))?;
+        self.inner.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        Ok(())
     }
 }
 
@@ -352,6 +365,28 @@ pub(crate) fn span(duration: Duration) -> Span {
 }
 
 impl DeviceInner {
+    pub(crate) fn counters(&self) -> IoCounters {
+        let mut sum = IoCounters::default();
+        for cell in &self.cells {
+            let IoCounters { sent, unsent, received, runs, malformed, corrupt, stray, refused, overflowed } =
+                cell.lock().core.counters;
+            sum.sent += sent;
+            sum.unsent += unsent;
+            sum.received += received;
+            sum.runs += runs;
+            sum.malformed += malformed;
+            sum.corrupt += corrupt;
+            sum.stray += stray;
+            sum.refused += refused;
+            sum.overflowed += overflowed;
+        }
+        sum
+    }
+
+    pub(crate) fn refused(&self, reason: Refusal) -> u64 {
+        self.cells.iter().map(|cell| cell.lock().core.engine.refused(reason)).sum()
+    }
+
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
     }

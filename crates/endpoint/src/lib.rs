@@ -51,6 +51,7 @@
 //! | [`queue_pair`] | queue pairs, shared receive queues, their builder |
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
+//! | [`control`] | the control socket: registers and counters of a running device |
 //! | [`memory`] | regions, buffers, slices |
 //! | [`cm`] | connection set-up: RDMA-CM's listen, connect, accept, reject |
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
@@ -66,6 +67,7 @@
 mod clock;
 pub mod cm;
 pub mod completion;
+pub mod control;
 pub mod device;
 mod driver;
 mod icrc;

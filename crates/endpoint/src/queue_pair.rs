@@ -6,7 +6,7 @@ use crate::numbers::{inner, random};
 use crate::shard::{Core, Entry};
 use crate::work::{INLINE_MAX, Payload, RecvWr, Refused, SendWr, WrError};
 use crate::works::{Owner, Work, address_of};
-use roci_control::Value;
+use roci_control::{Law, Value};
 use roci_transport::{
     Change, Counters, Operation, Pd, PostError, QpConfig, QpError, QpState, QpStatus, Recovery, RecvRequest,
     RecvTarget, SendRequest, Service, Srq, Transition,
@@ -226,6 +226,7 @@ impl QueuePairBuilder {
             send_cq: self.send_cq.inner.clone(),
             recv_cq: self.recv_cq.inner.clone(),
             layout: self.config.layout,
+            law: self.config.law,
             sends_left: self.sends,
             recvs_left: self.recvs,
         });
@@ -355,7 +356,7 @@ impl QueuePair {
 
     /// The name of its law.
     pub fn law(&self) -> &'static str {
-        self.device.laws.get(usize::from(self.law)).copied().unwrap_or("none")
+        self.device.laws.get(usize::from(self.law)).map_or("none", Law::name)
     }
 
     /// Reads a register of its law; `None`: it has none of that name.

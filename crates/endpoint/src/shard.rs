@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     pub(crate) send_cq: Arc<CqInner>,
     pub(crate) recv_cq: Arc<CqInner>,
     pub(crate) layout: Layout,
+    /// The number of its law.
+    pub(crate) law: u16,
     pub(crate) sends_left: u32,
     pub(crate) recvs_left: u32,
 }

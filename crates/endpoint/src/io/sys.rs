@@ -426,6 +426,19 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The user at the other end of a Unix stream socket.
+pub(crate) fn peer_user(fd: &impl AsRawFd) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    #[expect(clippy::cast_possible_truncation, reason = "twelve")]
+    let mut length = size_of::<libc::ucred>() as u32;
+    // SAFETY: the pointers describe `peer` and `length`, which outlive the call.
+    unsafe {
+        let place = std::ptr::from_mut(&mut peer).cast();
+        check(libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &mut length))?;
+    }
+    Ok(peer.uid)
+}
+
 /// A counter that others can wait for as for a socket.
 #[derive(Debug)]
 pub(crate) struct EventFd(OwnedFd);

@@ -1,0 +1,74 @@
+//! `roci ctl`: registers and counters of a running device.
+
+use crate::Failure;
+use crate::args::ctl::{Action, Ctl};
+use crate::execute::print;
+use crate::progress;
+use roci_endpoint::control;
+use roci_units::Span;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
+    let named = || std::env::var_os(control::VARIABLE).map(PathBuf::from);
+    let missing =
+        || Failure::Request(format!("--socket or {} is to name the control socket", control::VARIABLE));
+    let socket = arguments.socket.clone().or_else(named).ok_or_else(missing)?;
+    let ask = |request: &str| ask(&socket, request);
+    match &arguments.action {
+        Action::Get { qp, name } => print(&ask(&words("get", [qp.as_ref(), name.as_ref()]))?),
+        Action::Set { qp, name, value } => {
+            print(&ask(&format!("set {qp} {name} {}", value.replace(' ', "")))?)
+        }
+        Action::Counters => print(&ask("counters")?),
+        Action::Watch { qp, every, times } => {
+            let every =
+                every.parse::<Span>().map_err(|error| Failure::Request(format!("--every: {error}")))?;
+            progress::listen()?;
+            watch(&ask, &words("get", [qp.as_ref()]), Duration::from_nanos(every.as_ps() / 1000), *times)?;
+        }
+    }
+    Ok(())
+}
+
+fn words<const N: usize>(first: &str, rest: [Option<&String>; N]) -> String {
+    rest.into_iter().flatten().fold(first.to_owned(), |line, word| line + " " + word)
+}
+
+fn ask(socket: &Path, request: &str) -> Result<String, Failure> {
+    match control::ask(socket, request) {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(why)) => Err(Failure::Request(why)),
+        Err(error) => Err(Failure::Run(format!("{}: {error}", socket.display()))),
+    }
+}
+
+/// Prints each register when it is first seen, and then when it has another value.
+fn watch(
+    ask: &dyn Fn(&str) -> Result<String, Failure>,
+    request: &str,
+    every: Duration,
+    times: Option<u64>,
+) -> Result<(), Failure> {
+    let mut seen = BTreeMap::new();
+    let mut left = times.unwrap_or(u64::MAX);
+    while left > 0 && !progress::interrupted() {
+        let answer = ask(request)?;
+        let mut changed = String::new();
+        for line in answer.lines() {
+            let Some((register, value)) = line.rsplit_once(' ') else { continue };
+            if seen.insert(register.to_owned(), value.to_owned()).as_deref() != Some(value) {
+                changed.extend([line, "\n"]);
+            }
+        }
+        if !changed.is_empty() {
+            print(&changed);
+        }
+        left -= 1;
+        if left > 0 {
+            std::thread::sleep(every);
+        }
+    }
+    Ok(())
+}

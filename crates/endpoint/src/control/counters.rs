@@ -1,0 +1,95 @@
+//! Counters as Prometheus' text format.
+
+use crate::device::DeviceInner;
+use crate::numbers::inner;
+use crate::shard::IoCounters;
+use roci_control::Credit;
+use roci_transport::{Counters, Refusal};
+use std::fmt::{Display, Write as _};
+
+const REFUSALS: [(&str, Refusal); 9] = [
+    ("no_queue_pair", Refusal::NoQueuePair),
+    ("wrong_peer", Refusal::WrongPeer),
+    ("wrong_opcode", Refusal::WrongOpcode),
+    ("duplicate", Refusal::Duplicate),
+    ("out_of_sequence", Refusal::OutOfSequence),
+    ("unexpected_response", Refusal::UnexpectedResponse),
+    ("receiver_not_ready", Refusal::ReceiverNotReady),
+    ("rejected", Refusal::Rejected),
+    ("datagram", Refusal::Datagram),
+];
+
+/// The text so far.
+struct Text(String);
+
+impl Text {
+    fn begin(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String does not fail.
+        let _ = writeln!(self.0, "# HELP roci_{name} {help}\n# TYPE roci_{name} {kind}");
+    }
+
+    fn value(&mut self, name: &str, labels: &str, value: impl Display) {
+        let _ = writeln!(self.0, "roci_{name}{{{labels}}} {value}");
+    }
+}
+
+impl DeviceInner {
+    /// All counters.
+    pub(super) fn prometheus(&self) -> String {
+        let mut text = Text(String::new());
+        let device = format!("device=\"{}\"", self.local);
+        let IoCounters { sent, unsent, received, runs, malformed, corrupt, stray, refused: _, overflowed } =
+            self.counters();
+        for (name, help, value) in [
+            ("packets_sent_total", "Packets sent.", sent),
+            ("packets_unsent_total", "Packets that the operating system did not take.", unsent),
+            ("packets_received_total", "Packets that arrived.", received),
+            ("runs_received_total", "Runs that arrived, of one or more packets.", runs),
+            ("malformed_total", "Packets that are no RoCEv2 packets.", malformed),
+            ("corrupt_total", "Packets whose ICRC was wrong.", corrupt),
+            ("stray_total", "Packets for queue pairs that do not exist.", stray),
+            ("overflowed_total", "Packets that the operating system dropped.", overflowed),
+        ] {
+            text.begin(name, "counter", help);
+            text.value(name, &device, value);
+        }
+        text.begin("refused_total", "counter", "Packets that the transport refused, by reason.");
+        for (reason, refusal) in REFUSALS {
+            text.value("refused_total", &format!("{device},reason=\"{reason}\""), self.refused(refusal));
+        }
+        let mut rows = Vec::new();
+        self.each(None, |core, entry, place, law| {
+            let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn.get(), law.name());
+            let status = core.engine.query(inner(place)).ok();
+            rows.push((labels, core.engine.counters(inner(place)), status));
+        });
+        type Read = fn(&Counters) -> u32;
+        let counters: [(&str, &str, Read); 7] = [
+            ("qp_packets_total", "Data packets sent, again or not.", |c| c.packets),
+            ("qp_retransmitted_total", "Data packets sent again.", |c| c.retransmitted),
+            ("qp_timeouts_total", "Local ACK timeouts.", |c| c.timeouts),
+            ("qp_naks_total", "NAKs for a sequence received.", |c| c.naks),
+            ("qp_rnr_total", "RNR NAKs received.", |c| c.rnr),
+            ("qp_cnps_total", "Congestion notifications received.", |c| c.cnps),
+            ("qp_ecn_marked_total", "Data packets received with CE.", |c| c.ecn_marked),
+        ];
+        for (name, help, read) in counters {
+            text.begin(name, "counter", help);
+            for (labels, counters, _) in &rows {
+                text.value(name, labels, read(counters));
+            }
+        }
+        text.begin("qp_in_flight_bytes", "gauge", "Payload that is not acknowledged.");
+        for (labels, _, status) in &rows {
+            text.value("qp_in_flight_bytes", labels, status.as_ref().map_or(0, |status| status.in_flight));
+        }
+        text.begin("qp_rate_bits_per_second", "gauge", "The rate that the law allows; +Inf: not paced.");
+        for (labels, _, status) in &rows {
+            match status.as_ref().map_or(Credit::UNLIMITED, |status| status.credit.rate_kbps) {
+                Credit::UNLIMITED => text.value("qp_rate_bits_per_second", labels, "+Inf"),
+                rate => text.value("qp_rate_bits_per_second", labels, u64::from(rate) * 1000),
+            }
+        }
+        text.0
+    }
+}

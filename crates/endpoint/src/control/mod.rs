@@ -1,0 +1,238 @@
+//! The control socket: registers of laws and counters of a running device, for `roci ctl`.
+//!
+//! A Unix stream socket that its own user, or root, may connect to. A connection carries one request, a line, and one answer:
+//! a line `ok`, or `error` and why, then what was asked for until the end of the stream.
+//!
+//! | request | answer |
+//! | --- | --- |
+//! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces |
+//! | `set QP NAME VALUE` | nothing; QP may be `all` |
+//! | `counters` | counters as Prometheus text |
+//!
+//! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`,
+//! `rate`, `window` and `in_flight`, which every queue pair has and which cannot be written.
+
+mod counters;
+
+use crate::device::DeviceInner;
+use crate::io::sys;
+use crate::numbers::inner;
+use crate::shard::{Core, Entry};
+use roci_control::{Credit, Law};
+use roci_units::{Instant, Qpn};
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The variable that names the control sockets of programs that name none.
+pub const VARIABLE: &str = "ROCI_CONTROL";
+/// Devices of one path: the second is at the path with `.2` behind it, and so on.
+const DEVICES_MAX: u32 = 64;
+/// The longest request.
+const REQUEST_MAX: u64 = 4096;
+/// A client that says nothing is given up after so long.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How soon the thread notices that its device is gone.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Asks the device at `path`; gives the answer, or why there is none.
+///
+/// # Errors
+/// What the operating system says when nobody is there.
+pub fn ask(path: &Path, request: &str) -> io::Result<Result<String, String>> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(format!("{}\n", request.trim()).as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (first, rest) = answer.split_once('\n').unwrap_or((&answer, ""));
+    Ok(match first.strip_prefix("error ") {
+        Some(why) => Err(why.to_owned()),
+        None if first == "ok" => Ok(rest.to_owned()),
+        None => Err("the device gave no answer".to_owned()),
+    })
+}
+
+/// The name of a socket, for as long as its device lives.
+#[derive(Debug)]
+pub(crate) struct Name(PathBuf);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        // Who has removed it before has done our work.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A socket at `path`, or where another device has that, at the next free name behind it.
+pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Name)> {
+    for number in 1..=DEVICES_MAX {
+        let mut name = path.as_os_str().to_owned();
+        if number > 1 {
+            name.push(format!(".{number}"));
+        }
+        let name = PathBuf::from(name);
+        match UnixListener::bind(&name) {
+            Ok(listener) => return ready(listener, name),
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
+            Err(_) if UnixStream::connect(&name).is_ok() => {}
+            // Left behind by a program that was killed.
+            Err(_) => {
+                std::fs::remove_file(&name)?;
+                return ready(UnixListener::bind(&name)?, name);
+            }
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AddrInUse, "too many devices have control sockets there"))
+}
+
+fn ready(listener: UnixListener, name: PathBuf) -> io::Result<(UnixListener, Name)> {
+    std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok((listener, Name(name)))
+}
+
+/// Answers requests until the device is gone.
+pub(crate) fn serve(listener: &UnixListener, device: &Weak<DeviceInner>) {
+    while device.strong_count() > 0 {
+        // Whatever is wrong with the descriptor shows when a client is taken.
+        let _ = sys::wait(&[(listener.as_raw_fd(), false)], Some(LOOK));
+        let Ok((stream, _)) = listener.accept() else { continue };
+        let Some(device) = device.upgrade() else { return };
+        // A client that goes away early has itself to blame.
+        let _ = attend(stream, &device);
+    }
+}
+
+fn attend(mut stream: UnixStream, device: &Arc<DeviceInner>) -> io::Result<()> {
+    let user = sys::peer_user(&stream)?;
+    if user != sys::user() && user != 0 {
+        return Ok(());
+    }
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let request = line(&mut stream)?;
+    let answer = match device.answer(&request) {
+        Ok(answer) => format!("ok\n{answer}"),
+        Err(why) => format!("error {}\n", why.replace('\n', " ")),
+    };
+    stream.write_all(answer.as_bytes())
+}
+
+fn line(stream: &mut UnixStream) -> io::Result<String> {
+    let mut octets = Vec::new();
+    BufReader::new(stream.take(REQUEST_MAX)).read_until(b'\n', &mut octets)?;
+    String::from_utf8(octets).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// A queue pair's number, decimal or hexadecimal.
+fn number(text: &str) -> Result<Qpn, String> {
+    let read = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    match read {
+        Ok(number) if number < 1 << 24 => Ok(Qpn::new(number)),
+        _ => Err(format!("`{text}` is no number of a queue pair")),
+    }
+}
+
+impl DeviceInner {
+    fn answer(&self, request: &str) -> Result<String, String> {
+        let words: Vec<&str> = request.split_whitespace().collect();
+        match words.as_slice() {
+            ["get"] => self.read(None, None),
+            ["get", qp] => self.read(Some(number(qp)?), None),
+            ["get", qp, name] => self.read(Some(number(qp)?), Some(name)),
+            ["set", "all", name, value] => self.write(None, name, value),
+            ["set", qp, name, value] => self.write(Some(number(qp)?), name, value),
+            ["counters"] => Ok(self.prometheus()),
+            _ => Err("requests are `get [QP [NAME]]`, `set QP NAME VALUE` and `counters`".to_owned()),
+        }
+    }
+
+    /// Calls `with` for each queue pair, or for one; whether there was any.
+    fn each(&self, only: Option<Qpn>, mut with: impl FnMut(&mut Core, &Entry, u32, &Law)) -> bool {
+        let mut found = false;
+        for cell in &self.cells {
+            let mut shard = cell.lock();
+            for place in 0..shard.core.entries.len() {
+                // Taken out for the while, so that the engine beside it can be asked.
+                let Some(entry) = shard.core.entries[place].take() else { continue };
+                if only.is_none_or(|only| only == entry.qpn) {
+                    found = true;
+                    let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
+                    let number = u32::try_from(place).unwrap_or(u32::MAX);
+                    with(&mut shard.core, &entry, number, law);
+                }
+                shard.core.entries[place] = Some(entry);
+            }
+            cell.nudge(&shard);
+        }
+        found
+    }
+
+    fn read(&self, only: Option<Qpn>, name: Option<&str>) -> Result<String, String> {
+        let (now, mut text, mut known) = (self.now(), String::new(), false);
+        let found = self.each(only, |core, entry, place, law| {
+            for (register, value) in registers(core, place, law, now) {
+                if name.is_none_or(|name| name == register) {
+                    known = true;
+                    // Writing to a String does not fail.
+                    let _ = writeln!(text, "{:#08x} {} {register} {value}", entry.qpn.get(), law.name());
+                }
+            }
+        });
+        match (only, name) {
+            (Some(qpn), _) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
+            (_, Some(name)) if !known => Err(format!("its law has no register `{name}`")),
+            _ => Ok(text),
+        }
+    }
+
+    fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
+        let (now, mut wrong) = (self.now(), None);
+        let found = self.each(only, |core, entry, place, law| {
+            if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
+                return;
+            }
+            if let Err(error) = core.engine.control_set(inner(place), name, value, now) {
+                let why =
+                    error.map_or_else(|| "there is no room for another law".to_owned(), |it| it.to_string());
+                wrong = Some(format!("{:#08x}: {why}", entry.qpn.get()));
+            }
+        });
+        match (wrong, only) {
+            (Some(wrong), _) => Err(wrong),
+            (None, Some(qpn)) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
+            _ => Ok(String::new()),
+        }
+    }
+}
+
+/// What can be read of a queue pair, in order.
+fn registers(core: &mut Core, place: u32, law: &Law, now: Instant) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    if let Ok(status) = core.engine.query(inner(place)) {
+        let limit = |value: u32, unit: &str| match value {
+            Credit::UNLIMITED => "unlimited".to_owned(),
+            value => format!("{value}{unit}"),
+        };
+        all.push(("state", format!("{:?}", status.state)));
+        all.push(("rate", limit(status.credit.rate_kbps, "Kb/s")));
+        all.push(("window", limit(status.credit.window, "B")));
+        all.push(("in_flight", format!("{}B", status.in_flight)));
+    }
+    for register in law.registers() {
+        if let Some(value) = core.engine.control_get(inner(place), register.name, now) {
+            all.push((register.name, value.to_string()));
+        }
+    }
+    all
+}

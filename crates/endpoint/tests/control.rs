@@ -1,0 +1,101 @@
+//! The control socket: what can be asked for, by whom, and what is refused.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Pair, in_memory};
+use roci_endpoint::{SendWr, control};
+use std::path::PathBuf;
+
+/// A path that no other test has.
+fn path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("roci-control-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn registers_are_read_and_written_while_the_device_runs() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp);
+    let path = path("registers");
+    a.device.serve_control(&path).unwrap();
+    let ask = |request: &str| control::ask(&path, request).unwrap();
+    let qp = format!("{:#08x}", a.qp.qp_num().get());
+    let all = ask("get").unwrap();
+    assert!(all.contains(&format!("{qp} dcqcn state ReadyToSend\n")), "{all}");
+    assert!(all.contains(&format!("{qp} dcqcn rate unlimited\n")), "{all}");
+    assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 40Mb/s\n"));
+    ask(&format!("set {} rai 7Mb/s", a.qp.qp_num().get())).unwrap();
+    ask("set all increase_timer 1000s").unwrap();
+    ask("set all rc 1Gb/s").unwrap();
+    assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
+    assert_eq!(a.qp.query().unwrap().credit.rate_kbps, 1_000_000);
+    a.qp.post_send(SendWr::write_inline(b"on it goes", b.open.remote())).unwrap();
+    a.done();
+}
+
+#[test]
+fn counters_are_told_as_prometheus_reads_them() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp);
+    let path = path("counters");
+    a.device.serve_control(&path).unwrap();
+    a.qp.post_send(SendWr::write_inline(b"one packet", b.open.remote())).unwrap();
+    a.done();
+    let text = control::ask(&path, "counters").unwrap().unwrap();
+    assert!(text.contains("roci_packets_sent_total{device=\"10.0.0.1\"} 1\n"), "{text}");
+    let qp = a.qp.qp_num().get();
+    let row = format!("roci_qp_packets_total{{device=\"10.0.0.1\",qp=\"{qp:#08x}\",law=\"dcqcn\"}} 1\n");
+    assert!(text.contains(&row), "{text}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        assert!(series.starts_with("roci_") && series.ends_with('}'), "{line}");
+        assert!(value == "+Inf" || value.parse::<u64>().is_ok(), "{line}");
+        let name = series.split('{').next().unwrap();
+        assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_reason() {
+    let Pair { a, .. } = in_memory(1, |qp| qp);
+    let path = path("refused");
+    a.device.serve_control(&path).unwrap();
+    let qp = a.qp.qp_num().get();
+    for request in [
+        String::new(),
+        "sing".to_owned(),
+        "get 0xffffffff".to_owned(),
+        format!("get {}", qp ^ 64),
+        format!("get {qp} no_such_register"),
+        format!("set {qp} rai fast"),
+        format!("set {qp} state Error"),
+        "x".repeat(10_000),
+    ] {
+        let answer = control::ask(&path, &request);
+        assert!(!matches!(answer, Ok(Ok(_))), "{request}: {answer:?}");
+    }
+    assert!(control::ask(&path, "get").unwrap().is_ok(), "it goes on");
+}
+
+#[test]
+fn devices_with_one_path_are_told_apart_and_leave_nothing_behind() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp);
+    let path = path("two");
+    // What a killed program left behind is in nobody's way.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    a.device.serve_control(&path).unwrap();
+    b.device.serve_control(&path).unwrap();
+    let second = PathBuf::from(format!("{}.2", path.display()));
+    for (path, end) in [(&path, &a), (&second, &b)] {
+        let all = control::ask(path, "get").unwrap().unwrap();
+        assert!(all.starts_with(&format!("{:#08x} ", end.qp.qp_num().get())), "{all}");
+    }
+    drop((a, b));
+    let gone = || !path.exists() && !second.exists();
+    (0..200)
+        .find(|_| {
+            gone() || {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                false
+            }
+        })
+        .unwrap();
+}
