@@ -1,7 +1,9 @@
-//! What a law costs per event: `cargo bench -p roci-control`.
+//! What a law costs per event: `cargo bench -p roci-control --features translate`. Names that end in `.elf` are programs, as
+//! host code with that feature and interpreted without it.
 
 use divan::{Bencher, black_box};
-use roci_control::{Class, Context, Credit, Event, Hop, Law, Outcome, dcqcn::PRESETS};
+use roci_control::program::Options;
+use roci_control::{Class, Context, Credit, Event, Hop, Image, Law, Outcome, Programmed, dcqcn::PRESETS};
 use roci_units::{BitsPerSec, Instant, Span};
 
 fn main() {
@@ -10,9 +12,30 @@ fn main() {
 
 const LINK_KBPS: u32 = 100_000_000;
 
+/// The family's members, and DCQCN in C.
+const MEMBERS: [&str; 8] = {
+    let mut members = ["dcqcn.elf"; 8];
+    let mut place = 0;
+    while place < PRESETS.len() {
+        members[place] = PRESETS[place];
+        place += 1;
+    }
+    members
+};
+
 fn law(preset: &str) -> Law {
+    if preset.ends_with(".elf") {
+        return program(preset);
+    }
     Law::from_settings("dcqcn", &[("preset", preset)], BitsPerSec::from_kbps(u64::from(LINK_KBPS)))
         .expect("a preset")
+}
+
+fn program(name: &str) -> Law {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware").join(name);
+    let file = std::fs::read(path).expect("an image of the repository");
+    let image = Image::new(name, &file, &Options::default()).expect("a program");
+    Law::Program(Box::new(Programmed::new(std::sync::Arc::new(image), Law::None).expect("a fallback")))
 }
 
 /// Calls the law once for `class`, `gap` after the last time, and gives its answer to the optimiser's keeping.
@@ -43,7 +66,7 @@ impl Driver {
 }
 
 /// A CNP every 50 µs, with the increases and cuts that fall due between.
-#[divan::bench(args = PRESETS)]
+#[divan::bench(args = MEMBERS)]
 fn cnp(bencher: Bencher<'_, '_>, preset: &str) {
     let mut driver = Driver::new(preset);
     bencher.bench_local(|| {
@@ -53,7 +76,7 @@ fn cnp(bencher: Bencher<'_, '_>, preset: &str) {
 }
 
 /// A timer event at the instant that the law asked for, in recovery after a CNP; a CNP where it sleeps.
-#[divan::bench(args = PRESETS)]
+#[divan::bench(args = MEMBERS)]
 fn timer(bencher: Bencher<'_, '_>, preset: &str) {
     let mut driver = Driver::new(preset);
     bencher.bench_local(|| {
@@ -66,12 +89,22 @@ fn timer(bencher: Bencher<'_, '_>, preset: &str) {
 }
 
 /// A marked packet at the receiver, one in 350 ns: most fall into the gap.
-#[divan::bench(args = PRESETS)]
+#[divan::bench(args = MEMBERS)]
 fn marked(bencher: Bencher<'_, '_>, preset: &str) {
     let mut driver = Driver::new(preset);
     bencher.bench_local(|| {
         driver.now += Span::from_nanos(350);
         driver.happen(Class::CE);
+    });
+}
+
+/// A packet about to be sent, which a program with a `send` is asked about.
+#[divan::bench]
+fn transmit(bencher: Bencher<'_, '_>) {
+    let mut driver = Driver::new("dcqcn.elf");
+    bencher.bench_local(|| {
+        driver.now += Span::from_nanos(100);
+        driver.happen(Class::TRANSMIT);
     });
 }
 
@@ -95,14 +128,30 @@ fn untraced_ack(bencher: Bencher<'_, '_>) {
 }
 
 /// The laws that run on each acknowledgement, with the links of the path where they read telemetry.
-const ACKED: [(&str, usize); 7] =
-    [("timely", 0), ("dctcp", 0), ("swift", 0), ("nscc", 0), ("hpcc", 1), ("hpcc", 3), ("hpcc", 5)];
+const ACKED: [(&str, usize); 12] = [
+    ("timely", 0),
+    ("dctcp", 0),
+    ("swift", 0),
+    ("nscc", 0),
+    ("hpcc", 1),
+    ("hpcc", 3),
+    ("hpcc", 5),
+    ("timely.elf", 0),
+    ("swift.elf", 0),
+    ("hpcc.elf", 1),
+    ("hpcc.elf", 3),
+    ("hpcc.elf", 5),
+];
 
 /// An acknowledgement every 100 ns of a window of about 100 packets; one in 16 echoes a mark, and the round trip and the
 /// queues swing, so that each law takes all of its ways.
 #[divan::bench(args = ACKED)]
 fn ack(bencher: Bencher<'_, '_>, (name, links): (&str, usize)) {
-    let mut law = Law::from_settings(name, &[], BitsPerSec::from_kbps(u64::from(LINK_KBPS))).expect("a law");
+    let mut law = if name.ends_with(".elf") {
+        program(name)
+    } else {
+        Law::from_settings(name, &[], BitsPerSec::from_kbps(u64::from(LINK_KBPS))).expect("a law")
+    };
     let (mut context, mut credit, wake) = law.connect(LINK_KBPS);
     let mut hops = [Hop { rate_kbps: LINK_KBPS, ..Hop::default() }; 5];
     let (mut now, mut sequence) = (Instant::ZERO + Span::from_millis(1), 0u32);

@@ -1,5 +1,7 @@
 //! The fields of a program's types, as `.debug_info` names them (DWARF 2 to 5).
 
+use core::cell::Cell;
+
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Unit, UnitOffset};
 
 use crate::elf::section;
@@ -20,9 +22,11 @@ pub struct Field {
     pub signed: bool,
 }
 
-/// How many fields are read, and how deep types may lie in each other, before the rest is left out.
+/// A structure with more fields is not told apart, nor one whose types lie deeper in each other.
 const FIELDS_MAX: usize = 1024;
 const DEPTH_MAX: u32 = 16;
+/// Types that are looked at: what a file says can be shaped so that there would be no end of them.
+const TYPES_MAX: u32 = 1 << 16;
 
 /// The fields of the structure that `name`, a `typedef`, stands for, by their offsets. `None` where the file does not
 /// tell: it has no such type, or was built without `-g`.
@@ -34,7 +38,7 @@ pub fn fields(file: &[u8], name: &str) -> Option<Vec<Field>> {
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let reader = Reader { dwarf: &dwarf, unit: &unit };
+        let reader = Reader { dwarf: &dwarf, unit: &unit, left: Cell::new(TYPES_MAX) };
         if let Some(at) = reader.typedef(name) {
             let mut fields = Vec::new();
             reader.gather(at, String::new(), 0, DEPTH_MAX, &mut fields)?;
@@ -48,6 +52,8 @@ pub fn fields(file: &[u8], name: &str) -> Option<Vec<Field>> {
 struct Reader<'a, 'u> {
     dwarf: &'u Dwarf<Slice<'a>>,
     unit: &'u Unit<Slice<'a>>,
+    /// Types that may still be looked at.
+    left: Cell<u32>,
 }
 
 impl<'a> Reader<'a, '_> {
@@ -90,6 +96,7 @@ impl<'a> Reader<'a, '_> {
         if depth == 0 || fields.len() >= FIELDS_MAX {
             return None;
         }
+        self.left.set(self.left.get().checked_sub(1)?);
         let entry = self.unit.entry(at).ok()?;
         match entry.tag() {
             gimli::DW_TAG_base_type | gimli::DW_TAG_enumeration_type | gimli::DW_TAG_pointer_type => {

@@ -50,7 +50,8 @@ pub struct State {
     timers: Timers,
     link_kbps: u32,
     generation: u32,
-    image: Arc<Image>,
+    /// The program whose context it is; `None` where it could not even be opened, which its first event tries again.
+    image: Option<Arc<Image>>,
     /// The fallback law's context, once the program has failed here.
     fallen: Option<Context>,
 }
@@ -139,7 +140,12 @@ impl Programmed {
         // Opening changes no core that others see: it is done on cores of its own.
         let mut own = Self { cores: [None, None], tally: Tally::default(), ..self.clone_shallow() };
         let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
-        let state = own.begin(link_kbps, None, Instant::ZERO, &mut outcome);
+        let mut state = own.begin(link_kbps, None, Instant::ZERO, &mut outcome);
+        if state.fallen.take().is_some() {
+            // It fails again, and is counted, when its first event is at hand.
+            (state.image, state.generation) = (None, self.generation.wrapping_sub(1));
+            return (state, Credit::FREE, Instant::NEVER);
+        }
         (state, outcome.credit, outcome.wake)
     }
 
@@ -168,19 +174,19 @@ impl Programmed {
             timers: Timers::NONE,
             link_kbps,
             generation: self.generation,
-            image: self.image.clone(),
+            image: Some(self.image.clone()),
             fallen: None,
         };
         for &(word, value) in &self.initial {
             state.block[usize::from(word)] = value;
         }
-        if let Some(before) = before {
-            for field in before.image.fields() {
+        if let Some((before, image)) = before.and_then(|before| Some((before, before.image.as_ref()?))) {
+            for field in image.fields() {
                 if let Some(own) = self.image.field(field.name) {
                     state.block[usize::from(own.word)] = before.block[usize::from(field.word)];
                 }
             }
-            if before.image.fields() == self.image.fields() {
+            if image.fields() == self.image.fields() {
                 state.timers = before.timers;
                 return state;
             }
@@ -216,7 +222,7 @@ impl Programmed {
             }
             if event.class == Class::TIMER || !self.traces.meets(event.class) {
                 outcome.wake = state.timers.wake();
-                return;
+                return acknowledge(event, outcome);
             }
         }
         let done = self.run(side, state, event, outcome);
@@ -353,10 +359,6 @@ impl Programmed {
         *outcome = Outcome { byte_counter: Some(0), cycles, ..Outcome::unchanged(credit, wake) };
         outcome.traces = Some(self.fallback.traces());
         self.fall_back(state, event, outcome);
-        if event.class.within(Class::DATA) && event.class != Class::NONE {
-            // The engine has left this one to the program.
-            outcome.emit = Some(Emit::plain(Class::ACK));
-        }
     }
 
     /// The fallback law hears an event.
@@ -367,6 +369,7 @@ impl Programmed {
         {
             self.fallback.on_event(context, event, outcome);
         }
+        acknowledge(event, outcome);
     }
 
     /// A queue pair of the program before comes to this one.
@@ -464,6 +467,14 @@ impl Programmed {
             (Err(why), Some(register)) => Err(register.refuse(text, why)),
             (Err(_), None) => Err(SettingError::Key { name: name.to_string(), valid: Vec::new() }),
         }
+    }
+}
+
+/// Data that a program was to acknowledge, and which it no longer hears of.
+#[cold]
+fn acknowledge(event: &Event<'_>, outcome: &mut Outcome) {
+    if event.class.meets(Class::DATA) {
+        outcome.emit = Some(Emit::plain(Class::ACK));
     }
 }
 

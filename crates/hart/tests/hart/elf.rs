@@ -132,6 +132,35 @@ proptest! {
     }
 }
 
+/// An image with types: that of a law in C, built with `-g`.
+const LAW: &[u8] = include_bytes!("../../../../firmware/dcqcn.elf");
+
+#[test]
+fn a_structures_fields_have_names_and_places() {
+    let fields = roci_hart::fields(LAW, "QPContext").unwrap();
+    let places: Vec<_> =
+        fields.iter().map(|field| (field.name.as_str(), field.offset, field.size, field.signed)).collect();
+    assert_eq!(places[..2], [("link", 0, 4, false), ("rate", 4, 4, false)]);
+    let header = roci_hart::fields(LAW, "PktHeader").unwrap();
+    assert_eq!((header.len(), header[3].name.as_str(), header[3].signed), (4, "ecn", true));
+    assert_eq!(roci_hart::fields(LAW, "nothing"), None);
+    let untyped = include_bytes!("../images/events.elf");
+    assert_eq!(roci_hart::fields(untyped, "QPContext"), None);
+}
+
+proptest! {
+    #[test]
+    fn no_change_to_a_file_makes_reading_its_types_panic(
+        changes in prop::collection::vec((0usize..LAW.len(), any::<u8>()), 1..40),
+    ) {
+        let mut file = LAW.to_vec();
+        for (at, octet) in changes {
+            file[at] = octet;
+        }
+        let _ = roci_hart::fields(&file, "QPContext");
+    }
+}
+
 #[test]
 fn addresses_have_functions_and_lines() {
     let image = include_bytes!("../images/events.elf");

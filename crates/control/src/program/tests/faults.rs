@@ -150,6 +150,19 @@ fn a_replaced_program_keeps_the_words_that_it_knows() {
 }
 
 #[test]
+fn a_queue_pair_that_cannot_be_opened_falls_back_at_its_first_event() {
+    let mut law = Programmed::new(image(OTHER, false).unwrap(), fallback()).unwrap();
+    law.set_initial("heard", "13").unwrap();
+    let (mut state, credit, wake) = law.connect(LINK.as_kbps());
+    assert_eq!((credit, wake, law.tally().fallen()), (crate::Credit::FREE, Instant::NEVER, 0));
+    let mut outcome = Outcome::unchanged(credit, wake);
+    let event = Event { class: Class::CNP, now: Instant::ZERO + Span::from_micros(9), ..Event::default() };
+    law.on_event(&mut state, &event, &mut outcome);
+    assert_eq!((law.tally().traps, outcome.traces), (1, Some(fallback().traces())));
+    assert_eq!(outcome.credit.rate_kbps, LINK.as_kbps() / 2, "the fallback has heard of it");
+}
+
+#[test]
 fn context_is_set_and_refused_by_name() {
     let mut law = Programmed::new(image(FAULTS, false).unwrap(), fallback()).unwrap();
     for (text, word) in
