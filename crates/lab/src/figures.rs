@@ -112,11 +112,19 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 33] = [
+const FIGURES: [(&str, Measure); 41] = [
+    ("swcc-table1", swcc::delay::measure),
     ("swcc-table3", swcc::lines::measure),
+    ("swcc-fig1", swcc::drain::measure),
     ("swcc-fig3", swcc::budget::measure),
     ("swcc-fig5", swcc::contexts::miss),
+    ("swcc-fig10", swcc::rate::measure),
     ("swcc-fig11a", swcc::contexts::measure),
+    ("swcc-fig11b", swcc::cycles::measure),
+    ("swcc-fig11c", swcc::rate::memory),
+    ("swcc-fig11d", swcc::rate::clock),
+    ("swcc-fig12", swcc::incast::halting),
+    ("swcc-fig13", swcc::incast::software),
     ("srnic-fig9", srnic::connections::measure),
     ("srnic-table1", srnic::memory::measure),
     ("srnic-norm", srnic::connections::normalised),
@@ -212,6 +220,8 @@ pub fn reproduce(
 fn alias(name: &str) -> &str {
     match name {
         "lst-fig6" => "lst-fig5",
+        "swcc-fig7" => "swcc-table1",
+        "swcc-fig14" => "swcc-fig13",
         "srnic-fig2" => "srnic-fig9",
         "srnic-table2" => "srnic-table1",
         _ => name,

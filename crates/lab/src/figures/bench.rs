@@ -78,9 +78,18 @@ pub(super) const HOMA: Text = scenario!("figures/validation-homa.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
+/// One host that writes to another, message by message: SwCC's Figure 7 and Table 1.
+pub(super) const SWCC_DELAY: Text = scenario!("figures/swcc-delay.toml");
+/// Two senders, the second of which finds the link taken: SwCC's Figure 1.
+pub(super) const SWCC_DRAIN: Text = scenario!("figures/swcc-drain.toml");
+/// One host that writes to another as fast as it can: SwCC's Figures 10 and 11.
+pub(super) const SWCC_RATE: Text = scenario!("figures/swcc-rate.toml");
+/// Two senders with five flows each: SwCC's Figures 12 to 14.
+pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
+
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 22] = [
+pub(super) const SCENARIOS: [Text; 26] = [
     INCAST,
     FORGED,
     THREE,
@@ -103,6 +112,10 @@ pub(super) const SCENARIOS: [Text; 22] = [
     HEADER,
     HOMA,
     NDP,
+    SWCC_DELAY,
+    SWCC_DRAIN,
+    SWCC_RATE,
+    SWCC_INCAST,
 ];
 
 impl Text {

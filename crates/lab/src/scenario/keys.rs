@@ -565,6 +565,12 @@ pub static CONTROL: Section = section(
             "The most clock cycles of a program's core that an event may take.",
         ),
         key(
+            "csr",
+            "1 to 1000",
+            "what the NIC's cores take (`cores.word`), else `2`",
+            "Clock cycles of an instruction that reads or writes one of a program's registers.",
+        ),
+        key(
             "executor",
             "`\"translated\"` or `\"interpreted\"`",
             "`\"translated\"`",

@@ -15,8 +15,10 @@ pub(super) const PROGRAM: &str = "program";
 pub(super) const ELF: &str = "elf";
 
 const CONTEXT: &str = "context.";
+/// Cycles of an instruction that reads or writes a register.
+const CSR: &str = "csr";
 const FALLBACK: &str = "fallback";
-const KEYS: [&str; 6] = ["elf", "context", "fallback", "check", "cycles", "executor"];
+const KEYS: [&str; 7] = ["elf", "context", "fallback", "check", "cycles", "csr", "executor"];
 
 /// The images that come with Rocinante, by the path that they have in its repository.
 const IMAGES: [(&str, &[u8]); 7] = [
@@ -143,6 +145,18 @@ impl Control {
         Ok((fallback.native(source, origin, link)?, origin))
     }
 
+    /// The same program on cores on which an instruction that reads or writes a register takes `cycles`: on those of a NIC.
+    pub(crate) fn on_core(&self, cycles: u32) -> Self {
+        let located = |text: String| Located { value: text, origin: self.law.origin };
+        let mut own = self.clone();
+        if self.is_program() && self.setting(CSR).is_none() {
+            own.loaded = Loaded::default();
+            own.settings
+                .push(super::Setting { key: located(CSR.to_owned()), text: located(cycles.to_string()) });
+        }
+        own
+    }
+
     /// The program's image, loaded and checked the first time.
     fn image(&self, source: &Source, table: Origin) -> Result<Arc<Image>, ScenarioError> {
         if let Some(image) = self.loaded.0.get() {
@@ -169,6 +183,15 @@ impl Control {
         };
         options.checked = one_of("check", ["true", "false"])?;
         options.translated = one_of("executor", ["translated", "interpreted"])?;
+        if let Some(cycles) = self.setting(CSR) {
+            options.machine.cycles.csr =
+                cycles.text.value.parse().ok().filter(|cycles| (1..=1_000).contains(cycles)).ok_or_else(
+                    || {
+                        let message = format!("`{CSR}` is out of range");
+                        source.error(cycles.text.origin, message, "it takes 1 to 1000")
+                    },
+                )?;
+        }
         if let Some(cycles) = self.setting("cycles") {
             options.cycles_max = cycles
                 .text

@@ -35,7 +35,11 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
             ..EngineConfig::default()
         };
         let mut engine = Engine::new(config);
-        for law in laws.of(link)? {
+        let word = match &scenario.nic.config_of(name).model {
+            NicModel::Parts(parts) if parts.cores.pairs > 0 => parts.cores.word,
+            _ => 0,
+        };
+        for law in laws.of(link, word)? {
             engine.add_law(law.clone());
         }
         let (_, rkey) = engine
@@ -83,7 +87,7 @@ pub(super) fn law_index(control: Option<ControlIndex>) -> u16 {
 /// The laws of a scenario for hosts of one link rate after the other.
 struct Laws<'a> {
     scenario: &'a Scenario,
-    made: Vec<(BitsPerSec, Vec<Law>)>,
+    made: Vec<((BitsPerSec, u32), Vec<Law>)>,
 }
 
 impl<'a> Laws<'a> {
@@ -91,17 +95,22 @@ impl<'a> Laws<'a> {
         Self { scenario, made: Vec::new() }
     }
 
-    /// The laws on links of `link`, in the order of [`law_index`] from 1.
-    fn of(&mut self, link: BitsPerSec) -> Result<&[Law], RunError> {
-        let place = match self.made.iter().position(|(rate, _)| *rate == link) {
+    /// The laws on links of `link`, in the order of [`law_index`] from 1; `word`: the cycles of an instruction on a register
+    /// of the cores that run programs, where the NIC has some.
+    fn of(&mut self, link: BitsPerSec, word: u32) -> Result<&[Law], RunError> {
+        let place = match self.made.iter().position(|(made, _)| *made == (link, word)) {
             Some(place) => place,
             None => {
                 let controls =
                     std::iter::once(&self.scenario.transport.control).chain(&self.scenario.controls);
                 let mtu = self.scenario.nic.config.mtu;
-                let laws = controls.map(|control| control.make(&self.scenario.source, link, mtu));
+                let source = &self.scenario.source;
+                let laws = controls.map(|control| match word {
+                    0 => control.make(source, link, mtu),
+                    _ => control.on_core(word).make(source, link, mtu),
+                });
                 let laws = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
-                self.made.push((link, laws));
+                self.made.push(((link, word), laws));
                 self.made.len() - 1
             }
         };

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::counters::CoreCounters;
-use super::spec::Architecture;
+use super::spec::{Architecture, Time};
 use super::table::Table;
 use roci_units::{Instant, Qpn, Span};
 
@@ -58,7 +58,10 @@ impl Cores {
             clock: architecture.core_clock()?,
             free: vec![[Instant::ZERO; 2]; cores.pairs as usize],
             shared: cores.shared,
-            load: architecture.span(cores.load),
+            load: match cores.load {
+                Time::Cycles(cycles) => architecture.core_clock()?.cycles(cycles),
+                Time::Span(span) => span,
+            },
             table: Table::new(architecture.table),
             counters: CoreCounters::default(),
         })

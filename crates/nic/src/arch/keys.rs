@@ -196,7 +196,7 @@ keys! {
     "cores.pairs" => cores.pairs, "Pairs of cores that run the law, one for what is sent and one for all else; 0: the engine runs it.";
     "cores.shared" => cores.shared, "Whether a single core does the work of both of a pair.";
     "cores.clock" => cores.clock, "Their clock; none: that of the NIC.";
-    "cores.load" => cores.load, "From an event's turn until its context and header stand in the core's registers, when they are at hand.";
+    "cores.load" => cores.load, "From an event's turn, with its context at hand, until the core can begin; cycles are the cores'.";
     "cores.word" => cores.word, "Cycles of an instruction that reads or writes a word of context or header, in a program.";
     "cores.native" => cores.native, "Cycles of an event of a law that is no program.";
     "cores.handler" => cores.handler, "From the hint of what is to be sent until it stands in line for its core.";
@@ -234,6 +234,7 @@ keys! {
     "mtt.ways" => mtt.store.ways, "Address translations of a set; 0: any may stand anywhere.";
     "mtt.page" => mtt.page, "Octets of a page.";
     "congestion.halt" => congestion.halt, "How long a queue pair sends nothing after a CNP that finds it sending.";
+    "congestion.delay" => congestion.delay, "How long a CNP that arrived is on its way to the law.";
     "recovery.nak" => recovery.nak, "How long a NAK is on its way to the engine, while its queue pair goes on sending.";
     "recovery.octets" => recovery.octets, "Octets that the host's software is told for each event of a loss; 0: the NIC decides at once.";
     "recovery.software" => recovery.software, "What that software takes to decide, between a write and a read over PCIe.";

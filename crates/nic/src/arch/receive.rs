@@ -77,7 +77,7 @@ impl Host {
         if let Some(unit) = machine.unit_of(qpn) {
             agenda.at(worked, Due::Step(Step::Free { unit }));
         }
-        let late = nak_delay(machine, &net.packets()[packet].header);
+        let late = delay_of(machine, &net.packets()[packet].header);
         let mut at = worked + machine.times.receive + late;
         if machine.units.is_empty() && late.is_zero() {
             at = at.max(machine.judged_last);
@@ -242,8 +242,11 @@ impl Host {
     }
 }
 
-/// How long a NAK is on its way to the engine; no other packet is.
-fn nak_delay(machine: &Machine, header: &Header) -> Span {
+/// How long a NAK or a CNP is on its way to the engine; no other packet is.
+fn delay_of(machine: &Machine, header: &Header) -> Span {
+    if header.opcode == Opcode::CNP {
+        return machine.arch.congestion.delay;
+    }
     let nak = header.opcode == Opcode::ACKNOWLEDGE
         && matches!(Syndrome::from_u8(header.aeth().syndrome), Some(Syndrome::Nak(_)));
     if nak { machine.arch.recovery.nak } else { Span::ZERO }

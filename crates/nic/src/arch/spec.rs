@@ -131,7 +131,8 @@ pub struct Cores {
     pub shared: bool,
     /// Their clock; `None`: the architecture's.
     pub clock: Option<Clock>,
-    /// From an event's turn until its context and header stand in the core's registers, when they are at hand.
+    /// From an event's turn, when its context is at hand, until the core can begin: hardware fills its registers, or its
+    /// program works out where the context is.
     pub load: Time,
     /// What an instruction that reads or writes a word of context or header takes, in cycles, in a program.
     pub word: u32,
@@ -238,6 +239,8 @@ pub struct Mtt {
 pub struct Congestion {
     /// How long a queue pair sends nothing after a CNP that finds it sending; zero: not at all.
     pub halt: Span,
+    /// How long a CNP that arrived is on its way to the law.
+    pub delay: Span,
 }
 
 /// How a NIC decides what a loss means.

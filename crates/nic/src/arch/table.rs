@@ -102,7 +102,9 @@ mod tests {
 
     #[test]
     fn a_plain_cache_takes_a_context_apart_and_fetches_line_by_line() {
-        let mut table = of("swcc-naive");
+        let mut config = presets::find("swcc-naive").expect("it exists").table;
+        config.size = 128;
+        let mut table = Table::new(config);
         table.hint(at(0), Qpn::new(7));
         assert_eq!(
             table.reach(at(60), Qpn::new(7)),

@@ -51,6 +51,7 @@ impl Bench {
         let before = self.core.cycles();
         self.block[csr::EVENT] = class.0;
         self.block[csr::OPCODE] = class.0;
+        self.block[csr::DETAIL] = 0;
         self.block[csr::LENGTH] = length;
         self.wait();
         self.core.cycles() - before

@@ -1,0 +1,83 @@
+//! The time in which a queue drains, against the delay of the control loop (Figure 1).
+
+use super::super::bench::{Bench, SWCC_DRAIN};
+use super::super::plot::Plot;
+use super::super::trace::queue;
+use super::super::{FigureError, Measured};
+use crate::results::Results;
+
+/// Twice Kmin: a queue above it has not drained.
+pub(super) const DRAINED: f64 = 10_000.0;
+
+/// Delays of the plot, in µs; what the NIC itself takes comes on top, and is about 3.
+const DELAYS: [&str; 7] = ["0us", "1us", "3us", "10us", "20us", "50us", "100us"];
+/// Delays with which the loop takes 3.1 and 23 µs, as an ASIC's and a CPU's.
+const ASIC: &str = "0us";
+const CPU: &str = "20us";
+
+/// The gap between CNPs, the first alpha, and the keys of the rows.
+const VARIANTS: [(&str, &str, &str); 6] = [
+    ("0us", "1", "ratio_0_1"),
+    ("4us", "1", "ratio_4_1"),
+    ("50us", "1", "ratio_50_1"),
+    ("0us", "1/16", "ratio_0_16"),
+    ("4us", "1/16", "ratio_4_16"),
+    ("50us", "1/16", "ratio_50_16"),
+];
+
+/// The first rise of the queue of port `name`: from the first instant at which it stands above [`DRAINED`] to the first at
+/// which it does no more, in µs.
+fn drain(results: &Results, name: &str) -> f64 {
+    let readings = queue(results, name);
+    let Some(first) = readings.iter().position(|(_, octets)| *octets > DRAINED) else { return 0.0 };
+    let rise = &readings[first..];
+    let back = rise.iter().position(|(_, octets)| *octets <= DRAINED).unwrap_or(rise.len() - 1);
+    (rise[back].0 - rise[0].0) * 1e6
+}
+
+/// Runs with a control loop that takes `delay` more than the NIC does: how long the queue takes to drain, for each seed.
+fn drains(bench: &Bench<'_>, delay: &str, gap: &str, alpha: &str) -> Result<Vec<f64>, FigureError> {
+    let set = [
+        ("nic.with.congestion.delay", delay),
+        ("transport.control.cnp_gap", gap),
+        ("transport.control.first_alpha", alpha),
+    ];
+    let runs = bench.run(SWCC_DRAIN, &set)?;
+    Ok(runs.iter().map(|run| drain(run, QUEUE)).collect())
+}
+
+/// The queue before the receiver.
+pub(super) const QUEUE: &str = "s0>h0:3";
+
+pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    let mut measured = Measured::default();
+    let mut line = Vec::new();
+    let mut least = f64::INFINITY;
+    let mut before: Option<Vec<f64>> = None;
+    for delay in DELAYS {
+        let times = drains(bench, delay, "50us", "1")?;
+        let micros = delay.trim_end_matches("us").parse::<f64>().unwrap_or(f64::NAN);
+        line.push((micros, times[0]));
+        let mean = times.iter().sum::<f64>() / super::rate::number(times.len() as u64);
+        if let Some(before) = &before {
+            let earlier = before.iter().sum::<f64>() / super::rate::number(before.len() as u64);
+            least = least.min(mean / earlier);
+        }
+        match delay {
+            ASIC => measured.add("asic", times.clone()),
+            CPU => measured.add("cpu", times.clone()),
+            _ => {}
+        }
+        before = Some(times);
+    }
+    measured.add("grows", vec![least; bench.seeds().len()]);
+    for (gap, alpha, key) in VARIANTS {
+        let (fast, slow) = (drains(bench, ASIC, gap, alpha)?, drains(bench, CPU, gap, alpha)?);
+        measured.add(key, slow.iter().zip(&fast).map(|(slow, fast)| slow / fast).collect());
+    }
+    measured.plots.push(
+        Plot::new("Draining", "delay of CNPs besides the NIC's (µs)", "time above 2 Kmin (µs)")
+            .line("gap 50 µs", line),
+    );
+    Ok(measured)
+}

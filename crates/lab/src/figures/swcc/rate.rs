@@ -1,0 +1,262 @@
+//! Throughput against packet size (Figures 10 and 11c), and the clock that the cores need (Figure 11d).
+
+use super::super::bench::{Bench, SWCC_RATE};
+use super::super::plot::Plot;
+use super::super::statistics::count;
+use super::super::{FigureError, Measured};
+use super::PACED;
+use crate::results::Results;
+use roci_wire::ethernet::WIRE_OVERHEAD;
+use roci_wire::{IpVersion, Layout, Opcode, frame_len};
+
+/// Octets of payload of a packet.
+const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
+/// The share of the wire from which on a NIC is at line rate.
+const LINE_RATE: f64 = 97.0;
+
+/// Messages acknowledged per second, each of one packet. Where a program hears of the acknowledgements, those count that
+/// it has dealt with.
+fn packets_per_second(results: &Results, payload: u16) -> f64 {
+    let delivered: u64 = results.flows.iter().map(|flow| flow.delivered).sum();
+    let cores = results.hosts[0].nic.as_deref().map(|nic| nic.cores).unwrap_or_default();
+    let packets = if cores.sends > 0 { cores.receives } else { delivered / u64::from(payload) };
+    number(packets) / results.simulated.as_secs_f64()
+}
+
+/// Frames, in Gb/s.
+fn frame_gbps(results: &Results, payload: u16) -> f64 {
+    packets_per_second(results, payload) * f64::from(frame(payload)) * 8e-9
+}
+
+/// What the frames with preamble and gap take of a link of so many Gb/s, in percent.
+fn wire_share(results: &Results, payload: u16, gbps: f64) -> f64 {
+    packets_per_second(results, payload) * f64::from(frame(payload) + WIRE_OVERHEAD) * 8e-9 / gbps * 100.0
+}
+
+/// Octets of the frame of a WRITE in one packet.
+fn frame(payload: u16) -> u32 {
+    frame_len(Opcode::WRITE_ONLY, Layout::Standard, IpVersion::V4, payload)
+}
+
+/// A NIC by what its line is called, and what sets it up.
+type Kind = (&'static str, &'static [(&'static str, &'static str)]);
+
+const SWCC: [(&str, &str); 2] = [("nic.model", "swcc"), ("transport.control", PACED)];
+
+/// SwCC with so many pairs of cores, and packets in line for each.
+macro_rules! pairs {
+    ($pairs:literal, $turns:literal) => {
+        &[SWCC[0], SWCC[1], ("nic.with.cores.pairs", $pairs), ("nic.with.send.turns", $turns)]
+    };
+}
+
+const KINDS: [Kind; 9] = [
+    ("SwCC-1", pairs!("1", "4")),
+    ("SwCC-2", pairs!("2", "8")),
+    ("SwCC-4", pairs!("4", "16")),
+    ("SwCC-8", pairs!("8", "32")),
+    ("RoCE-1", &[("nic.model", "cx5"), ("nic.with.units.count", "1"), ("traffic.0.qps", "1")]),
+    ("RoCE-8", &[("nic.model", "cx5")]),
+    ("Soft-RoCE-24", &[("nic.model", "soft-roce"), ("stop", "3ms")]),
+    ("BF3", &[("nic.model", "bluefield3")]),
+    ("RDMA-HLS", &[("nic.model", "hdl"), ("transport.control", "{ law = \"none\" }")]),
+];
+
+/// Runs of one kind of NIC, by packet size.
+struct Sweep {
+    points: Vec<(u16, Vec<Results>)>,
+}
+
+impl Sweep {
+    fn run(bench: &Bench<'_>, sizes: &[u16], set: &[(&str, &str)]) -> Result<Self, FigureError> {
+        let mut points = Vec::new();
+        for &size in sizes {
+            let message = format!("{size}B");
+            let set: Vec<_> = set.iter().copied().chain([("traffic.0.message", message.as_str())]).collect();
+            points.push((size, bench.run(SWCC_RATE, &set)?));
+        }
+        Ok(Self { points })
+    }
+
+    /// Of packets of `size`, for each seed.
+    fn at(&self, size: u16, value: impl Fn(&Results) -> f64) -> Vec<f64> {
+        let found = self.points.iter().find(|point| point.0 == size);
+        found.map_or(Vec::new(), |(_, runs)| runs.iter().map(value).collect())
+    }
+
+    fn frames(&self, size: u16) -> Vec<f64> {
+        self.at(size, |run| frame_gbps(run, size))
+    }
+
+    fn share(&self, size: u16) -> Vec<f64> {
+        self.at(size, |run| wire_share(run, size, 100.0))
+    }
+
+    /// The smallest size of the sweep from which on each seed is at line rate; 0 where there is none.
+    fn line_rate_from(&self) -> Vec<f64> {
+        let seeds = self.points.first().map_or(0, |(_, runs)| runs.len());
+        let from = |seed: usize| {
+            let at_line = |&&(size, ref runs): &&(u16, Vec<Results>)| {
+                runs.get(seed).is_some_and(|run| wire_share(run, size, 100.0) >= LINE_RATE)
+            };
+            self.points.iter().rev().take_while(at_line).last().map_or(0.0, |(size, _)| f64::from(*size))
+        };
+        (0..seeds).map(from).collect()
+    }
+
+    fn line(&self) -> Vec<(f64, f64)> {
+        let first = |(size, runs): &(u16, Vec<Results>)| {
+            runs.first().map(|run| (f64::from(*size), frame_gbps(run, *size)))
+        };
+        self.points.iter().filter_map(first).collect()
+    }
+}
+
+fn ratio(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a / b).collect()
+}
+
+/// Figure 10.
+pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    let mut sweeps = Vec::new();
+    let mut plot = Plot::new("Throughput of WRITEs", "octets of payload", "frames (Gb/s)");
+    for (name, set) in KINDS {
+        let sweep = Sweep::run(bench, &SIZES, set)?;
+        plot = plot.line(name, sweep.line());
+        sweeps.push(sweep);
+    }
+    let of = |name: &str| &sweeps[KINDS.iter().position(|kind| kind.0 == name).expect("a kind")];
+    let mut measured = Measured::default();
+    measured.plots.push(plot);
+    measured.add("swcc8_512", of("SwCC-8").share(512));
+    measured.add("roce8_512", of("RoCE-8").share(512));
+    for (name, key) in [
+        ("SwCC-1", "swcc1_line"),
+        ("SwCC-2", "swcc2_line"),
+        ("SwCC-4", "swcc4_line"),
+        ("SwCC-8", "swcc8_line"),
+        ("RoCE-8", "roce8_line"),
+    ] {
+        measured.add(key, of(name).line_rate_from());
+    }
+    for (size, key) in [(64, "ratio_64"), (256, "ratio_256"), (512, "ratio_512")] {
+        measured.add(key, ratio(&of("SwCC-1").frames(size), &of("RoCE-1").frames(size)));
+    }
+    measured.add("soft_4k", of("Soft-RoCE-24").frames(4096));
+    let halves = |key, a: &str, b: &str, measured: &mut Measured| {
+        measured.add(key, ratio(&of(a).frames(256), &of(b).frames(256)));
+    };
+    halves("bf3", "BF3", "RoCE-8", &mut measured);
+    halves("hls", "RDMA-HLS", "SwCC-8", &mut measured);
+    measured.remarks.push(format!(
+        "A packet costs one pair of cores {:.1} ns in the mean at 64 B.",
+        1e9 / packets_per_second(&of("SwCC-1").points[0].1[0], 64)
+    ));
+    Ok(measured)
+}
+
+/// Figure 11c: one pair of cores, a hundred thousand flows.
+pub(in super::super) fn memory(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    const SIZES: [u16; 4] = [64, 256, 1024, 4096];
+    let many = |model| {
+        let set = [
+            ("nic.model", model),
+            SWCC[1],
+            ("nic.with.cores.pairs", "1"),
+            ("nic.with.send.turns", "4"),
+            ("traffic.0.qps", "100000"),
+            ("traffic.0.depth", "1"),
+            ("stop", "2ms"),
+        ];
+        Sweep::run(bench, &SIZES, &set)
+    };
+    let (naive, aware) = (many("swcc-naive")?, many("swcc")?);
+    let mut measured = Measured::default();
+    measured.add("naive_64", naive.frames(64));
+    measured.add("aware_64", aware.frames(64));
+    for (size, key) in [(64, "share_64"), (256, "share_256"), (1024, "share_1k"), (4096, "share_4k")] {
+        measured
+            .add(key, ratio(&naive.frames(size), &aware.frames(size)).iter().map(|r| r * 100.0).collect());
+    }
+    measured.plots.push(
+        Plot::new("One pair of cores, 100 000 flows", "octets of payload", "frames (Gb/s)")
+            .line("naive cache", naive.line())
+            .line("QP-aware", aware.line()),
+    );
+    Ok(measured)
+}
+
+/// Link rates of Figure 11d, in Gb/s, with the keys of its rows.
+const LINKS: [(u32, [&str; 3]); 4] = [
+    (100, ["naive_100", "aware_100", "ratio_100"]),
+    (200, ["naive_200", "aware_200", "ratio_200"]),
+    (400, ["naive_400", "aware_400", "ratio_400"]),
+    (800, ["naive_800", "aware_800", "ratio_800"]),
+];
+
+/// Figure 11d: the clock that one queue pair's cores need for line rate.
+pub(in super::super) fn clock(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    let mut measured = Measured::default();
+    let mut lines = [Vec::new(), Vec::new()];
+    for (gbps, [naive, aware, ratio_key]) in LINKS {
+        let needed = |model| needed_mhz(bench, model, gbps);
+        let both = [needed("swcc-naive")?, needed("swcc")?];
+        for (line, value) in lines.iter_mut().zip(&both) {
+            line.push((f64::from(gbps), value[0]));
+        }
+        measured.add(ratio_key, ratio(&both[0], &both[1]));
+        let [first, second] = both;
+        measured.add(naive, first);
+        measured.add(aware, second);
+    }
+    let [naive, aware] = lines;
+    measured.plots.push(
+        Plot::new("Clock for line rate with one queue pair", "link (Gb/s)", "GHz")
+            .line("naive cache", naive)
+            .line("QP-aware", aware),
+    );
+    Ok(measured)
+}
+
+/// The lowest clock in GHz, to 20 MHz, with which packets of 1 KB of one queue pair take the whole link, for each seed.
+fn needed_mhz(bench: &Bench<'_>, model: &str, gbps: u32) -> Result<Vec<f64>, FigureError> {
+    let rate = format!("{gbps}Gb/s");
+    let (mut low, mut high) = (100u32, 32_000u32);
+    while high - low > 20 {
+        let middle = u32::midpoint(low, high);
+        let clock = format!("{middle}MHz");
+        let set = [
+            ("nic.model", model),
+            SWCC[1],
+            ("nic.with.cores.pairs", "1"),
+            ("nic.with.clock", clock.as_str()),
+            ("topology.rate", rate.as_str()),
+            ("traffic.0.qps", "1"),
+            ("traffic.0.depth", "2000"),
+            ("traffic.0.message", "1KiB"),
+            ("stop", "100us"),
+            // An ASIC around them with the same clock, which holds nothing up.
+            ("nic.with.pcie.rate", "unlimited"),
+            ("nic.with.send.buffer", "1MiB"),
+            ("nic.with.receive.fifo", "unlimited"),
+            ("switch.buffer", "64MB"),
+        ];
+        let runs = bench.run(SWCC_RATE, &set)?;
+        let enough = runs.iter().all(|run| sent_share(run, gbps) >= LINE_RATE);
+        if enough { high = middle } else { low = middle }
+    }
+    Ok(vec![f64::from(high) / 1e3; bench.seeds().len()])
+}
+
+/// What acknowledged packets of 1 KB took of the link in the second half of the run, where the pipes are full.
+fn sent_share(results: &Results, gbps: u32) -> f64 {
+    // The first acknowledgements come after some microseconds of a run of a hundred.
+    const FILLING: f64 = 6e-6;
+    let seconds = results.simulated.as_secs_f64();
+    wire_share(results, 1024, gbps.into()) * seconds / (seconds - FILLING)
+}
+
+/// A count as a number to compute with.
+pub(super) fn number(events: u64) -> f64 {
+    count(usize::try_from(events).unwrap_or(usize::MAX))
+}
