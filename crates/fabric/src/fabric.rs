@@ -59,20 +59,15 @@ impl<N: Nics> Fabric<N> {
             }
             self.net.totals.events += 1;
             let handle = key.handle();
+            // Nine of ten events are of two kinds, and most of these at switches.
             match key.kind() {
                 ARRIVE => self.arrive(PacketId(handle)),
                 FREE => self.port_free(handle),
-                WAKE => self.wake(handle),
-                PAUSE => self.pause(handle),
-                kind => {
-                    debug_assert_eq!(kind, STORM);
-                    self.net.storm(handle);
-                }
+                kind => self.happen(kind, handle),
             }
             if !self.net.forged.is_empty() {
                 self.forge();
             }
-            self.serve_kicked();
         }
         if self.net.queue.next_time().is_none() {
             return Stopped::Idle;
@@ -81,12 +76,27 @@ impl<N: Nics> Fabric<N> {
         Stopped::At
     }
 
+    /// An event of a rarer kind.
+    #[inline(never)]
+    fn happen(&mut self, kind: u8, handle: u32) {
+        match kind {
+            WAKE => self.wake(handle),
+            PAUSE => self.pause(handle),
+            _ => {
+                debug_assert_eq!(kind, STORM);
+                self.net.storm(handle);
+            }
+        }
+        self.serve_kicked();
+    }
+
     /// Prefetches what the events after this one will touch, in steps, each with what the one before has fetched:
     /// packets; hosts; queue pairs and accounts; routes.
     #[inline(always)]
     fn look_ahead(&self) {
         let net = &self.net;
-        if let Some(key) = net.queue.ahead(3 * AHEAD) {
+        let [soon, sooner, next] = net.queue.ahead([3 * AHEAD, 2 * AHEAD, AHEAD]);
+        if let Some(key) = soon {
             match key.kind() {
                 ARRIVE => net.packets.prefetch(key.handle()),
                 FREE => roci_prefetch::prefetch_at(&net.ports, key.handle() as usize),
@@ -94,7 +104,7 @@ impl<N: Nics> Fabric<N> {
             }
         }
         let (far, farther) = (net.hosts.len() >= FAR, net.hosts.len() >= FARTHER);
-        if far && let Some(key) = net.queue.ahead(2 * AHEAD) {
+        if far && let Some(key) = sooner {
             if let Some(host) = self.host_of(key) {
                 roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));
                 roci_prefetch::prefetch_at(&net.hosts, usize::from(host.0));
@@ -105,7 +115,7 @@ impl<N: Nics> Fabric<N> {
                 net.packets.prefetch(port.first());
             }
         }
-        let Some(key) = net.queue.ahead(AHEAD) else { return };
+        let Some(key) = next else { return };
         match (key.kind(), self.host_of(key)) {
             (ARRIVE, Some(host)) if far => self.nics.prefetch(host, &net.packets[PacketId(key.handle())]),
             (ARRIVE, None) => {
@@ -139,7 +149,8 @@ impl<N: Nics> Fabric<N> {
     #[inline(always)]
     fn look_closer(&self) {
         let net = &self.net;
-        let Some(key) = net.queue.ahead(0).filter(|key| key.kind() == ARRIVE) else { return };
+        let [next] = net.queue.ahead([0]);
+        let Some(key) = next.filter(|key| key.kind() == ARRIVE) else { return };
         if let Some(port) = net.ports.get(net.packets[PacketId(key.handle())].next as usize)
             && port.backlog() != 0
         {
@@ -160,7 +171,6 @@ impl<N: Nics> Fabric<N> {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
     fn arrive(&mut self, id: PacketId) {
         let packet = &self.net.packets[id];
         let port = packet.port;
@@ -168,10 +178,21 @@ impl<N: Nics> Fabric<N> {
             self.arrive_tapped(id);
         }
         // The port of host i is port i.
-        let Some(host) = self.net.hosts.get_mut(port as usize) else { return self.net.arrive(id) };
+        if port as usize >= self.net.hosts.len() {
+            return self.net.arrive(id);
+        }
+        self.arrive_at_host(port, id);
+    }
+
+    /// Apart from the loop, which so keeps what it needs in registers.
+    #[inline(never)]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn arrive_at_host(&mut self, port: u32, id: PacketId) {
+        let Some(host) = self.net.hosts.get_mut(port as usize) else { return };
         host.rx_octets += u64::from(self.net.packets[id].frame);
         self.net.totals.delivered += 1;
         self.nics.receive(&mut self.net, HostId(port as u16), id);
+        self.serve_kicked();
     }
 
     #[cold]
@@ -194,8 +215,14 @@ impl<N: Nics> Fabric<N> {
         end.flags &= !PENDING;
         match self.net.switch_of(port) {
             Some(switch) => self.net.serve(switch, port),
-            None => self.serve_host(HostId(port as u16)),
+            None => self.host_free(HostId(port as u16)),
         }
+    }
+
+    #[inline(never)]
+    fn host_free(&mut self, host: HostId) {
+        self.serve_host(host);
+        self.serve_kicked();
     }
 
     /// Asks a host's NIC for the next packet; its port is free.

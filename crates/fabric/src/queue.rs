@@ -29,6 +29,12 @@ impl Key {
     /// After every event.
     const LAST: Self = Self(u128::MAX);
 
+    /// Whether it stands for no event.
+    #[inline]
+    const fn is_none(self) -> bool {
+        self.time() == HORIZON_PS
+    }
+
     #[inline]
     const fn new(time: u64, serial: u64, kind: u8, handle: u32) -> Self {
         let low = (serial << KIND_BITS | kind as u64) as u128;
@@ -141,8 +147,8 @@ const DELAYS: usize = 64;
 pub struct EventQueue {
     /// The least key of each lane, and of the wheel.
     heads: [Key; LANES + 1],
-    /// The least of the heads of the lanes after the first, and where it stands.
-    later: (Key, usize),
+    /// Where the least of the heads of the lanes after the first stands.
+    later: usize,
     lanes: [Lane; LANES],
     wheel: Wheel,
     delays: [Delay; DELAYS],
@@ -163,7 +169,7 @@ impl EventQueue {
     pub fn new() -> Self {
         Self {
             heads: [Key::LAST; LANES + 1],
-            later: (Key::LAST, FIRST),
+            later: FIRST,
             lanes: std::array::from_fn(|_| Lane::new()),
             wheel: Wheel::new(),
             delays: [Delay { ps: u64::MAX, seen: 0, lane: NO_LANE }; DELAYS],
@@ -209,14 +215,22 @@ impl EventQueue {
             return;
         }
         let key = self.stamp(time, kind, handle);
-        let place = (delay.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
+        let known = &mut self.delays[place_of(delay)];
+        let lane = known.lane as usize;
+        if known.ps == delay && lane < LANES {
+            known.seen = known.seen.wrapping_add(1);
+            return self.append(lane, key);
+        }
+        self.push_uncommon(delay, key);
+    }
+
+    /// Adds an event whose delay has no lane.
+    #[inline(never)]
+    fn push_uncommon(&mut self, delay: u64, key: Key) {
+        let place = place_of(delay);
         let known = &mut self.delays[place];
         if known.ps == delay {
             known.seen = known.seen.wrapping_add(1);
-            let lane = known.lane as usize;
-            if lane < LANES {
-                return self.append(lane, key);
-            }
             if known.seen == COMMON {
                 self.give_lane(place);
             }
@@ -231,8 +245,9 @@ impl EventQueue {
     /// Takes the next event out, unless it lies after `until`.
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<Key> {
-        let (key, source) = self.least();
-        if key.time() > until || key == Key::LAST {
+        let source = self.least();
+        let key = self.heads[source];
+        if key.time() > until || key.is_none() {
             return None;
         }
         self.source = source;
@@ -252,39 +267,40 @@ impl EventQueue {
         Some(key)
     }
 
-    /// The least of the heads and where it stands. A tournament, because one comparison after the other would each wait
-    /// for the one before: with a 128-bit key and eight lanes that was a tenth of an incast's time.
+    /// Where the least of the heads stands. A tournament, because one comparison after the other would each wait for the
+    /// one before: with a 128-bit key and eight lanes that was a tenth of an incast's time.
     #[inline(always)]
-    fn least(&self) -> (Key, usize) {
-        let [a, b] = [earlier(self.head(0), self.head(1)), earlier(self.head(2), self.head(3))];
-        earlier(earlier(a, b), earlier(self.later, self.head(WHEEL)))
+    fn least(&self) -> usize {
+        let head = |place: usize| (self.heads[place], place);
+        let [a, b] = [earlier(head(0), head(1)), earlier(head(2), head(3))];
+        earlier(earlier(a, b), earlier(head(self.later), head(WHEEL))).1
     }
 
+    /// Where the least of the heads of the lanes after the first stands.
     #[inline]
-    fn least_of_later(&self) -> (Key, usize) {
+    fn least_of_later(&self) -> usize {
         const _: () = assert!(LANES == 2 * FIRST && FIRST == 4);
-        earlier(earlier(self.head(4), self.head(5)), earlier(self.head(6), self.head(7)))
+        earlier(
+            earlier((self.heads[4], 4), (self.heads[5], 5)),
+            earlier((self.heads[6], 6), (self.heads[7], 7)),
+        )
+        .1
     }
 
-    #[inline(always)]
-    fn head(&self, place: usize) -> (Key, usize) {
-        (self.heads[place], place)
-    }
-
-    /// An event that comes soon, about `n` + 1 events after the last one: a guess for prefetching, which looks no
+    /// Events that come soon, each about so many plus one after the last one: a guess for prefetching, which looks no
     /// further than where the last one came from.
-    #[inline]
-    pub fn ahead(&self, n: usize) -> Option<Key> {
+    #[inline(always)]
+    pub fn ahead<const N: usize>(&self, places: [usize; N]) -> [Option<Key>; N] {
         match self.lanes.get(self.source) {
-            Some(lane) => lane.get(n),
-            None => self.wheel.ahead(n),
+            Some(lane) => places.map(|n| lane.get(n)),
+            None => places.map(|n| self.wheel.ahead(n)),
         }
     }
 
     /// The time of the next event.
     pub fn next_time(&self) -> Option<u64> {
-        let least = self.heads.iter().min().copied().unwrap_or(Key::LAST);
-        (least != Key::LAST).then(|| least.time())
+        let least = self.heads.iter().min().copied().filter(|key| !key.is_none());
+        least.map(Key::time)
     }
 
     #[inline]
@@ -303,8 +319,8 @@ impl EventQueue {
         if ring.head == ring.tail {
             self.heads[lane] = key;
             ring.push(key);
-            if lane >= FIRST && key < self.later.0 {
-                self.later = (key, lane);
+            if lane >= FIRST && key < self.heads[self.later] {
+                self.later = lane;
             }
         } else if key > ring.back {
             ring.push(key);
@@ -317,7 +333,7 @@ impl EventQueue {
     fn set_aside(&mut self, key: Key) {
         let head = self.heads[WHEEL];
         if key < head {
-            if head != Key::LAST {
+            if !head.is_none() {
                 self.wheel.push(head);
             }
             self.heads[WHEEL] = key;
@@ -387,6 +403,12 @@ impl EventQueue {
 fn earlier(a: (Key, usize), b: (Key, usize)) -> (Key, usize) {
     let less = b.0 < a.0;
     (if less { b.0 } else { a.0 }, if less { b.1 } else { a.1 })
+}
+
+/// The place of a delay among [`EventQueue::delays`].
+#[inline(always)]
+const fn place_of(delay: u64) -> usize {
+    (delay.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
 }
 
 #[cfg(test)]

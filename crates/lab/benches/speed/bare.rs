@@ -263,14 +263,15 @@ impl Kernel {
 
     #[inline(always)]
     fn look_ahead(&self) {
-        if let Some(key) = self.queue.ahead(6) {
+        let [soon, next] = self.queue.ahead([6, 3]);
+        if let Some(key) = soon {
             match key.kind() {
                 ARRIVE => prefetch_at(&self.packets, key.handle() as usize),
                 FREE => prefetch_at(&self.ports, key.handle() as usize),
                 _ => {}
             }
         }
-        let Some(key) = self.queue.ahead(3) else { return };
+        let Some(key) = next else { return };
         if key.kind() == ARRIVE {
             let packet = &self.packets[key.handle() as usize];
             prefetch_at(&self.ports, packet.port as usize);
