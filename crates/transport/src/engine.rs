@@ -202,6 +202,17 @@ impl Engine {
     #[inline]
     pub fn receive(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         reaction.clear();
+        if self.agent.is_some() || !self.take_common(now, arrival, reaction) {
+            self.take_any(now, arrival, reaction);
+        }
+        if self.unpolled > 0 && reaction.notice.is_none() {
+            reaction.notice = self.poll_notice();
+        }
+    }
+
+    /// The long way of a packet that arrived.
+    #[inline(never)]
+    fn take_any(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         if let Err(refusal) = self.accept(now, arrival, reaction) {
             self.refusals[refusal as usize] += 1;
             reaction.refused = Some(refusal);
@@ -212,9 +223,6 @@ impl Engine {
                 || reaction.refused == Some(Refusal::Duplicate) && self.is_pulled(arrival.header))
         {
             self.tell_agent(now, arrival);
-        }
-        if self.unpolled > 0 && reaction.notice.is_none() {
-            reaction.notice = self.poll_notice();
         }
     }
 

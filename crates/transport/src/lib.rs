@@ -31,6 +31,7 @@ pub mod config;
 pub mod credit;
 pub mod delivery;
 pub mod engine;
+mod intake;
 mod keeping;
 mod law;
 mod laws;

@@ -253,6 +253,9 @@ pub(crate) struct Profile {
     pub(crate) max_rd_atomic: u8,
     pub(crate) max_dest_rd_atomic: u8,
     pub(crate) deferred: Deferred,
+    /// Whether packets in order are taken and acknowledged at once, by the plainest rules: a reliable connection with
+    /// go-back-N and the standard layout, whose placement is immediate.
+    pub(crate) plain: bool,
 }
 
 impl Profile {
@@ -293,6 +296,11 @@ impl Profile {
             max_rd_atomic: config.max_rd_atomic,
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
+            plain: matches!(config.service, Service::Rc)
+                && matches!(config.recovery, Recovery::GoBackN)
+                && matches!(config.layout, Layout::Standard)
+                && !config.deferred.placement
+                && !config.deferred.ack_after_placement,
         }
     }
 }

@@ -279,6 +279,12 @@ impl<T: Linked> Slab<T> {
         roci_prefetch::prefetch_at(&self.entries, 0);
     }
 
+    /// The entry at a place that may be none.
+    #[inline]
+    pub(crate) fn find(&self, index: u32) -> Option<&T> {
+        self.entries.get(index as usize)
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
         &self.entries[index as usize]

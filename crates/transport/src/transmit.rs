@@ -276,9 +276,17 @@ impl Engine {
     /// Puts the queue pair where it belongs: among those that may send, or into the wheel until its time comes.
     #[inline]
     pub(crate) fn arm(&mut self, now: Instant, slot: usize) {
-        if !self.wants_to_send(slot) {
-            return;
+        let requester = &self.qps[slot].requester;
+        let eligible = requester.pacer.eligible_at();
+        let waits = eligible > now && requester.notes.has(Notes::SEND_TIMER);
+        if !waits && self.wants_to_send(slot) {
+            self.arm_now(now, slot);
         }
+    }
+
+    /// The same for a queue pair that only time holds back.
+    #[inline]
+    fn arm_now(&mut self, now: Instant, slot: usize) {
         let requester = &self.qps[slot].requester;
         let eligible = requester.pacer.eligible_at();
         if eligible <= now {
@@ -510,11 +518,14 @@ impl Engine {
     /// Most queue pairs have more to send after a packet and stay where they are.
     #[inline]
     pub(crate) fn relist(&mut self, now: Instant, slot: usize) {
-        if !self.may_send(now, slot) {
+        let wants = self.wants_to_send(slot);
+        if !wants || self.qps[slot].requester.pacer.eligible_at() > now {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
         }
-        self.arm(now, slot);
+        if wants {
+            self.arm_now(now, slot);
+        }
     }
 }
 

@@ -1,0 +1,157 @@
+//! The common cases of receiving, in one piece: the next full packet in the middle of a WRITE or SEND that is under way,
+//! and the acknowledgement of some packets of one.
+//!
+//! As [`stream`](crate::stream) does for sending, they do what the long way does, with the same result, but read each
+//! fact once. Whatever is not a common case changes nothing here and goes the long way.
+
+use crate::arrival::{Arrival, Placement, Reaction};
+use crate::engine::{Engine, direct};
+use crate::qp::{Duties, Notes, Profile, Qp, Requester, Standing, after, sequence};
+use crate::queue::{Kind, SendWork};
+use crate::responder::ACK;
+use crate::segment::{Segment, Source};
+use roci_control::Class;
+use roci_units::{Instant, Psn};
+use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Syndrome};
+
+/// What a responder in the middle of a message may be about besides it.
+const IDLE_DUTIES: Duties = Duties::NAKED.with(Duties::MARKED);
+
+impl Engine {
+    /// Takes a packet that is a common case; false: nothing has changed.
+    #[inline(always)]
+    pub(crate) fn take_common(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> bool {
+        let header = arrival.header;
+        let Some(slot) = direct(header.dest_qpn) else { return false };
+        let Some(qp) = self.qps.get_mut(slot) else { return false };
+        let common = &qp.common;
+        let Some(profile) = self.profiles.get(usize::from(common.profile)) else { return false };
+        if !profile.plain
+            || common.qpn != header.dest_qpn
+            || !common.alive
+            || !common.state.receives()
+            || common.path != arrival.path
+            || qp.requester.standing.meets(Standing::PARKED)
+        {
+            return false;
+        }
+        match header.opcode {
+            Opcode::WRITE_MIDDLE if !arrival.ce && qp.responder.keys_ended == self.keys_ended => {
+                take_middle(qp, profile, header, Duties::WRITING, reaction)
+            }
+            Opcode::SEND_MIDDLE if !arrival.ce && qp.responder.keys_ended == self.keys_ended => {
+                take_middle(qp, profile, header, Duties::SENDING, reaction)
+            }
+            Opcode::ACKNOWLEDGE if !common.hears.meets(Class::ACK) => {
+                let work = self.sends.find(common.head);
+                work.is_some_and(|work| advance(&mut qp.requester, profile, work, header))
+                    && self.advanced_in_order(now, slot)
+            }
+            _ => false,
+        }
+    }
+
+    /// What an acknowledgement brings that has moved what is acknowledged: the timer starts again, and what it freed
+    /// may be sent.
+    #[inline(always)]
+    fn advanced_in_order(&mut self, now: Instant, slot: usize) -> bool {
+        self.restart_timer(now, slot);
+        self.arm(now, slot);
+        true
+    }
+}
+
+/// Takes a packet in the middle of the message that `message` says is under way, if it is the next, and answers it.
+#[inline(always)]
+fn take_middle(
+    qp: &mut Qp,
+    profile: &Profile,
+    header: &Header,
+    message: Duties,
+    reaction: &mut Reaction,
+) -> bool {
+    let Qp { common, responder, .. } = qp;
+    let payload = u32::from(header.payload);
+    if header.psn != Psn::new(responder.expected)
+        || !responder.duties.has(message)
+        || !responder.duties.within(message.with(IDLE_DUTIES))
+        || header.payload != profile.mtu
+        || payload > responder.remaining
+        || header.flags.has(Flags::TRIMMED)
+        || common.hears.meets(Class::DATA)
+    {
+        return false;
+    }
+    reaction.placement = Some(Placement {
+        qpn: common.qpn,
+        address: responder.address,
+        key: responder.key,
+        length: payload,
+        token: None,
+    });
+    responder.address = responder.address.wrapping_add(u64::from(payload));
+    responder.remaining -= payload;
+    responder.received += payload;
+    let psn = header.psn;
+    responder.expected = responder.expected.wrapping_add(1);
+    responder.unacknowledged = responder.unacknowledged.saturating_add(1);
+    let marked = responder.duties.has(Duties::MARKED);
+    responder.duties = message;
+    if !header.flags.has(Flags::ACK_REQUEST) && responder.unacknowledged < profile.ack_every {
+        if marked {
+            responder.duties.set(Duties::MARKED);
+        }
+        return true;
+    }
+    responder.unacknowledged = 0;
+    let mut answer = Header::new(Opcode::ACKNOWLEDGE, common.peer, psn);
+    answer.set_aeth(Aeth { syndrome: ACK, msn: responder.msn });
+    answer.set_trigger(psn);
+    answer.flags = if marked { Flags::BECN } else { Flags::NONE };
+    reaction.reply = Some(Segment {
+        header: answer,
+        last_opcode: Opcode::ACKNOWLEDGE,
+        last_flags: answer.flags,
+        path: common.path,
+        source: Source::default(),
+        length: 0,
+        packets: 1,
+        mtu: profile.mtu,
+        priority: profile.priority,
+        ecn_capable: false,
+        retransmission: false,
+        each_placed: false,
+        layout: Layout::Standard,
+        words: None,
+    });
+    true
+}
+
+/// Takes packets in the middle of `work`, the oldest request, as acknowledged, if that is what the header says.
+#[inline(always)]
+fn advance(requester: &mut Requester, profile: &Profile, work: &SendWork, header: &Header) -> bool {
+    let una = requester.una;
+    let upto = sequence(header.psn, una).wrapping_add(1);
+    let acknowledges = matches!(Syndrome::from_u8(header.aeth().syndrome), Some(Syndrome::Ack { .. }));
+    if !acknowledges
+        || after(upto, una) <= 0
+        || after(upto, requester.high) > 0
+        || after(upto, work.end) >= 0
+        || !matches!(work.kind, Kind::Write | Kind::Send)
+        || requester.notes.has(Notes::RECOVERING)
+        || header.flags.has(Flags::TRIMMED)
+    {
+        return false;
+    }
+    requester.una = upto;
+    let octets = upto.wrapping_sub(una) * u32::from(profile.mtu);
+    requester.in_flight = requester.in_flight.saturating_sub(octets);
+    requester.retries = profile.retry;
+    requester.rnr_retries = profile.rnr_retry;
+    true
+}
