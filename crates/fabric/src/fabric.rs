@@ -33,8 +33,6 @@ const AHEAD: usize = 3;
 const FEW: usize = 64;
 /// From so many hosts on, their NICs do not stay in the processor's own cache.
 const FAR: usize = 256;
-/// From so many on, the accounts of the switches' ports do not either.
-const FARTHER: usize = 2048;
 
 impl<N: Nics> Fabric<N> {
     /// Builds the network of `graph` with these NICs.
@@ -103,7 +101,7 @@ impl<N: Nics> Fabric<N> {
                 _ => {}
             }
         }
-        let (far, farther) = (net.hosts.len() >= FAR, net.hosts.len() >= FARTHER);
+        let far = net.hosts.len() >= FAR;
         if far && let Some(key) = sooner {
             if let Some(host) = self.host_of(key) {
                 roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));
@@ -127,7 +125,7 @@ impl<N: Nics> Fabric<N> {
                 let Some(port) = net.ports.get(key.handle() as usize) else { return };
                 if !far {
                     net.packets.prefetch(port.first());
-                } else if farther && let Some(packet) = net.packets.get(port.first()) {
+                } else if let Some(packet) = net.packets.get(port.first()) {
                     // The packet is taken off the account of the port that it came by.
                     roci_prefetch::prefetch_at(&net.ports, packet.port as usize);
                 }

@@ -307,7 +307,9 @@ impl Engine {
         roci_prefetch::prefetch(&qp.requester);
         roci_prefetch::prefetch(&qp.common);
         roci_prefetch::prefetch_at(&self.profiles, 0);
-        if header.opcode.shape().has(Shape::RESPONSE) {
+        if header.opcode == Opcode::CNP {
+            self.laws.prefetch();
+        } else if header.opcode.shape().has(Shape::RESPONSE) {
             self.sends.prefetch();
         } else {
             roci_prefetch::prefetch(&qp.responder);
@@ -326,8 +328,10 @@ impl Engine {
         roci_prefetch::prefetch(&qp.common);
         roci_prefetch::prefetch_at(&self.profiles, 0);
         self.sends.prefetch();
-        // The only queue pair's law has the only state; of many, some are in the cache anyway.
         roci_prefetch::prefetch_at(&self.laws.states, 0);
+        if self.laws.timers.next() < self.timers.next() {
+            self.laws.prefetch();
+        }
     }
 
     /// Gives back the result of a deferral. A token that was spent, or whose queue pair is gone, changes nothing.
