@@ -27,7 +27,9 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "context_overrun",
         "recursion",
         "misaligned_jump",
-        "self_modification"
+        "self_modification",
+        "unanswered",
+        "answered_twice"
     ];
     let reasons = [
         "the loop that starts here is not proved to end within 10000 cycles",
@@ -37,6 +39,8 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "which has not returned yet",
         "jumps to the misaligned address 0x80000036",
         "in ROM",
+        "waits for the next event, and may not have answered this one",
+        "answers an event that may have been answered before",
     ];
     for ((name, image, source), reason) in bad.into_iter().zip(reasons) {
         let refusal = refusal(image);

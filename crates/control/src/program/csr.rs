@@ -211,14 +211,19 @@ impl Side {
 
     /// What the checker lets this side of `program` do, within `cycles_max` per event; `None` where there is none.
     ///
-    /// It may use the words of context and write the words of header that the program declares, and write no register
-    /// that only tells something.
+    /// It answers each event once. It may use the words of context and write the words of header that the program
+    /// declares, and write no register that only tells something.
     pub fn policy(self, program: &Program, cycles_max: u64) -> Option<Policy> {
         let start = self.start(program)?;
         let words = |symbol, most: usize| program.symbol(symbol).map_or(most, |octets| octets as usize / 4);
         let context = words("context_octets", CONTEXT_WORDS)..CONTEXT_WORDS;
         let header = HEADER + words("header_octets", HEADER_WORDS)..HEADER + HEADER_WORDS;
-        let mut policy = Policy { starts: alloc::vec![start], cycles_max, ..Policy::of(program.machine()) };
+        let mut policy = Policy {
+            starts: alloc::vec![start],
+            answers_once: true,
+            cycles_max,
+            ..Policy::of(program.machine())
+        };
         for word in context.clone() {
             policy.readable.remove(&number(word));
         }

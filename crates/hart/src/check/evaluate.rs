@@ -149,7 +149,7 @@ impl<'a> Evaluation<'a> {
             Exit::Next(way) => {
                 state.spend(cost);
                 state.execute(self.program, address, &instruction)?;
-                self.access(&instruction, &mut state);
+                self.access(&instruction, &mut state)?;
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
                 {
                     self.lowest = self.lowest.min(state.read(Register::SP).low);
@@ -181,8 +181,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What is known of a CSR that is read, and that it is known no more when it is written.
-    fn access(&mut self, instruction: &Instruction, state: &mut State) {
+    /// What is known of a CSR that is read, that it is known no more when it is written, and that an answer is one.
+    fn access(&mut self, instruction: &Instruction, state: &mut State) -> Result<(), Reason> {
         let csr = instruction.csr();
         let given = self.given.iter().position(|&(given, _)| given == csr);
         if instruction.reads_csr() {
@@ -198,9 +198,13 @@ impl<'a> Evaluation<'a> {
             state.overwrite(index);
         }
         if instruction.writes_csr() && self.policy.answers.contains(&csr) {
+            if self.policy.answers_once && state.answered.is_some() {
+                return Err(Reason::AnsweredAgain);
+            }
             self.answer_cycles = self.answer_cycles.max(state.cycles);
-            state.answered = Some(0);
+            (state.answered, state.unanswered) = (Some(0), false);
         }
+        Ok(())
     }
 
     /// Whether reading the register gives no zero.
@@ -235,6 +239,9 @@ impl<'a> Evaluation<'a> {
             Way::Bad(reason) => return Err(reason.clone()),
         };
         if self.graph.nodes[node].polls {
+            if self.policy.answers_once && state.unanswered {
+                return Err(Reason::Unanswered);
+            }
             match self.reached.entry(node) {
                 std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(state)),
                 std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().join(&state),

@@ -34,6 +34,8 @@ pub struct Policy {
     pub polls: BTreeSet<u16>,
     /// Writing one of these CSRs answers the event.
     pub answers: BTreeSet<u16>,
+    /// Whether each event must be answered, and once.
+    pub answers_once: bool,
     /// CSRs that may be read.
     pub readable: BTreeSet<u16>,
     /// CSRs that may be written.
@@ -51,7 +53,7 @@ pub type Kind = BTreeMap<u16, u32>;
 
 impl Policy {
     /// All that the machine allows: polls are the registers that make their reader wait, an answer is written to one of
-    /// these, and an event may take 100,000 cycles.
+    /// these, any number of times, and an event may take 100,000 cycles.
     pub fn of(machine: &Machine) -> Self {
         let select = |want: fn(Csr) -> bool| (0..4096).filter(|&csr| want(machine.csrs.at(csr))).collect();
         Self {
@@ -67,6 +69,7 @@ impl Policy {
                     }
                 )
             }),
+            answers_once: false,
             readable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { read: OnRead::Refuse, .. })),
             writable: select(|csr| !matches!(csr, Csr::Absent | Csr::Word { write: OnWrite::Refuse, .. })),
             cycles_max: 100_000,
@@ -198,6 +201,12 @@ pub enum Reason {
         /// The limit.
         cycles: u64,
     },
+    /// Control comes to the next poll, and there is a way on which the event was not answered.
+    #[error("waits for the next event, and may not have answered this one")]
+    Unanswered,
+    /// An answer to an event that may have one.
+    #[error("answers an event that may have been answered before")]
+    AnsweredAgain,
     /// The checker gave up.
     #[error("too many turns and ways to follow")]
     NotFollowed,

@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) cycles: u64,
     /// The most of them since the event was answered, where it may have been.
     pub(super) answered: Option<u64>,
+    /// Whether there is a way here on which the event was not answered.
+    pub(super) unanswered: bool,
     /// Which of the CSRs that the event's kind gives may have been written since: bit by bit, the last for all beyond.
     written: u32,
     /// A store whose address was not known well enough to keep what was known of memory.
@@ -38,12 +40,20 @@ impl State {
     pub(super) fn reset(program: &Program) -> Self {
         let mut x = [Interval::one(0); 32];
         x[Register::SP.index()] = Interval::one(program.machine.memory.stack_top());
-        Self { x, memory: BTreeMap::new(), cycles: 0, answered: None, written: 0, blur: None }
+        Self {
+            x,
+            memory: BTreeMap::new(),
+            cycles: 0,
+            answered: None,
+            unanswered: false,
+            written: 0,
+            blur: None,
+        }
     }
 
     /// The same knowledge at the start of an event.
     pub(super) fn afresh(&self) -> Self {
-        Self { cycles: 0, answered: None, written: 0, ..self.clone() }
+        Self { cycles: 0, answered: None, unanswered: true, written: 0, ..self.clone() }
     }
 
     /// Time passes.
@@ -87,6 +97,7 @@ impl State {
         });
         self.cycles = self.cycles.max(other.cycles);
         self.answered = self.answered.max(other.answered);
+        self.unanswered |= other.unanswered;
         self.written |= other.written;
         self.blur = self.blur.or(other.blur);
     }
