@@ -284,10 +284,64 @@ fn a_figure_that_does_not_exist_is_refused_with_those_that_do() {
     assert_eq!(scratch.files(), [""; 0]);
 }
 
+/// A file of this repository.
+fn ours(path: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_program_is_checked_and_a_bad_one_exits_with_1() {
+    let scratch = Scratch::new("program-check");
+    let good = ours("firmware/dcqcn.elf");
+    let bad = ours("crates/lab/tests/programs/recursion.elf");
+    let output = scratch.roci(&["program", "check", &good, "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let recv = &report[0]["sides"][0];
+    assert_eq!((&recv["function"], &report[0]["context_octets"]), (&"recv".into(), &36.into()));
+    assert!(recv["event_cycles_max"]["CNP"].as_u64() <= recv["cycles_max"].as_u64());
+    let output = scratch.roci(&["program", "check", &good, &bad]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("ByteCounter") && text(&output.stderr).contains("recursion.c:"));
+    let output = scratch.roci(&["program", "check", "nowhere.elf"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_profile_tells_rates_and_needs_what_the_program_begins_with() {
+    let scratch = Scratch::new("program-profile");
+    let credit = ours("firmware/credit.elf");
+    let profile = |more: &[&str]| {
+        let arguments = ["program", "profile", &credit, "--packets", "1000", "--json"];
+        let output = scratch.roci(&[&arguments[..], more].concat());
+        (output.status.code(), serde_json::from_slice::<serde_json::Value>(&output.stdout))
+    };
+    let (code, report) = profile(&["--context", "total_credit=64MiB"]);
+    let report = report.unwrap();
+    assert_eq!((code, &report["packets_sent"]), (Some(0), &1000.into()));
+    let (_, half) = profile(&["--context", "total_credit=64MiB", "--clock", "125MHz"]);
+    let rate = |report: &serde_json::Value| report["rates"][4]["packets_per_s"].as_f64().unwrap();
+    assert!((rate(&report) / rate(&half.unwrap()) - 2.0).abs() < 1e-9);
+    let (_, without) = profile(&[]);
+    assert_eq!(without.unwrap()["packets_sent"], 0, "without credit nothing goes");
+    assert_eq!(profile(&["--context", "credit=1"]).0, Some(1));
+}
+
+#[test]
+fn a_new_program_is_written_once() {
+    let scratch = Scratch::new("program-new");
+    let output = scratch.roci(&["program", "new", "my-law"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(scratch.files(), ["my-law/my-law.c", "my-law/my-law.toml"]);
+    assert!(text(&scratch.read("my-law/my-law.toml")).contains("elf = \"my-law.elf\""));
+    assert_eq!(scratch.roci(&["program", "new", "my-law"]).status.code(), Some(2));
+    assert_eq!(scratch.roci(&["program", "new", "../up"]).status.code(), Some(2));
+}
+
 #[test]
 fn every_command_has_help_with_examples() {
     let scratch = Scratch::new("help");
-    for command in ["run", "sweep", "compare", "reproduce"] {
+    for command in ["run", "sweep", "compare", "reproduce", "program"] {
         let output = scratch.roci(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("Examples:\n  roci {command} ")), "{command}");

@@ -165,8 +165,13 @@ impl Stream {
             .min(self.next_sequence.wrapping_sub(self.acked_sequence));
         self.acked_sequence = self.acked_sequence.wrapping_add(acked);
         self.stamp(length);
+        // A program's own words, where it has some, say how much is acknowledged, as a receiver's credit would.
+        let own = usize::from(self.law.image().header_words());
+        let word = if self.kind == Kind::Wild { self.below(1 << 17) } else { acked * MTU };
+        let words = [word; 16];
         let hops = std::mem::take(&mut self.hops);
-        let event = Event { acked: acked * MTU, length, hops: &hops, ..self.answer() };
+        let seen = if own > 0 { &[][..] } else { &hops[..] };
+        let event = Event { acked: acked * MTU, length, hops: seen, words: &words[..own], ..self.answer() };
         self.hear_traced(&Event { class, ..event }, hear);
         self.hops = hops;
         let rare = [
