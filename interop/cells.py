@@ -36,7 +36,7 @@ class Cell:
 
 
 TESTS = ["verify", "write-bw", "send-bw", "read-bw", "atomic-bw", "write-lat", "send-lat", "read-lat"]
-TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b"]
+TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b", "write-bw-cm", "send-bw-cm", "rping"]
 WAYS = ["to-guest", "from-guest"]
 
 
@@ -44,6 +44,9 @@ def matrix():
     """All cells, those of one kernel and MTU together."""
     for kernel in ["6.1", "6.12"]:
         for mtu, ip, test, way in itertools.product([1500, 9000], [4, 6], TESTS, WAYS):
+            # perftest 4.5 finds its peer by its IPv4 address alone.
+            if ip == 6 and test.endswith("-cm"):
+                continue
             yield Cell(kernel, ip, mtu, test, way)
         for fault, ip, way in itertools.product(FAULTS, [4, 6], WAYS):
             yield Cell(kernel, ip, 1500, "verify", way, fault)
@@ -51,13 +54,13 @@ def matrix():
 
 CI = [
     *[f"6.1/v4/1500/{test}/to-guest" for test in TESTS],
-    *[f"6.1/v6/9000/{test}/from-guest" for test in ["verify", "write-bw", "send-bw", "read-bw"]],
+    *[f"6.1/v6/9000/{test}/from-guest" for test in ["verify", "read-bw", "write-bw"]],
     "6.1/v4/1500/verify/to-guest/all-faults",
     "6.1/v6/1500/verify/from-guest/loss",
     "6.12/v4/9000/verify/to-guest",
     "6.12/v4/9000/write-bw/from-guest",
     "6.12/v6/1500/verify/from-guest",
-    "6.12/v6/1500/send-lat/to-guest",
+    "6.12/v6/1500/rping/from-guest",
 ]
 
 

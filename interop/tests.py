@@ -15,6 +15,7 @@ LIMIT = 90
 """Seconds after which a cell has failed."""
 
 VERIFY_ROUNDS = 22
+PINGS = 200
 VERIFY_PORT = 18600
 PERFTEST_PORT = 18515
 
@@ -97,6 +98,14 @@ class Bench:
         return not remarks, "; ".join(remarks), heard, said
 
 
+    def guest_listens(self, by_cm):
+        """Waits until a program in the guest listens, to perftest's TCP port or by RDMA-CM."""
+        ready = f"grep -q ':{PERFTEST_PORT:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6"
+        if by_cm:
+            ready = "rdma resource show cm_id | grep -q 'state LISTEN'"
+        self.guest.must(f"for try in $(seq 200); do {ready} && exit 0; sleep 0.05; done; exit 1")
+
+
 def last(text):
     """The last line that says something."""
     lines = [line for line in text.strip().splitlines() if line.strip(" -")]
@@ -112,6 +121,33 @@ def listens(process, port):
                 if any(line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}") for line in lines):
                     return
         time.sleep(0.02)
+
+
+def listens_by_cm(process, address):
+    """Waits until a program of ours takes connections by RDMA-CM: it then has the number for management."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until and process.poll() is None:
+        with contextlib.suppress(OSError), open(f"/proc/{process.pid}/net/unix") as lines:
+            if any(line.rstrip().endswith(f"@roci-endpoint/{address}/management") for line in lines):
+                break
+        time.sleep(0.02)
+    time.sleep(0.2)
+
+
+def ping(bench, cell):
+    """rping at one end and `roci ping` at the other; what comes back is compared."""
+    here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
+    roci = bench.binaries / "roci"
+    if cell.direction == "to-guest":
+        task = bench.guest.start(f"rping -s -a {there} -C {PINGS} -V", LIMIT)
+        bench.guest_listens(by_cm=True)
+        process = bench.ours(cell, roci, "ping", "-c", "-a", there, "-I", here, "-C", PINGS, "-V")
+    else:
+        process = bench.ours(cell, roci, "ping", "-s", "-a", here, "-C", PINGS)
+        listens_by_cm(process, here)
+        task = bench.guest.start(f"rping -c -a {here} -C {PINGS} -V", LIMIT)
+    well, remark, _, said = bench.both(cell, process, task)
+    return well, f"{PINGS} pings" if well else remark
 
 
 def verify(bench, cell):
@@ -131,25 +167,26 @@ def perftest(verb, metric, *options):
     size, count = (64, 200) if metric == "lat" else (65536, 200 if verb == "atomic" else 100)
 
     def run(bench, cell):
-        here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
-        ours = [bench.binaries / "roci", "perf", f"{verb}-{metric}", "-d", here, "-n", count, *options]
+        here = guests.OURS[cell.ip]
+        # perftest 4.5 meets its peer over IPv4; the addresses that they tell each other there may be others.
+        met_here, met_there = guests.OURS[4], guests.GUESTS[4]
+        ours = [bench.binaries / "roci", "perf", f"{verb}-{metric}", "-n", count, *options]
         theirs = [f"ib_{verb}_{metric}", "-d", "rxe0", "-x", guests.GID[cell.ip], "-F", "-n", count, *options]
-        if cell.ip == 6:
-            theirs.append("--ipv6")
         if verb != "atomic":
             ours += ["-s", size]
             theirs += ["-s", size]
+        by_cm = "-R" in options
         if cell.direction == "to-guest":
             task = bench.guest.start(" ".join(map(str, theirs)), LIMIT)
-            bench.guest.must(
-                f"for try in $(seq 200); do grep -q ':{PERFTEST_PORT:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6 && exit 0; "
-                "sleep 0.05; done; exit 1"
-            )
-            process = bench.ours(cell, *ours, there)
+            bench.guest_listens(by_cm)
+            process = bench.ours(cell, *ours, "-d", here, met_there)
         else:
             process = bench.ours(cell, *ours)
-            listens(process, PERFTEST_PORT)
-            task = bench.guest.start(" ".join(map(str, [*theirs, here])), LIMIT)
+            if by_cm:
+                listens_by_cm(process, here)
+            else:
+                listens(process, PERFTEST_PORT)
+            task = bench.guest.start(" ".join(map(str, [*theirs, met_here])), LIMIT)
         well, remark, heard, _ = bench.both(cell, process, task)
         return well, result(heard) if well else remark
 
@@ -177,4 +214,7 @@ TESTS = {
     "write-bw-q4": perftest("write", "bw", "-q", 4),
     "send-bw-b": perftest("send", "bw", "-b"),
     "write-bw-b": perftest("write", "bw", "-b"),
+    "write-bw-cm": perftest("write", "bw", "-R"),
+    "send-bw-cm": perftest("send", "bw", "-R"),
+    "rping": ping,
 }

@@ -1,0 +1,246 @@
+//! What the network may bring, in bulk: packets that were changed on their way, packets that someone made up, a path that
+//! loses, repeats and overtakes for as long as one likes, and a peer that is gone.
+//!
+//! `ROCI_HOSTILE_PACKETS` and `ROCI_SOAK_SECONDS` make it longer: a million packets, an hour.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
+
+mod common;
+
+use common::{End, Pair, SIZE, connect, pattern};
+use roci_endpoint::{
+    Access, Backend, Device, DeviceConfig, Faults, MemoryWire, Mtu, Psn, QpState, RecvWr, Refusal, SendWr,
+    Status,
+};
+use roci_units::Random;
+use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, SystemTime};
+
+fn asked(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn now() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
+
+/// Over IPv6, where all 32 bits of the ICRC are checked.
+fn over_v6(wire: &MemoryWire) -> (Device, Device) {
+    let open = |address: &str| {
+        let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..common::by_caller() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    (open("fd00::1"), open("fd00::2"))
+}
+
+fn v6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V6(address) => address,
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+    }
+}
+
+/// A packet with its ICRC; `None` where the header can be none.
+fn sealed(from: &Device, to: &Device, mut header: Header, payload: &[u8]) -> Option<Vec<u8>> {
+    header.payload = payload.len() as u16;
+    let transport = Transport::standard(header);
+    let mut octets = vec![0; transport.len()];
+    let ip = Ip::v6(v6(from.address()), v6(to.address()));
+    transport.emit_with(&ip, 4791, &mut octets, |place| place.copy_from_slice(payload)).ok()?;
+    Some(octets)
+}
+
+/// Some header that a request of a to b may have.
+fn header(random: &mut Random, b: &End, psn: Psn, any: bool) -> Header {
+    let known = [
+        Opcode::SEND_FIRST,
+        Opcode::SEND_ONLY,
+        Opcode::WRITE_FIRST,
+        Opcode::WRITE_ONLY,
+        Opcode::READ_REQUEST,
+        Opcode::FETCH_ADD,
+        Opcode::COMPARE_SWAP,
+        Opcode::ACKNOWLEDGE,
+    ];
+    let opcode = if any { Opcode(random.below(256) as u8) } else { known[random.below(8) as usize] };
+    let mut header = Header::new(opcode, b.qp.qp_num(), psn);
+    header.flags = Flags::ACK_REQUEST;
+    let (va, rkey) = (b.own.addr() + random.below(1 << 21), b.own.rkey() ^ (random.below(4) as u32) << 8);
+    let length = random.below(1 << 13) as u32;
+    // Which of them the opcode has is the header's to know.
+    if random.below(2) == 0 {
+        header.set_reth(Reth { va, rkey, length });
+    } else {
+        header.set_atomic(AtomicEth { va: va & !7, rkey, swap_or_add: random.next_u64(), compare: 0 });
+    }
+    header
+}
+
+#[test]
+fn packets_that_were_changed_on_their_way_change_nothing() {
+    let (wire, mut random) = (MemoryWire::new(1), Random::new(7, 0));
+    let (a, b) = over_v6(&wire);
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024));
+    let before = b.qp.query().unwrap();
+    let total = asked("ROCI_HOSTILE_PACKETS", 50_000);
+    let mut sent = 0;
+    while sent < total {
+        let mut write = header(&mut random, &b, a.qp.info().psn, false);
+        write.set_reth(Reth { va: b.open.addr(), rkey: b.open.rkey(), length: 64 });
+        let payload = pattern(sent, random.below(65) as usize);
+        let Some(mut octets) = sealed(&a.device, &b.device, write, &payload) else { continue };
+        // One octet is changed for certain, and not the one that switches may change; others may follow.
+        let mut at = random.below(octets.len() as u64) as usize;
+        at = if at == 4 { 5 } else { at };
+        octets[at] ^= 1 + random.below(255) as u8;
+        for _ in 0..random.below(4) {
+            let other = random.below(octets.len() as u64) as usize;
+            if other != at {
+                octets[other] ^= random.below(256) as u8;
+            }
+        }
+        match random.below(8) {
+            0 => octets.truncate(random.below(octets.len() as u64) as usize),
+            1 => octets.extend(pattern(sent, random.below(64) as usize + 1)),
+            _ => {}
+        }
+        wire.inject(a.device.address(), b.device.address(), &octets);
+        sent += 1;
+        if sent % 64 == 0 || sent == total {
+            b.device.progress();
+        }
+    }
+    while b.device.counters().received < total {
+        b.device.progress();
+    }
+    let counted = b.device.counters();
+    assert_eq!(counted.malformed + counted.corrupt + counted.stray, total, "{counted:?}");
+    assert!(counted.corrupt > total / 2 && counted.malformed > 0 && counted.stray > 0, "{counted:?}");
+    assert_eq!((counted.refused, counted.sent), (0, 0));
+    let after = b.qp.query().unwrap();
+    assert_eq!((after.state, after.receive_psn), (QpState::ReadyToSend, before.receive_psn));
+    let mut memory = vec![1; SIZE];
+    b.open.read(0, &mut memory).unwrap();
+    assert!(memory.iter().all(|octet| *octet == 0));
+    assert!(b.cq.poll().is_none());
+}
+
+#[test]
+fn packets_that_someone_made_up_reach_no_memory_without_rights() {
+    let (wire, mut random) = (MemoryWire::new(2), Random::new(8, 0));
+    let (a, b) = over_v6(&wire);
+    let pd = b.alloc_pd();
+    // Of another protection domain than the queue pair's, with all rights.
+    let foreign = pd.reg_mr(vec![0x5a; 4096], Access::ALL).unwrap();
+    let total = asked("ROCI_HOSTILE_PACKETS", 50_000) / 500;
+    let mut failed = 0;
+    for round in 0..total {
+        let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024));
+        b.own.write(0, &[0xa5; 4096]).unwrap();
+        let received = b.device.counters().received;
+        let mut injected = 0;
+        for number in 0..500u64 {
+            let psn = a.qp.info().psn.plus(random.below(4) as u32);
+            let mut made_up = header(&mut random, &b, psn, number % 2 == 0);
+            if number % 3 == 0 {
+                made_up.set_reth(Reth { va: foreign.addr(), rkey: foreign.rkey(), length: 8 });
+            }
+            let payload = pattern(number, random.below(32) as usize);
+            if let Some(octets) = sealed(&a.device, &b.device, made_up, &payload) {
+                wire.inject(a.device.address(), b.device.address(), &octets);
+                injected += 1;
+            }
+        }
+        while b.device.counters().received < received + injected {
+            b.device.progress();
+        }
+        let mut memory = [0; 4096];
+        b.own.read(0, &mut memory).unwrap();
+        assert!(memory.iter().all(|octet| *octet == 0xa5), "round {round}");
+        foreign.read(0, &mut memory).unwrap();
+        assert!(memory.iter().all(|octet| *octet == 0x5a), "round {round}");
+        failed += u32::from(b.qp.state() == QpState::Error);
+    }
+    assert!(b.refused(Refusal::Rejected) > 0 && failed > 0, "a wrong key ends its connection, and no other");
+    // Of which there is proof.
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024));
+    a.qp.post_send(SendWr::write_inline(b"alive", b.open.remote())).unwrap();
+    let until = now() + common::WAIT;
+    let done = loop {
+        b.device.progress();
+        if let Some(done) = a.cq.poll() {
+            break done;
+        }
+        assert!(now() < until);
+    };
+    assert!(done.is_ok(), "{done:?}");
+}
+
+#[test]
+fn every_octet_arrives_once_however_long_the_path_misbehaves() {
+    let wire = MemoryWire::new(3);
+    let open = |address: &str| {
+        let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let (a, b) = (open("10.0.0.1"), open("10.0.0.2"));
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024).timeout(11));
+    wire.set_faults(Faults { loss: 10, duplicate: 10, reorder: 10, ..Faults::default() });
+    let mut random = Random::new(9, 0);
+    let end = now() + Duration::from_secs(asked("ROCI_SOAK_SECONDS", 5));
+    let mut rounds = 0;
+    while now() < end {
+        let length = 1 + random.below(200_000) as usize;
+        let data = pattern(rounds, length);
+        let mut out = a.own.buffer(0..length).unwrap();
+        out.write(0, &data).unwrap();
+        let out = out.freeze();
+        b.qp.post_recv(RecvWr::new(b.own.buffer(0..length).unwrap())).unwrap();
+        a.qp.post_send(SendWr::write(out.clone(), b.open.remote())).unwrap();
+        a.qp.post_send(SendWr::send(out)).unwrap();
+        let back = a.own.buffer(300_000..300_000 + length).unwrap();
+        a.qp.post_send(SendWr::read(back, b.open.remote())).unwrap();
+        a.qp.post_send(SendWr::fetch_add(b.open.remote().plus(SIZE as u64 - 8), 1)).unwrap();
+        a.done();
+        a.done();
+        assert!(a.done().into_buffer().unwrap().to_vec() == data, "READ of round {rounds}");
+        assert_eq!(a.done().original, rounds, "each atomic is carried out once");
+        assert!(b.done().into_buffer().unwrap().to_vec() == data, "SEND of round {rounds}");
+        let mut there = vec![0; length];
+        b.open.read(0, &mut there).unwrap();
+        assert!(there == data, "WRITE of round {rounds}");
+        rounds += 1;
+    }
+    assert!(rounds > 0 && a.qp.counters().retransmitted > 0);
+}
+
+#[test]
+fn a_peer_that_is_gone_in_the_middle_of_a_transfer_ends_it_within_the_retry_time() {
+    let address: IpAddr = "127.0.0.61".parse().unwrap();
+    let (a, b) = (Device::open(address).unwrap(), Device::open(address).unwrap());
+    // Four times 16.8 ms, the last of which ends it.
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.timeout(12).retry_cnt(3).window(16_384));
+    for round in 0..64 {
+        let slice = a.own.slice(round * 16_384..(round + 1) * 16_384).unwrap();
+        a.qp.post_send(SendWr::write(slice, b.open.remote())).unwrap();
+    }
+    a.done();
+    let begin = now();
+    drop(b);
+    let (mut done, mut first) = (1, None);
+    while done < 64 {
+        let completion = a.wait();
+        done += 1;
+        match (completion.is_ok(), first) {
+            (true, None) => {}
+            (true, Some(_)) => panic!("nothing succeeds after an error"),
+            (false, None) => first = Some(completion.status),
+            (false, Some(_)) => assert_eq!(completion.status, Status::WorkRequestFlushed),
+        }
+    }
+    let took = now() - begin;
+    assert_eq!(first, Some(Status::TransportRetryCounterExceeded));
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(a.qp.state(), QpState::Error);
+    assert!(a.own.buffer(0..SIZE).is_ok(), "what was lent is back");
+}
