@@ -1,0 +1,91 @@
+//! `roci perf` and `roci ping` as a user meets them, both ends of it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn roci(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roci"));
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Runs a server, and a client until it finds the server there.
+fn both(server: &[&str], client: &[&str]) -> [Output; 2] {
+    let far = roci(server).spawn().unwrap();
+    let mut near = roci(client).output().unwrap();
+    for _ in 0..50 {
+        let is_early = text(&near).contains("cannot connect") || text(&near).contains("rejected");
+        if !is_early {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        near = roci(client).output().unwrap();
+    }
+    let far = far.wait_with_output().unwrap();
+    assert!(far.status.success() && near.status.success(), "{}\n{}", text(&far), text(&near));
+    [far, near]
+}
+
+#[test]
+fn both_ends_of_a_test_print_the_same_result() {
+    let options = ["perf", "read-bw", "-n", "50", "-q", "2", "-p", "19515", "--json"];
+    let server = [&options[..], &["-d", "127.0.0.42"]].concat();
+    let client = [&options[..], &["127.0.0.42"]].concat();
+    let [far, near] = both(&server, &client).map(|it| serde_json::from_slice::<Value>(&it.stdout).unwrap());
+    assert_eq!((&far["role"], &near["role"]), (&"server".into(), &"client".into()));
+    assert_eq!((&near["rows"][0]["iterations"], &near["rows"][0]["bytes"]), (&100.into(), &65_536.into()));
+    assert_eq!(near["connection"]["peer"], "127.0.0.42");
+    let rate = |value: &Value| value["rows"][0]["average_bps"].as_f64().unwrap();
+    assert!((rate(&far) / rate(&near) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_table_has_perftests_columns() {
+    let options = ["perf", "send-lat", "-n", "20", "-p", "19516"];
+    let server = [&options[..], &["-d", "127.0.0.43"]].concat();
+    let [_, near] = both(&server, &[&options[..], &["127.0.0.43"]].concat());
+    let near = text(&near);
+    assert!(near.contains("t_typical[usec]") && near.contains("99.9% percentile[usec]"), "{near}");
+    let row = near.lines().find(|line| line.starts_with(" 2 ")).unwrap();
+    assert_eq!(row.split_whitespace().count(), 9);
+    assert_eq!(row.split_whitespace().nth(1), Some("20"));
+}
+
+#[test]
+fn pings_are_shown_and_counted() {
+    let server = ["ping", "-s", "-a", "127.0.0.45", "-v"];
+    let client = ["ping", "-c", "-a", "127.0.0.45", "-I", "127.0.0.44", "-C", "3", "-v", "-V"];
+    let [far, near] = both(&server, &client).map(|it| text(&it));
+    assert!(near.contains("ping data: rdma-ping-2: C") && near.contains("3 pings done"), "{near}");
+    assert!(far.contains("server ping data: rdma-ping-0: A"), "{far}");
+}
+
+#[test]
+fn wrong_requests_exit_with_2_and_say_why() {
+    let wrong: [(&[&str], &str); 5] = [
+        (&["perf", "atomic-bw", "-s", "4"], "atomics have 8 octets"),
+        (&["perf", "write-lat", "-q", "2"], "one queue pair"),
+        (&["perf", "write-bw", "-m", "1500"], "an MTU is"),
+        (&["perf", "write-bw", "-d", "nosuch0"], "nosuch0"),
+        (&["ping", "-c"], "--address"),
+    ];
+    for (arguments, why) in wrong {
+        let output = roci(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output).contains(why), "{arguments:?}: {}", text(&output));
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_of_the_run() {
+    let output = roci(&["perf", "write-bw", "127.0.0.46", "-p", "19517"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("cannot connect to 127.0.0.46, port 19517"), "{}", text(&output));
+}
