@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the images of the programs in this directory and of the tests anew, or of those that are named, each beside its text. Those in the repository are gcc
-# 12.2.0's (Debian's gcc-riscv64-unknown-elf 12.2.0-14). `MARCH=rv32i` builds for cores without multiplication.
+# Builds the images of the programs in this directory and of the tests anew, or of those that are named, each beside its
+# text. Those in the repository are gcc 12.2.0's (Debian's gcc-riscv64-unknown-elf 12.2.0-14). `MARCH=rv32i` builds for
+# cores without multiplication.
 set -eu
 cd "$(dirname "$0")"
 cc=riscv64-unknown-elf-gcc

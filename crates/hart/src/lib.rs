@@ -8,7 +8,7 @@
 //! | [`csr`] | control and status registers, which the embedder declares |
 //! | [`memory`] | ROM, stack and data, each access checked |
 //! | [`elf`], [`program`] | ELF files, symbols, source lines; a program ready to run |
-//! | [`fields`] | the fields of a program's types, by name |
+//! | [`mod@fields`] | the fields of a program's types, by name |
 //! | [`core`] | a core's state, how a run ends, traps |
 //! | `execute` | the interpreter, which says what a program means |
 //! | [`mod@check`] | what a program can do, proved before it runs |
