@@ -311,7 +311,7 @@ impl Device {
         self.inner.refused(reason)
     }
 
-    /// Opens a control socket at `path`, for [`control::ask`](crate::control::ask) and `roci ctl`; where another device has
+    /// Opens a control socket at `path`, for [`control::ask`] and `roci ctl`; where another device has
     /// that path, at the next free one of `path.2`, `path.3`, … It closes with the device.
     ///
     /// Devices open one by themselves where the environment has `ROCI_CONTROL`.
