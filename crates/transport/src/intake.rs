@@ -155,3 +155,91 @@ fn advance(requester: &mut Requester, profile: &Profile, work: &SendWork, header
     requester.rnr_retries = profile.rnr_retry;
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{EngineConfig, Pd, QpConfig};
+    use crate::memory::Access;
+    use crate::work::{Operation, SendRequest, Tail};
+    use alloc::format;
+    use alloc::string::String;
+    use proptest::prelude::*;
+    use roci_units::{Qpn, Span};
+    use roci_wire::Reth;
+
+    const MTU: u16 = 256;
+    const QPN: Qpn = Qpn::new(2);
+
+    /// An engine with a message of eight packets under way, which takes the common cases in one piece, or does not.
+    fn engine(plain: bool, ack_every: u16) -> (Engine, u32) {
+        let mut engine = Engine::new(EngineConfig::default());
+        let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+        let config = QpConfig { qpn: Some(QPN), peer: QPN, mtu: MTU, ack_every, ..QpConfig::default() };
+        engine.create_qp(config).unwrap();
+        assert!(engine.profiles.iter().any(|profile| profile.plain));
+        for profile in &mut engine.profiles {
+            profile.plain &= plain;
+        }
+        let request = SendRequest {
+            id: 1,
+            operation: Operation::Write { va: 0, rkey: key, tail: Tail::Plain },
+            length: 8 * u32::from(MTU),
+            address: 0,
+            lkey: 0,
+            solicited: false,
+            signaled: true,
+            fence: false,
+        };
+        engine.post_send(Instant::ZERO, QPN, &request).unwrap();
+        (engine, key)
+    }
+
+    /// What can be seen of an engine.
+    fn look(engine: &Engine, reaction: &Reaction) -> String {
+        format!("{reaction:?} {:?} {:?} {:?}", engine.qps, engine.next_wakeup(), engine.refusals)
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_leads_where_the_long_way_does(
+            ack_every in 1u16..4,
+            steps in prop::collection::vec((0u8..10, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
+        ) {
+            let ((mut short, key), (mut long, _)) = (engine(true, ack_every), engine(false, ack_every));
+            let mut reactions = [Reaction::default(), Reaction::default()];
+            let mut now = Instant::ZERO;
+            let mut at = 0u32;
+            for (kind, odd, off, ce, asks) in steps {
+                now += Span::from_nanos(100);
+                let opcode = match kind {
+                    0 => { prop_assert_eq!(short.transmit(now), long.transmit(now)); continue }
+                    1 => Opcode::WRITE_FIRST,
+                    2..5 => Opcode::WRITE_MIDDLE,
+                    5 => Opcode::WRITE_LAST,
+                    6 => Opcode::SEND_MIDDLE,
+                    _ => Opcode::ACKNOWLEDGE,
+                };
+                let off = if odd < 3 { off } else { 0 };
+                let psn = Psn::new(at.wrapping_add_signed(off));
+                let mut header = Header::new(opcode, QPN, psn);
+                if opcode == Opcode::ACKNOWLEDGE {
+                    header.psn = Psn::new(u32::from(odd));
+                    header.set_aeth(Aeth { syndrome: if odd == 15 { 0x60 } else { ACK }, msn: 0 });
+                } else {
+                    header.payload = if odd == 4 { MTU - 4 } else { MTU };
+                    header.set_reth(Reth { va: 0, rkey: key, length: 16 * u32::from(MTU) });
+                }
+                if asks {
+                    header.flags = Flags::ACK_REQUEST;
+                }
+                let arrival = Arrival { header: &header, path: 0, ce: ce && odd == 5, words: &[], hops: &[] };
+                let [of_short, of_long] = &mut reactions;
+                short.receive(now, &arrival, of_short);
+                long.receive(now, &arrival, of_long);
+                prop_assert_eq!(look(&short, of_short), look(&long, of_long));
+                at = short.qps[0].responder.expected;
+            }
+        }
+    }
+}
