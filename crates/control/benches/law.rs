@@ -12,7 +12,8 @@ fn main() {
 
 const LINK_KBPS: u32 = 100_000_000;
 
-/// The family's members, and DCQCN in C.
+/// The family's members, and DCQCN in C. Samples are of a thousand events: the first of a program finds nothing in the
+/// caches, and by it alone the harness would time each event by itself.
 const MEMBERS: [&str; 8] = {
     let mut members = ["dcqcn.elf"; 8];
     let mut place = 0;
@@ -66,7 +67,7 @@ impl Driver {
 }
 
 /// A CNP every 50 µs, with the increases and cuts that fall due between.
-#[divan::bench(args = MEMBERS)]
+#[divan::bench(args = MEMBERS, sample_size = 1000)]
 fn cnp(bencher: Bencher<'_, '_>, preset: &str) {
     let mut driver = Driver::new(preset);
     bencher.bench_local(|| {
@@ -76,7 +77,7 @@ fn cnp(bencher: Bencher<'_, '_>, preset: &str) {
 }
 
 /// A timer event at the instant that the law asked for, in recovery after a CNP; a CNP where it sleeps.
-#[divan::bench(args = MEMBERS)]
+#[divan::bench(args = MEMBERS, sample_size = 1000)]
 fn timer(bencher: Bencher<'_, '_>, preset: &str) {
     let mut driver = Driver::new(preset);
     bencher.bench_local(|| {
@@ -89,7 +90,7 @@ fn timer(bencher: Bencher<'_, '_>, preset: &str) {
 }
 
 /// A marked packet at the receiver, one in 350 ns: most fall into the gap.
-#[divan::bench(args = MEMBERS)]
+#[divan::bench(args = MEMBERS, sample_size = 1000)]
 fn marked(bencher: Bencher<'_, '_>, preset: &str) {
     let mut driver = Driver::new(preset);
     bencher.bench_local(|| {
@@ -99,7 +100,7 @@ fn marked(bencher: Bencher<'_, '_>, preset: &str) {
 }
 
 /// A packet about to be sent, which a program with a `send` is asked about.
-#[divan::bench]
+#[divan::bench(sample_size = 1000)]
 fn transmit(bencher: Bencher<'_, '_>) {
     let mut driver = Driver::new("dcqcn.elf");
     bencher.bench_local(|| {
@@ -145,7 +146,7 @@ const ACKED: [(&str, usize); 12] = [
 
 /// An acknowledgement every 100 ns of a window of about 100 packets; one in 16 echoes a mark, and the round trip and the
 /// queues swing, so that each law takes all of its ways.
-#[divan::bench(args = ACKED)]
+#[divan::bench(args = ACKED, sample_size = 1000)]
 fn ack(bencher: Bencher<'_, '_>, (name, links): (&str, usize)) {
     let mut law = if name.ends_with(".elf") {
         program(name)
