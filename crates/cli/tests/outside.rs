@@ -197,6 +197,25 @@ fn the_dissector_takes_a_run_apart_without_a_complaint() {
 }
 
 #[test]
+fn a_single_queue_pair_can_have_a_layout_of_its_own() {
+    let folder = scratch().join("layout-of-one");
+    let scenario = scenario();
+    let set = ["--set", "transport.recovery=irn", "--quiet", "--out", text(&folder)];
+    roci(&[&["run", text(&scenario)], &set[..]].concat());
+    let capture = folder.join("capture.pcapng");
+    let fields = ["rocinante.qpn", "rocinante.layout"].map(str::to_owned);
+    let all = dissect(&capture, &["rocinante.layout:irn".to_owned()], &fields);
+    let one = all.iter().map(|line| &line[0]).find(|qpn| !qpn.is_empty()).expect("a packet").clone();
+    let preferences = format!("rocinante.qps:7=srnic; {one} = irn; 9=cc(time,int,2)");
+    let some = dissect(&capture, &[preferences], &fields);
+    let expected = all.iter().filter(|line| line[0] == one).count();
+    let ours: Vec<_> = some.iter().filter(|line| !line[0].is_empty()).collect();
+    assert!(expected > 0 && expected < all.len());
+    assert_eq!(ours.len(), expected);
+    assert!(ours.iter().all(|line| line[0] == one && line[1] == "irn"));
+}
+
+#[test]
 fn every_icrc_is_what_an_independent_checker_computes() {
     let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/icrc_check.py");
     for capture in captures() {
