@@ -27,7 +27,7 @@ const VARIANTS: [(&str, &str, &str); 6] = [
 
 /// The first rise of the queue of port `name`: from the first instant at which it stands above [`DRAINED`] to the first at
 /// which it does no more, in µs.
-fn drain(results: &Results, name: &str) -> f64 {
+pub(super) fn drain(results: &Results, name: &str) -> f64 {
     let readings = queue(results, name);
     let Some(first) = readings.iter().position(|(_, octets)| *octets > DRAINED) else { return 0.0 };
     let rise = &readings[first..];

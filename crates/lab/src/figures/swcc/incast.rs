@@ -4,7 +4,7 @@ use super::super::bench::{Bench, SWCC_INCAST};
 use super::super::plot::Plot;
 use super::super::trace::queue;
 use super::super::{FigureError, Measured};
-use super::drain::{DRAINED, QUEUE};
+use super::drain::{DRAINED, QUEUE, drain};
 use super::rate::number;
 use super::{DCQCN, HPCC, TIMELY};
 use crate::results::Results;
@@ -68,8 +68,10 @@ pub(in super::super) fn halting(bench: &Bench<'_>) -> Result<Measured, FigureErr
 }
 
 /// Links of 10 Gb/s with round trips of 5 µs, and of 30.
-const NEAR: [(&str, &str); 2] = [("topology.rate", "10Gb/s"), ("topology.delay", "800ns")];
-const FAR: [(&str, &str); 2] = [("topology.rate", "10Gb/s"), ("topology.delay", "7us")];
+const NEAR: [(&str, &str); 3] = [("topology.rate", "10Gb/s"), ("topology.delay", "800ns"), ALL];
+const FAR: [(&str, &str); 3] = [("topology.rate", "10Gb/s"), ("topology.delay", "7us"), ALL];
+/// All messages are posted at once, so that it is the law which holds them back.
+const ALL: (&str, &str) = ("traffic.0.depth", "2000");
 
 /// Law, program, native twin, and the keys of the rows: the drains and their ratio, the time of a flow and what it is over
 /// that with the longer round trip, and on Soft-RoCE.
@@ -107,7 +109,7 @@ const LAWS: [Kind; 3] = [
 pub(in super::super) fn software(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
     for (name, program, native, keys) in LAWS {
-        let run = |links: [(&'static str, &'static str); 2], more: &[(&'static str, &'static str)]| {
+        let run = |links: [(&'static str, &'static str); 3], more: &[(&'static str, &'static str)]| {
             let set: Vec<_> = links.iter().chain(more).copied().collect();
             bench.run(SWCC_INCAST, &set)
         };
@@ -115,7 +117,7 @@ pub(in super::super) fn software(bench: &Bench<'_>) -> Result<Measured, FigureEr
         let far = run(FAR, &[("transport.control", program)])?;
         let soft =
             run(NEAR, &[("nic.model", "soft-roce"), ("nic.mtu", "4096"), ("transport.control", native)])?;
-        let drains = [&near, &far].map(|runs| runs.iter().map(first_drain).collect::<Vec<_>>());
+        let drains = [&near, &far].map(|runs| runs.iter().map(|run| drain(run, QUEUE)).collect::<Vec<_>>());
         let fcts = [&near, &far, &soft].map(|runs| runs.iter().map(mean_fct).collect::<Vec<_>>());
         let values = [
             drains[0].clone(),
