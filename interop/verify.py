@@ -65,7 +65,7 @@ class End:
         attributes.max_dest_rd_atomic, attributes.max_rd_atomic = 16, 16
         attributes.min_rnr_timer = 12
         self.qp.to_rtr(attributes)
-        attributes.sq_psn, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = 0xFFFFF0, 14, 7, 7
+        attributes.sq_psn, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = 0xFFFFF0, 16, 7, 7
         self.qp.to_rts(attributes)
 
     def part(self, place, length):

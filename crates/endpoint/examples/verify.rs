@@ -143,7 +143,7 @@ fn main() -> Result<()> {
     let mtu = Mtu::from_octets(mtu.parse()?).ok_or("MTU: 256, 512, 1024, 2048 or 4096")?;
     let device = Device::open(address)?;
     let (pd, cq) = (device.alloc_pd(), device.create_cq()?);
-    let qp = pd.create_qp(&cq, &cq).path_mtu(mtu).timeout(14).build()?;
+    let qp = pd.create_qp(&cq, &cq).path_mtu(mtu).timeout(16).build()?;
     let open = pd.reg_mr(vec![0; COUNTERS + 4096], Access::ALL)?;
     let own = pd.reg_mr(vec![0; 3 * PART], Access::LOCAL_WRITE)?;
     let end = End { cq, qp, open, own };
