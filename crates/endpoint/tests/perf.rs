@@ -31,7 +31,8 @@ impl Watch for Notes {
 
 fn options(verb: Verb, metric: Metric) -> Options {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    Options { iterations: 50, port: free, ..Options::new(Test { verb, metric }) }
+    // Tests run side by side, and a thread may wait long for a processor.
+    Options { iterations: 50, port: free, qp_timeout: 15, ..Options::new(Test { verb, metric }) }
 }
 
 /// Runs both ends; gives the server's and the client's rows.
