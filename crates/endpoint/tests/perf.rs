@@ -3,8 +3,8 @@
 
 use roci_endpoint::perf::{self, Event, Metric, Options, PerfError, Row, Test, Verb, Watch};
 use std::net::TcpListener;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Remembers the rows, and stops when it is told to.
@@ -31,12 +31,16 @@ impl Watch for Notes {
 
 fn options(verb: Verb, metric: Metric) -> Options {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    // Tests run side by side, and a thread may wait long for a processor.
+    // A thread may wait long for a processor.
     Options { iterations: 50, port: free, qp_timeout: 15, ..Options::new(Test { verb, metric }) }
 }
 
+/// Each test has four busy threads; side by side they would keep each other from answering in time.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Runs both ends; gives the server's and the client's rows.
 fn both(options: &Options) -> (Vec<Row>, Vec<Row>) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (server, client) = (Notes::default(), Notes::default());
     std::thread::scope(|scope| {
         let far = scope.spawn(|| perf::run(options, &server));
@@ -136,6 +140,7 @@ fn latency_is_told_by_both_ends() {
 fn who_stops_ends_the_peer_as_well() {
     let options = Options { iterations: u32::MAX, peak: false, ..options(Verb::Write, Metric::Bandwidth) };
     let (server, client) = (Notes::default(), Notes::default());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::scope(|scope| {
         let far = scope.spawn(|| perf::run(&options, &server));
         let near = scope.spawn(|| {
