@@ -197,7 +197,9 @@ fn two_senders_that_are_marked_come_to_fair_shares() {
     let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|rate| rate * rate).sum::<f64>());
     let fairness = sum * sum / (2.0 * squares);
     assert!(fairness > 0.95, "{rates:?} Mb/s");
-    assert!((240.0..440.0).contains(&sum), "{rates:?} Mb/s of 400");
+    // Time in which the machine did not let the senders run is no fault of theirs.
+    let could = sum * ran.seconds / ran.usable;
+    assert!(could > 240.0 && sum < 440.0, "{rates:?} Mb/s of 400, {could} while it ran");
     for end in [&one.a, &other.a] {
         assert!(end.qp.counters().cnps > 10);
         let alpha = end.qp.register("alpha").unwrap().to_string();

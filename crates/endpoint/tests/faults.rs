@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A connection with a timeout of 4 ms, so that a lost last packet costs little, but being out of the processor for a
 /// while does not cost the connection.
 fn impatient(qp: QueuePairBuilder) -> QueuePairBuilder {
-    qp.path_mtu(Mtu::Mtu256).timeout(10).min_rnr_timer(Duration::from_micros(100))
+    qp.path_mtu(Mtu::Mtu256).timeout(13).min_rnr_timer(Duration::from_micros(100))
 }
 
 const BAD: Faults = Faults { loss: 20, duplicate: 20, reorder: 20, corrupt: 10, mark: 50 };

@@ -184,7 +184,7 @@ fn every_octet_arrives_once_however_long_the_path_misbehaves() {
         Device::open_with(address.parse().unwrap(), config).unwrap()
     };
     let (a, b) = (open("10.0.0.1"), open("10.0.0.2"));
-    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024).timeout(11));
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024).timeout(13));
     wire.set_faults(Faults { loss: 10, duplicate: 10, reorder: 10, ..Faults::default() });
     let mut random = Random::new(9, 0);
     let end = now() + Duration::from_secs(asked("ROCI_SOAK_SECONDS", 5));

@@ -13,7 +13,7 @@ use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
 
 /// A fresh connection on which `request` is posted; how it ended.
 fn fate(request: impl FnOnce(&End, &End) -> SendWr) -> (Status, Pair) {
-    let pair = in_memory(1, |qp| qp.timeout(8));
+    let pair = in_memory(1, |qp| qp.timeout(18));
     let request = request(&pair.a, &pair.b);
     pair.a.qp.post_send(request).unwrap();
     (pair.a.wait().status, pair)
@@ -69,7 +69,7 @@ fn a_key_ends_with_its_region_which_gives_the_memory_back() {
 
 #[test]
 fn a_send_with_invalidate_ends_the_key_that_it_names() {
-    let Pair { a, b, .. } = in_memory(1, |qp| qp.timeout(8));
+    let Pair { a, b, .. } = in_memory(1, |qp| qp.timeout(18));
     b.qp.post_recv(RecvWr::new(b.own.buffer(0..8).unwrap())).unwrap();
     a.qp.post_send(SendWr::send_inline(b"done").invalidate(b.open.rkey())).unwrap();
     a.done();
@@ -80,7 +80,7 @@ fn a_send_with_invalidate_ends_the_key_that_it_names() {
 
 #[test]
 fn a_message_that_is_longer_than_the_receive_is_an_error_on_both_sides() {
-    let Pair { a, b, .. } = in_memory(1, |qp| qp.timeout(8));
+    let Pair { a, b, .. } = in_memory(1, |qp| qp.timeout(18));
     b.qp.post_recv(RecvWr::new(b.own.buffer(0..4).unwrap())).unwrap();
     a.qp.post_send(SendWr::send_inline(b"12345")).unwrap();
     assert_eq!(b.wait().status, Status::LocalLengthError);
