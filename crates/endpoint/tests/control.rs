@@ -99,3 +99,13 @@ fn devices_with_one_path_are_told_apart_and_leave_nothing_behind() {
         })
         .unwrap();
 }
+
+#[test]
+fn a_file_where_the_socket_should_stand_is_left_alone() {
+    let Pair { a, .. } = in_memory(1, |qp| qp);
+    let path = path("file");
+    std::fs::write(&path, "notes").unwrap();
+    assert!(a.device.serve_control(&path).is_err());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "notes");
+    std::fs::remove_file(&path).unwrap();
+}

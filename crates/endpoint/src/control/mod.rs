@@ -23,7 +23,7 @@ use roci_units::{Instant, Qpn};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -81,8 +81,11 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Name)> {
             Ok(listener) => return ready(listener, name),
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
             Err(_) if UnixStream::connect(&name).is_ok() => {}
-            // Left behind by a program that was killed.
-            Err(_) => {
+            // Left behind by a program that was killed; what is no socket is somebody's file.
+            Err(error) => {
+                if !std::fs::symlink_metadata(&name)?.file_type().is_socket() {
+                    return Err(error);
+                }
                 std::fs::remove_file(&name)?;
                 return ready(UnixListener::bind(&name)?, name);
             }

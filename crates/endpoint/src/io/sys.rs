@@ -398,8 +398,9 @@ pub(crate) fn receive_with_user(fd: RawFd, buffer: &mut [u8]) -> io::Result<Opti
         header.msg_iov = &raw mut piece;
         header.msg_iovlen = 1;
         header.msg_control = control.0.as_mut_ptr().cast();
-        header.msg_controllen = control.0.len();
-        let length = libc::recvmsg(fd, &raw mut header, libc::MSG_DONTWAIT);
+        // Room for the credentials alone, which come first: descriptors that somebody sends along are dropped.
+        header.msg_controllen = libc::CMSG_SPACE(size_of::<libc::ucred>() as libc::c_uint) as usize;
+        let length = libc::recvmsg(fd, &raw mut header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
         if length < 0 {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
