@@ -153,7 +153,7 @@ def root_tree(apt, root):
 
 def ram_disk(tree, version, busybox, folder, to):
     """Writes the initial RAM disk: what it takes to mount the root file system."""
-    for place in ["bin", "dev", "proc", "sys", "modules", "root"]:
+    for place in ["bin", "dev", "proc", "sys", "modules", "system"]:
         (folder / place).mkdir(parents=True)
     shutil.copy(busybox, folder / "bin/busybox")
     names = []
