@@ -54,12 +54,16 @@ pub enum Csr {
 
 /// Which register stands at each of the 4096 numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CsrMap(Box<[Csr]>);
+pub struct CsrMap {
+    registers: Box<[Csr]>,
+    /// Those whose instructions have costs of their own; the last that fits counts.
+    costs: Vec<(Range<u16>, u16)>,
+}
 
 impl Default for CsrMap {
     /// No register at all.
     fn default() -> Self {
-        Self(vec![Csr::Absent; 4096].into_boxed_slice())
+        Self { registers: vec![Csr::Absent; 4096].into_boxed_slice(), costs: Vec::new() }
     }
 }
 
@@ -74,8 +78,26 @@ impl CsrMap {
         if let Csr::Word { index, .. } = csr {
             assert!(usize::from(index) < CSR_WORDS, "CSR {number:#x}: the block has no word {index}");
         }
-        self.0[usize::from(number & 0xfff)] = csr;
+        self.registers[usize::from(number & 0xfff)] = csr;
         self
+    }
+
+    /// Has an instruction on one of these registers take `cycles`, and not what
+    /// [`CycleModel::csr`](crate::CycleModel::csr) says: those that stand in a slower place.
+    ///
+    /// # Panics
+    ///
+    /// When that is no cycle at all: an embedder's slip.
+    #[must_use]
+    pub fn with_cost(mut self, numbers: Range<u16>, cycles: u16) -> Self {
+        assert!(cycles > 0, "CSR {:#x}: an instruction takes a cycle at least", numbers.start);
+        self.costs.push((numbers, cycles));
+        self
+    }
+
+    /// What an instruction on the register at `number` takes, where it has a cost of its own.
+    pub fn cost(&self, number: u16) -> Option<u16> {
+        self.costs.iter().rfind(|(numbers, _)| numbers.contains(&number)).map(|(_, cycles)| *cycles)
     }
 
     /// Puts plain words at `numbers`, from word `first` of the block on.
@@ -92,7 +114,7 @@ impl CsrMap {
     /// What stands at `number`.
     #[inline(always)]
     pub fn at(&self, number: u16) -> Csr {
-        self.0.get(usize::from(number)).copied().unwrap_or_default()
+        self.registers.get(usize::from(number)).copied().unwrap_or_default()
     }
 }
 

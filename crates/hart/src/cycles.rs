@@ -23,7 +23,8 @@ pub struct CycleModel {
     pub jump: u16,
     /// JALR.
     pub jump_register: u16,
-    /// Any CSR instruction (SwCC's paper implies 1).
+    /// Any CSR instruction (SwCC's paper implies 1), but on registers with a cost of their own
+    /// ([`CsrMap::with_cost`](crate::CsrMap::with_cost)).
     pub csr: u16,
     /// MUL and its high-word forms.
     pub multiply: u16,

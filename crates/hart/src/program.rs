@@ -7,7 +7,7 @@ use crate::cycles::CycleModel;
 use crate::decode::{Extensions, decode};
 use crate::elf::{self, Symbol};
 use crate::error::LoadError;
-use crate::instruction::{Instruction, Op};
+use crate::instruction::{Instruction, Op, Shape};
 use crate::lines::Lines;
 use crate::memory::{MemoryMap, Misaligned};
 
@@ -24,6 +24,17 @@ pub struct Machine {
     pub cycles: CycleModel,
     /// Its control and status registers.
     pub csrs: CsrMap,
+}
+
+impl Machine {
+    /// What an instruction costs in cycles; a branch, when it is not taken.
+    pub fn cost(&self, instruction: &Instruction) -> u16 {
+        let own = match instruction.op.shape() {
+            Shape::Csr | Shape::CsrImmediate => self.csrs.cost(instruction.csr()),
+            _ => None,
+        };
+        own.unwrap_or_else(|| self.cycles.cost(instruction.op))
+    }
 }
 
 /// An instruction with its costs.
@@ -60,7 +71,7 @@ impl Step {
             Csr::Word { index, write: OnWrite::Store, .. } if writes && !reads => (Plain::Write, index),
             _ => (Plain::No, 0),
         };
-        let (cost, taken) = (machine.cycles.cost(instruction.op), machine.cycles.branch_taken);
+        let (cost, taken) = (machine.cost(&instruction), machine.cycles.branch_taken);
         Self { instruction, before, cost, taken, plain, word }
     }
 }

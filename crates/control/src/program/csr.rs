@@ -179,6 +179,18 @@ pub fn machine() -> Machine {
     Machine { extensions: Extensions { multiply: true, ..Extensions::default() }, csrs, ..Machine::default() }
 }
 
+/// The same core in a NIC where an instruction on a word of context or header, the four that each packet has among them,
+/// takes `word` cycles, and one on any other register `other`, at least 1 each.
+pub fn machine_with(word: u16, other: u16) -> Machine {
+    let mut machine = machine();
+    machine.cycles.csr = other;
+    machine.csrs = machine
+        .csrs
+        .with_cost(FIRST..number(HEADER + HEADER_WORDS), word)
+        .with_cost(number(QPN)..number(DETAIL) + 1, word);
+    machine
+}
+
 /// A side of a program: what runs on one kind of core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -237,4 +249,18 @@ impl Side {
 #[expect(clippy::cast_possible_truncation, reason = "a word of the block")]
 const fn at(word: usize) -> u8 {
     word as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_context_and_header_have_a_cost_of_their_own() {
+        let machine = machine_with(18, 3);
+        let cost = |word| machine.csrs.cost(number(word)).unwrap_or(machine.cycles.csr);
+        let slow = (0..HEADER + HEADER_WORDS).chain(QPN..=DETAIL);
+        assert!(slow.clone().all(|word| cost(word) == 18));
+        assert!((0..64).filter(|word| !slow.clone().any(|slow| slow == *word)).all(|word| cost(word) == 3));
+    }
 }

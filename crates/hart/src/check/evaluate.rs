@@ -144,7 +144,7 @@ impl<'a> Evaluation<'a> {
                 return Err(Reason::UnprovedReturn { blur });
             }
         }
-        let cost = u64::from(self.program.machine.cycles.cost(instruction.op));
+        let cost = u64::from(self.program.machine.cost(&instruction));
         match exit {
             Exit::Next(way) => {
                 state.spend(cost);

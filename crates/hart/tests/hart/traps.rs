@@ -182,3 +182,19 @@ fn a_budget_ends_a_loop_at_its_head() {
     assert_eq!(core.run(&mut [0; CSR_WORDS], 0), Stop::Budget);
     assert_eq!(core.cycles(), 1_005);
 }
+
+#[test]
+fn a_register_in_a_slower_place_costs_its_own_cycles() {
+    let read = |csr| word(Op::Csrrs, A1, Register::ZERO, Register::ZERO, csr);
+    let mut plain = machine();
+    plain.csrs = CsrMap::default().with_words(0x10..0x12, 0);
+    let mut slow = plain.clone();
+    slow.csrs = slow.csrs.with_cost(0x11..0x12, 18);
+    let spent = |machine: &Machine, csr| {
+        let (_, core) = run(machine.clone(), 0, &[read(csr)]);
+        core.cycles()
+    };
+    assert_eq!(spent(&plain, 0x10), spent(&plain, 0x11));
+    assert_eq!(spent(&slow, 0x10), spent(&plain, 0x10));
+    assert_eq!(spent(&slow, 0x11), spent(&plain, 0x11) - u64::from(plain.cycles.csr) + 18);
+}

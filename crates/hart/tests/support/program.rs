@@ -14,7 +14,8 @@ pub(crate) fn machine(misaligned: Misaligned) -> Machine {
         .with(0x804, Csr::Word { index: 4, read: OnRead::WaitWhileZero, write: OnWrite::StoreAndStop })
         .with(0x805, Csr::Word { index: 5, read: OnRead::Value, write: OnWrite::Refuse })
         .with(0x806, Csr::Word { index: 6, read: OnRead::Refuse, write: OnWrite::Store })
-        .with(0x807, Csr::Device);
+        .with(0x807, Csr::Device)
+        .with_cost(0x801..0x805, 5);
     let extensions = Extensions { multiply: true, csr: true };
     Machine { memory: MAP, extensions, misaligned, csrs, ..Machine::default() }
 }

@@ -567,7 +567,7 @@ pub static CONTROL: Section = section(
         key(
             "csr",
             "1 to 1000",
-            "what the NIC's cores take (`cores.word`), else `2`",
+            "what the NIC's cores take (`cores.word`, `cores.register`), else `2`",
             "Clock cycles of an instruction that reads or writes one of a program's registers.",
         ),
         key(

@@ -20,7 +20,7 @@ pub mod keys;
 pub mod measure;
 pub mod nic;
 pub mod overrides;
-mod program;
+pub(crate) mod program;
 mod read;
 pub mod source;
 pub mod switch;

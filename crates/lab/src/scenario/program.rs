@@ -3,6 +3,7 @@
 use super::file;
 use super::source::{Located, Origin, ScenarioError, Source, listed};
 use super::transport::Control;
+use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
 use roci_control::{Image, Law, Programmed};
 use roci_units::BitsPerSec;
@@ -53,6 +54,15 @@ impl From<Option<Arc<Image>>> for Loaded {
     fn from(image: Option<Arc<Image>>) -> Self {
         Self(image.map_or_else(OnceLock::new, OnceLock::from))
     }
+}
+
+/// Cycles of an instruction that reads or writes a register of a program, on the cores of a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    /// A word of context or header.
+    pub word: u16,
+    /// Any other.
+    pub other: u16,
 }
 
 impl Control {
@@ -145,14 +155,11 @@ impl Control {
         Ok((fallback.native(source, origin, link)?, origin))
     }
 
-    /// The same program on cores on which an instruction that reads or writes a register takes `cycles`: on those of a NIC.
-    pub(crate) fn on_core(&self, cycles: u32) -> Self {
-        let located = |text: String| Located { value: text, origin: self.law.origin };
+    /// The same program on the cores of a NIC.
+    pub(crate) fn on_core(&self, registers: Registers) -> Self {
         let mut own = self.clone();
-        if self.is_program() && self.setting(CSR).is_none() {
-            own.loaded = Loaded::default();
-            own.settings
-                .push(super::Setting { key: located(CSR.to_owned()), text: located(cycles.to_string()) });
+        if self.is_program() {
+            (own.loaded, own.core) = (Loaded::default(), Some(registers));
         }
         own
     }
@@ -183,7 +190,11 @@ impl Control {
         };
         options.checked = one_of("check", ["true", "false"])?;
         options.translated = one_of("executor", ["translated", "interpreted"])?;
+        if let Some(Registers { word, other }) = self.core {
+            options.machine = machine_with(word, other);
+        }
         if let Some(cycles) = self.setting(CSR) {
+            options.machine = machine();
             options.machine.cycles.csr =
                 cycles.text.value.parse().ok().filter(|cycles| (1..=1_000).contains(cycles)).ok_or_else(
                     || {

@@ -1,7 +1,7 @@
 //! `[transport]`: reliability and congestion control.
 
 use super::keys;
-use super::program::{Loaded, PROGRAM};
+use super::program::{Loaded, PROGRAM, Registers};
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -71,6 +71,8 @@ pub struct Control {
     pub settings: Vec<Setting>,
     /// A program's image.
     pub(super) loaded: Loaded,
+    /// What registers cost on the cores that run the program, where those are a NIC's.
+    pub(super) core: Option<Registers>,
 }
 
 /// One key of a law.
@@ -87,7 +89,7 @@ impl Default for Control {
     fn default() -> Self {
         let located = |text: &str| Located { value: text.to_owned(), origin: Origin::Default };
         let preset = Setting { key: located("preset"), text: located("sigcomm15") };
-        Self { law: located("dcqcn"), settings: vec![preset], loaded: Loaded::default() }
+        Self { law: located("dcqcn"), settings: vec![preset], loaded: Loaded::default(), core: None }
     }
 }
 
@@ -227,7 +229,7 @@ impl Control {
                 for entry in table.entries().iter().filter(|entry| entry.key != "law") {
                     flatten(table.source, "", entry, &mut settings)?;
                 }
-                Self { law, settings, loaded: Loaded::default() }
+                Self { law, settings, loaded: Loaded::default(), core: None }
             }
         };
         // Which link it runs on decides values, but not whether they are valid.
@@ -238,7 +240,7 @@ impl Control {
     /// A law without settings.
     pub(super) fn plain(law: &str) -> Self {
         let law = Located { value: law.to_owned(), origin: Origin::Default };
-        Self { law, settings: Vec::new(), loaded: Loaded::default() }
+        Self { law, settings: Vec::new(), loaded: Loaded::default(), core: None }
     }
 
     /// Refuses a law that needs another layout than the queue pairs have.

@@ -4,6 +4,7 @@ use super::driver::Driver;
 use super::faults;
 use super::profile::Profiles;
 use crate::run::RunError;
+use crate::scenario::program::Registers;
 use crate::scenario::{NicModel, Routing, Scenario};
 use crate::traffic::ControlIndex;
 use roci_control::Law;
@@ -11,6 +12,7 @@ use roci_fabric::fabric::Fabric;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::net::FabricConfig;
 use roci_fabric::packet::HostId;
+use roci_nic::arch::spec::Cores;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
 use roci_transport::{Access, Engine, EngineConfig, Pd};
 use roci_units::{BitsPerSec, Random};
@@ -35,11 +37,11 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
             ..EngineConfig::default()
         };
         let mut engine = Engine::new(config);
-        let word = match &scenario.nic.config_of(name).model {
-            NicModel::Parts(parts) if parts.cores.pairs > 0 => parts.cores.word,
-            _ => 0,
+        let registers = match &scenario.nic.config_of(name).model {
+            NicModel::Parts(parts) if parts.cores.pairs > 0 => registers_of(&parts.cores),
+            _ => None,
         };
-        for law in laws.of(link, word)? {
+        for law in laws.of(link, registers)? {
             engine.add_law(law.clone());
         }
         let (_, rkey) = engine
@@ -84,10 +86,17 @@ pub(super) fn law_index(control: Option<ControlIndex>) -> u16 {
     control.map_or(1, |own| u16::try_from(own.0 + 2).expect("fewer than 65 534 laws"))
 }
 
+/// What the registers of programs cost on these cores; `None`: what riscv-mini takes.
+fn registers_of(cores: &Cores) -> Option<Registers> {
+    let cycles = |cycles: u32| u16::try_from(cycles).unwrap_or(u16::MAX);
+    let word = (cores.word > 0).then(|| cycles(cores.word))?;
+    Some(Registers { word, other: cycles(cores.register).max(1) })
+}
+
 /// The laws of a scenario for hosts of one link rate after the other.
 struct Laws<'a> {
     scenario: &'a Scenario,
-    made: Vec<((BitsPerSec, u32), Vec<Law>)>,
+    made: Vec<((BitsPerSec, Option<Registers>), Vec<Law>)>,
 }
 
 impl<'a> Laws<'a> {
@@ -95,22 +104,22 @@ impl<'a> Laws<'a> {
         Self { scenario, made: Vec::new() }
     }
 
-    /// The laws on links of `link`, in the order of [`law_index`] from 1; `word`: the cycles of an instruction on a register
-    /// of the cores that run programs, where the NIC has some.
-    fn of(&mut self, link: BitsPerSec, word: u32) -> Result<&[Law], RunError> {
-        let place = match self.made.iter().position(|(made, _)| *made == (link, word)) {
+    /// The laws on links of `link`, in the order of [`law_index`] from 1; `registers`: what they cost on the cores that
+    /// run programs, where the NIC has some.
+    fn of(&mut self, link: BitsPerSec, registers: Option<Registers>) -> Result<&[Law], RunError> {
+        let place = match self.made.iter().position(|(made, _)| *made == (link, registers)) {
             Some(place) => place,
             None => {
                 let controls =
                     std::iter::once(&self.scenario.transport.control).chain(&self.scenario.controls);
                 let mtu = self.scenario.nic.config.mtu;
                 let source = &self.scenario.source;
-                let laws = controls.map(|control| match word {
-                    0 => control.make(source, link, mtu),
-                    _ => control.on_core(word).make(source, link, mtu),
+                let laws = controls.map(|control| match registers {
+                    None => control.make(source, link, mtu),
+                    Some(registers) => control.on_core(registers).make(source, link, mtu),
                 });
                 let laws = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
-                self.made.push(((link, word), laws));
+                self.made.push(((link, registers), laws));
                 self.made.len() - 1
             }
         };

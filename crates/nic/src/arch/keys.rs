@@ -198,6 +198,7 @@ keys! {
     "cores.clock" => cores.clock, "Their clock; none: that of the NIC.";
     "cores.load" => cores.load, "From an event's turn, with its context at hand, until the core can begin; cycles are the cores'.";
     "cores.word" => cores.word, "Cycles of an instruction that reads or writes a word of context or header, in a program.";
+    "cores.register" => cores.register, "Cycles of one on another register: event, clock, credit.";
     "cores.native" => cores.native, "Cycles of an event of a law that is no program.";
     "cores.handler" => cores.handler, "From the hint of what is to be sent until it stands in line for its core.";
     "cores.loop_back" => cores.loop_back, "From a core's refusal until the packet stands in line again.";

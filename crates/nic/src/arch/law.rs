@@ -9,7 +9,7 @@ use roci_fabric::packet::HostId;
 use roci_transport::{Grant, Offer, OwnedEvent, Resolution, Token, Until};
 use roci_units::{Instant, Qpn};
 
-use super::machine::Machine;
+use super::machine::{Machine, Step};
 
 impl Host {
     /// Whether cores run its law.
@@ -47,7 +47,7 @@ impl Host {
             return self.serve_granted(net, id, offer, *grant);
         };
         let now = net.now();
-        let Some((machine, _)) = self.machine() else { return };
+        let Some((machine, agenda)) = self.machine() else { return };
         machine.turns -= 1;
         machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
         machine.note_sliced(now, offer.qpn, true);
@@ -55,6 +55,10 @@ impl Host {
             cores.looped_back();
         }
         let again = now + machine.times.loop_back;
+        // The core has dealt with it: the unit goes on to what waits for it.
+        if let Some(unit) = machine.unit_of(offer.qpn) {
+            agenda.at(now, Due::Step(Step::Free { unit }));
+        }
         self.engine.decline(now, offer, Until::At(again));
     }
 }

@@ -134,8 +134,11 @@ pub struct Cores {
     /// From an event's turn, when its context is at hand, until the core can begin: hardware fills its registers, or its
     /// program works out where the context is.
     pub load: Time,
-    /// What an instruction that reads or writes a word of context or header takes, in cycles, in a program.
+    /// What an instruction that reads or writes a word of context or header takes, in cycles, in a program; zero: what
+    /// riscv-mini takes, whatever the register.
     pub word: u32,
+    /// What one on any other register takes (event, clock, credit), in cycles.
+    pub register: u32,
     /// What an event of a law that is no program takes, in cycles.
     pub native: u32,
     /// From the first hint of what is to be sent until it stands in line for its core.

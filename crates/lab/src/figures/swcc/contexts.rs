@@ -73,7 +73,7 @@ pub(in super::super) fn miss(bench: &Bench<'_>) -> Result<Measured, FigureError>
 
 /// Cycles of an event about arriving data on the cores of `nic`.
 fn event_cycles(nic: &Architecture) -> u32 {
-    let mut core = event::Bench::new(PACED, csr::Side::Rx, nic.cores.word).open(100_000_000);
+    let mut core = event::Bench::new(PACED, csr::Side::Rx, &nic.cores).open(100_000_000);
     u32::try_from(core.cycles(Class::WRITE, 1024)).expect("a few dozen")
 }
 
@@ -81,7 +81,7 @@ fn event_cycles(nic: &Architecture) -> u32 {
 fn access(nic: &Architecture, queue_pairs: u32, seed: u64) -> f64 {
     let mut cores = Cores::new(nic).expect("it has cores");
     let mut random = Random::new(seed, queue_pairs.into());
-    let program = event::Bench::new(PACED, csr::Side::Rx, nic.cores.word);
+    let program = event::Bench::new(PACED, csr::Side::Rx, &nic.cores);
     let clock = nic.core_clock().expect("cores have a clock");
     let words = clock.cycles(program.context_words() * nic.cores.word);
     let cycles = event_cycles(nic);

@@ -14,10 +14,10 @@ const LINK_KBPS: u32 = 100_000_000;
 /// Cycles of the three events of a packet on the cores of the preset `name`: before it is sent, where it arrives, and when
 /// its acknowledgement does. All else (congestion, timers) is rare.
 fn events(name: &str) -> [f64; 3] {
-    let word = load(name).expect("a preset").cores.word;
-    let core = |side| event::Bench::new(event::PACED, side, word).open(LINK_KBPS);
+    let cores = load(name).expect("a preset").cores;
+    let core = |side| event::Bench::new(event::PACED, side, &cores).open(LINK_KBPS);
     let mut receiving = core(Side::Rx);
-    let send = event::Bench::new(event::PACED, Side::Tx, word).cycles(Class::TRANSMIT, 1024);
+    let send = event::Bench::new(event::PACED, Side::Tx, &cores).cycles(Class::TRANSMIT, 1024);
     [send, receiving.cycles(Class::WRITE, 1024), receiving.cycles(Class::ACK, 0)].map(number)
 }
 

@@ -2,7 +2,8 @@
 
 use roci_control::program::csr::{self, Side};
 use roci_control::{Class, program::csr::OPEN};
-use roci_hart::{CSR_WORDS, Core, Machine, Program, Stop};
+use roci_hart::{CSR_WORDS, Core, Program, Stop};
+use roci_nic::arch::spec::Cores;
 use std::sync::Arc;
 
 /// DCQCN that is asked before each packet and hears each one that arrives.
@@ -18,14 +19,13 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// A core that runs one side of `image` and waits for its first event, on which an instruction that reads or writes
-    /// a word of context or header takes `word` cycles.
+    /// A core of a NIC's that runs one side of `image` and waits for its first event.
     ///
     /// # Panics
     /// When the image, which is part of this program, is none.
-    pub(super) fn new(image: &[u8], side: Side, word: u32) -> Self {
-        let mut machine: Machine = csr::machine();
-        machine.cycles.csr = u16::try_from(word).expect("a few cycles");
+    pub(super) fn new(image: &[u8], side: Side, cores: &Cores) -> Self {
+        let cycles = |cycles: u32| u16::try_from(cycles).expect("a few cycles");
+        let machine = csr::machine_with(cycles(cores.word), cycles(cores.register));
         let program = Arc::new(Program::load(image, machine).expect("an image of ours"));
         let start = side.start(&program).expect("it has both sides");
         let mut core = Core::new(program);

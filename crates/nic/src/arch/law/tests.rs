@@ -31,8 +31,12 @@ impl Application for Ends {
 /// Two hosts whose NICs have one pair of cores; their queue pairs' law is asked before each packet and after each
 /// acknowledgement.
 fn fabric(queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
+    fabric_of("swcc", queue_pairs)
+}
+
+fn fabric_of(preset: &str, queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
     let graph = Star { hosts: 2, rate: RATE, delay: Span::from_nanos(100) }.build().expect("two hosts").graph;
-    let mut architecture = super::super::presets::find("swcc").expect("it exists");
+    let mut architecture = super::super::presets::find(preset).expect("it exists");
     (architecture.cores.pairs, architecture.cores.native) = (1, 1_000);
     let architecture = Arc::new(architecture);
     let mut key = 0;
@@ -115,6 +119,23 @@ fn a_packet_that_is_refused_comes_again_and_holds_up_no_other() {
     assert_eq!(ends.len(), 2, "both went");
     let cores = fabric.nics.hosts[0].parts().expect("it is made of parts").cores;
     assert_eq!((cores.loop_backs, cores.sends), (1, 3), "an event more, at its cost");
+}
+
+#[test]
+fn a_refusal_frees_the_processing_unit_for_the_next_packet() {
+    for preset in ["bluefield3", "soft-roce"] {
+        let (mut fabric, qpns, key) = fabric_of(preset, 1);
+        post(&mut fabric, qpns[0], key);
+        let Fabric { net, nics } = &mut fabric;
+        let host = &mut nics.hosts[0];
+        let Some(Due::Commit(offer, Grant::Law(granted))) = next_grant(host) else {
+            panic!("a core was asked")
+        };
+        host.ran(net, A, offer, &Grant::Law(Outcome { verdict: Verdict::LoopBack, ..granted }));
+        host.poke(net, A);
+        assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle, "{preset}");
+        assert_eq!(fabric.nics.application.0.len(), 1, "{preset}: the message ends");
+    }
 }
 
 /// Takes the first answer of a core out of the agenda, whenever it is due.
