@@ -389,6 +389,8 @@ pub(crate) fn wait(fds: &[(RawFd, bool)], timeout: Option<Duration>) -> io::Resu
 /// Receives one datagram from a Unix socket that passes credentials; gives its octets and the sender's user. `None`:
 /// there is none.
 pub(crate) fn receive_with_user(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<u32>)>> {
+    #[expect(clippy::cast_possible_truncation, reason = "three words")]
+    const USER: libc::c_uint = size_of::<libc::ucred>() as libc::c_uint;
     let mut control = Control::EMPTY;
     let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all zeros is a valid msghdr; its pointers describe `piece` and `control`, which outlive the call; the
@@ -399,7 +401,7 @@ pub(crate) fn receive_with_user(fd: RawFd, buffer: &mut [u8]) -> io::Result<Opti
         header.msg_iovlen = 1;
         header.msg_control = control.0.as_mut_ptr().cast();
         // Room for the credentials alone, which come first: descriptors that somebody sends along are dropped.
-        header.msg_controllen = libc::CMSG_SPACE(size_of::<libc::ucred>() as libc::c_uint) as usize;
+        header.msg_controllen = libc::CMSG_SPACE(USER) as usize;
         let length = libc::recvmsg(fd, &raw mut header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
         if length < 0 {
             let error = io::Error::last_os_error();
