@@ -93,10 +93,13 @@ fn registers_of(cores: &Cores) -> Option<Registers> {
     Some(Registers { word, other: cycles(cores.register).max(1) })
 }
 
-/// The laws of a scenario for hosts of one link rate after the other.
+/// What decides how a law is made: the host's link, and what registers cost on its cores.
+type Place = (BitsPerSec, Option<Registers>);
+
+/// The laws of a scenario for hosts of one kind after the other.
 struct Laws<'a> {
     scenario: &'a Scenario,
-    made: Vec<((BitsPerSec, Option<Registers>), Vec<Law>)>,
+    made: Vec<(Place, Vec<Law>)>,
 }
 
 impl<'a> Laws<'a> {
