@@ -1,0 +1,149 @@
+//! The keys of `[measure]`, `[faults]` and `[[at]]`.
+
+use super::{CHANCE, DELAY, RATE, Section, key, section};
+
+/// What is recorded.
+pub static MEASURE: Section = section(
+    "measure",
+    &[
+        key(
+            "sample",
+            "a time; `\"0s\"`: no series",
+            "`\"100us\"`",
+            "The interval of the time series. It doubles when a series grows long.",
+        ),
+        key(
+            "pcap",
+            "a list of names of hosts and switches",
+            "`[]`",
+            "Whose packets are captured into `capture.pcapng`.",
+        ),
+    ],
+);
+
+/// What the links do to packets.
+pub static FAULTS: Section = Section {
+    path: "faults",
+    keys: &[key("on", "a list of tables", "none", "Faults of some links, in place of the common ones.")],
+    also: Some(&FAULTS_EACH),
+};
+
+/// What may differ from link to link.
+pub static FAULTS_EACH: Section = section(
+    "faults",
+    &[
+        key("loss", "a share, 0 to 1, or a table", "`0`", "The chance that a packet is lost on a link."),
+        key(
+            "corrupt",
+            CHANCE,
+            "`0`",
+            "The chance that a packet arrives damaged; the receiver's ICRC check drops it.",
+        ),
+        key("duplicate", CHANCE, "`0`", "The chance that a packet arrives twice."),
+        key(
+            "reorder",
+            "a share, 0 to 1, or a table",
+            "`0`",
+            "The chance that a packet is held back while others overtake it.",
+        ),
+        key("delay", "a time, or a table", "`\"0s\"`", "How much later a packet arrives."),
+        key("flap", "a table", "none", "A link that goes down and comes up again."),
+        key(
+            "pause_storm",
+            "`true`, `false`, or a table",
+            "`false`",
+            "The receiving end keeps the sender paused, for as long as the fault is in force.",
+        ),
+    ],
+);
+
+/// Losses in bursts.
+pub static LOSS: Section = section(
+    "faults.loss",
+    &[
+        key("to_bad", CHANCE, "required", "The chance, at each packet, that a good link turns bad."),
+        key("to_good", CHANCE, "required", "The chance, at each packet, that a bad link turns good."),
+        key("good", CHANCE, "`0`", "The chance of a loss while the link is good."),
+        key("bad", CHANCE, "`1`", "The chance of a loss while the link is bad."),
+    ],
+);
+
+/// Reordering.
+pub static REORDER: Section = section(
+    "faults.reorder",
+    &[
+        key("share", CHANCE, "required", "The chance that a packet is held back."),
+        key("by", DELAY, "`\"10us\"`", "How long at most; the time is drawn uniformly."),
+    ],
+);
+
+/// Delay.
+pub static EXTRA_DELAY: Section = section(
+    "faults.delay",
+    &[
+        key("min", DELAY, "`\"0s\"`", "The least."),
+        key(
+            "max",
+            DELAY,
+            "required",
+            "The most; the delay is drawn uniformly, and packets keep their order.",
+        ),
+    ],
+);
+
+/// A link that flaps.
+pub static FLAP: Section = section(
+    "faults.flap",
+    &[
+        key("up", "a time above zero", "required", "How long it is up."),
+        key("down", "a time above zero", "required", "How long it is down; what is sent then is lost."),
+    ],
+);
+
+/// A storm of PAUSE frames.
+pub static PAUSE_STORM: Section = section(
+    "faults.pause_storm",
+    &[key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority that is stopped.")],
+);
+
+/// Faults of some links.
+pub static FAULTS_ON: Section = Section {
+    path: "faults.on",
+    keys: &[
+        key("link", "`\"a-b\"` for both ways, `\"a>b\"` for one way", "required", "The link meant."),
+        key("from", DELAY, "`\"0s\"`", "When the faults begin."),
+        key("until", "a time above zero", "never", "When they end."),
+        key(
+            "cnp",
+            "a table",
+            "none",
+            "A device on the link that answers with forged CNPs when a threshold is passed.",
+        ),
+    ],
+    also: Some(&FAULTS_EACH),
+};
+
+/// Forged CNPs.
+pub static CNP: Section = section(
+    "faults.cnp",
+    &[
+        key("threshold", RATE, "required", "CNPs are forged while the link carries more than this."),
+        key("window", "a time above zero", "required", "The time over which the rate is measured."),
+        key("cooldown", "a time above zero", "required", "The least time between two forged CNPs."),
+    ],
+);
+
+/// A register that is written during the run.
+pub static AT: Section = section(
+    "at",
+    &[
+        key("time", DELAY, "required", "When."),
+        key(
+            "set",
+            "a table, such as `{ \"transport.control.g\" = \"1/128\" }`",
+            "required",
+            "Which registers, and their new values.",
+        ),
+        key("flow", "the name of a flow", "all flows", "Whose."),
+    ],
+);

@@ -1,0 +1,177 @@
+//! The keys of `[switch]`.
+
+use super::{CHANCE, RATE, Section, key, section};
+
+/// How switches buffer, mark, pause and route.
+pub static SWITCH: Section = Section {
+    path: "switch",
+    keys: &[
+        key("classes", "a table", "the defaults of its keys", "Which traffic travels on which priority."),
+        key(
+            "int",
+            "`true` or `false`",
+            "`false`; `true` where a flow runs a law that needs it",
+            "Whether switches put telemetry on data packets (HPCC's INT); its octets are charged on the wire.",
+        ),
+        key(
+            "routing",
+            "`\"ecmp\"` or `\"spray\"`",
+            "`\"ecmp\"`",
+            "How a path is chosen among those of equal cost: by a hash of the flow, or anew for each packet.",
+        ),
+        key("on", "a list of tables", "none", "Other values for some switches or ports."),
+    ],
+    also: Some(&SWITCH_EACH),
+};
+
+/// What may differ from switch to switch.
+pub static SWITCH_EACH: Section = section(
+    "switch",
+    &[
+        key(
+            "buffer",
+            "a size, 4KB to 4GB",
+            "`\"12MB\"`",
+            "The packet buffer that all ports of a switch share.",
+        ),
+        key(
+            "alpha",
+            "a ratio, 1/1024 to 1024",
+            "`1`",
+            "Dynamic threshold of lossy queues: a packet is dropped where its egress queue holds more than this times the free shared buffer.",
+        ),
+        key(
+            "pfc",
+            "`true`, `false`, or a table",
+            "`true`",
+            "Priority flow control: whether a switch pauses its neighbours rather than drop.",
+        ),
+        key(
+            "ecn",
+            "`true`, `false`, or a table",
+            "`true`",
+            "ECN: whether a switch marks packets as its queues grow.",
+        ),
+        key(
+            "queues",
+            "`\"priority\"` or `\"per-flow\"`",
+            "`\"priority\"`",
+            "Egress queues: one for each priority, or, as an ablation, one for each flow, served in turn.",
+        ),
+        key(
+            "trimming",
+            "`true`, `false`, or a table",
+            "`false`",
+            "Whether a switch cuts a packet down to its headers rather than drop it, and forwards that first (NDP).",
+        ),
+    ],
+);
+
+/// Priority flow control.
+pub static PFC: Section = section(
+    "switch.pfc",
+    &[
+        key(
+            "alpha",
+            "a ratio, 1/1024 to 1024",
+            "`\"1/8\"`",
+            "A port pauses its neighbour when it holds more than this times the free shared buffer.",
+        ),
+        key(
+            "headroom",
+            "`\"usual\"`, `\"exact\"`, or a size, 0B to 1GB",
+            "`\"usual\"`",
+            "What is kept for packets that arrive after PAUSE was sent, for each port and lossless priority. `usual`: 3 · rate · delay + two maximum frames + the PAUSE frame; `exact`: 2 · rate · delay + the same.",
+        ),
+        key(
+            "reserve",
+            "a size, 0B to 1GB",
+            "`\"0B\"`",
+            "What each port and lossless priority may take before it takes of the shared buffer.",
+        ),
+        key(
+            "resume",
+            "a size, 0B to 1GB",
+            "`\"3KB\"`",
+            "How far below the threshold a port must fall before its neighbour may send again.",
+        ),
+    ],
+);
+
+/// Marking.
+pub static ECN: Section = section(
+    "switch.ecn",
+    &[
+        key("kmin", "a size, 0B to 4GB", "`\"5KB\"`", "Below this queue length nothing is marked."),
+        key("kmax", "a size, 0B to 4GB", "`\"200KB\"`", "Above this queue length everything is marked."),
+        key(
+            "pmax",
+            CHANCE,
+            "`0.01`",
+            "The chance of a mark at `kmax`; it rises linearly from zero at `kmin`.",
+        ),
+        key(
+            "step",
+            "a size, 0B to 4GB",
+            "not used",
+            "Step marking, in place of the three: everything is marked above this queue length, nothing below (DCTCP).",
+        ),
+        key(
+            "at",
+            "`\"dequeue\"` or `\"enqueue\"`",
+            "`\"dequeue\"`",
+            "Whether the queue is looked at when a packet leaves it or when it joins it.",
+        ),
+    ],
+);
+
+/// Which traffic travels on which priority.
+pub static CLASSES: Section = section(
+    "switch.classes",
+    &[
+        key("data", "a priority, 0 to 7", "`3`", "The priority of data."),
+        key("ack", "a priority, 0 to 7", "that of data", "The priority of acknowledgements."),
+        key("cnp", "a priority, 0 to 7", "`6`", "The priority of congestion notification packets."),
+        key(
+            "pause",
+            "a list of priorities, 0 to 7",
+            "that of data",
+            "The lossless priorities: those that PAUSE acts on.",
+        ),
+    ],
+);
+
+/// Packet trimming.
+pub static TRIMMING: Section = section(
+    "switch.trimming",
+    &[
+        key(
+            "threshold",
+            "a size, 1KB to 4GB",
+            "eight full packets",
+            "Where a queue holds more, the payload of a packet is cut off.",
+        ),
+        key("priority", "a priority, 0 to 7", "`7`", "The priority that the headers travel on from there."),
+        key(
+            "random_tail",
+            "`true` or `false`",
+            "`true`",
+            "Whether, half of the time, the last packet of the queue is cut in place of the one that arrives.",
+        ),
+    ],
+);
+
+/// Other values for some switches or ports.
+pub static SWITCH_ON: Section = Section {
+    path: "switch.on",
+    keys: &[
+        key("switches", "a list of names of switches", "one of the two is required", "The switches meant."),
+        key(
+            "rate",
+            RATE,
+            "one of the two is required",
+            "The switches meant: those whose fastest link has this rate.",
+        ),
+    ],
+    also: Some(&SWITCH_EACH),
+};

@@ -1,0 +1,167 @@
+//! The keys of `[[traffic]]`.
+
+use super::{COUNT, DELAY, FILE, HOST, HOSTS, Key, LOAD, SIZE, Section, key, section};
+
+/// What all kinds of traffic share.
+pub static TRAFFIC: Section = section(
+    "traffic",
+    &[
+        key(
+            "kind",
+            "`\"flows\"`, `\"closed-loop\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
+            "required",
+            "The pattern of the traffic.",
+        ),
+        key(
+            "op",
+            "`\"send\"`, `\"write\"`, `\"read\"`, `\"fetch-add\"` or `\"compare-swap\"`",
+            "`\"write\"`",
+            "What each message does.",
+        ),
+        key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
+        key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
+    ],
+);
+
+const fn traffic(path: &'static str, keys: &'static [Key]) -> Section {
+    Section { path, keys, also: Some(&TRAFFIC) }
+}
+
+/// Flows listed one by one.
+pub static FLOWS: Section = traffic(
+    "traffic.flows",
+    &[key(
+        "flows",
+        "a list of tables",
+        "required",
+        "The flows. Each has its own connected queue pair. `op`, `priority` and `control` beside them hold for those \
+         that do not say otherwise.",
+    )],
+);
+
+/// One flow.
+pub static FLOW: Section = section(
+    "traffic.flows.flows",
+    &[
+        key("name", "a string of its own", "`<traffic index>.<n>`", "Its name in results."),
+        key("src", HOST, "required", "Who posts it."),
+        key("dst", HOST, "required", "The other end. Payload of a `read` travels from here to `src`."),
+        key(
+            "op",
+            "`\"send\"`, `\"write\"`, `\"read\"`, `\"fetch-add\"` or `\"compare-swap\"`",
+            "the table's, else `\"write\"`",
+            "What it does.",
+        ),
+        key("size", SIZE, "required; atomics have 8B", "The length of its message."),
+        key("start", DELAY, "`\"0s\"`", "When it is posted."),
+        key(
+            "priority",
+            "a priority, 0 to 7",
+            "the table's, else `switch.classes.data`",
+            "The priority of its data.",
+        ),
+        key(
+            "control",
+            "as `transport.control`",
+            "the table's, else `transport.control`",
+            "Its congestion control.",
+        ),
+    ],
+);
+
+/// Queue pairs that keep a number of messages outstanding.
+pub static CLOSED_LOOP: Section = traffic(
+    "traffic.closed-loop",
+    &[
+        key(
+            "pairs",
+            "a list of pairs of hosts, such as `[[\"h0\", \"h1\"]]`",
+            "`pairs`, or `src` and `dst`, is required",
+            "Who posts to whom.",
+        ),
+        key("src", HOST, "see `pairs`", "Who posts."),
+        key("dst", HOST, "see `pairs`", "The other end."),
+        key("qps", "a whole number, 1 to 1000000", "`1`", "Queue pairs for each pair of hosts."),
+        key("message", SIZE, "required; atomics have 8B", "The length of a message."),
+        key("depth", "a whole number, 1 to 32768", "`1`", "Messages outstanding on each queue pair."),
+        key("count", "a whole number, at least 1", "until `stop`", "Messages for each queue pair."),
+        key("start", DELAY, "`\"0s\"`", "When the first are posted."),
+    ],
+);
+
+/// Many send to one.
+pub static INCAST: Section = traffic(
+    "traffic.incast",
+    &[
+        key("senders", COUNT, "required", "How many hosts send, drawn anew for each incast."),
+        key("size", SIZE, "required", "What each sends."),
+        key("receiver", HOST, "drawn for each incast with `load`, else the first host", "Who receives."),
+        key("start", DELAY, "`\"0s\"`", "When the first incast begins, or random ones may begin."),
+        key("every", "a time above zero", "once", "The time from one incast to the next."),
+        key(
+            "load",
+            LOAD,
+            "once",
+            "Incasts at random times, so often that they offer this share of the sum of the host link rates.",
+        ),
+        key("until", "a time above zero", "until `stop`", "No incast begins at or after this."),
+    ],
+);
+
+/// Each host sends to one other.
+pub static PERMUTATION: Section = traffic(
+    "traffic.permutation",
+    &[
+        key("size", SIZE, "required", "What each host sends to its receiver."),
+        key("start", DELAY, "`\"0s\"`", "When all begin."),
+    ],
+);
+
+/// Each host sends to each other.
+pub static ALL_TO_ALL: Section = traffic(
+    "traffic.all-to-all",
+    &[
+        key("size", SIZE, "required", "What each host sends to each other."),
+        key("start", DELAY, "`\"0s\"`", "When all begin."),
+    ],
+);
+
+/// Flows of random size at random times between random hosts.
+pub static POISSON: Section = traffic(
+    "traffic.poisson",
+    &[
+        key("sizes", "the name of a distribution, or a file", "required", "How long the flows are."),
+        key("load", LOAD, "required", "Payload octets offered, over the sum of the host link rates."),
+        key("start", DELAY, "`\"0s\"`", "No flow begins before this."),
+        key("until", "a time above zero", "until `stop`", "No flow begins at or after this."),
+    ],
+);
+
+/// Bursts that all hosts send at once, at random times.
+pub static TRIGGER: Section = traffic(
+    "traffic.trigger",
+    &[
+        key("hosts", HOSTS, "required", "Who sends at each trigger."),
+        key("receiver", HOST, "required", "Who receives."),
+        key("size", SIZE, "required", "What each host sends at each trigger."),
+        key(
+            "rate",
+            "triggers per second, above 0 and at most 4294967295",
+            "required",
+            "How many triggers come, on average.",
+        ),
+        key("start", DELAY, "`\"0s\"`", "No trigger comes before this."),
+        key("until", "a time above zero", "until `stop`", "No trigger comes at or after this."),
+    ],
+);
+
+/// A flow file of HPCC's simulator.
+pub static HPCC_TRAFFIC: Section = section(
+    "traffic.hpcc",
+    &[
+        key("kind", "`\"hpcc\"`", "required", "The pattern of the traffic."),
+        key("file", FILE, "required", "A flow file as HPCC's simulator reads it."),
+        key("op", "`\"send\"`, `\"write\"` or `\"read\"`", "`\"write\"`", "What each message does."),
+        key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
+    ],
+);

@@ -1,0 +1,146 @@
+//! The keys of `[transport]` and of congestion control.
+
+use super::{Section, key, section};
+
+/// Reliability and congestion control.
+pub static TRANSPORT: Section = section(
+    "transport",
+    &[
+        key(
+            "recovery",
+            "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"`, `\"sack\"` or `\"ndp\"`",
+            "`\"irn\"` with law `homa`, else `\"go-back-n\"`",
+            "How losses are repaired. `reno`, `newreno` and `sack` are TCP's, with a congestion window in packets; a law may limit \
+             what is sent besides.",
+        ),
+        key(
+            "timeout",
+            "a time; `\"0s\"`: never",
+            "`\"500us\"`",
+            "The local ACK timeout. It restarts on each acknowledging progress. For `irn` it is RTO_high, and \
+             RTO_low, with at most three packets in flight, is 5/16 of it: `\"320us\"` gives the paper's 320 and \
+             100 µs. It must exceed the round trip. `reno`, `newreno` and `sack` double it with each timeout in a row.",
+        ),
+        key(
+            "retry",
+            "a whole number, 0 to 7",
+            "`7`",
+            "Retransmissions without progress before a queue pair fails.",
+        ),
+        key(
+            "rnr_retry",
+            "a whole number, 0 to 7",
+            "`7`",
+            "Retries when the receiver is not ready; 7: for ever.",
+        ),
+        key("min_rnr_timer", "a time", "`\"10us\"`", "The wait that a receiver which is not ready asks for."),
+        key(
+            "ack_every",
+            "a whole number, 1 to 65535",
+            "`1`",
+            "Packets for each acknowledgement; the last of a message always gets one.",
+        ),
+        key(
+            "ring",
+            "a whole number, 1 to 15",
+            "`4`",
+            "Segments that a queue pair generates ahead of sending.",
+        ),
+        key(
+            "layout",
+            "`\"standard\"`, `\"irn\"`, `\"srnic\"`, `\"ndp\"`, `\"homa\"`, `\"cc\"`, or a table (`cc`)",
+            "`\"homa\"` with that law, else `\"standard\"` with `recovery = \"go-back-n\"`, `\"srnic\"` and `\"ndp\"` with those, else `\"irn\"`",
+            "Which headers the packets carry; their octets are charged on the wire.",
+        ),
+        key(
+            "max_rd_atomic",
+            "a whole number, 1 to 255",
+            "`16`",
+            "READs and atomics that may be outstanding on a queue pair.",
+        ),
+        key(
+            "max_in_flight",
+            "a whole number, 0 to 8388608",
+            "`0`: no bound of its own",
+            "Packets that may be unacknowledged whatever the law says (IRN's BDP-FC).",
+        ),
+        key(
+            "initial_window",
+            "a whole number, 1 to 2048",
+            "`10`",
+            "The first congestion window of `reno`, `newreno` and `sack`, in packets.",
+        ),
+        key(
+            "control",
+            "the name of a law, or a table",
+            "`{ law = \"dcqcn\", preset = \"sigcomm15\" }`; `\"ndp\"` with that `recovery`",
+            "The congestion control.",
+        ),
+    ],
+);
+
+/// The CC header: at most 16 words of four octets.
+pub static LAYOUT: Section = section(
+    "transport.layout",
+    &[
+        key("time", "`true` or `false`", "`true`", "Whether it carries hardware time (2 words)."),
+        key("int", "`true` or `false`", "`false`", "Whether it has room for telemetry (11 words)."),
+        key("words", "a whole number, 0 to 16", "`0`", "Words of the law's own."),
+    ],
+);
+
+/// Congestion control; the law's own keys come besides.
+pub static CONTROL: Section = section(
+    "transport.control",
+    &[
+        key("law", "the name of a law, such as `\"dcqcn\"` or `\"none\"`", "`\"dcqcn\"`", "The law."),
+        key(
+            "preset",
+            "the name of a preset of the law",
+            "the law's first",
+            "Where the law's other keys take their values from.",
+        ),
+        key(
+            "elf",
+            "a file, from the scenario's folder or where the command runs, or an image that comes with Rocinante, such as `\"firmware/dcqcn.elf\"`",
+            "required by law `\"program\"`",
+            "The program's image. `[[at]]` may write it: another program takes the place of the one that runs.",
+        ),
+        key(
+            "context",
+            "a table of the program's own names, such as `{ total_credit = \"64KiB\" }`",
+            "zeros",
+            "Words of a new queue pair's context in law `\"program\"`: numbers, octets, rates (kept in kb/s) or times (kept in ns).",
+        ),
+        key(
+            "fallback",
+            "`\"dcqcn\"`, `\"none\"`, `\"timely\"`, `\"dctcp\"`, `\"swift\"` or `\"nscc\"`, or a table like `control`",
+            "`\"dcqcn\"`",
+            "The law that takes over a queue pair from a program that traps, takes too many cycles or answers nonsense.",
+        ),
+        key(
+            "check",
+            "`true` or `false`",
+            "`true`",
+            "Whether a program must be proved to answer each event within `cycles`; `false` stops it when it does not.",
+        ),
+        key(
+            "cycles",
+            "1 to 1000000000",
+            "`10000`",
+            "The most clock cycles of a program's core that an event may take.",
+        ),
+        key(
+            "csr",
+            "1 to 1000",
+            "what the NIC's cores take (`cores.word`, `cores.register`), else `2`",
+            "Clock cycles of an instruction that reads or writes one of a program's registers.",
+        ),
+        key(
+            "executor",
+            "`\"translated\"` or `\"interpreted\"`",
+            "`\"translated\"`",
+            "Whether a program is translated to host code. No result depends on it.",
+        ),
+    ],
+);
