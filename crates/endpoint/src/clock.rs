@@ -1,6 +1,11 @@
 //! The one clock of the room.
 
 use roci_units::{Instant, Span};
+use std::time::Duration;
+
+/// When it stops: the last instant that has one after it. In picoseconds 64 bits last for 213 days, and an instant that
+/// came again would set every timer wrong, so a shard ends its queue pairs then.
+pub(crate) const END: Instant = Instant::from_ps(u64::MAX - 1);
 
 /// Time since it was made.
 #[derive(Clone, Copy, Debug)]
@@ -12,16 +17,35 @@ impl Clock {
         Self(std::time::Instant::now())
     }
 
-    /// Now. It begins above zero, so that there is a time before the first call.
+    /// Now, up to [`END`]. It begins above zero, so that there is a time before the first call.
     #[inline]
     pub(crate) fn now(&self) -> Instant {
-        let passed = self.0.elapsed();
-        let ps = passed.as_secs() * 1_000_000_000_000 + u64::from(passed.subsec_nanos()) * 1000;
-        Instant::from_ps(ps + 1)
+        instant(self.0.elapsed())
     }
 }
 
+#[inline]
+fn instant(passed: Duration) -> Instant {
+    let ps = passed.as_secs().saturating_mul(1_000_000_000_000);
+    Instant::from_ps(ps.saturating_add(u64::from(passed.subsec_nanos()) * 1000 + 1)).min(END)
+}
+
 /// A span for the system calls, rounded up.
-pub(crate) const fn duration(span: Span) -> std::time::Duration {
-    std::time::Duration::from_nanos(span.as_ps().div_ceil(1000))
+pub(crate) const fn duration(span: Span) -> Duration {
+    Duration::from_nanos(span.as_ps().div_ceil(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_never_goes_back_and_stops_before_it_would_begin_anew() {
+        let day = Duration::from_secs(86_400);
+        let days = [0, 1, 213, 214, 100_000].map(|days| instant(day * days));
+        assert!(days.is_sorted() && days[0] > Instant::ZERO, "{days:?}");
+        assert!(days[2] < END, "it lasts for 213 days");
+        assert_eq!((days[3], instant(Duration::MAX)), (END, END));
+        assert!(END + Span::from_ps(1) > END, "what is later than now is later at the end too");
+    }
 }

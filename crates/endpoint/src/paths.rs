@@ -1,45 +1,111 @@
 //! Peers' addresses as the engine's opaque numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// IPv4 addresses are their own numbers; IPv6 addresses are numbered as they become known.
+///
+/// A connected queue pair keeps its peer's. All others are guests, who come and go with datagrams: of those the
+/// [`GUESTS_MAX`] that were met last are known, and a number that was another's before is never the same again.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    known: Vec<Ipv6Addr>,
+    places: Vec<Place>,
     numbers: HashMap<Ipv6Addr, u32>,
+    /// Those that nobody keeps, who came first in front; and some that are kept, until they stand in front.
+    guests: VecDeque<u32>,
+}
+
+#[derive(Debug)]
+struct Place {
+    address: Ipv6Addr,
+    /// How many addresses have had it before.
+    generation: u16,
+    /// Queue pairs that are connected to it.
+    kept: u32,
+    /// Whether it is in the queue of guests.
+    is_guest: bool,
+    /// Met again since it stood in front there.
+    is_fresh: bool,
 }
 
 const V6: u64 = 1 << 40;
+/// Bits of a number that say the place; the generation stands above them.
+const PLACE_BITS: u32 = 24;
 /// No queue pair has this path.
 const NOBODY: u64 = u64::MAX;
-/// The most IPv6 addresses: strangers who send datagrams must not fill the memory.
-const KNOWN_MAX: usize = 1 << 20;
+/// Strangers who send datagrams must not fill the memory.
+const GUESTS_MAX: usize = 4096;
 
 impl Paths {
     /// The number of an address, if it is known.
     pub(crate) fn find(&self, address: IpAddr) -> u64 {
         match address {
             IpAddr::V4(address) => u64::from(address.to_bits()),
-            IpAddr::V6(address) => {
-                self.numbers.get(&address).map_or(NOBODY, |number| V6 | u64::from(*number))
-            }
+            IpAddr::V6(address) => self.numbers.get(&address).map_or(NOBODY, |place| self.number(*place)),
         }
     }
 
-    /// The number of an address, which is known from now on; `None` where too many are.
+    /// The number of an address, which is known from now on, as long as it is kept or not too many others are met.
     pub(crate) fn learn(&mut self, address: IpAddr) -> Option<u64> {
-        if let IpAddr::V6(new) = address
-            && !self.numbers.contains_key(&new)
-        {
-            if self.known.len() >= KNOWN_MAX {
-                return None;
-            }
-            let number = u32::try_from(self.known.len()).ok()?;
-            self.known.push(new);
-            self.numbers.insert(new, number);
+        let IpAddr::V6(new) = address else { return Some(self.find(address)) };
+        if let Some(&place) = self.numbers.get(&new) {
+            self.places[place as usize].is_fresh = true;
+            return Some(self.number(place));
         }
-        Some(self.find(address))
+        let place = match self.vacate() {
+            Some(place) => {
+                self.places[place as usize].address = new;
+                place
+            }
+            None => {
+                let place = u32::try_from(self.places.len()).ok().filter(|place| *place < 1 << PLACE_BITS)?;
+                let (generation, kept) = (0, 0);
+                self.places.push(Place { address: new, generation, kept, is_guest: true, is_fresh: false });
+                place
+            }
+        };
+        self.numbers.insert(new, place);
+        self.guests.push_back(place);
+        Some(self.number(place))
+    }
+
+    /// Takes its place from a guest who was not met for long, if there are too many.
+    fn vacate(&mut self) -> Option<u32> {
+        if self.guests.len() < GUESTS_MAX {
+            return None;
+        }
+        while let Some(place) = self.guests.pop_front() {
+            let it = &mut self.places[place as usize];
+            if it.kept > 0 {
+                it.is_guest = false;
+            } else if it.is_fresh {
+                it.is_fresh = false;
+                self.guests.push_back(place);
+            } else {
+                self.numbers.remove(&it.address);
+                it.generation = it.generation.wrapping_add(1);
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// A queue pair is connected to this address from now on: its number stays.
+    pub(crate) fn keep(&mut self, path: u64) {
+        if let Some(place) = self.place(path) {
+            self.places[place as usize].kept += 1;
+        }
+    }
+
+    /// The queue pair is so no longer.
+    pub(crate) fn release(&mut self, path: u64) {
+        let Some(place) = self.place(path) else { return };
+        let it = &mut self.places[place as usize];
+        it.kept = it.kept.saturating_sub(1);
+        if it.kept == 0 && !it.is_guest {
+            it.is_guest = true;
+            self.guests.push_back(place);
+        }
     }
 
     /// The address with this number.
@@ -48,13 +114,28 @@ impl Paths {
         if path < V6 {
             return Some(Ipv4Addr::from_bits(path as u32).into());
         }
-        self.known.get((path ^ V6) as usize).copied().map(IpAddr::V6)
+        self.place(path).map(|place| self.places[place as usize].address.into())
+    }
+
+    fn number(&self, place: u32) -> u64 {
+        V6 | u64::from(self.places[place as usize].generation) << PLACE_BITS | u64::from(place)
+    }
+
+    /// The place that a number names, if it still does.
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
+    fn place(&self, path: u64) -> Option<u32> {
+        let place = path as u32 & ((1 << PLACE_BITS) - 1);
+        (self.places.len() > place as usize && self.number(place) == path).then_some(place)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn stranger(number: u32) -> IpAddr {
+        Ipv6Addr::from_bits(0xfd << 120 | u128::from(number)).into()
+    }
 
     #[test]
     fn an_address_comes_back_from_its_number_and_a_stranger_has_none() {
@@ -65,5 +146,28 @@ mod tests {
             assert_eq!((paths.address(path), paths.find(address)), (Some(address), path));
         }
         assert_eq!(paths.address(paths.find("fd00::3".parse().unwrap())), None);
+    }
+
+    #[test]
+    fn guests_come_and_go_and_those_who_are_kept_stay() {
+        let mut paths = Paths::default();
+        let max = u32::try_from(GUESTS_MAX).unwrap();
+        let [peer, old, friend] = [0, 1, 2].map(|number| paths.learn(stranger(number)).unwrap());
+        paths.keep(peer);
+        for number in 3..10 * max {
+            paths.learn(stranger(number)).unwrap();
+            assert_eq!(paths.learn(stranger(2)), Some(friend), "who is met again and again stays");
+        }
+        assert!(paths.places.len() <= GUESTS_MAX + 1 && paths.numbers.len() == paths.places.len());
+        assert_eq!((paths.address(peer), paths.find(stranger(0))), (Some(stranger(0)), peer));
+        assert_eq!((paths.address(old), paths.find(stranger(1))), (None, NOBODY));
+        let again = paths.learn(stranger(1)).unwrap();
+        assert!(again != old && paths.address(old).is_none(), "nobody gets another's number");
+        paths.release(peer);
+        for number in 0..2 * max {
+            paths.learn(stranger(1000 + number)).unwrap();
+        }
+        assert_eq!(paths.address(peer), None, "and goes when its queue pair does");
+        assert!(paths.places.len() <= GUESTS_MAX + 1);
     }
 }

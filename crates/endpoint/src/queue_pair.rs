@@ -226,6 +226,7 @@ impl QueuePairBuilder {
             send_cq: self.send_cq.inner.clone(),
             recv_cq: self.recv_cq.inner.clone(),
             layout: self.config.layout,
+            peer: None,
             law: self.config.law,
             sends_left: self.sends,
             recvs_left: self.recvs,
@@ -303,8 +304,8 @@ impl QueuePair {
             return Err(QueuePairError::Address(peer.address));
         }
         let mut shard = self.device.cells[self.shard].lock();
-        let path = shard.core.paths.learn(peer.address);
-        let path = path.ok_or(QueuePairError::Address(peer.address))?;
+        let core = &mut shard.core;
+        let path = core.paths.learn(peer.address).ok_or(QueuePairError::Address(peer.address))?;
         let change = Change {
             transition: Some(Transition::Receive),
             peer: Some(peer.qpn),
@@ -312,8 +313,8 @@ impl QueuePair {
             receive_psn: Some(peer.psn),
             ..*attributes
         };
-        let now = self.device.now();
-        shard.core.engine.modify_qp(now, inner(self.place), &change)?;
+        core.engine.modify_qp(self.device.now(), inner(self.place), &change)?;
+        core.meet(self.place, Some(path));
         Ok(())
     }
 
@@ -331,6 +332,9 @@ impl QueuePair {
             shard.core.abandon(now, self.place);
         }
         shard.core.engine.modify_qp(now, inner(self.place), &change)?;
+        if change.transition == Some(Transition::Reset) {
+            shard.core.meet(self.place, None);
+        }
         shard.push(now);
         cell.nudge(&shard);
         Ok(())

@@ -83,8 +83,12 @@ impl Core {
         };
         transport.header.dest_qpn = inner(place);
         let path = match transport.header.opcode {
-            // A datagram may come from anyone, and be answered.
-            Opcode::UD_SEND_ONLY | Opcode::UD_SEND_ONLY_IMMEDIATE => self.paths.learn(source).unwrap_or(path),
+            // A datagram may come from anyone who knows the queue key, and be answered.
+            Opcode::UD_SEND_ONLY | Opcode::UD_SEND_ONLY_IMMEDIATE
+                if self.engine.expects_datagram(&transport.header) =>
+            {
+                self.paths.learn(source).unwrap_or(path)
+            }
             _ => path,
         };
         let arrival =
@@ -143,7 +147,67 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout) -> Option<(Hea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::END;
+    use crate::device::{Backend, Device, DeviceConfig, Progress};
+    use crate::io::MemoryWire;
+    use crate::work::RecvWr;
     use proptest::prelude::*;
+    use roci_transport::{Access, QpState, Status};
+    use roci_units::{Psn, Qpn};
+    use roci_wire::{Deth, Ip};
+    use std::net::Ipv6Addr;
+
+    const HERE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+
+    fn device(wire: &MemoryWire) -> Device {
+        let backend = Backend::Memory(wire.clone());
+        let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
+        Device::open_with(HERE.into(), config).unwrap()
+    }
+
+    #[test]
+    fn who_does_not_know_the_queue_key_is_not_remembered() {
+        let wire = MemoryWire::new(1);
+        let device = device(&wire);
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let qp = pd.create_qp(&cq, &cq).datagrams(77).build().unwrap();
+        let region = pd.reg_mr(vec![0; 64], Access::LOCAL_WRITE).unwrap();
+        qp.post_recv(RecvWr::new(region.buffer(0..64).unwrap())).unwrap();
+        let stranger: Ipv6Addr = "fd00::99".parse().unwrap();
+        let is_known = || device.inner.cells[0].lock().core.paths.find(stranger.into()) != u64::MAX;
+        for (q_key, knows) in [(76, false), (77, true)] {
+            let mut header = Header::new(Opcode::UD_SEND_ONLY, qp.qp_num(), Psn::new(0));
+            header.set_deth(Deth { q_key, source_qpn: Qpn::new(5) });
+            header.payload = 4;
+            let transport = Transport::standard(header);
+            let mut octets = vec![0; transport.len()];
+            let ip = Ip::v6(stranger, HERE);
+            transport.emit_with(&ip, 4791, &mut octets, |place| place.fill(1)).unwrap();
+            wire.inject(stranger.into(), HERE.into(), &octets);
+            device.progress();
+            assert_eq!(is_known(), knows);
+            let source = cq.poll().map(|completion| completion.source);
+            assert_eq!(source, knows.then_some(Some((stranger.into(), Qpn::new(5)))));
+        }
+        assert_eq!(device.refused(roci_transport::Refusal::Datagram), 1);
+    }
+
+    #[test]
+    fn a_device_whose_time_is_over_ends_its_queue_pairs_with_errors() {
+        let wire = MemoryWire::new(1);
+        let device = device(&wire);
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let qp = pd.create_qp(&cq, &cq).build().unwrap();
+        qp.connect(qp.info()).unwrap();
+        let region = pd.reg_mr(vec![0; 64], Access::LOCAL_WRITE).unwrap();
+        qp.post_recv(RecvWr::new(region.buffer(0..64).unwrap())).unwrap();
+        for _ in 0..2 {
+            device.inner.cells[0].lock().run(END);
+        }
+        assert_eq!(qp.state(), QpState::Error);
+        assert_eq!(cq.poll().map(|completion| completion.status), Some(Status::WorkRequestFlushed));
+        assert!(region.buffer(0..64).is_ok(), "what was lent is back");
+    }
 
     proptest! {
         #[test]

@@ -2,6 +2,7 @@
 //!
 //! `receive` and `transmit` are its two directions; here stands what they share.
 
+use crate::clock;
 use crate::completion::CqInner;
 use crate::icrc::{Flow, Solver};
 use crate::io::{Batch, PacketIo};
@@ -52,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) send_cq: Arc<CqInner>,
     pub(crate) recv_cq: Arc<CqInner>,
     pub(crate) layout: Layout,
+    /// Its peer's address, which is kept.
+    pub(crate) peer: Option<u64>,
     /// The number of its law.
     pub(crate) law: u16,
     pub(crate) sends_left: u32,
@@ -105,6 +108,9 @@ impl Shard {
         let Self { io, core } = self;
         if core.engine.next_wakeup().is_some_and(|at| at <= now) {
             core.engine.wake(now);
+        }
+        if now >= clock::END {
+            core.expire(now);
         }
         let arrived = io.receive(&mut |arrived| core.arrived(now, arrived)).unwrap_or(0);
         core.counters.runs += arrived as u64;
@@ -264,6 +270,18 @@ impl Core {
         }
     }
 
+    /// There is no time left: ends all queue pairs with errors, where they would wait for ever.
+    #[cold]
+    fn expire(&mut self, now: Instant) {
+        let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
+        for place in 0..self.entries.len() {
+            if self.entries[place].is_some() {
+                // One that has failed before is as it should be.
+                let _ = self.engine.modify_qp(now, inner(u32::try_from(place).unwrap_or(u32::MAX)), &fail);
+            }
+        }
+    }
+
     /// Counts a request that has ended as room in its queue.
     fn returned(&mut self, owner: Owner) {
         let (place, sent) = match owner {
@@ -285,9 +303,22 @@ impl Core {
         })
     }
 
+    /// A queue pair has this peer from now on, or none.
+    pub(crate) fn meet(&mut self, place: u32, peer: Option<u64>) {
+        let Some(Some(entry)) = self.entries.get_mut(place as usize) else { return };
+        // First the new one, which may be the old one.
+        peer.inspect(|path| self.paths.keep(*path));
+        if let Some(path) = std::mem::replace(&mut entry.peer, peer) {
+            self.paths.release(path);
+        }
+        // It may bear a number by which the peer was met as a guest.
+        self.from = None;
+    }
+
     /// Ends a queue pair and gives back what its requests lent.
     pub(crate) fn destroy(&mut self, now: Instant, place: u32) {
         self.abandon(now, place);
+        self.meet(place, None);
         let _ = self.engine.destroy_qp(inner(place));
         if let Some(entry) = self.entries.get_mut(place as usize).and_then(Option::take) {
             self.numbers.remove(entry.qpn);

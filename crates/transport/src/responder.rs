@@ -2,6 +2,7 @@
 
 use crate::arrival::{Arrival, Placement, Reaction, Refusal};
 use crate::aside::Step;
+use crate::config::Service;
 use crate::engine::Engine;
 use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
@@ -590,6 +591,17 @@ impl Engine {
                 reaction.reply = Some(self.control(slot, header));
             }
         }
+    }
+
+    /// Whether a datagram is for a queue pair that takes such, and bears its queue key (IBTA Vol 1 §9.8.3.1): what a world
+    /// is to know before it remembers a stranger's address.
+    pub fn expects_datagram(&self, header: &Header) -> bool {
+        let Some(slot) = self.place(header.dest_qpn) else { return false };
+        let profile = self.profile(slot);
+        header.opcode.shape().has(Shape::DATAGRAM)
+            && profile.service == Service::Ud
+            && self.qps[slot].common.state.receives()
+            && header.deth().q_key == profile.q_key
     }
 
     /// A datagram.
