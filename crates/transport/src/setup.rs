@@ -244,6 +244,10 @@ impl Engine {
             return Err(QpError::Conflict("send_psn is set before RTS"));
         }
         self.qps[slot].common.profile = self.share(profile)?;
+        if change.retry.is_some() || change.rnr_retry.is_some() {
+            let requester = &mut self.qps[slot].requester;
+            (requester.retries, requester.rnr_retries) = (profile.retry, profile.rnr_retry);
+        }
         let common = &mut self.qps[slot].common;
         common.peer = change.peer.unwrap_or(common.peer);
         common.path = change.path.unwrap_or(common.path);
