@@ -19,10 +19,12 @@ const HEADER: usize = 24;
 const SERVICE: u64 = 0x0000_0000_0106_0000;
 /// Octets of the Annex A11 header at the start of a request's private data.
 const PRIVATE_HEADER: usize = 36;
-/// Octets of private data in a request that are the user's: the last [`OFFER`] are ours.
-pub const REQUEST_PRIVATE: usize = 92 - PRIVATE_HEADER - OFFER;
-/// Octets of private data in a reply that are the user's: the last [`OFFER`] are ours.
-pub const REPLY_PRIVATE: usize = 196 - OFFER;
+/// Octets of private data in a request that are the user's (Annex A11.6). Where a header layout is offered, the last
+/// [`OFFER`] of them bear the offer.
+pub const REQUEST_PRIVATE: usize = 92 - PRIVATE_HEADER;
+/// Octets of private data in a reply that are the user's. Where a header layout is accepted, the last [`OFFER`] of them
+/// say so.
+pub const REPLY_PRIVATE: usize = 196;
 /// Octets of private data in a rejection.
 pub const REJECT_PRIVATE: usize = 148;
 /// Octets by which a header layout is offered, and accepted: eight at the end of the private data.
@@ -106,6 +108,38 @@ impl<const N: usize> Private<N> {
         let mut all = [0; N];
         all.get_mut(..octets.len())?.copy_from_slice(octets);
         Some(Self(all))
+    }
+
+    /// These, beside the offer of a layout; `None` where there is no room for both.
+    pub fn beside(layout: Layout, octets: &[u8]) -> Option<Self> {
+        if octets.len() > Self::room(layout) { None } else { Self::new(octets) }
+    }
+
+    /// Octets that there is room for beside the offer of a layout.
+    pub const fn room(layout: Layout) -> usize {
+        if matches!(layout, Layout::Standard) { N } else { N - OFFER }
+    }
+
+    /// Takes out the offer that they end with.
+    fn split(octets: [u8; N]) -> (Layout, Self) {
+        let mut private = Self(octets);
+        let Some((_, offer)) = private.0.split_last_chunk_mut() else { return (Layout::Standard, private) };
+        let layout = layout_of(*offer);
+        if layout != Layout::Standard {
+            offer.fill(0);
+        }
+        (layout, private)
+    }
+
+    /// Puts an offer at their end; the standard layout needs none.
+    fn join(&self, layout: Layout) -> [u8; N] {
+        let mut octets = self.0;
+        if layout != Layout::Standard
+            && let Some((_, offer)) = octets.split_last_chunk_mut()
+        {
+            *offer = offer_of(layout);
+        }
+        octets
     }
 }
 
@@ -391,7 +425,8 @@ impl Fields<'_> {
     }
 
     fn request(&self) -> Request {
-        let private = HEADER + 140;
+        let at_private = HEADER + 140;
+        let (layout, private) = Private::split(self.chunk(at_private + PRIVATE_HEADER));
         let gid = |at: usize| Ipv6Addr::from(self.chunk::<16>(HEADER + at));
         Request {
             local: self.word(HEADER),
@@ -409,9 +444,9 @@ impl Fields<'_> {
             max_retries: self.octet(51) >> 4,
             gids: (gid(56), gid(72)),
             ack_timeout: self.octet(95) >> 3,
-            endpoints: self.endpoints(private),
-            layout: layout_of(self.chunk(MAD_LEN - OFFER)),
-            private: Private(self.chunk(private + PRIVATE_HEADER)),
+            endpoints: self.endpoints(at_private),
+            layout,
+            private,
         }
     }
 
@@ -431,6 +466,7 @@ impl Fields<'_> {
     }
 
     fn reply(&self) -> Reply {
+        let (layout, private) = Private::split(self.chunk(HEADER + 36));
         Reply {
             local: self.word(HEADER),
             remote: self.word(HEADER + 4),
@@ -440,8 +476,8 @@ impl Fields<'_> {
             initiator_depth: self.octet(25),
             rnr_retry_count: self.octet(27) >> 5,
             guid: self.long(HEADER + 28),
-            layout: layout_of(self.chunk(MAD_LEN - OFFER)),
-            private: Private(self.chunk(HEADER + 36)),
+            layout,
+            private,
         }
     }
 }
@@ -495,8 +531,7 @@ impl Octets {
                 }
             }
         }
-        self.put(private + PRIVATE_HEADER, &request.private.0);
-        self.put(MAD_LEN - OFFER, &offer_of(request.layout));
+        self.put(private + PRIVATE_HEADER, &request.private.join(request.layout));
     }
 
     fn reply(&mut self, reply: &Reply) {
@@ -509,8 +544,7 @@ impl Octets {
         self.0[HEADER + 26] = 15 << 3;
         self.0[HEADER + 27] = reply.rnr_retry_count << 5;
         self.put(HEADER + 28, &reply.guid.to_be_bytes());
-        self.put(HEADER + 36, &reply.private.0);
-        self.put(MAD_LEN - OFFER, &offer_of(reply.layout));
+        self.put(HEADER + 36, &reply.private.join(reply.layout));
     }
 }
 
@@ -588,6 +622,25 @@ mod tests {
         assert_eq!(at(95, 1), [19 << 3]);
         assert_eq!(at(140, 4), [0, 0x40, 0x9c, 0x40]);
         assert_eq!((at(156, 4), at(172, 4)), (&[10, 77, 0, 1][..], &[10, 77, 0, 11][..]));
+    }
+
+    #[test]
+    fn private_data_go_to_the_last_octet_unless_a_layout_is_offered_there() {
+        let full = Private::new(&[7; REQUEST_PRIVATE]).unwrap();
+        let mad = Mad { transaction: 7, message: Message::Request(Request { private: full, ..request() }) };
+        let octets = mad.emit();
+        assert_eq!(octets[24 + 140 + 36..], [7; 56], "92 octets, 36 of which are the header of RDMA-CM");
+        assert_eq!(Mad::parse(&octets), Ok(mad));
+        let offer = Mad {
+            transaction: 7,
+            message: Message::Request(Request { layout: Layout::Irn, private: full, ..request() }),
+        };
+        let Message::Request(told) = Mad::parse(&offer.emit()).unwrap().message else { panic!() };
+        assert_eq!((told.layout, &told.private.0[..48]), (Layout::Irn, &[7; 48][..]));
+        assert_eq!(told.private.0[48..], [0; 8], "the offer is not the user's");
+        assert_eq!((Private::<196>::room(Layout::Standard), Private::<196>::room(Layout::Irn)), (196, 188));
+        assert!(Private::<56>::beside(Layout::Irn, &[1; 49]).is_none());
+        assert!(Private::<56>::beside(Layout::Standard, &[1; 56]).is_some());
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! [`Machine::wake`]. What is to be sent is polled by [`Machine::poll_transmit`], what has happened by
 //! [`Machine::poll_event`], and last, by [`Machine::poll_timeout`], when to call `wake`. `now` never goes back.
 //!
+//! Whatever is waited for ends: a request that the user does not answer is forgotten when its sender has given up, and of
+//! those the user has not answered and those that are over, there are at most [`PENDING_MAX`] and [`OVER_MAX`].
+//!
 //! Loss is mended by sending again: a request, a reply and the wish to disconnect until they are answered, everything else
 //! when what it answers comes again. A connection that is over is remembered for a while for that reason alone.
 //! A datagram touches a connection only if it comes from that connection's peer and bears its ids.
@@ -19,7 +22,9 @@ pub const RESPONSE_TIMEOUT: u8 = 18;
 pub const RETRIES: u8 = 7;
 /// Requests that the user has not answered, at most: more are rejected.
 pub const PENDING_MAX: usize = 1024;
-/// The longest wait that a peer is granted that asks for time.
+/// Connections that are over and remembered, at most: the oldest are forgotten first.
+pub const OVER_MAX: usize = 4096;
+/// The longest wait that a peer is granted that asks for time, and that a request waits for the user.
 const PATIENCE: Span = Span::from_secs(60);
 
 /// A connection, by our id.
@@ -47,14 +52,14 @@ pub enum Event {
     },
     /// The peer knows that we have granted it.
     Established(Id),
-    /// The peer refuses, or gave up.
+    /// The peer refuses, or gave up, perhaps before the user has answered.
     Rejected {
         /// The connection.
         id: Id,
         /// Why.
         reject: Box<Reject>,
     },
-    /// The peer did not answer.
+    /// The peer did not answer; or has stopped asking, where the user did not answer.
     Unreachable(Id),
     /// It is over: the peer wished so, or has answered our wish.
     Disconnected(Id),
@@ -100,6 +105,8 @@ pub struct Machine {
     /// Connections that a peer asked for, by the peer's id.
     asked: BTreeMap<(IpAddr, u32), u32>,
     timers: BTreeSet<(Instant, u32)>,
+    /// Those that are over, by when they are forgotten.
+    over: BTreeSet<(Instant, u32)>,
     outgoing: VecDeque<(IpAddr, Mad)>,
     events: VecDeque<Event>,
     pending: usize,
@@ -115,6 +122,12 @@ const fn interval(exponent: u8) -> Span {
     Span::from_nanos(4_096 << if exponent > 31 { 31 } else { exponent })
 }
 
+/// How long who asks so often waits for an answer, up to [`PATIENCE`]; not less than we would.
+fn patience(exponent: u8, retries: u8) -> Span {
+    let whole = |exponent, retries: u8| interval(exponent) * (u64::from(retries) + 1);
+    whole(exponent, retries).max(whole(RESPONSE_TIMEOUT, RETRIES)).min(PATIENCE)
+}
+
 impl Machine {
     /// Without connections. `random` draws ids that nobody is to guess.
     pub fn new(random: impl FnMut() -> u32 + Send + 'static) -> Self {
@@ -124,6 +137,7 @@ impl Machine {
             connections: BTreeMap::new(),
             asked: BTreeMap::new(),
             timers: BTreeSet::new(),
+            over: BTreeSet::new(),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             pending: 0,
@@ -152,6 +166,11 @@ impl Machine {
         self.connections.insert(id, connection);
         self.ask(now, id, State::Asking, Mad { transaction, message: Message::Request(request) });
         Id(id)
+    }
+
+    /// Whether the peer still waits for the user's answer.
+    pub fn is_asked(&self, id: Id) -> bool {
+        self.connections.get(&id.0).is_some_and(|connection| connection.state == State::Asked)
     }
 
     /// Grants what was asked for. The ids are filled in here. `false` where it is not asked for any more.
@@ -209,7 +228,18 @@ impl Machine {
     pub fn disconnect(&mut self, now: Instant, id: Id) {
         let Some(connection) = self.connections.get(&id.0) else { return };
         match connection.state {
-            State::Asking => self.end(now, id.0),
+            State::Asking => {
+                // Who takes note of it need not wait for us. It can only be told how we call it.
+                let (local, of, reason) = (id.0, Answered::Request, reason::TIMEOUT);
+                let message =
+                    Message::Reject(Reject { local, remote: 0, of, reason, private: Private::NONE });
+                let mad = Mad { transaction: connection.transaction, message };
+                self.outgoing.push_back((connection.peer, mad));
+                if let Some(connection) = self.connections.get_mut(&id.0) {
+                    connection.last = Some(mad);
+                }
+                self.end(now, id.0);
+            }
             State::Asked | State::Granted => self.reject(now, id, reason::CONSUMER, Private::NONE),
             State::Granting | State::Connected => {
                 let (remote, qpn) = (connection.remote, connection.peer_qpn);
@@ -225,7 +255,7 @@ impl Machine {
     pub fn handle(&mut self, now: Instant, from: IpAddr, octets: &[u8]) {
         let Ok(mad) = Mad::parse(octets) else { return };
         match mad.message {
-            Message::Request(request) => self.asked(from, mad.transaction, &request),
+            Message::Request(request) => self.asked(now, from, mad.transaction, &request),
             Message::Reply(reply) => self.granted(from, &reply),
             Message::ReadyToUse { local, remote } => {
                 if self.state(from, remote, local) == Some(State::Granting) {
@@ -262,11 +292,7 @@ impl Machine {
             self.stop(id);
             let Some(connection) = self.connections.get_mut(&id) else { continue };
             if connection.state == State::Over {
-                let key = (connection.peer, connection.remote);
-                if self.asked.get(&key) == Some(&id) {
-                    self.asked.remove(&key);
-                }
-                self.connections.remove(&id);
+                self.forget(id);
                 continue;
             }
             if connection.retries > 0
@@ -340,6 +366,7 @@ impl Machine {
     fn stop(&mut self, id: u32) {
         if let Some(at) = self.connections.get_mut(&id).and_then(|connection| connection.timer.take()) {
             self.timers.remove(&(at, id));
+            self.over.remove(&(at, id));
         }
     }
 
@@ -355,8 +382,24 @@ impl Machine {
     /// From now on it is only remembered: as long as the peer may send again.
     fn end(&mut self, now: Instant, id: u32) {
         self.set(id, State::Over);
-        let retries = u64::from(RETRIES) + 1;
-        self.start(id, now + Span::from_ps(interval(RESPONSE_TIMEOUT).as_ps() * retries));
+        let at = now + patience(RESPONSE_TIMEOUT, RETRIES);
+        self.start(id, at);
+        self.over.insert((at, id));
+        while self.over.len() > OVER_MAX
+            && let Some(&(_, oldest)) = self.over.first()
+        {
+            self.stop(oldest);
+            self.forget(oldest);
+        }
+    }
+
+    /// One that is over, and has no timer, is remembered no longer.
+    fn forget(&mut self, id: u32) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        let key = (connection.peer, connection.remote);
+        if self.asked.get(&key) == Some(&id) {
+            self.asked.remove(&key);
+        }
     }
 
     /// Sends again what was said last.
@@ -368,13 +411,14 @@ impl Machine {
         }
     }
 
-    fn asked(&mut self, from: IpAddr, transaction: u64, request: &Request) {
+    fn asked(&mut self, now: Instant, from: IpAddr, transaction: u64, request: &Request) {
         let remote = request.local;
         if let Some(&id) = self.asked.get(&(from, remote)) {
             match self.connections.get(&id).map(|connection| connection.state) {
                 // The answer was lost: the reply, or the rejection.
                 Some(State::Granting | State::Over) => self.repeat(id),
                 Some(State::Asked) => {
+                    self.start(id, now + patience(request.response_timeout, request.max_retries));
                     let message = Message::Acknowledge { local: id, remote, timeout: RESPONSE_TIMEOUT + 2 };
                     self.outgoing.push_back((from, Mad { transaction, message }));
                 }
@@ -413,6 +457,7 @@ impl Machine {
         self.connections.insert(id, connection);
         self.asked.insert((from, remote), id);
         self.pending += 1;
+        self.start(id, now + patience(request.response_timeout, request.max_retries));
         self.events.push_back(Event::Asked { id: Id(id), from, request: Box::new(*request) });
     }
 
@@ -434,15 +479,25 @@ impl Machine {
     }
 
     fn rejected(&mut self, now: Instant, from: IpAddr, reject: &Reject) {
-        let id = reject.remote;
+        let id = match reject.remote {
+            // Who has not heard our answer does not know how we call what it gives up.
+            0 => match self.asked.get(&(from, reject.local)) {
+                Some(&id) if reject.of == Answered::Request => id,
+                _ => return,
+            },
+            id => id,
+        };
         // Who rejects a request need not have an id.
         let is_asking = self
             .connections
             .get(&id)
             .is_some_and(|connection| connection.peer == from && connection.state == State::Asking);
         let state = if is_asking { Some(State::Asking) } else { self.state(from, id, reject.local) };
+        if state == Some(State::Asked) {
+            self.pending -= 1;
+        }
         match state {
-            Some(State::Asking | State::Granting | State::Granted) => {
+            Some(State::Asking | State::Granting | State::Granted | State::Asked) => {
                 self.forget_last(id);
                 self.end(now, id);
                 self.events.push_back(Event::Rejected { id: Id(id), reject: Box::new(*reject) });
@@ -479,6 +534,13 @@ impl Machine {
     /// Nobody has answered.
     fn give_up(&mut self, now: Instant, id: u32) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.state == State::Asked {
+            // The user; and by now nobody waits for what it would say.
+            self.pending -= 1;
+            self.end(now, id);
+            self.events.push_back(Event::Unreachable(Id(id)));
+            return;
+        }
         let of = match connection.state {
             State::Asking => Answered::Request,
             State::Granting => Answered::Reply,

@@ -281,6 +281,97 @@ fn more_requests_than_the_user_answers_are_turned_away() {
     assert_eq!(refused, 5);
 }
 
+/// A machine that is asked by `ids` at address 0.
+fn asked_by(ids: impl Iterator<Item = u32>) -> (Machine, Vec<Id>) {
+    let mut machine = Machine::new(drawing(8));
+    machine.listen(PORT);
+    let mut asked = Vec::new();
+    for local in ids {
+        let mad = Mad { transaction: 1, message: Message::Request(Request { local, ..request() }) };
+        machine.handle(Instant::ZERO, address(0), &mad.emit());
+        while let Some(event) = machine.poll_event() {
+            if let Event::Asked { id, .. } = event {
+                asked.push(id);
+            }
+        }
+    }
+    (machine, asked)
+}
+
+#[test]
+fn a_request_that_nobody_answers_is_forgotten_and_leaves_its_place_to_others() {
+    let (mut machine, asked) = asked_by(1..=u32::try_from(PENDING_MAX).unwrap());
+    let at = machine.poll_timeout().expect("it ages");
+    assert!(at >= Instant::ZERO + Span::from_secs(8) && at <= Instant::ZERO + PATIENCE, "{at}");
+    machine.wake(at);
+    assert_eq!(machine.poll_event(), Some(Event::Unreachable(*asked.iter().min().unwrap())));
+    assert!(!machine.accept(at, asked[0], reply()), "it is too late");
+    let mad = Mad { transaction: 1, message: Message::Request(Request { local: 5000, ..request() }) };
+    while machine.poll_event().is_some() {}
+    machine.handle(at, address(0), &mad.emit());
+    assert!(matches!(machine.poll_event(), Some(Event::Asked { .. })));
+    while let Some(at) = machine.poll_timeout() {
+        machine.wake(at);
+    }
+    assert!(machine.is_empty());
+}
+
+#[test]
+fn who_asks_again_is_still_there() {
+    let (mut machine, asked) = asked_by(1..=1);
+    let mad = Mad { transaction: 1, message: Message::Request(Request { local: 1, ..request() }) };
+    let late = machine.poll_timeout().unwrap() - Span::from_millis(1);
+    machine.handle(late, address(0), &mad.emit());
+    machine.wake(late + Span::from_secs(1));
+    assert!(machine.accept(late + Span::from_secs(1), asked[0], reply()));
+}
+
+#[test]
+fn a_peer_that_gives_up_before_it_hears_of_us_is_believed() {
+    // Its rejection cannot bear our id, which it does not know.
+    let reject = |of, local| {
+        let (remote, reason, private) = (0, reason::TIMEOUT, Private::NONE);
+        let reject = Reject { local, remote, of, reason, private };
+        Mad { transaction: 1, message: Message::Reject(reject) }.emit()
+    };
+    for is_granted in [false, true] {
+        let (mut machine, asked) = asked_by(9..=9);
+        if is_granted {
+            assert!(machine.accept(Instant::ZERO, asked[0], reply()));
+        }
+        for (from, octets) in [
+            (1, reject(Answered::Request, 9)),
+            (0, reject(Answered::Request, 8)),
+            (0, reject(Answered::Reply, 9)),
+        ] {
+            machine.handle(Instant::ZERO, address(from), &octets);
+            assert_eq!(machine.poll_event(), None, "another's rejection");
+        }
+        machine.handle(Instant::ZERO, address(0), &reject(Answered::Request, 9));
+        assert!(matches!(machine.poll_event(), Some(Event::Rejected { id, .. }) if id == asked[0]));
+        assert!(!machine.accept(Instant::ZERO, asked[0], reply()));
+    }
+}
+
+#[test]
+fn of_what_is_over_so_much_is_remembered_and_no_more() {
+    let mut machine = Machine::new(drawing(9));
+    machine.listen(PORT);
+    let many = u32::try_from(2 * OVER_MAX).unwrap();
+    for local in 1..=many {
+        let now = Instant::from_ps(u64::from(local));
+        let mad = Mad { transaction: 1, message: Message::Request(Request { local, ..request() }) };
+        machine.handle(now, address(0), &mad.emit());
+        let Some(Event::Asked { id, .. }) = machine.poll_event() else { panic!("asked") };
+        machine.reject(now, id, reason::CONSUMER, Private::NONE);
+        while machine.poll_transmit().is_some() {}
+    }
+    assert_eq!((machine.len(), machine.timers.len(), machine.asked.len()), (OVER_MAX, OVER_MAX, OVER_MAX));
+    let mad = Mad { transaction: 1, message: Message::Request(Request { local: many, ..request() }) };
+    machine.handle(Instant::from_ps(u64::from(many)), address(0), &mad.emit());
+    assert!(machine.poll_transmit().is_some() && machine.poll_event().is_none(), "the latest is told again");
+}
+
 proptest! {
     #[test]
     fn loss_duplication_and_reordering_make_one_connection_or_none_and_both_ends_end_it(

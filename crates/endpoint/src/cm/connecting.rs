@@ -1,0 +1,167 @@
+//! Who asks for a connection.
+
+use super::machine::{Id, RESPONSE_TIMEOUT, RETRIES};
+use super::manager::{Core, Handle, Note};
+use super::parameters::{ACK_TIMEOUT, ConnParam, Peer, gid, number_of};
+use super::{CmError, Connection, ConnectionManager};
+use crate::numbers::random;
+use crate::queue_pair::{QueuePair, QueuePairError};
+use roci_units::Psn;
+use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl ConnectionManager {
+    /// Asks for a connection of `qp`, which is in INIT, and waits for it.
+    ///
+    /// # Errors
+    /// [`CmError`]; `qp` is of no further use then.
+    pub fn connect(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connection, CmError> {
+        let mut asked = self.request(qp, to, param)?;
+        loop {
+            if let Some(connection) = asked.wait(qp, Duration::from_secs(1))? {
+                return Ok(connection);
+            }
+        }
+    }
+
+    /// Asks for a connection of `qp`, and does not wait.
+    ///
+    /// # Errors
+    /// [`CmError::PrivateData`], or [`CmError::QueuePair`] where the address is of the other Internet protocol.
+    pub fn request(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
+        let inner = &self.handle.inner;
+        let source = inner.device.address();
+        if source.is_ipv4() != to.ip().is_ipv4() {
+            return Err(QueuePairError::Address(to.ip()).into());
+        }
+        let private = param.private(qp.layout())?;
+        let psn = Psn::new(random());
+        let [low, high, ..] = random().to_le_bytes();
+        let port = u16::from_le_bytes([low, high]) | 0x8000;
+        let request = Request {
+            local: 0,
+            service: service(to.port()),
+            guid: inner.guid,
+            qpn: qp.qp_num(),
+            responder_resources: param.responder_resources,
+            initiator_depth: param.initiator_depth,
+            psn,
+            mtu: number_of(param.path_mtu.unwrap_or(inner.device.active_mtu())),
+            retry_count: param.retry_count,
+            rnr_retry_count: param.rnr_retry_count,
+            ack_timeout: param.ack_timeout.unwrap_or(ACK_TIMEOUT),
+            response_timeout: RESPONSE_TIMEOUT,
+            max_retries: RETRIES,
+            service_type: 0,
+            gids: (gid(source), gid(to.ip())),
+            endpoints: Some(Endpoints { port, source, destination: to.ip() }),
+            layout: qp.layout(),
+            private,
+        };
+        let mut core = inner.core();
+        let id = core.machine.connect(inner.device.inner.now(), to.ip(), request);
+        core.notes.insert(id, Note::default());
+        inner.pump(&mut core);
+        Ok(Connecting { handle: self.handle.clone(), id: Some(id), to, psn, param: param.clone() })
+    }
+}
+
+/// A connection that was asked for. Dropped before it is granted, it is given up.
+#[derive(Debug)]
+pub struct Connecting {
+    handle: Arc<Handle>,
+    id: Option<Id>,
+    to: SocketAddr,
+    psn: Psn,
+    param: ConnParam,
+}
+
+impl Connecting {
+    /// Waits up to `timeout` for the answer, and connects `qp`, the one that was told to the peer; `None` where there is
+    /// no answer yet.
+    ///
+    /// # Errors
+    /// [`CmError::Unreachable`] when all retries are over, within ten seconds; and the others.
+    pub fn wait(&mut self, qp: &QueuePair, timeout: Duration) -> Result<Option<Connection>, CmError> {
+        let id = self.id.ok_or(CmError::Gone)?;
+        let answer = self.handle.inner.wait(timeout, |core| self.answer(core, id));
+        answer.map(|answer| self.conclude(qp, id, answer)).transpose()
+    }
+
+    /// The same for as long as it takes, for a task.
+    #[cfg(feature = "tokio")]
+    pub(crate) async fn answered(mut self, qp: &QueuePair) -> Result<Connection, CmError> {
+        let id = self.id.ok_or(CmError::Gone)?;
+        let answer = self.handle.inner.when(|core| self.answer(core, id)).await;
+        self.conclude(qp, id, answer)
+    }
+
+    /// What the peer said, or that it did not.
+    fn answer(&self, core: &mut Core, id: Id) -> Option<Result<Box<Reply>, CmError>> {
+        let note = core.notes.get_mut(&id)?;
+        if note.is_unreachable {
+            return Some(Err(CmError::Unreachable(self.to)));
+        }
+        if let Some(reject) = note.rejected.take() {
+            let (peer, reason, private_data) = (self.to, reject.reason, reject.private.0.to_vec());
+            return Some(Err(CmError::Rejected { peer, reason, private_data }));
+        }
+        note.reply.take().map(Ok)
+    }
+
+    /// Connects `qp` as the peer has agreed.
+    fn conclude(
+        &mut self,
+        qp: &QueuePair,
+        id: Id,
+        answer: Result<Box<Reply>, CmError>,
+    ) -> Result<Connection, CmError> {
+        let reply = answer?;
+        let inner = self.handle.inner.clone();
+        let refuse = |error: CmError| {
+            let mut core = inner.core();
+            core.machine.reject(inner.device.inner.now(), id, reason::UNSUPPORTED, Private::NONE);
+            inner.pump(&mut core);
+            Err(error)
+        };
+        if reply.layout != qp.layout() {
+            return refuse(CmError::Layout(reply.layout));
+        }
+        let peer = Peer {
+            address: self.to.ip(),
+            qpn: reply.qpn,
+            receive_psn: self.psn,
+            send_psn: reply.psn,
+            mtu: self.param.path_mtu.unwrap_or(inner.device.active_mtu()),
+            reads: self.param.initiator_depth.min(reply.responder_resources),
+            responses: self.param.responder_resources.max(reply.initiator_depth),
+            ack_timeout: self.param.ack_timeout.unwrap_or(ACK_TIMEOUT),
+            retry: self.param.retry_count,
+            rnr_retry: reply.rnr_retry_count,
+        };
+        if let Err(error) = peer.connect(qp) {
+            return refuse(error);
+        }
+        let mut core = inner.core();
+        let is_ready = core.machine.ready(id);
+        inner.pump(&mut core);
+        drop(core);
+        if !is_ready {
+            return Err(CmError::Gone);
+        }
+        self.id = None;
+        let private_data = reply.private.0.to_vec();
+        let handle = self.handle.clone();
+        Ok(Connection { handle, id, peer: self.to, private_data, initiator_depth: peer.reads })
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.handle.inner.leave(id);
+        }
+    }
+}

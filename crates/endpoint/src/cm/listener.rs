@@ -1,0 +1,196 @@
+//! Who is asked for a connection.
+
+use super::machine::Id;
+use super::manager::{Core, Handle, Note};
+use super::parameters::{ACK_TIMEOUT, ACK_TIMEOUT_MAX, ConnParam, Peer, mtu_of};
+use super::{CmError, Connection, ConnectionManager};
+use crate::device::Mtu;
+use crate::numbers::random;
+use crate::queue_pair::QueuePair;
+use roci_units::Psn;
+use roci_wire::Layout;
+use roci_wire::cm::{self, Private, Reply, Request, reason, service};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl ConnectionManager {
+    /// Listens at a port, until the listener is dropped.
+    ///
+    /// # Errors
+    /// [`CmError::InUse`].
+    pub fn listen(&self, port: u16) -> Result<Listener, CmError> {
+        if !self.handle.inner.core().machine.listen(service(port)) {
+            return Err(CmError::InUse(port));
+        }
+        Ok(Listener { handle: self.handle.clone(), port })
+    }
+}
+
+/// Who listens at a port.
+#[derive(Debug)]
+pub struct Listener {
+    handle: Arc<Handle>,
+    port: u16,
+}
+
+impl Listener {
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Waits up to `timeout` for somebody to ask; `None` where nobody did.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn get_request(&self, timeout: Duration) -> Result<Option<ConnectRequest>, CmError> {
+        Ok(self.handle.inner.wait(timeout, |core| self.next(core)))
+    }
+
+    /// The next that asks, for a task.
+    #[cfg(feature = "tokio")]
+    pub(crate) async fn asked(&self) -> ConnectRequest {
+        self.handle.inner.when(|core| self.next(core)).await
+    }
+
+    fn next(&self, core: &mut Core) -> Option<ConnectRequest> {
+        let (id, from, request) = core.asked.get_mut(&service(self.port))?.pop_front()?;
+        Some(ConnectRequest { handle: self.handle.clone(), id: Some(id), from, request })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let inner = &self.handle.inner;
+        let mut core = inner.core();
+        core.machine.unlisten(service(self.port));
+        let now = inner.device.inner.now();
+        for (id, ..) in core.asked.remove(&service(self.port)).unwrap_or_default() {
+            core.machine.reject(now, id, reason::INVALID_SERVICE, Private::NONE);
+        }
+        inner.pump(&mut core);
+    }
+}
+
+/// A peer asks for a connection. Dropped, it is rejected.
+#[derive(Debug)]
+pub struct ConnectRequest {
+    handle: Arc<Handle>,
+    id: Option<Id>,
+    from: IpAddr,
+    request: Box<Request>,
+}
+
+impl ConnectRequest {
+    /// Who asks.
+    pub fn peer(&self) -> SocketAddr {
+        SocketAddr::new(self.from, self.request.endpoints.map_or(0, |endpoints| endpoints.port))
+    }
+
+    /// What its user tells us: 56 octets, zeros where it tells less.
+    pub fn private_data(&self) -> &[u8] {
+        &self.request.private.0
+    }
+
+    /// The header layout of its queue pair, and of the one to accept with.
+    pub fn layout(&self) -> Layout {
+        self.request.layout
+    }
+
+    /// READs and atomics that it wants to have outstanding.
+    pub fn initiator_depth(&self) -> u8 {
+        self.request.initiator_depth
+    }
+
+    /// READs and atomics that it takes at once.
+    pub fn responder_resources(&self) -> u8 {
+        self.request.responder_resources
+    }
+
+    /// The path MTU that it asks for; `None` where that is none.
+    pub fn path_mtu(&self) -> Option<Mtu> {
+        mtu_of(self.request.mtu)
+    }
+
+    /// Connects `qp`, which is in INIT, and tells the peer so. Its retries are those that the peer asks for, and so is its
+    /// local ACK timeout, up to 4.3 s, if `param` has none. [`Connection::wait_established`] says that it has heard.
+    ///
+    /// # Errors
+    /// [`CmError`]; the request is rejected then, and `qp` can serve for another.
+    pub fn accept(mut self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
+        let inner = self.handle.inner.clone();
+        let private = param.private(qp.layout())?;
+        if self.request.layout != qp.layout() {
+            return Err(CmError::Layout(self.request.layout));
+        }
+        let Some(mtu) = self.path_mtu().filter(|mtu| *mtu <= inner.device.active_mtu()) else {
+            let (peer, reason) = (self.peer(), reason::INVALID_MTU);
+            self.refuse(reason, &[]);
+            return Err(CmError::Rejected { peer, reason, private_data: Vec::new() });
+        };
+        let psn = Psn::new(random());
+        let peer = Peer {
+            address: self.from,
+            qpn: self.request.qpn,
+            receive_psn: psn,
+            send_psn: self.request.psn,
+            mtu,
+            reads: param.initiator_depth.min(self.request.responder_resources),
+            responses: param.responder_resources.min(self.request.initiator_depth),
+            ack_timeout: param.ack_timeout.unwrap_or(match self.request.ack_timeout {
+                0 => ACK_TIMEOUT,
+                asked => asked.min(ACK_TIMEOUT_MAX),
+            }),
+            retry: self.request.retry_count,
+            rnr_retry: self.request.rnr_retry_count,
+        };
+        let reply = Reply {
+            local: 0,
+            remote: 0,
+            qpn: qp.qp_num(),
+            psn,
+            responder_resources: peer.responses,
+            initiator_depth: peer.reads,
+            rnr_retry_count: param.rnr_retry_count,
+            guid: inner.guid,
+            layout: qp.layout(),
+            private,
+        };
+        let id = self.id.ok_or(CmError::Gone)?;
+        // Under one lock, for the peer may give up at any time, and a queue pair that was connected is of no further use.
+        let mut core = inner.core();
+        if !core.machine.is_asked(id) {
+            return Err(CmError::Gone);
+        }
+        peer.connect(qp)?;
+        self.id = None;
+        core.notes.insert(id, Note::default());
+        let is_accepted = core.machine.accept(inner.device.inner.now(), id, reply);
+        debug_assert!(is_accepted, "it was asked for");
+        inner.pump(&mut core);
+        drop(core);
+        let (handle, private_data) = (self.handle.clone(), self.request.private.0.to_vec());
+        Ok(Connection { handle, id, peer: self.peer(), private_data, initiator_depth: peer.reads })
+    }
+
+    /// Refuses, and tells the peer's user up to 148 octets.
+    pub fn reject(mut self, private_data: &[u8]) {
+        self.refuse(reason::CONSUMER, private_data);
+    }
+
+    fn refuse(&mut self, reason: u16, private_data: &[u8]) {
+        let Some(id) = self.id.take() else { return };
+        let inner = &self.handle.inner;
+        let private = Private::new(&private_data[..private_data.len().min(cm::REJECT_PRIVATE)]);
+        let mut core = inner.core();
+        core.machine.reject(inner.device.inner.now(), id, reason, private.unwrap_or(Private::NONE));
+        inner.pump(&mut core);
+    }
+}
+
+impl Drop for ConnectRequest {
+    fn drop(&mut self) {
+        self.refuse(reason::CONSUMER, &[]);
+    }
+}

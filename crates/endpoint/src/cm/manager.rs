@@ -1,0 +1,288 @@
+//! A device's queue pair 1, and who drives the machine behind it.
+
+use super::CmError;
+use super::machine::{Event, Id, Machine};
+use crate::completion::CompletionQueue;
+use crate::device::Device;
+use crate::memory::{Buffer, MemoryRegion};
+use crate::numbers::random;
+use crate::queue_pair::QueuePair;
+use crate::work::{RecvWr, SendWr, WorkCompletion};
+use roci_transport::{Access, CompletionKind};
+use roci_units::Qpn;
+use roci_wire::cm::{MAD_LEN, Q_KEY, Reject, Reply, Request};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "tokio")]
+use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Datagrams that may be on their way out, and receives that are posted.
+const SLOTS: usize = 64;
+/// How often the manager's thread looks up.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Connection set-up of one device. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct ConnectionManager {
+    pub(super) handle: Arc<Handle>,
+}
+
+impl ConnectionManager {
+    /// Takes queue pair 1 of the device's address, and a thread.
+    ///
+    /// # Errors
+    /// [`QueuePairError::Management`] where another manager has it, in this process or another.
+    pub fn new(device: &Device) -> Result<Self, CmError> {
+        let pd = device.alloc_pd();
+        let cq = device.create_cq()?;
+        let count = u32::try_from(2 * SLOTS).unwrap_or(u32::MAX);
+        let qp = pd
+            .create_qp(&cq, &cq)
+            .datagrams(Q_KEY)
+            .management()
+            .max_send_wr(count)
+            .max_recv_wr(count)
+            .build()?;
+        let region = pd
+            .reg_mr(vec![0; 2 * SLOTS * MAD_LEN], Access::LOCAL_WRITE)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let mut free = Vec::new();
+        for slot in 0..2 * SLOTS {
+            let range = slot * MAD_LEN..(slot + 1) * MAD_LEN;
+            let buffer = region.buffer(range).map_err(|error| io::Error::other(error.to_string()))?;
+            if slot % 2 == 0 {
+                free.push(buffer);
+            } else {
+                qp.post_recv(RecvWr::new(buffer)).map_err(|error| io::Error::other(error.to_string()))?;
+            }
+        }
+        let machine = Machine::new(random);
+        let core = Core {
+            machine,
+            free,
+            notes: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            #[cfg(feature = "tokio")]
+            tasks: Vec::new(),
+        };
+        let inner = Arc::new(Inner {
+            device: device.clone(),
+            qp,
+            cq,
+            guid: u64::from(random()) << 32 | u64::from(random()),
+            core: Mutex::new(core),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            _region: region,
+        });
+        let runs = inner.clone();
+        let thread = std::thread::Builder::new().name("roci-cm".into()).spawn(move || runs.run())?;
+        Ok(Self { handle: Arc::new(Handle { inner, thread: Some(thread) }) })
+    }
+}
+
+/// Alive as long as a manager, a listener or a connection is.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) inner: Arc<Inner>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) device: Device,
+    qp: QueuePair,
+    cq: CompletionQueue,
+    pub(super) guid: u64,
+    core: Mutex<Core>,
+    changed: Condvar,
+    stop: AtomicBool,
+    /// The datagrams' memory.
+    _region: MemoryRegion,
+}
+
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) machine: Machine,
+    free: Vec<Buffer>,
+    /// What the connections' owners have not taken note of.
+    pub(super) notes: BTreeMap<Id, Note>,
+    /// Requests that nobody has looked at, by service.
+    pub(super) asked: BTreeMap<u64, VecDeque<(Id, IpAddr, Box<Request>)>>,
+    /// Tasks that wait for news.
+    #[cfg(feature = "tokio")]
+    tasks: Vec<Waker>,
+}
+
+/// What has become of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Note {
+    pub(super) reply: Option<Box<Reply>>,
+    pub(super) rejected: Option<Box<Reject>>,
+    pub(super) is_unreachable: bool,
+    pub(super) is_established: bool,
+    pub(super) is_disconnected: bool,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // What was said last is to leave, and a peer that answers slowly is not waited for.
+        self.inner.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Inner {
+    pub(super) fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `look` finds something, up to `timeout`.
+    pub(super) fn wait<T>(
+        &self,
+        timeout: Duration,
+        mut look: impl FnMut(&mut Core) -> Option<T>,
+    ) -> Option<T> {
+        let begin = self.device.inner.now();
+        let timeout = crate::device::span(timeout);
+        let mut core = self.core();
+        loop {
+            if let Some(found) = look(&mut core) {
+                return Some(found);
+            }
+            let left = timeout.saturating_sub(self.device.inner.now().since(begin));
+            if left.is_zero() {
+                return None;
+            }
+            let left = crate::clock::duration(left);
+            core = self.changed.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The same without an end, for a task.
+    #[cfg(feature = "tokio")]
+    pub(super) async fn when<T>(&self, mut look: impl FnMut(&mut Core) -> Option<T>) -> T {
+        std::future::poll_fn(|task| {
+            let mut core = self.core();
+            if let Some(found) = look(&mut core) {
+                return Poll::Ready(found);
+            }
+            if !core.tasks.iter().any(|known| known.will_wake(task.waker())) {
+                core.tasks.push(task.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// What the manager's thread does.
+    fn run(&self) {
+        while !self.stop.load(Ordering::SeqCst) {
+            let now = self.device.inner.now();
+            let next = self.core().machine.poll_timeout();
+            let timeout = next.map_or(SLICE, |next| crate::clock::duration(next.since(now)).min(SLICE));
+            // Every error but the end of the time is one that comes again, and is not to turn this into a busy loop.
+            match self.cq.wait(timeout) {
+                Ok(completion) => self.take(completion),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                Err(_) => std::thread::sleep(SLICE),
+            }
+            let mut core = self.core();
+            core.machine.wake(self.device.inner.now());
+            self.pump(&mut core);
+        }
+    }
+
+    fn take(&self, completion: WorkCompletion) {
+        let mut core = self.core();
+        if completion.opcode != CompletionKind::Recv {
+            let slices = completion.into_slices().into_iter();
+            core.free.extend(slices.filter_map(|slice| slice.try_into_buffer().ok()));
+            return;
+        }
+        let (source, length) = (completion.source, completion.byte_len as usize);
+        let is_ok = completion.is_ok();
+        let Some(buffer) = completion.into_buffer() else { return };
+        if let (Some((from, _)), true, Some(octets)) = (source, is_ok, buffer.as_slice()) {
+            let now = self.device.inner.now();
+            core.machine.handle(now, from, &octets[..length.min(octets.len())]);
+        }
+        // The queue was made for as many as there are buffers.
+        let _ = self.qp.post_recv(RecvWr::new(buffer));
+    }
+
+    /// Sends what the machine wants sent, and passes on what has happened.
+    pub(super) fn pump(&self, core: &mut Core) {
+        while let Some((to, mad)) = core.machine.poll_transmit() {
+            // Without a buffer it is lost, as it may be on the way.
+            let Some(mut buffer) = core.free.pop() else { continue };
+            let is_written = buffer.write(0, &mad).is_ok();
+            let sent = self.qp.post_send(SendWr::datagram(buffer, to, Qpn::new(1), Q_KEY));
+            if let Err(refused) = sent {
+                let back = refused.request.into_slice().and_then(|slice| slice.try_into_buffer().ok());
+                core.free.extend(back);
+            }
+            debug_assert!(is_written, "a buffer is as long as a datagram");
+        }
+        let mut has_news = false;
+        while let Some(event) = core.machine.poll_event() {
+            has_news = true;
+            match event {
+                Event::Asked { id, from, request } => {
+                    core.asked.entry(request.service).or_default().push_back((id, from, request));
+                }
+                Event::Granted { id, reply } => {
+                    if let Some(note) = core.notes.get_mut(&id) {
+                        note.reply = Some(reply);
+                    }
+                }
+                Event::Established(id) => core.note(id, |note| note.is_established = true),
+                Event::Rejected { id, reject } => {
+                    core.withdraw(id);
+                    core.note(id, |note| note.rejected = Some(reject));
+                }
+                Event::Unreachable(id) => {
+                    core.withdraw(id);
+                    core.note(id, |note| note.is_unreachable = true);
+                }
+                Event::Disconnected(id) => core.note(id, |note| note.is_disconnected = true),
+            }
+        }
+        if has_news {
+            self.changed.notify_all();
+            #[cfg(feature = "tokio")]
+            core.tasks.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Its owner has lost interest.
+    pub(super) fn leave(&self, id: Id) {
+        let mut core = self.core();
+        core.notes.remove(&id);
+        core.machine.disconnect(self.device.inner.now(), id);
+        self.pump(&mut core);
+    }
+}
+
+impl Core {
+    /// The peer does not ask any more.
+    fn withdraw(&mut self, id: Id) {
+        for waiting in self.asked.values_mut() {
+            waiting.retain(|(asked, ..)| *asked != id);
+        }
+    }
+
+    fn note(&mut self, id: Id, change: impl FnOnce(&mut Note)) {
+        if let Some(note) = self.notes.get_mut(&id) {
+            change(note);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the ends say of themselves, and what becomes of a queue pair by it.
+
+use super::CmError;
+use crate::device::Mtu;
+use crate::queue_pair::{QpInfo, QueuePair};
+use roci_transport::{Change, Transition};
+use roci_units::{Psn, Qpn};
+use roci_wire::Layout;
+use roci_wire::cm::Private;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The local ACK timeout that nobody has named: 67 ms.
+pub(super) const ACK_TIMEOUT: u8 = 14;
+/// The longest that is taken from a peer, 4.3 s: what the kernel asks for is 2.1 s.
+pub(super) const ACK_TIMEOUT_MAX: u8 = 20;
+
+/// What an end says of itself when it connects (`rdma_conn_param`).
+#[derive(Clone, Debug)]
+pub struct ConnParam {
+    /// READs and atomics that it takes at once as responder; 16 if not said.
+    pub responder_resources: u8,
+    /// READs and atomics that it wants outstanding; 16 if not said. The peer's `responder_resources` bound it.
+    pub initiator_depth: u8,
+    /// Retransmissions without progress before the connection fails, 0 to 7; 7 if not said. Who connects says it for both.
+    pub retry_count: u8,
+    /// Retries that the *peer* makes when we are not ready, 0 to 6; 7, for ever, if not said.
+    pub rnr_retry_count: u8,
+    /// The local ACK timeout, 4.096 µs · 2^`ack_timeout`. If not said: for who connects 14 (67 ms), for who accepts what
+    /// the request names.
+    pub ack_timeout: Option<u8>,
+    /// The path MTU that who connects asks for; the device's if not said.
+    pub path_mtu: Option<Mtu>,
+    /// What the peer's user is told: at most 56 octets with a request, 196 with a reply; eight less where the queue pair's
+    /// header layout is not the standard one.
+    pub private_data: Vec<u8>,
+}
+
+impl Default for ConnParam {
+    fn default() -> Self {
+        Self {
+            responder_resources: 16,
+            initiator_depth: 16,
+            retry_count: 7,
+            rnr_retry_count: 7,
+            ack_timeout: None,
+            path_mtu: None,
+            private_data: Vec::new(),
+        }
+    }
+}
+
+impl ConnParam {
+    /// The private data of a datagram that has room for `N` octets.
+    pub(super) fn private<const N: usize>(&self, layout: Layout) -> Result<Private<N>, CmError> {
+        Private::beside(layout, &self.private_data).ok_or(CmError::PrivateData(Private::<N>::room(layout)))
+    }
+}
+
+/// What a queue pair has to be told of its peer.
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    pub(super) qpn: Qpn,
+    pub(super) receive_psn: Psn,
+    pub(super) send_psn: Psn,
+    pub(super) mtu: Mtu,
+    pub(super) reads: u8,
+    pub(super) responses: u8,
+    pub(super) ack_timeout: u8,
+    pub(super) retry: u8,
+    pub(super) rnr_retry: u8,
+}
+
+impl Peer {
+    pub(super) fn connect(&self, qp: &QueuePair) -> Result<(), CmError> {
+        let change = Change {
+            mtu: Some(self.mtu.octets()),
+            timeout: Some(crate::queue_pair::timeout(self.ack_timeout)),
+            retry: Some(self.retry.min(7)),
+            rnr_retry: Some(self.rnr_retry.min(7)),
+            max_rd_atomic: Some(self.reads),
+            max_dest_rd_atomic: Some(self.responses),
+            ..Change::default()
+        };
+        let info = QpInfo { address: self.address, qpn: self.qpn, psn: self.receive_psn };
+        qp.ready_to_receive(info, &change)?;
+        let send_psn = Some(self.send_psn);
+        qp.modify(&Change { send_psn, transition: Some(Transition::Send), ..Change::default() })?;
+        Ok(())
+    }
+}
+
+/// An address as a GID.
+pub(super) fn gid(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+/// An MTU as IBTA numbers them.
+pub(super) fn number_of(mtu: Mtu) -> u8 {
+    let place = Mtu::ALL.iter().position(|known| *known == mtu).unwrap_or(0);
+    u8::try_from(place).unwrap_or(0) + 1
+}
+
+pub(super) fn mtu_of(number: u8) -> Option<Mtu> {
+    Mtu::ALL.get(usize::from(number).checked_sub(1)?).copied()
+}
