@@ -52,6 +52,8 @@ pub trait Watch {
     fn waiting(&self) {}
     /// The two are connected.
     fn connected(&self, _peer: SocketAddr) {}
+    /// The server could not accept what a client asked for, and waits for the next.
+    fn refused(&self, _peer: SocketAddr, _error: &CmError) {}
     /// A ping is done: its number, its text, and how long it took in microseconds.
     fn ping(&self, _number: u64, _text: &[u8], _us: f64) {}
     /// Whether to end.
@@ -165,8 +167,17 @@ fn serve(
             }
         };
         let end = End::new(device, options)?;
-        let connection = request.accept(&end.qp, &parameters())?;
-        watch.connected(connection.peer());
+        // Anybody may ask for anything, in anybody's name. That is no reason to leave.
+        let peer = request.peer();
+        let connection = match request.accept(&end.qp, &parameters()) {
+            Ok(connection) => connection.met(&|| watch.stopped()),
+            Err(error) => {
+                watch.refused(peer, &error);
+                None
+            }
+        };
+        let Some(connection) = connection else { continue };
+        watch.connected(peer);
         let mut talk = Talk { end, connection, told: VecDeque::new(), watch, done: 0 };
         let done = talk.answer(options);
         talk.connection.disconnect();

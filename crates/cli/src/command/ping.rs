@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::args::ping::Ping;
 use crate::execute::print;
 use crate::progress;
+use roci_endpoint::cm::CmError;
 use roci_endpoint::device::{address_of, first_address, toward};
 use roci_endpoint::ping::{self, Options, PingError, Watch};
 use std::cell::RefCell;
@@ -61,6 +62,12 @@ impl Watch for Screen {
 
     fn connected(&self, peer: SocketAddr) {
         print(&format!("connected with {}\n", peer.ip()));
+    }
+
+    fn refused(&self, peer: SocketAddr, error: &CmError) {
+        if self.verbose {
+            print(&format!("not connected with {}: {error}\n", peer.ip()));
+        }
     }
 
     fn ping(&self, number: u64, text: &[u8], us: f64) {

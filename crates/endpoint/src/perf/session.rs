@@ -10,6 +10,7 @@ use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
 use crate::work::RecvWr;
+use roci_control::Law;
 use roci_transport::{Access, Change, Transition};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -49,7 +50,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         Some(address) => address,
         None => channel.local()?,
     };
-    let mut device = open(address)?;
+    let mut device = open(address, options)?;
     let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
 
     // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
@@ -60,7 +61,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         if options.device.is_some() {
             return Err(elsewhere(peer, device.address()));
         }
-        device = open(toward(peer)?)?;
+        device = open(toward(peer)?, options)?;
     }
     let place = Place::new(&device, options, mtu)?;
     let qps = place.queue_pairs()?;
@@ -84,27 +85,34 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         (None, Some(to)) => toward(to.ip())?,
         (None, None) => first_address()?,
     };
-    let device = open(address)?;
+    let device = open(address, options)?;
     let manager = ConnectionManager::new(&device)?;
     let pd = device.alloc_pd();
-    let cq = device.create_cq()?;
-    let qp = pd.create_qp(&cq, &cq).build()?;
     let region = pd.reg_mr(vec![0; 16 * MESSAGE_MAX], Access::LOCAL_WRITE)?;
-    for slot in 0..16 {
-        qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
-    }
     // No READs, and as patient as the data.
     let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(options, None) };
     let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
-    let meet = |qp: &QueuePair, param: &ConnParam| match (&listener, to) {
-        (Some(listener), _) => accept(listener, qp, param, watch),
-        (None, Some(to)) => connect(&manager, qp, to, param, watch),
+    let meet = |qp: &QueuePair, param: &ConnParam, peer| match (&listener, to) {
+        (Some(listener), _) => accept(listener, qp, param, peer, watch),
+        (None, Some(to)) => connect(&manager, qp, to, param, watch).map(Some),
         (None, None) => Err(PerfError::Left),
     };
     if listener.is_some() {
         watch.event(Event::Waiting);
     }
-    let control = meet(&qp, &told)?;
+    let (qp, cq, control) = loop {
+        let cq = device.create_cq()?;
+        let qp = pd.create_qp(&cq, &cq).build()?;
+        for slot in 0..16 {
+            qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
+        }
+        match meet(&qp, &told, None)? {
+            Some(control) => break (qp, cq, control),
+            None if watch.stopped() => return Err(PerfError::Stopped),
+            None => {}
+        }
+    };
+    let peer = control.peer().ip();
     let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
     let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
 
@@ -112,7 +120,8 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     channel.exchange_key(&Key::NONE)?;
     let qps = place.queue_pairs()?;
     let param = parameters(options, Some(mtu));
-    let connections = qps.iter().map(|qp| meet(qp, &param)).collect::<Result<Vec<_>, _>>()?;
+    let meet = |qp| meet(qp, &param, Some(peer))?.ok_or(PerfError::Left);
+    let connections = qps.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
     channel.exchange_key(&Key::NONE)?;
     let local = place.keys(&qps);
     let remote = acquaint(&mut channel, options, None, &local, |_| Ok(()))?;
@@ -136,7 +145,7 @@ fn parameters(options: &Options, mtu: Option<Mtu>) -> ConnParam {
         responder_resources: depth,
         initiator_depth: depth,
         retry_count: options.retry_count,
-        ack_timeout: options.qp_timeout,
+        ack_timeout: Some(options.qp_timeout),
         path_mtu: mtu.or(options.mtu),
         ..ConnParam::default()
     }
@@ -175,16 +184,21 @@ fn connect(
     }
 }
 
-/// Waits for somebody to connect.
+/// Waits for somebody to connect, or for `peer`; `None` where it came to nothing after all, with `qp` used up. A request
+/// that cannot be accepted, or is another's, is refused and no reason to end.
 fn accept(
     listener: &Listener,
     qp: &QueuePair,
     param: &ConnParam,
+    peer: Option<IpAddr>,
     watch: &dyn Watch,
-) -> Result<cm::Connection, PerfError> {
+) -> Result<Option<cm::Connection>, PerfError> {
     loop {
-        if let Some(request) = listener.get_request(Duration::from_millis(50))? {
-            return Ok(request.accept(qp, param)?);
+        if let Some(request) = listener.get_request(Duration::from_millis(50))?
+            && peer.is_none_or(|peer| peer == request.peer().ip())
+            && let Ok(connection) = request.accept(qp, param)
+        {
+            return Ok(connection.met(&|| watch.stopped()));
         }
         if watch.stopped() {
             return Err(PerfError::Stopped);
@@ -192,10 +206,15 @@ fn accept(
     }
 }
 
-fn open(address: IpAddr) -> Result<Device, PerfError> {
+fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
     let progress = Progress::Thread { spin: Duration::from_micros(100) };
-    Device::open_with(address, DeviceConfig { progress, ..DeviceConfig::default() })
-        .map_err(|error| PerfError::Device(address, error))
+    let mut config = DeviceConfig { progress, ..DeviceConfig::default() };
+    match &options.law {
+        Some(Law::None) => config.laws.clear(),
+        Some(law) => config.laws = vec![law.clone()],
+        None => {}
+    }
+    Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
 }
 
 fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
