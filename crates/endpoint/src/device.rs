@@ -132,7 +132,7 @@ impl Default for DeviceConfig {
 }
 
 /// The link's rate where nobody says another.
-const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
+pub const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
 /// Who drives a shard may be late by so much without a paced queue pair losing any of its rate: what an application that
 /// polls now and then takes the shard away from its thread for.
 const PACING_BURST: Span = Span::from_millis(2);

@@ -7,8 +7,11 @@ use common::{End, Pair, connect};
 use roci_control::Law;
 use roci_endpoint::{
     Backend, Bottleneck, Device, DeviceConfig, Faults, MemoryWire, Mtu, QueuePair, QueuePairBuilder, SendWr,
+    congestion, control,
 };
 use roci_units::BitsPerSec;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Who drives is the test, so that nothing depends on which thread runs when.
@@ -21,6 +24,12 @@ fn open(wire: &MemoryWire, address: &str, link: BitsPerSec, laws: &[&[(&str, &st
 
 fn now() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
+
+/// Tests that take the time have the processor one after the other.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Octets of payload in each message.
@@ -150,6 +159,7 @@ fn the_gap_between_cnps_is_each_queue_pairs_own() {
 
 #[test]
 fn a_rate_is_kept_to_two_parts_in_a_hundred() {
+    let _turn = turn();
     let wire = MemoryWire::new(1);
     let link = BitsPerSec::from_gbps(10);
     // A law that does nothing by itself.
@@ -162,7 +172,8 @@ fn a_rate_is_kept_to_two_parts_in_a_hundred() {
         let mut flows = [Flow::begin(&pair.a, &pair.b)];
         run(&mut flows, Duration::from_millis(100));
         let mut best = f64::INFINITY;
-        for _ in 0..3 {
+        // As often as it takes the machine to let it run for once.
+        for _ in 0..12 {
             let before = a.counters().sent;
             let ran = run(&mut flows, Duration::from_millis(400));
             let sent = (a.counters().sent - before) as f64 * 1106.0 * 8.0;
@@ -170,6 +181,9 @@ fn a_rate_is_kept_to_two_parts_in_a_hundred() {
             let extra = (sent - ran.usable * rate).clamp(0.0, f64::from(ran.gaps) * 1106.0 * 8.0);
             let off = (sent - extra) / ran.usable / rate - 1.0;
             best = if off.abs() < best.abs() { off } else { best };
+            if best.abs() <= 0.02 {
+                break;
+            }
         }
         assert!(best.abs() <= 0.02, "{text} is {:.2} % off", best * 100.0);
         // What is left leaves at once.
@@ -179,6 +193,7 @@ fn a_rate_is_kept_to_two_parts_in_a_hundred() {
 
 #[test]
 fn two_senders_that_are_marked_come_to_fair_shares() {
+    let _turn = turn();
     let wire = MemoryWire::new(1);
     let link = BitsPerSec::from_gbps(1);
     let laws: &[&[(&str, &str)]] = &[&[("rai", "4Mb/s"), ("rhai", "20Mb/s"), ("rmin", "5Mb/s")]];
@@ -205,4 +220,50 @@ fn two_senders_that_are_marked_come_to_fair_shares() {
         let alpha = end.qp.register("alpha").unwrap().to_string();
         assert_ne!(alpha, "0", "the registers tell why");
     }
+}
+
+#[test]
+fn a_program_controls_each_queue_pair_and_its_context_can_be_read_and_written() {
+    let wire = MemoryWire::new(9);
+    let link = BitsPerSec::from_gbps(10);
+    let firmware =
+        |path: &Path| std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path));
+    let open = |address: &str| {
+        let laws = vec![congestion::law("firmware/dcqcn.elf", link, firmware).unwrap()];
+        let config =
+            DeviceConfig { backend: Backend::Memory(wire.clone()), link, laws, ..common::by_caller() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let Pair { a, b, .. } = connect(&open("10.0.0.1"), &open("10.0.0.2"), plain);
+    assert_eq!(a.qp.law(), "program");
+    let path = std::env::temp_dir().join(format!("roci-program-{}", std::process::id()));
+    a.device.serve_control(&path).unwrap();
+    let ask = |request: &str| control::ask(&path, request).unwrap().unwrap();
+    let number = |text: &str| -> u64 {
+        let digits: String =
+            text.rsplit(' ').next().unwrap().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    };
+    let qp = format!("{:#08x}", a.qp.qp_num().get());
+    let rate = || a.qp.query().unwrap().credit.rate_kbps;
+    let before = (ask("get"), rate());
+    assert!(before.0.contains(&format!("{qp} program rate unlimited\n")), "{}", before.0);
+    // Every packet is marked: the program at b answers with CNPs, and the one at a slows down.
+    wire.set_faults(Faults { mark: 1000, ..Faults::default() });
+    let mut flows = [Flow::begin(&a, &b)];
+    // A machine that lets others run for a while lets the rate recover as well.
+    let is_slowed = (0..2000).any(|_| {
+        run(&mut flows, Duration::from_millis(1));
+        rate() < link.as_kbps() / 2
+    });
+    assert!(a.qp.counters().cnps > 0 && is_slowed, "{} kb/s", rate());
+    let told = ask(&format!("get {qp}"));
+    let word = |name: &str| {
+        let line = told.lines().find(|line| line.contains(&format!(" program {name} ")));
+        number(line.unwrap_or_else(|| panic!("its context has {name}: {told}")))
+    };
+    assert!(word("alpha") > 0 && word("target") <= link.as_kbps().into(), "{told}");
+    // The one word that no event changes.
+    ask(&format!("set {qp} link 123456"));
+    assert_eq!(number(ask(&format!("get {qp} link")).trim()), 123_456);
 }

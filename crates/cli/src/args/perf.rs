@@ -1,10 +1,12 @@
 //! What `roci perf` can be asked for. The options are named as perftest names them.
 
 use clap::{Args, ValueEnum};
-use roci_endpoint::Mtu;
-use roci_endpoint::device::address_of;
+use roci_endpoint::device::{LINK, address_of};
 use roci_endpoint::perf::{Metric, Options, Test, Verb};
+use roci_endpoint::{Law, Mtu, congestion};
+use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) const PERF: &str = "\
@@ -15,6 +17,7 @@ Examples:
   roci perf read-bw 10.0.0.1 -D 10 --report_gbits
   roci perf write-lat 10.0.0.1 -a --json
   roci perf write-bw 10.0.0.1 -R               # connected by RDMA-CM
+  roci perf write-bw 10.0.0.1 --control firmware/dcqcn.elf     # a program controls congestion
 
 Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -R and -p.";
 
@@ -108,6 +111,10 @@ pub(crate) struct Perf {
     /// Octets that a queue pair may have in flight [default: 256 packets, shared by the queue pairs]
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1024..=1 << 30))]
     pub(crate) window: Option<u32>,
+    /// Congestion control: dcqcn, none, timely, dctcp, swift, nscc, or a program (PROGRAM.elf), and behind it its settings,
+    /// KEY=VALUE separated by commas; say the same at both ends [default: dcqcn]
+    #[arg(long, value_name = "LAW", value_parser = law)]
+    pub(crate) control: Option<Law>,
     /// Do not look for the peak of the bandwidth
     #[arg(short = 'N', long = "noPeak")]
     pub(crate) no_peak: bool,
@@ -137,6 +144,15 @@ pub(crate) struct Perf {
 fn mtu(text: &str) -> Result<Mtu, String> {
     let known = text.parse().ok().and_then(Mtu::from_octets);
     known.ok_or_else(|| "an MTU is 256, 512, 1024, 2048 or 4096".to_owned())
+}
+
+/// A program's file is one that is there, or else one that came with us.
+fn law(text: &str) -> Result<Law, String> {
+    let read = |path: &Path| match (std::fs::read(path), path.to_str().and_then(roci_lab::program::shipped)) {
+        (Err(error), Some(image)) if error.kind() == ErrorKind::NotFound => Ok(image.to_vec()),
+        (octets, _) => octets,
+    };
+    congestion::law(text, LINK, read).map_err(|error| error.to_string())
 }
 
 pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
@@ -176,6 +192,7 @@ impl Perf {
             qp_timeout: self.qp_timeout,
             retry_count: self.retry_count,
             window: self.window,
+            law: self.control.clone(),
             peak: !self.no_peak,
             gbits: self.report_gbits,
             ..usual

@@ -28,6 +28,7 @@ use crate::device::Mtu;
 use crate::memory::{LentError, RegionError};
 use crate::queue_pair::QueuePairError;
 use crate::work::{Refused, WorkCompletion};
+use roci_control::Law;
 use roci_transport::Status;
 use roci_units::Qpn;
 use std::fmt;
@@ -128,6 +129,9 @@ pub struct Options {
     pub retry_count: u8,
     /// Octets that a queue pair may have in flight; by default 256 packets, shared by the queue pairs.
     pub window: Option<u32>,
+    /// The congestion control of the queue pairs; the device's own if not said. Both ends should have the same, for one
+    /// sends the notifications that the other hears.
+    pub law: Option<Law>,
     /// Whether the peak is looked for.
     pub peak: bool,
     /// Bandwidth is told in Gb/s, else in MiB/s; both ends are to be given the same.
@@ -163,6 +167,7 @@ impl Options {
             qp_timeout: 14,
             retry_count: 7,
             window: None,
+            law: None,
             peak: true,
             gbits: false,
         }

@@ -23,6 +23,11 @@ pub use roci_control::Class;
 use roci_control::program::csr;
 pub use roci_control::program::csr::Side;
 
+/// The image that comes with Rocinante by the path that it has in its repository, such as `firmware/dcqcn.elf`.
+pub fn shipped(name: &str) -> Option<&'static [u8]> {
+    crate::scenario::program::shipped(name)
+}
+
 /// The classes of events by the names that `program.h` gives them.
 pub const CLASSES: [(Class, &str); 21] = [
     (Class::SEND, "SEND_REQ"),

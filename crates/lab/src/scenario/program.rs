@@ -32,6 +32,11 @@ const IMAGES: [(&str, &[u8]); 7] = [
     ("firmware/timely.elf", include_bytes!("../../../../firmware/timely.elf")),
 ];
 
+/// The image that comes with Rocinante by this name.
+pub(crate) fn shipped(name: &str) -> Option<&'static [u8]> {
+    IMAGES.iter().find(|(known, _)| *known == name).map(|(_, image)| *image)
+}
+
 /// A program's image, once it has been loaded. The settings say which it is, so it counts for nothing when settings are
 /// compared.
 #[derive(Clone, Debug, Default)]
@@ -253,8 +258,8 @@ fn load(source: &Source, elf: &Located<String>, options: &Options) -> Result<Arc
     let places: [PathBuf; 2] = [file::path(source, name), Path::new(name).to_owned()];
     let octets = match places.iter().find(|path| path.is_file()) {
         Some(path) => file::octets_at(source, path, elf)?,
-        None => match IMAGES.iter().find(|(known, _)| *known == name) {
-            Some((_, image)) => image.to_vec(),
+        None => match shipped(name) {
+            Some(image) => image.to_vec(),
             None => {
                 return Err(source.error(
                     elf.origin,

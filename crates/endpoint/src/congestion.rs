@@ -1,0 +1,114 @@
+//! Congestion control by name, as a command line says it.
+
+use roci_control::program::{ImageError, Options};
+use roci_control::{Image, Law, Programmed, SettingError};
+use roci_units::BitsPerSec;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a device cannot run what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum LawError {
+    /// There is no such law, or it has no such setting.
+    #[error("{0}; a program's file ends with .elf")]
+    Setting(#[from] SettingError),
+    /// What follows the name is no `KEY=VALUE`.
+    #[error("`{0}` is no KEY=VALUE")]
+    Pair(String),
+    /// The program's file cannot be read.
+    #[error("cannot read {0}: {1}")]
+    File(String, io::Error),
+    /// It is no program, or not one that is let in.
+    #[error("{0}: {1}")]
+    Image(String, ImageError),
+    /// It needs what packets on a real network do not bring.
+    #[error("{0} needs {1}, which RoCEv2 does not carry; what runs on the wire are {list} and programs like them", list = Programmed::FALLBACKS.join(", "))]
+    Simulated(String, &'static str),
+}
+
+/// The law that `text` names, on links of `link`: `dcqcn`, `firmware/dcqcn.elf`, or with settings behind it
+/// `dcqcn,preset=hpcc,rai=80Mb/s`. The settings of a program are words of its context; DCQCN takes over where it fails.
+/// `read` brings a program's file.
+///
+/// # Errors
+/// [`LawError`].
+pub fn law(
+    text: &str,
+    link: BitsPerSec,
+    read: impl FnOnce(&Path) -> io::Result<Vec<u8>>,
+) -> Result<Law, LawError> {
+    let mut words = text.split(',');
+    let name = words.next().unwrap_or_default().trim();
+    let settings = words
+        .map(|pair| pair.split_once('=').ok_or_else(|| LawError::Pair(pair.to_owned())))
+        .map(|pair| pair.map(|(key, value)| (key.trim(), value.trim())))
+        .collect::<Result<Vec<_>, _>>()?;
+    let needs = |what| Err(LawError::Simulated(name.to_owned(), what));
+    if Path::new(name).extension().is_none_or(|extension| extension != "elf") {
+        let law = Law::from_settings(name, &settings, link)?;
+        return match law {
+            Law::Hpcc(_) => needs("telemetry"),
+            Law::Homa(_) | Law::Ndp(_) => needs("a header of its own"),
+            law => Ok(law),
+        };
+    }
+    let octets = read(Path::new(name)).map_err(|error| LawError::File(name.to_owned(), error))?;
+    let image = Image::new(name, &octets, &Options::default());
+    let image = image.map_err(|error| LawError::Image(name.to_owned(), error))?;
+    if image.reads_telemetry() {
+        return needs("telemetry");
+    }
+    if image.is_granted() || image.header_words() > 0 {
+        return needs("a header of its own");
+    }
+    let fallback = Law::from_settings(Programmed::FALLBACKS[0], &[], link)?;
+    let Some(mut law) = Programmed::new(Arc::new(image), fallback) else {
+        return needs("another law to fall back to");
+    };
+    for (word, value) in settings {
+        law.set_initial(word, value)?;
+    }
+    Ok(Law::Program(Box::new(law)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
+
+    fn shipped(path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path))
+    }
+
+    #[test]
+    fn laws_are_named_with_their_settings_and_programs_by_their_files() {
+        let named = |text| law(text, LINK, shipped).unwrap().name();
+        assert_eq!(named("none"), "none");
+        assert_eq!(named("timely"), "timely");
+        assert_eq!(named("dcqcn, preset = hpcc, rai = 80Mb/s"), "dcqcn");
+        assert_eq!(named("firmware/dcqcn.elf"), "program");
+        assert_eq!(named("firmware/timely.elf"), "program");
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_with_a_reason() {
+        for (text, why) in [
+            ("dcqcm", "there is no law \"dcqcm\""),
+            ("dcqcn,rai", "`rai` is no KEY=VALUE"),
+            ("dcqcn,rai=fast", "it takes"),
+            ("hpcc", "needs telemetry"),
+            ("firmware/hpcc.elf", "needs telemetry"),
+            ("homa", "a header of its own"),
+            ("firmware/homa.elf", "needs"),
+            ("firmware/nosuch.elf", "cannot read firmware/nosuch.elf"),
+            ("firmware/dcqcn.elf,nosuch=1", "nosuch"),
+        ] {
+            let error = law(text, LINK, shipped).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        let error = law("Cargo.elf", LINK, |_| Ok(b"no program".to_vec())).unwrap_err();
+        assert!(matches!(error, LawError::Image(..)), "{error}");
+    }
+}
