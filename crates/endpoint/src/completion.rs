@@ -143,6 +143,19 @@ impl CompletionQueue {
     }
 }
 
+#[cfg(feature = "tokio")]
+impl CompletionQueue {
+    /// Leaves the device to its threads, before somebody waits for a notification.
+    pub(crate) fn hand_over(&self) {
+        self.device.hand_over();
+    }
+
+    /// Takes the notification, if there is one.
+    pub(crate) fn take_notification(&self) {
+        self.inner.event.clear();
+    }
+}
+
 impl AsFd for CompletionQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.event.borrow()

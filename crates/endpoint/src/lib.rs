@@ -51,6 +51,8 @@
 //! | [`queue_pair`] | queue pairs, shared receive queues, their builder |
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
+//! | [`congestion`] | congestion-control laws and programs by name |
+//! | `asynchronous` | with the feature `tokio`: tasks wait for completions and connections |
 //! | [`control`] | the control socket: registers and counters of a running device |
 //! | [`memory`] | regions, buffers, slices |
 //! | [`cm`] | connection set-up: RDMA-CM's listen, connect, accept, reject |
@@ -64,9 +66,12 @@
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
 
+#[cfg(feature = "tokio")]
+pub mod asynchronous;
 mod clock;
 pub mod cm;
 pub mod completion;
+pub mod congestion;
 pub mod control;
 pub mod device;
 mod driver;
@@ -90,6 +95,7 @@ pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain}
 pub use io::{Bottleneck, Faults, MemoryWire};
 pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
+pub use roci_control::Law;
 pub use roci_transport::{
     Access, Change, CompletionKind, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
 };
