@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 fn roci(arguments: &[&str]) -> Command {
@@ -18,19 +18,34 @@ fn text(output: &Output) -> String {
 
 /// Runs a server, and a client until it finds the server there.
 fn both(server: &[&str], client: &[&str]) -> [Output; 2] {
-    let far = roci(server).spawn().unwrap();
-    let mut near = roci(client).output().unwrap();
-    for _ in 0..50 {
+    let mut far = roci(server).spawn().unwrap();
+    let mut near = ended(roci(client).spawn().unwrap(), "the client");
+    for _ in 0..100 {
         let is_early = text(&near).contains("cannot connect") || text(&near).contains("rejected");
         if !is_early {
             break;
         }
         std::thread::sleep(Duration::from_millis(100));
-        near = roci(client).output().unwrap();
+        near = ended(roci(client).spawn().unwrap(), "the client");
     }
-    let far = far.wait_with_output().unwrap();
+    if !near.status.success() {
+        far.kill().unwrap();
+    }
+    let far = ended(far, "the server");
     assert!(far.status.success() && near.status.success(), "{}\n{}", text(&far), text(&near));
     [far, near]
+}
+
+/// Waits for a program's end, a minute at most. What these say fits the pipes.
+fn ended(mut program: Child, which: &str) -> Output {
+    for _ in 0..6000 {
+        if program.try_wait().unwrap().is_some() {
+            return program.wait_with_output().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    program.kill().unwrap();
+    panic!("{which} does not end: {}", text(&program.wait_with_output().unwrap()));
 }
 
 #[test]
@@ -68,8 +83,20 @@ fn pings_are_shown_and_counted() {
 }
 
 #[test]
+fn a_program_controls_congestion_where_one_is_named() {
+    let control = ["--control", "firmware/dcqcn.elf,link=25Gb/s"];
+    let options = [&["perf", "write-bw", "-n", "50", "-p", "19518", "--json"][..], &control].concat();
+    let server = [&options[..], &["-d", "127.0.0.47"]].concat();
+    let client = [&options[..], &["127.0.0.47"]].concat();
+    let [_, near] = both(&server, &client).map(|it| serde_json::from_slice::<Value>(&it.stdout).unwrap());
+    assert_eq!(near["rows"][0]["iterations"], 50);
+}
+
+#[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 5] = [
+    let wrong: [(&[&str], &str); 7] = [
+        (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
+        (&["perf", "write-bw", "--control", "firmware/hpcc.elf"], "needs telemetry"),
         (&["perf", "atomic-bw", "-s", "4"], "atomics have 8 octets"),
         (&["perf", "write-lat", "-q", "2"], "one queue pair"),
         (&["perf", "write-bw", "-m", "1500"], "an MTU is"),

@@ -8,8 +8,8 @@ mod common;
 
 use common::{End, Pair, SIZE, connect, pattern};
 use roci_endpoint::{
-    Access, Backend, Device, DeviceConfig, Faults, MemoryWire, Mtu, Psn, QpState, RecvWr, Refusal, SendWr,
-    Status,
+    Access, Backend, Device, DeviceConfig, Faults, MemoryRegion, MemoryWire, Mtu, Psn, QpState, RecvWr,
+    Refusal, SendWr, Status,
 };
 use roci_units::Random;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
@@ -76,6 +76,15 @@ fn header(random: &mut Random, b: &End, psn: Psn, any: bool) -> Header {
     header
 }
 
+/// Lets the device go on until so many packets have arrived.
+fn arrive(device: &Device, packets: u64) {
+    let until = now() + common::WAIT;
+    while device.counters().received < packets {
+        assert!(now() < until, "{packets} packets arrive: {:?}", device.counters());
+        device.progress();
+    }
+}
+
 #[test]
 fn packets_that_were_changed_on_their_way_change_nothing() {
     let (wire, mut random) = (MemoryWire::new(1), Random::new(7, 0));
@@ -110,9 +119,7 @@ fn packets_that_were_changed_on_their_way_change_nothing() {
             b.device.progress();
         }
     }
-    while b.device.counters().received < total {
-        b.device.progress();
-    }
+    arrive(&b.device, total);
     let counted = b.device.counters();
     assert_eq!(counted.malformed + counted.corrupt + counted.stray, total, "{counted:?}");
     assert!(counted.corrupt > total / 2 && counted.malformed > 0 && counted.stray > 0, "{counted:?}");
@@ -151,9 +158,7 @@ fn packets_that_someone_made_up_reach_no_memory_without_rights() {
                 injected += 1;
             }
         }
-        while b.device.counters().received < received + injected {
-            b.device.progress();
-        }
+        arrive(&b.device, received + injected);
         let mut memory = [0; 4096];
         b.own.read(0, &mut memory).unwrap();
         assert!(memory.iter().all(|octet| *octet == 0xa5), "round {round}");
@@ -174,6 +179,105 @@ fn packets_that_someone_made_up_reach_no_memory_without_rights() {
         assert!(now() < until);
     };
     assert!(done.is_ok(), "{done:?}");
+}
+
+/// Whether `a` still reaches `b`.
+fn is_alive(a: &End, b: &End) -> bool {
+    if a.qp.post_send(SendWr::write_inline(b"alive", b.open.remote())).is_err() {
+        return false;
+    }
+    let until = now() + common::WAIT;
+    loop {
+        a.device.progress();
+        b.device.progress();
+        if let Some(done) = a.cq.poll() {
+            return done.is_ok();
+        }
+        assert!(now() < until, "a request ends");
+    }
+}
+
+#[test]
+fn each_forgery_is_refused_for_its_own_reason_and_touches_nothing() {
+    // What it claims to be, by which address, how far from the PSN that is expected next; why it is refused, and whether the
+    // connection goes on. Who knows its addresses, queue pairs and the very PSN can end it: IBTA has a request without
+    // rights end its connection (Vol 1 §9.9.3), and nothing tells it from the peer's own.
+    enum To {
+        Open,
+        WrongKey,
+        Beyond,
+        NoRights,
+        OtherDomain,
+    }
+    const A: &str = "fd00::1";
+    const STRANGER: &str = "fd00::3";
+    let write = Opcode::WRITE_ONLY;
+    let table = [
+        ("a wrong key", A, write, To::WrongKey, 0i32, Refusal::Rejected, false),
+        ("an address out of bounds", A, write, To::Beyond, 0, Refusal::Rejected, false),
+        ("no rights", A, write, To::NoRights, 0, Refusal::Rejected, false),
+        ("another protection domain", A, write, To::OtherDomain, 0, Refusal::Rejected, false),
+        ("a wrong key, and a PSN that was guessed", A, write, To::WrongKey, 99, Refusal::OutOfSequence, true),
+        ("a stale WRITE", A, write, To::Open, -2, Refusal::Duplicate, true),
+        ("a replayed FETCH-ADD", A, Opcode::FETCH_ADD, To::Open, -1, Refusal::Duplicate, true),
+        ("a WRITE before its turn", A, write, To::Open, 1, Refusal::OutOfSequence, true),
+        ("a stranger's WRITE", STRANGER, write, To::Open, 0, Refusal::WrongPeer, true),
+        ("a stranger's FETCH-ADD", STRANGER, Opcode::FETCH_ADD, To::Open, 0, Refusal::WrongPeer, true),
+        ("a stranger's ACK", STRANGER, Opcode::ACKNOWLEDGE, To::Open, 0, Refusal::WrongPeer, true),
+    ];
+    let wire = MemoryWire::new(4);
+    let (a, b) = over_v6(&wire);
+    let domain = b.alloc_pd();
+    let other = domain.reg_mr(vec![0x5a; 64], Access::ALL).unwrap();
+    let Pair { a: c, b: d, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024).timeout(12));
+    for (what, source, opcode, to, ahead, why, goes_on) in table {
+        let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024).timeout(12));
+        assert!(is_alive(&a, &b), "{what}");
+        a.qp.post_send(SendWr::fetch_add(b.open.remote().plus(8), 1)).unwrap();
+        while a.cq.poll().is_none() {
+            b.device.progress();
+        }
+        let region = match to {
+            To::NoRights => &b.own,
+            To::OtherDomain => &other,
+            _ => &b.open,
+        };
+        let rkey = region.rkey() ^ if matches!(to, To::WrongKey) { 0x100 } else { 0 };
+        let va = region.addr() + if matches!(to, To::Beyond) { SIZE as u64 - 4 } else { 8 };
+        let expected = b.qp.query().unwrap().receive_psn;
+        let psn = expected.plus(100).minus((100 - ahead).unsigned_abs());
+        let mut forged = Header::new(opcode, b.qp.qp_num(), psn);
+        forged.flags = Flags::ACK_REQUEST;
+        let mut payload = &[0xff; 8][..];
+        match opcode {
+            Opcode::FETCH_ADD => {
+                forged.set_atomic(AtomicEth { va, rkey, swap_or_add: 7, compare: 0 });
+                payload = &[];
+            }
+            Opcode::WRITE_ONLY => forged.set_reth(Reth { va, rkey, length: 8 }),
+            _ => payload = &[],
+        }
+        forged.payload = payload.len() as u16;
+        let transport = Transport::standard(forged);
+        let mut octets = vec![0; transport.len()];
+        let (from, here) = (source.parse().unwrap(), v6(b.device.address()));
+        let fill = |place: &mut [u8]| place.copy_from_slice(payload);
+        transport.emit_with(&Ip::v6(from, here), 4791, &mut octets, fill).unwrap();
+        let memory = |region: &MemoryRegion| {
+            let mut octets = vec![0; region.len()];
+            region.read(0, &mut octets).unwrap();
+            octets
+        };
+        let before = (memory(&b.open), memory(&b.own), memory(&other));
+        let (refused, counted) = (b.device.refused(why), b.device.counters());
+        wire.inject(from.into(), b.device.address(), &octets);
+        arrive(&b.device, counted.received + 1);
+        assert_eq!(b.device.refused(why), refused + 1, "{what}");
+        assert!((memory(&b.open), memory(&b.own), memory(&other)) == before, "{what}: memory has changed");
+        assert_eq!(b.qp.state() == QpState::ReadyToSend, goes_on, "{what}");
+        assert_eq!(is_alive(&a, &b), goes_on, "{what}");
+        assert!(is_alive(&c, &d), "{what}: another connection");
+    }
 }
 
 #[test]
@@ -218,8 +322,8 @@ fn every_octet_arrives_once_however_long_the_path_misbehaves() {
 fn a_peer_that_is_gone_in_the_middle_of_a_transfer_ends_it_within_the_retry_time() {
     let address: IpAddr = "127.0.0.61".parse().unwrap();
     let (a, b) = (Device::open(address).unwrap(), Device::open(address).unwrap());
-    // Four times 16.8 ms, the last of which ends it.
-    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.timeout(12).retry_cnt(3).window(16_384));
+    // Four times 134 ms, the last of which ends it: longer than a busy machine keeps the peer from answering.
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.timeout(15).retry_cnt(3).window(16_384));
     for round in 0..64 {
         let slice = a.own.slice(round * 16_384..(round + 1) * 16_384).unwrap();
         a.qp.post_send(SendWr::write(slice, b.open.remote())).unwrap();
@@ -240,7 +344,8 @@ fn a_peer_that_is_gone_in_the_middle_of_a_transfer_ends_it_within_the_retry_time
     }
     let took = now() - begin;
     assert_eq!(first, Some(Status::TransportRetryCounterExceeded));
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took > Duration::from_millis(400), "it tries again first: {took:?}");
+    assert!(took < Duration::from_millis(537) + Duration::from_secs(5), "{took:?}");
     assert_eq!(a.qp.state(), QpState::Error);
     assert!(a.own.buffer(0..SIZE).is_ok(), "what was lent is back");
 }
