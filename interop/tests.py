@@ -15,7 +15,7 @@ LIMIT = 90
 """Seconds after which a cell has failed."""
 
 VERIFY_ROUNDS = 22
-PINGS = 200
+PINGS = 1000
 VERIFY_PORT = 18600
 PERFTEST_PORT = 18515
 
