@@ -65,6 +65,31 @@ fn every_law_holds_the_queue_below_that_without_one() {
 }
 
 #[test]
+fn a_window_that_shuts_asks_for_an_answer_however_rarely_packets_are_acknowledged() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 4
+        rate = "100Gb/s"
+        delay = "1us"
+        [[traffic]]
+        kind = "permutation"
+        size = "10MB"
+        "#;
+    let laws = ["hpcc", "nscc", "swift", "dctcp"].map(|law| ("transport.control.law", law));
+    for (key, value) in
+        laws.into_iter().chain([("transport.max_in_flight", "4"), ("transport.max_in_flight", "17")])
+    {
+        for every in ["8", "64", "1000"] {
+            let results = run(text, &[(key, value), ("transport.ack_every", every)]);
+            let flows = &results.flows;
+            assert!(flows.iter().all(|flow| flow.status == FlowStatus::OK), "{value}, {every}");
+            assert_eq!(flows.iter().map(|flow| flow.retransmitted).sum::<u32>(), 0, "{value}, {every}");
+        }
+    }
+}
+
+#[test]
 fn a_law_of_one_flow_leaves_the_others_alone() {
     let flows = r#"
         [topology]

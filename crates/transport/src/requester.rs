@@ -5,7 +5,7 @@ use crate::aside::Step;
 use crate::config::Recovery;
 use crate::delivery::program::Event as Loss;
 use crate::engine::{Engine, TIMER_ACK};
-use crate::qp::{Notes, Standing, after, sequence};
+use crate::qp::{Notes, Profile, Requester, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
 use crate::segment::{Segment, Source};
 use crate::timer::TimerId;
@@ -38,6 +38,16 @@ pub(crate) struct Draft {
     last_flags: Flags,
 }
 
+/// Whether no full packet may follow those of `plan`, which go on to `end`: what shuts a window opens with an answer only,
+/// so that one has to be asked for.
+#[inline]
+fn shuts(requester: &Requester, profile: &Profile, plan: &Plan, end: u32) -> bool {
+    let in_flight = requester.in_flight.saturating_add(plan.length);
+    u32::from(requester.staged) <= u32::from(plan.packets)
+        && in_flight.saturating_add(profile.mtu.into()) > requester.window
+        || end.wrapping_sub(requester.una) >= profile.max_in_flight
+}
+
 impl Engine {
     /// Accounts for the packets that were planned as sent, and keeps what is needed to make them: their request may
     /// end with this.
@@ -55,11 +65,8 @@ impl Engine {
         let last = end == work.end;
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
-        // A window that shuts opens with an answer only.
-        let shut = plan.fresh
-            && u32::from(requester.staged) <= u32::from(plan.packets)
-            && requester.in_flight.saturating_add(plan.length) >= requester.window;
-        if last || wants_answer || shut || u16::from(requester.unasked) >= profile.ack_every {
+        let due = u16::from(requester.unasked) >= profile.ack_every.min(u8::MAX.into());
+        if last || wants_answer || due || plan.fresh && shuts(requester, profile, plan, end) {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }

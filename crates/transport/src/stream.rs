@@ -62,9 +62,11 @@ impl Engine {
         requester.in_flight = requester.in_flight.saturating_add(mtu);
         requester.unasked = requester.unasked.saturating_add(1);
         let mut flags = Flags::NONE;
-        // A window that shuts opens with an answer only.
-        let shut = requester.staged == 0 && requester.in_flight >= requester.window;
-        if shut || u16::from(requester.unasked) >= profile.ack_every {
+        // As `shuts` has it.
+        if u16::from(requester.unasked) >= profile.ack_every.min(u8::MAX.into())
+            || requester.staged == 0 && requester.in_flight.saturating_add(mtu) > requester.window
+            || requester.high.wrapping_sub(requester.una) >= profile.max_in_flight
+        {
             flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }

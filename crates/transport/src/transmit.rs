@@ -264,7 +264,8 @@ impl Engine {
             || requester.current != NONE
                 && (requester.staged > 0
                     || requester.in_flight < requester.window
-                    || requester.in_flight == 0)
+                    || requester.in_flight == 0
+                    || requester.unasked > 0)
     }
 
     /// Whether the queue pair belongs among those that may send.
@@ -372,7 +373,12 @@ impl Engine {
         let octets_left = work.length - at.wrapping_sub(work.first) * mtu;
         if u32::from(requester.staged) < run {
             let ring = u32::from(profile.ring);
-            let lets = window_lets(requester.in_flight, requester.window, mtu, octets_left, run.max(ring));
+            let mut lets =
+                window_lets(requester.in_flight, requester.window, mtu, octets_left, run.max(ring));
+            if lets == 0 && requester.unasked > 0 {
+                // The law has shut the window behind packets that ask for no answer: one more goes, and asks.
+                lets = 1;
+            }
             requester.staged = requester.staged.max(u8::try_from(lets.min(ring)).unwrap_or(profile.ring));
             run = run.min(lets.max(u32::from(requester.staged)));
         }
