@@ -8,6 +8,7 @@
 //! Its upper 16 bits are zero for an undamaged packet, which is the check that is left. Where the guess is right,
 //! or where the IP header is seen, all 32 bits are checked.
 
+use crate::io::fold;
 use roci_wire::IpVersion;
 use std::net::IpAddr;
 
@@ -163,6 +164,7 @@ pub(crate) fn update_few(crc: u32, octets: &[u8]) -> u32 {
 /// Goes on with `crc` over payload.
 #[inline]
 pub(crate) fn update(crc: u32, octets: &[u8]) -> u32 {
+    let (crc, octets) = fold::update(crc, octets);
     if octets.len() < 64 {
         return update_few(crc, octets);
     }
@@ -252,9 +254,10 @@ impl Solver {
 }
 
 /// The product of two polynomials modulo CRC-32's, lowest power in the highest bit.
-fn multiply(a: u32, mut b: u32) -> u32 {
-    let mut product = 0;
-    for bit in (0..32).rev() {
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let (mut product, mut bit) = (0, 32);
+    while bit > 0 {
+        bit -= 1;
         product ^= b & 0u32.wrapping_sub(a >> bit & 1);
         b = b >> 1 ^ POLYNOMIAL & 0u32.wrapping_sub(b & 1);
     }
@@ -262,7 +265,7 @@ fn multiply(a: u32, mut b: u32) -> u32 {
 }
 
 /// x to the power of `exponent`.
-fn power(mut exponent: u64) -> u32 {
+pub(crate) const fn power(mut exponent: u64) -> u32 {
     let (mut result, mut square) = (1 << 31, 1 << 30);
     while exponent > 0 {
         if exponent & 1 == 1 {

@@ -7,11 +7,13 @@
 //! | [`memory`] | a wire in memory with seeded faults, for tests |
 //! | [`batch`] | packets gathered for one system call |
 //! | [`steer`] | how endpoints that share the port find their packets |
+//! | `fold` | the CRC of payload, with wide registers |
 //! | `arena` | the octets that a batch's addresses point to |
 //! | `sys` | the system calls |
 
 mod arena;
 pub mod batch;
+pub(crate) mod fold;
 pub mod memory;
 pub mod raw;
 pub mod steer;
