@@ -93,6 +93,8 @@ field("uint24", "srnic.echoed_psn", "PSN of the packet that drew this")
 field("bool", "ndp.trimmed", "Trimmed")
 field("bool", "ndp.first_window", "Of the first window")
 field("bool", "ndp.drained", "Nothing more to send")
+field("bool", "ndp.returned", "Returned to its sender")
+field("uint24", "ndp.source_qp", "Sending QP")
 field("uint32", "ndp.pull_counter", "Pull counter")
 field("uint24", "ndp.expected_psn", "Next expected PSN")
 field("uint8", "homa.type", "Packet type", base.HEX, HOMA_TYPES)
@@ -224,6 +226,8 @@ layout_words[NDP] = function(cursor, tree, opcode)
   bits(tree, "ndp.trimmed", flags, 0, 1)
   bits(tree, "ndp.first_window", flags, 1, 1)
   bits(tree, "ndp.drained", flags, 2, 1)
+  bits(tree, "ndp.returned", flags, 3, 1)
+  if SENDS[opcode] or WRITES[opcode] then bits(tree, "ndp.source_qp", flags, 8, 24) end
   if SENDS[opcode] or WRITES_WITH_IMMEDIATE[opcode] then
     bits(tree, "ssn", cursor:take(4), 8, 24)
   end

@@ -396,7 +396,7 @@ impl Law {
             Self::None | Self::External(_) => (Context::None, Credit::FREE, Instant::NEVER),
             Self::Dcqcn(law) => (Context::Dcqcn(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
             Self::Homa(_) => (Context::Homa(homa::State::default()), Homa::CREDIT, Instant::NEVER),
-            Self::Ndp(law) => (Context::Ndp(ndp::State::default()), law.credit(), Instant::NEVER),
+            Self::Ndp(law) => (Context::Ndp(law.state()), law.credit(), Instant::NEVER),
             Self::Timely(law) => (Context::Timely(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
             Self::Dctcp(law) => {
                 let state = law.connect(link_kbps);

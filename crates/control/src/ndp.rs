@@ -30,8 +30,19 @@ impl Default for Ndp {
 /// What it remembers of a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Headers that came back to the sender since the receiver was last heard of.
+    /// Packets let go, spent or not, that nobody has answered.
+    unanswered: u32,
+    /// Packets that the receiver answered and has not pulled for.
+    owed: u32,
+    /// Headers that came back to the sender.
     returned: u32,
+}
+
+impl State {
+    /// That many packets may go, and none is under way.
+    const fn fresh(self, tokens: u32) -> Self {
+        Self { unanswered: tokens, owed: 0, ..self }
+    }
 }
 
 /// All registers.
@@ -59,7 +70,7 @@ pub static REGISTERS: [Register; 3] = [
         unit: "count",
         range: "0 to 4294967295",
         writable: false,
-        doc: "Headers that switches sent back since the receiver was last heard of.",
+        doc: "Headers that switches sent back.",
     },
 ];
 
@@ -77,33 +88,48 @@ impl Ndp {
         Credit { tokens: self.initial_window.into(), ..Credit::FREE }
     }
 
+    /// What it remembers of a new queue pair.
+    pub(crate) fn state(&self) -> State {
+        State::default().fresh(self.initial_window.into())
+    }
+
     /// Reacts to `event`.
     pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         let tokens = &mut outcome.credit.tokens;
         let nothing_in_flight = event.acked_sequence == event.next_sequence;
         match event.class {
             Class::ACK | Class::NACK | Class::PULL => {
-                state.returned = 0;
                 *tokens = tokens.saturating_add(event.pulled).min(Credit::UNLIMITED - 1);
+                let answered = u32::from(event.class != Class::PULL);
+                state.owed = (state.owed + answered).saturating_sub(event.pulled);
+                state.unanswered = (state.unanswered.saturating_add(event.pulled)).saturating_sub(answered);
                 if event.drained && nothing_in_flight {
                     *tokens = self.initial_window.into();
+                    *state = state.fresh(*tokens);
                 }
                 outcome.wake = if *tokens == 0 { event.now + self.patience } else { Instant::NEVER };
             }
             // What is in flight has a timeout of its own.
-            Class::TIMER if nothing_in_flight => *tokens = (*tokens).max(1),
-            // A header came back because not even headers had room. While the receiver is heard of its pulls will
-            // come, and what came back waits for them, lest the burst repeat itself; when all has come back, nobody
-            // will pull (§3.2.4).
+            Class::TIMER if nothing_in_flight => {
+                *tokens = (*tokens).max(1);
+                *state = state.fresh(*tokens);
+            }
+            // A header came back because not even headers had room. What it stood for waits for the pulls that others
+            // of ours earn, lest the burst repeat itself; only the last one to come back goes at once, for its
+            // receiver may not know of us (§3.2.4).
             Class::TRIMMED => {
                 state.returned = state.returned.saturating_add(1);
-                if state.returned >= event.next_sequence.wrapping_sub(event.acked_sequence) {
-                    *tokens = tokens.saturating_add(state.returned).min(Credit::UNLIMITED - 1);
-                    state.returned = 0;
+                state.unanswered = state.unanswered.saturating_sub(1);
+                if state.unanswered <= *tokens && state.owed == 0 {
+                    *tokens = (*tokens).max(1);
+                    state.unanswered = *tokens;
                 }
             }
             // Neither header nor pull arrived, so none will: one packet asks.
-            Class::LOSS if event.timeout => *tokens = (*tokens).max(1),
+            Class::LOSS if event.timeout => {
+                *tokens = (*tokens).max(1);
+                *state = state.fresh(*tokens);
+            }
             _ => {}
         }
     }
@@ -173,16 +199,20 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_goes_at_once_only_if_all_came_back() {
-        let mut state = State::default();
-        let event = Event { class: Class::TRIMMED, next_sequence: 3, ..Event::default() };
-        assert_eq!(hear(&mut state, 0, event), 0);
-        assert_eq!(hear(&mut state, 0, event), 0);
-        assert_eq!(hear(&mut state, 0, event), 3);
-        assert_eq!(hear(&mut state, 0, event), 0);
-        let acknowledged = Event { class: Class::ACK, acked_sequence: 1, ..event };
-        assert_eq!(hear(&mut state, 0, acknowledged), 0);
-        assert_eq!(hear(&mut state, 0, Event { acked_sequence: 1, ..event }), 0, "the receiver pulls");
+    fn only_the_last_header_to_come_back_goes_at_once_where_no_pull_is_owed() {
+        let law = Ndp { initial_window: 3, ..Ndp::default() };
+        let back = Event { class: Class::TRIMMED, next_sequence: 3, ..Event::default() };
+        let mut state = law.state();
+        assert_eq!([0, 0, 0].map(|tokens| hear(&mut state, tokens, back)), [0, 0, 1], "nobody knows of us");
+        assert_eq!(hear(&mut state, 0, back), 1, "nor does anybody now");
+
+        let mut state = law.state();
+        let here = Event { class: Class::ACK, acked_sequence: 1, ..back };
+        assert_eq!(hear(&mut state, 0, here), 0);
+        assert_eq!([0, 0].map(|tokens| hear(&mut state, tokens, back)), [0, 0], "what came is pulled for");
+        assert_eq!(hear(&mut state, 0, Event { class: Class::PULL, pulled: 1, ..here }), 1);
+        assert_eq!(hear(&mut state, 0, back), 1, "and what was pulled came back");
+        assert_eq!(state.returned, 3);
     }
 
     #[test]

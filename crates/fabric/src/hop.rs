@@ -66,8 +66,8 @@ impl Net {
         let Some(switch) = self.switch_of(egress) else { return };
         let buffer = &mut self.switches[switch as usize];
         let admission = buffer.admit(&mut self.ports, &mut self.packets, egress, id.0);
-        if admission.outcome == Outcome::Dropped {
-            return self.lose(id);
+        if matches!(admission.outcome, Outcome::Dropped | Outcome::Returned) {
+            return self.refused(switch, id, admission.outcome);
         }
         if admission.pause {
             let packet = &self.packets[id];
@@ -75,6 +75,18 @@ impl Net {
             self.send_pause(ingress, priority, true);
         }
         self.serve_soon(switch, egress);
+    }
+
+    /// A switch keeps no packet here: it is lost, or goes back from there to its sender.
+    #[cold]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    fn refused(&mut self, switch: u32, id: PacketId, outcome: Outcome) {
+        if outcome == Outcome::Dropped {
+            return self.lose(id);
+        }
+        let (destination, flow) = (self.packets[id].destination, self.packets[id].flow);
+        self.packets[id].next = self.next_egress(self.hosts.len() as u32 + switch, destination, flow);
+        self.arrive(id);
     }
 
     #[cold]

@@ -150,6 +150,15 @@ impl Frames for crate::packets::Packets {
         true
     }
 
+    fn turn_back(&mut self, handle: u32) -> bool {
+        let packet = &mut self[PacketId(handle)];
+        let turned = packet.header.turn_back();
+        if turned {
+            std::mem::swap(&mut packet.source, &mut packet.destination);
+        }
+        turned
+    }
+
     fn swap(&mut self, a: u32, b: u32) {
         let (mut first, mut second) = (self[PacketId(a)], self[PacketId(b)]);
         std::mem::swap(&mut first.next, &mut second.next);

@@ -239,6 +239,10 @@ pub struct SwitchResult {
     pub paused: Span,
     /// The most octets that its buffer held.
     pub max_buffer_bytes: u64,
+    /// Packets that it trimmed to their headers.
+    pub trimmed: u64,
+    /// Headers that it sent back to their senders.
+    pub returned: u64,
 }
 
 /// What passed a host's port.

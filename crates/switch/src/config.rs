@@ -111,6 +111,12 @@ pub enum Marking {
 pub struct Trim {
     /// Octets of a queue beyond which packets are trimmed. NDP's is eight full packets.
     pub threshold: Bytes,
+    /// Octets of headers, and of what else travels on their priority, that a queue holds at most. NDP gives them as
+    /// much as packets have.
+    pub headers: Bytes,
+    /// Whether a header for which there is no room goes back to its sender, with the addresses exchanged, rather than
+    /// be dropped (NDP §3.2.4).
+    pub return_to_sender: bool,
     /// The priority that headers travel on from here.
     pub header_priority: u8,
     /// Whether, half of the time, the queue's last packet is trimmed in place of the arriving one, lest a sender in

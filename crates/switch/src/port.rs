@@ -26,6 +26,8 @@ pub trait Frames {
     fn mark(&mut self, handle: u32);
     /// Cuts its payload off and puts it on `priority`; `false` if it has none to cut off.
     fn trim(&mut self, handle: u32, priority: u8) -> bool;
+    /// Turns a trimmed packet back to its sender; `false` if it cannot be: it was before, or does not name its sender.
+    fn turn_back(&mut self, handle: u32) -> bool;
     /// Exchanges two packets, except for what stands behind each.
     fn swap(&mut self, a: u32, b: u32);
 }

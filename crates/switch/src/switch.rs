@@ -17,6 +17,9 @@ pub enum Outcome {
     Queued,
     /// A payload was cut off, this packet's or, with a random tail, another's; the handle waits as the header.
     Trimmed,
+    /// There was no room for the header of this handle's packet, which now names its sender as its destination: the
+    /// caller finds its way anew, from here.
+    Returned,
     /// There is no room: the caller ends the packet of this handle.
     Dropped,
 }
@@ -32,6 +35,7 @@ pub struct Admission {
 
 impl Admission {
     const DROPPED: Self = Self { outcome: Outcome::Dropped, pause: false };
+    const RETURNED: Self = Self { outcome: Outcome::Returned, pause: false };
 }
 
 /// A packet that leaves.
@@ -63,6 +67,8 @@ pub struct Counters {
     pub trimmed: u64,
     /// Octets cut off.
     pub trimmed_octets: u64,
+    /// Headers on their way to this port that went back to their senders.
+    pub returned: u64,
 }
 
 /// A threshold's share in 2⁻¹⁶.
@@ -272,9 +278,12 @@ impl Switch {
             && let Some(trim) = self.trim
         {
             let priority = frames.priority(handle);
+            if priority == trim.header_priority {
+                return self.admit_header(ports, frames, egress, handle, trim);
+            }
             let waits = u64::from(self.queue(ports, egress, priority).octets);
             let full = waits + u64::from(frames.octets(handle)) > trim.threshold.0;
-            if full && priority != trim.header_priority && self.lossless & (1 << priority) == 0 {
+            if full && self.lossless & (1 << priority) == 0 {
                 return self.admit_trimmed(ports, frames, egress, handle, trim);
             }
         }
@@ -406,11 +415,33 @@ impl Switch {
         let counters = self.count(egress);
         counters.trimmed += 1;
         counters.trimmed_octets += u64::from(octets - frames.octets(handle));
-        let admission = self.admit_whole(ports, frames, egress, handle);
+        let admission = self.admit_header(ports, frames, egress, handle, trim);
         match admission.outcome {
             Outcome::Queued => Admission { outcome: Outcome::Trimmed, ..admission },
             _ => admission,
         }
+    }
+
+    /// Admits what travels on the priority of headers, or sends it back where there is no room.
+    fn admit_header<L, F: Frames>(
+        &mut self,
+        ports: &mut [Port<L>],
+        frames: &mut F,
+        egress: u32,
+        handle: u32,
+        trim: Trim,
+    ) -> Admission {
+        let waits = u64::from(self.queue(ports, egress, trim.header_priority).octets);
+        let octets = frames.octets(handle);
+        let full = waits + u64::from(octets) > trim.headers.0;
+        if !full || self.lossless & (1 << trim.header_priority) != 0 {
+            return self.admit_whole(ports, frames, egress, handle);
+        }
+        if trim.return_to_sender && frames.turn_back(handle) {
+            self.count(egress).returned += 1;
+            return Admission::RETURNED;
+        }
+        self.drop_for_buffer(egress, octets)
     }
 
     /// The packet to send from `egress` now: the first of the highest priority that waits and is in `open` (bit p:

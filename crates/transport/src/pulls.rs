@@ -68,6 +68,21 @@ impl Engine {
         self.poll_agent(now);
     }
 
+    /// A header of ours that a switch sent back: the packet is lost, and its receiver has not heard of it.
+    pub(crate) fn on_returned(&mut self, now: Instant, slot: usize, header: &Header) {
+        let (una, high) = (self.qps[slot].requester.una, self.qps[slot].requester.high);
+        let at = sequence(header.psn, una);
+        let is_ours = self.profile(slot).layout == Layout::Ndp && self.state(slot).sends();
+        if !is_ours || after(at, una) < 0 || after(at, high) >= 0 {
+            return;
+        }
+        self.lost(now, slot, Loss::Lost { psn: header.psn });
+        if self.hears(slot, Class::TRIMMED) {
+            let event = Event { opcode: header.opcode.0, ..self.event(now, slot, Class::TRIMMED) };
+            self.tell_law(now, slot, &event);
+        }
+    }
+
     /// Packets from the first that is missing up to this one of a request.
     pub(crate) fn missing_up_to(&self, slot: usize, header: &Header) -> u32 {
         let expected = self.qps[slot].responder.expected;

@@ -172,6 +172,9 @@ impl Engine {
             }
             _ => {}
         }
+        if profile.layout == Layout::Ndp {
+            header.set_source_qpn(common.qpn);
+        }
         Segment {
             header,
             last_opcode,

@@ -550,7 +550,9 @@ impl Engine {
         let expected = self.qps[slot].responder.expected;
         let is_ahead = after(sequence(header.psn, expected), expected) >= 0;
         let is_request = !header.opcode.shape().has(Shape::RESPONSE);
-        if is_request && self.profile(slot).layout == Layout::Ndp {
+        if header.flags.has(Flags::RETURNED) {
+            self.on_returned(now, slot, header);
+        } else if is_request && self.profile(slot).layout == Layout::Ndp {
             self.answer_trimmed(now, slot, header, reaction);
         } else if is_request && is_ahead && !self.profile(slot).recovery.keeps_out_of_order() {
             self.complain(slot, None, reaction);

@@ -50,6 +50,8 @@ impl Flags {
     pub const FIRST_WINDOW: Self = Self(32);
     /// The sender has nothing more to send, so nothing more need be pulled; on the wire in layout `ndp` alone.
     pub const DRAINED: Self = Self(64);
+    /// A switch that had no room for the header either sent it back; on the wire in layout `ndp` alone.
+    pub const RETURNED: Self = Self(128);
 
     /// Whether all of `other`'s bits are set.
     #[inline]

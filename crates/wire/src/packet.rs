@@ -281,6 +281,7 @@ impl fmt::Display for Transport {
             (Flags::TRIMMED, "trimmed"),
             (Flags::FIRST_WINDOW, "first-window"),
             (Flags::DRAINED, "drained"),
+            (Flags::RETURNED, "returned"),
         ] {
             if header.flags.has(flag) {
                 write!(f, " {name}")?;

@@ -160,7 +160,7 @@ impl Transport {
         let Self { header, layout, words } = self;
         let shape = header.opcode.shape();
         if layout.has_flag_word(header.opcode) {
-            writer.put32(ndp::flag_word(header.flags));
+            writer.put32(ndp::flag_word(header));
         }
         for word in header.layout_words().iter().take(layout.header_words(header.opcode)) {
             writer.put32(*word);
@@ -210,7 +210,7 @@ impl Transport {
         let shape = opcode.shape();
         let mut rest = octets;
         if layout.has_flag_word(opcode) {
-            header.flags = ndp::with_flag_word(header.flags, word(&mut rest)?);
+            ndp::take_flag_word(header, word(&mut rest)?);
         }
         for index in 0..layout.header_words(opcode) {
             header.set_layout_word(index, word(&mut rest)?);

@@ -180,6 +180,10 @@ fn in_header(header: &Header, layout: Layout, put: &mut impl FnMut(&'static str,
     put("ndp.trimmed", u64::from(header.flags.has(Flags::TRIMMED)));
     put("ndp.first_window", u64::from(header.flags.has(Flags::FIRST_WINDOW)));
     put("ndp.drained", u64::from(header.flags.has(Flags::DRAINED)));
+    put("ndp.returned", u64::from(header.flags.has(Flags::RETURNED)));
+    if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
+        put("ndp.source_qp", header.source_qpn().get().into());
+    }
     if acknowledges || header.opcode == Opcode::PULL {
         put("ndp.pull_counter", header.pull().counter.into());
         put("ndp.expected_psn", header.pull().expected.get().into());

@@ -9,7 +9,8 @@ use crate::topology::{FatTree, Form, LeafSpine, Star};
 use proptest::prelude::*;
 use roci_switch::config::{Headroom, Pfc};
 use roci_switch::{Red, SwitchConfig, Trim};
-use roci_units::{BitsPerSec, Bytes, Random, Ratio, Span};
+use roci_units::{BitsPerSec, Bytes, Qpn, Random, Ratio, Span};
+use roci_wire::Opcode;
 use roci_wire::header::Flags;
 use std::collections::VecDeque;
 
@@ -307,11 +308,50 @@ fn a_queue_beyond_the_step_marks_what_understands_ecn() {
     assert!(fabric.net.queue_peak(5, 3) > 20_000);
 }
 
+const TRIM: Trim = Trim {
+    threshold: Bytes(8 * 4_178),
+    headers: Bytes(8 * 4_178),
+    return_to_sender: true,
+    header_priority: 7,
+    random_tail: false,
+};
+
+#[test]
+fn headers_that_find_no_room_go_back_to_who_sent_them() {
+    let mut config = FabricConfig::default();
+    config.switch.pfc = None;
+    config.switch.trim = Some(Trim { headers: Bytes(2 * 78), ..TRIM });
+    let shape =
+        LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 3, rate: RATE, fabric_rate: None, delay: DELAY };
+    let mut fabric = scripted(&shape.build().unwrap().graph, &config);
+    let sources = [0, 1, 2, 3, 4];
+    for source in sources {
+        let mut packet = data(source, 5, 3, 4_178);
+        packet.header.opcode = Opcode::WRITE_MIDDLE;
+        packet.header.dest_qpn = Qpn::new(7);
+        packet.header.set_source_qpn(Qpn::new(100 + u32::from(source)));
+        fabric.nics.queues[usize::from(source)].extend(std::iter::repeat_n(packet, 40));
+        fabric.net.kick(HostId(source));
+    }
+    fabric.run_until(SECOND);
+    assert_eq!(fabric.nics.arrivals.len(), 5 * 40, "nothing is lost");
+    let returned: Vec<&Arrival> =
+        fabric.nics.arrivals.iter().filter(|it| it.2.header.flags.has(Flags::RETURNED)).collect();
+    let some = |of: std::ops::Range<u16>| returned.iter().any(|it| of.contains(&it.2.destination.0));
+    assert!(some(0..3) && some(3..5), "over the spine and at the same leaf");
+    for (_, host, packet) in &returned {
+        assert_eq!((packet.source.0, packet.destination.0), (5, *host));
+        assert_eq!(packet.header.dest_qpn, Qpn::new(100 + u32::from(*host)));
+        assert_eq!(packet.header.source_qpn(), Qpn::new(7));
+        assert!(packet.header.flags.has(Flags::TRIMMED));
+    }
+}
+
 #[test]
 fn trimmed_packets_arrive_as_headers_before_what_was_queued() {
     let mut config = FabricConfig::default();
     config.switch.pfc = None;
-    config.switch.trim = Some(Trim { threshold: Bytes(8 * 4_178), header_priority: 7, random_tail: false });
+    config.switch.trim = Some(TRIM);
     let mut fabric = blast(&star(4), &config, &[0, 1, 2], 3, 20);
     fabric.run_until(SECOND);
     assert_eq!(fabric.nics.arrivals.len(), 60, "nothing is lost");

@@ -153,6 +153,11 @@ struct SwitchRecord<'a> {
     pause_received: u64,
     paused_s: f64,
     max_buffer_bytes: u64,
+    /// Where packets were trimmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trimmed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    returned: Option<u64>,
 }
 
 impl<'a> SwitchRecord<'a> {
@@ -165,6 +170,8 @@ impl<'a> SwitchRecord<'a> {
             pause_received: switch.pause_received,
             paused_s: switch.paused.as_secs_f64(),
             max_buffer_bytes: switch.max_buffer_bytes,
+            trimmed: (switch.trimmed > 0).then_some(switch.trimmed),
+            returned: (switch.trimmed > 0).then_some(switch.returned),
         }
     }
 }

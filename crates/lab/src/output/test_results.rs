@@ -98,6 +98,8 @@ fn switch(name: &str) -> SwitchResult {
         pause_received: 0,
         paused: Span::from_micros(1_170),
         max_buffer_bytes: 94_700,
+        trimmed: 0,
+        returned: 0,
     }
 }
 

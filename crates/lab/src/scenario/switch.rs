@@ -161,15 +161,24 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
             config.marking = ecn.word("at", &at)?.unwrap_or(base.marking);
         }
     }
-    let trim_on = Trim { threshold: Bytes(8 * 4_178), header_priority: 7, random_tail: true };
+    let trim_on = Trim {
+        threshold: Bytes(8 * 4_178),
+        headers: Bytes(8 * 4_178),
+        return_to_sender: true,
+        header_priority: 7,
+        random_tail: true,
+    };
     match table.switch("trimming", &keys::TRIMMING)? {
         None => {}
         Some(Detail::Off) => config.trim = None,
         Some(Detail::On) => config.trim = Some(base.trim.unwrap_or(trim_on)),
         Some(Detail::Table(trim)) => {
             let base = base.trim.unwrap_or(trim_on);
+            let threshold = trim.bytes("threshold", 1_000..=4_000_000_000)?;
             config.trim = Some(Trim {
-                threshold: trim.bytes("threshold", 1_000..=4_000_000_000)?.unwrap_or(base.threshold),
+                threshold: threshold.unwrap_or(base.threshold),
+                headers: trim.bytes("headers", 100..=4_000_000_000)?.or(threshold).unwrap_or(base.headers),
+                return_to_sender: trim.flag("return_to_sender")?.unwrap_or(base.return_to_sender),
                 header_priority: trim.priority("priority")?.unwrap_or(base.header_priority),
                 random_tail: trim.flag("random_tail")?.unwrap_or(base.random_tail),
             });

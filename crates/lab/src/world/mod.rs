@@ -301,6 +301,8 @@ impl<'a> Simulation<'a> {
                 if let Some(counters) = net.counters(port) {
                     result.drops += counters.dropped + counters.headroom_dropped;
                     result.ecn_marks += counters.marked;
+                    result.trimmed += counters.trimmed;
+                    result.returned += counters.returned;
                 }
                 let pauses = net.pauses(port);
                 result.pause_sent += pauses.sent;

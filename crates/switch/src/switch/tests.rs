@@ -17,6 +17,8 @@ struct Frame {
     flow: u32,
     ect: bool,
     ce: bool,
+    trimmed: bool,
+    returned: bool,
 }
 
 #[derive(Default)]
@@ -61,8 +63,15 @@ impl Frames for Slab {
         }
         frame.octets -= frame.payload;
         frame.payload = 0;
+        frame.trimmed = true;
         frame.priority = priority;
         true
+    }
+    fn turn_back(&mut self, handle: u32) -> bool {
+        let frame = &mut self.0[handle as usize];
+        let turns = frame.trimmed && !frame.returned;
+        frame.returned |= turns;
+        turns
     }
     fn swap(&mut self, a: u32, b: u32) {
         let (mut first, mut second) = (self.0[a as usize], self.0[b as usize]);
@@ -107,6 +116,14 @@ impl Bench {
         self.slab.0[departure.handle as usize]
     }
 }
+
+const TRIM: Trim = Trim {
+    threshold: Bytes(3_000),
+    headers: Bytes(3_000),
+    return_to_sender: true,
+    header_priority: 7,
+    random_tail: true,
+};
 
 fn data(octets: u32) -> Frame {
     Frame { octets, payload: octets - 78, priority: 3, ect: true, ..Frame::default() }
@@ -219,7 +236,7 @@ fn a_full_queue_trims_to_the_header_and_headers_go_first() {
         buffer: Bytes(1_000_000),
         pfc: None,
         ecn: None,
-        trim: Some(Trim { threshold: Bytes(3_000), header_priority: 7, random_tail: false }),
+        trim: Some(Trim { random_tail: false, ..TRIM }),
         ..SwitchConfig::default()
     };
     let mut bench = Bench::new(&config);
@@ -234,12 +251,43 @@ fn a_full_queue_trims_to_the_header_and_headers_go_first() {
 }
 
 #[test]
+fn a_full_queue_of_headers_turns_the_next_one_back_once_and_drops_what_cannot_turn() {
+    let two = Trim { headers: Bytes(2 * 78), random_tail: false, ..TRIM };
+    for (trim, expected) in
+        [(two, Outcome::Returned), (Trim { return_to_sender: false, ..two }, Outcome::Dropped)]
+    {
+        let config = SwitchConfig {
+            buffer: Bytes(1_000_000),
+            pfc: None,
+            ecn: None,
+            trim: Some(trim),
+            ..SwitchConfig::default()
+        };
+        let mut bench = Bench::new(&config);
+        let outcomes: Vec<Outcome> = (0..6).map(|_| bench.admit(1, data(1_000)).outcome).collect();
+        assert_eq!(outcomes[3..], [Outcome::Trimmed, Outcome::Trimmed, expected]);
+        let header = Frame { octets: 78, priority: 7, trimmed: true, ..Frame::default() };
+        assert_eq!(bench.admit(1, header).outcome, expected, "trimmed elsewhere");
+        let turned = Frame { returned: true, ..header };
+        assert_eq!(bench.admit(1, turned).outcome, Outcome::Dropped, "turned before");
+        let control = Frame { trimmed: false, ..header };
+        assert_eq!(bench.admit(1, control).outcome, Outcome::Dropped, "never trimmed");
+        let counters = *bench.switch.counters(1);
+        let returned = if expected == Outcome::Returned { 2 } else { 0 };
+        assert_eq!((counters.trimmed, counters.returned, counters.dropped), (3, returned, 4 - returned));
+        assert_eq!(bench.switch.used(), 3 * 1_000 + 2 * 78, "what went back is not kept");
+        bench.drain(1);
+        assert_eq!(bench.admit(1, header).outcome, Outcome::Queued);
+    }
+}
+
+#[test]
 fn a_random_tail_trims_the_last_packet_about_half_of_the_time() {
     let config = SwitchConfig {
         buffer: Bytes(1_000_000),
         pfc: None,
         ecn: None,
-        trim: Some(Trim { threshold: Bytes(3_000), header_priority: 7, random_tail: true }),
+        trim: Some(TRIM),
         ..SwitchConfig::default()
     };
     let mut bench = Bench::new(&config);
@@ -283,7 +331,7 @@ proptest! {
         if per_flow {
             config.queues = Buffering::PerFlow;
         }
-        config.trim = trim.then_some(Trim { threshold: Bytes(8_000), header_priority: 7, random_tail: true });
+        config.trim = trim.then_some(Trim { threshold: Bytes(8_000), headers: Bytes(1_000), ..TRIM });
         let mut bench = Bench::new(&config);
         let whole = bench.switch.free();
         let mut inside = 0;
@@ -295,12 +343,12 @@ proptest! {
                 let admission = bench.admit(egress, frame);
                 let cut = bench.switch.counters(egress).trimmed_octets - before.trimmed_octets;
                 match admission.outcome {
-                    Outcome::Dropped if cut > 0 => {
+                    Outcome::Dropped | Outcome::Returned if cut > 0 => {
                         let lost = bench.slab.0[bench.slab.0.len() - 1].octets;
                         inside = inside + u64::from(octets) - cut - u64::from(lost);
                     }
                     // A packet without payload may have taken the place of another; then that one is lost.
-                    Outcome::Dropped => {
+                    Outcome::Dropped | Outcome::Returned => {
                         let lost = bench.slab.0[bench.slab.0.len() - 1].octets;
                         inside = inside + u64::from(octets) - u64::from(lost);
                     }

@@ -3,6 +3,7 @@
 use crate::pair::{Chance, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use proptest::prelude::*;
+use roci_control::Law;
 use roci_transport::{
     Access, Arrival, CompletionKind, Engine, EngineConfig, Operation, Pd, PostError, QpConfig, QpError,
     QpState, Reaction, Recovery, RecvRequest, RecvTarget, Refusal, Service, Status, Tail, Transition,
@@ -18,7 +19,7 @@ fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
         Qpn::new(2 + chance.below(3) as u32),
         Psn::new(base.wrapping_add(chance.below(24) as u32).wrapping_sub(8)),
     );
-    header.flags = Flags(chance.below(32) as u8);
+    header.flags = Flags(chance.below(256) as u8);
     header.payload = [0, 1, 100, 1024, 1025, u16::MAX][chance.below(6) as usize];
     let va = [0, 8, 7, u64::MAX, u64::MAX - 4][chance.below(5) as usize];
     let rkey = if chance.below(2) == 0 { key } else { chance.below(1 << 32) as u32 };
@@ -33,20 +34,32 @@ fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
         _ => header.set_deth(Deth { q_key: chance.below(2) as u32, source_qpn: Qpn::new(7) }),
     }
     if chance.below(2) == 0 {
+        // In layout `ndp` the same word counts pulls.
         header.set_trigger(Psn::new(base.wrapping_add(chance.below(24) as u32).wrapping_sub(8)));
     }
     header
 }
 
-const RECOVERIES: [Recovery; 6] =
-    [Recovery::GoBackN, Recovery::Irn, Recovery::Srnic, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+const RECOVERIES: [Recovery; 7] = [
+    Recovery::GoBackN,
+    Recovery::Irn,
+    Recovery::Srnic,
+    Recovery::Reno,
+    Recovery::NewReno,
+    Recovery::Sack,
+    Recovery::Ndp,
+];
 
 fn engine(recovery: Recovery) -> (Engine, u32) {
     let mut engine = Engine::new(EngineConfig::default());
+    if recovery == Recovery::Ndp {
+        engine.add_law(Law::from_settings("ndp", &[], EngineConfig::default().link).unwrap());
+    }
     let (key, _) = engine.register(Pd(0), 0, 1 << 20, Access::ALL).unwrap();
     let layout = match recovery {
         Recovery::GoBackN => Layout::Standard,
         Recovery::Srnic => Layout::Srnic,
+        Recovery::Ndp => Layout::Ndp,
         _ => Layout::Irn,
     };
     for (n, service) in [Service::Rc, Service::Rc, Service::Ud].into_iter().enumerate() {
@@ -54,7 +67,8 @@ fn engine(recovery: Recovery) -> (Engine, u32) {
         let peer = Qpn::new(9);
         let (layout, recovery) =
             if service == Service::Ud { (Layout::Standard, Recovery::GoBackN) } else { (layout, recovery) };
-        engine.create_qp(QpConfig { qpn, peer, service, layout, recovery, ..config() }).unwrap();
+        let law = u16::from(recovery == Recovery::Ndp);
+        engine.create_qp(QpConfig { qpn, peer, service, layout, recovery, law, ..config() }).unwrap();
     }
     (engine, key)
 }

@@ -39,6 +39,8 @@ pub(crate) enum Fate {
     Mark,
     /// A switch cuts its payload off, if it has one.
     Trim,
+    /// A switch cuts its payload off and sends the header back, or loses it where that cannot be.
+    Return,
 }
 
 /// A packet on the wire.
@@ -384,6 +386,12 @@ impl Pair {
             Fate::Drop => {}
             Fate::Pass => self.schedule(arrives, Event::Arrival(to, packet)),
             Fate::Trim => self.schedule(arrives, Event::Arrival(to, packet.trimmed())),
+            Fate::Return => {
+                let mut back = packet.trimmed();
+                if back.header.turn_back() {
+                    self.schedule(arrives, Event::Arrival(side, back));
+                }
+            }
             Fate::Delay(span) => self.schedule(arrives + span, Event::Arrival(to, packet)),
             Fate::Mark => self.schedule(arrives, Event::Arrival(to, Packet { ce: true, ..packet })),
             Fate::Duplicate => {

@@ -94,7 +94,8 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
             return Fate::Pass;
         }
         match chance.below(8) {
-            0..=3 => Fate::Drop,
+            0..=2 => Fate::Drop,
+            3 => Fate::Return,
             4 => Fate::Duplicate,
             5 => Fate::Mark,
             6 => Fate::Trim,

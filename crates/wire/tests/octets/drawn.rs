@@ -70,7 +70,7 @@ fn build(
     let reliable = opcode.0 < 0x20 || opcode.0 >= 0xc0;
     let mut header = Header::new(opcode, Qpn::new(ints[0]), Psn::new(ints[1]));
     header.flags =
-        Flags(ints[2].to_le_bytes()[0] & if layout == Layout::Ndp && reliable { 0x7f } else { 0x0f });
+        Flags(ints[2].to_le_bytes()[0] & if layout == Layout::Ndp && reliable { 0xff } else { 0x0f });
     if shape.has(Shape::PAYLOAD) {
         header.payload = payload;
     }
@@ -101,6 +101,9 @@ fn build(
         header.set_immediate(ints[5]);
     }
     position(&mut header, layout, ints);
+    if layout == Layout::Ndp && reliable {
+        header.set_source_qpn(Qpn::new(ints[0].rotate_left(8)));
+    }
     let words = LayoutWords::new(&words[..layout.law_words(opcode)]).expect("at most 16");
     Transport { header, layout, words }
 }

@@ -14,6 +14,8 @@ const MEDIUM: RangeInclusive<u64> = 10_001..=100_000;
 const LONG: RangeInclusive<u64> = 1_000_001..=u64::MAX;
 /// The receiver's link in b/s, as in the scenario.
 const LINK: f64 = 10e9;
+/// Room for so few headers that an incast overflows it: some dozen.
+const FEW_HEADERS: &str = "1KB";
 
 pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
@@ -34,11 +36,27 @@ pub(in super::super) fn ndp(bench: &Bench<'_>) -> Result<Measured, FigureError> 
     measured.each("incomplete", &runs, incomplete);
     measured.each("drops", &runs, drops);
     measured.each("again", &runs, again);
-    measured.each("goodput", &runs, |results| {
-        let last = results.completed().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
-        octets(results.completed().map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
+    measured.each("timeouts", &runs, timeouts);
+    measured.each("goodput", &runs, goodput);
+    let runs = bench.run(NDP, &[("switch.trimming.headers", FEW_HEADERS)])?;
+    measured.each("few_incomplete", &runs, incomplete);
+    measured.each("few_drops", &runs, drops);
+    measured.each("few_returned", &runs, |results| {
+        octets(results.switches.iter().map(|switch| switch.returned).sum())
     });
+    measured.each("few_timeouts", &runs, timeouts);
+    measured.each("few_goodput", &runs, goodput);
     Ok(measured)
+}
+
+/// Payload until the last message ended, of what the receiver's link carries.
+fn goodput(results: &Results) -> f64 {
+    let last = results.completed().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
+    octets(results.completed().map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
+}
+
+fn timeouts(results: &Results) -> f64 {
+    results.flows.iter().map(|flow| f64::from(flow.timeouts)).sum()
 }
 
 /// Completion times over those on an idle path, of messages of some lengths.

@@ -151,6 +151,18 @@ pub static TRIMMING: Section = section(
             "eight full packets",
             "Where a queue holds more, the payload of a packet is cut off.",
         ),
+        key(
+            "headers",
+            "a size, 100B to 4GB",
+            "that of `threshold`",
+            "What a queue of headers, and of what else travels on their priority, holds at most.",
+        ),
+        key(
+            "return_to_sender",
+            "`true` or `false`",
+            "`true`",
+            "Whether a header beyond that goes back to its sender, who then knows that the packet is lost, rather than be dropped; with `recovery = \"ndp\"` alone do headers name their sender.",
+        ),
         key("priority", "a priority, 0 to 7", "`7`", "The priority that the headers travel on from there."),
         key(
             "random_tail",
