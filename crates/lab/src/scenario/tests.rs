@@ -465,6 +465,16 @@ fn a_recovery_brings_the_layout_that_it_speaks() {
 }
 
 #[test]
+fn a_recovery_brings_the_law_that_its_paper_has_unless_another_is_named() {
+    let law =
+        |lines: &str| parse(&(star(PERMUTATION) + lines)).unwrap().transport.control.law.value.to_string();
+    assert_eq!(law("[transport]\nrecovery = \"srnic\""), "dctcp");
+    assert_eq!(law("[transport]\nrecovery = \"srnic\"\ncontrol = \"swift\""), "swift");
+    assert_eq!(law("[transport]\nrecovery = \"ndp\""), "ndp");
+    assert_eq!(law("[transport]\nrecovery = \"irn\""), "dcqcn");
+}
+
+#[test]
 fn a_wrong_override_is_named_in_place_of_a_line() {
     let mut told = String::new();
     for (path, value) in [

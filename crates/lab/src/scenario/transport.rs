@@ -110,9 +110,14 @@ impl Transport {
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
-        let ndp = table.text("recovery")?.is_some_and(|name| name.value == "ndp");
-        let control = Control::read(table)?;
-        let control = control.unwrap_or_else(|| if ndp { Control::plain("ndp") } else { default.control });
+        // NDP's law belongs to its recovery; SRNIC's paper runs DCTCP over its own (§5, "Congestion Control").
+        let named = table.text("recovery")?.map(|name| name.value);
+        let usual = match named.as_deref() {
+            Some("ndp") => Control::plain("ndp"),
+            Some("srnic") => Control::plain("dctcp"),
+            _ => default.control,
+        };
+        let control = Control::read(table)?.unwrap_or(usual);
         let homa = control.is_granted();
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };

@@ -73,7 +73,7 @@ pub static TRANSPORT: Section = section(
         key(
             "control",
             "the name of a law, or a table",
-            "`{ law = \"dcqcn\", preset = \"sigcomm15\" }`; `\"ndp\"` with that `recovery`",
+            "`{ law = \"dcqcn\", preset = \"sigcomm15\" }`; `\"ndp\"` with that `recovery`, `\"dctcp\"` with `\"srnic\"`",
             "The congestion control.",
         ),
     ],
