@@ -57,8 +57,8 @@ choices! {
     both: 0..=1,
     /// 1024, 4096, 256 or 1000 octets of payload in a full packet.
     mtu: 0..=3,
-    /// Go-back-N, IRN, SRNIC, Reno, NewReno or SACK.
-    recovery: 0..=5,
+    /// Go-back-N, IRN, SRNIC, Reno, NewReno, SACK, or NDP with its law.
+    recovery: 0..=6,
     /// No law, DCQCN or Homa.
     law: 0..=2,
     /// Whether priority 3 may drop or is paused.

@@ -175,14 +175,16 @@ impl Over<'_> {
             .map_or(net.tx_octets(port), |faults| faults.left.octets + faults.corrupted.octets)
     }
 
-    /// What a switch received it sent or dropped; what its link delivered a host received.
+    /// What a switch received it sent, dropped or cut off; what its link delivered a host received.
     fn switches(&self) {
         let net = &self.fabric.net;
         for switch in 0..net.switch_count() as u32 {
             let ports = net.switch_ports(switch);
             let came: u64 = ports.clone().map(|port| self.delivered_by(net.peer(port))).sum();
-            let dropped = |port| net.counters(port).map_or(0, |counters| counters.dropped_octets);
-            let went: u64 = ports.map(|port| net.tx_octets(port) + dropped(port)).sum();
+            let kept_off = |port| {
+                net.counters(port).map_or(0, |counters| counters.dropped_octets + counters.trimmed_octets)
+            };
+            let went: u64 = ports.map(|port| net.tx_octets(port) + kept_off(port)).sum();
             assert_eq!(came, went, "octets through switch {switch} {}", self.what);
         }
         for host in 0..self.fabric.nics.hosts.len() as u16 {

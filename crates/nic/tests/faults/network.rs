@@ -1,10 +1,11 @@
 //! The network of a case: its graph, its switches and its faults.
 
 use crate::case::{Case, FaultChoice};
+use crate::run::NDP;
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::{Dumbbell, LeafSpine, Star, Tree};
 use roci_fabric::{FabricConfig, Fault, FaultSpec};
-use roci_switch::{Headroom, LinkSpec, Pfc, SwitchConfig};
+use roci_switch::{Headroom, LinkSpec, Pfc, SwitchConfig, Trim};
 use roci_units::{BitsPerSec, Bytes, Instant, Random, Ratio, Span};
 
 /// The stream of chance that graphs are drawn from.
@@ -74,9 +75,17 @@ pub(crate) fn config(case: &Case, graph: &Graph) -> FabricConfig {
         graph.links.iter().map(of).sum()
     };
     let buffer = if case.small == 1 { Bytes(headroom + 40_000) } else { defaults.buffer };
+    // Queues and the room for headers are short, so that packets are trimmed and some headers go back.
+    let trim = (case.recovery == NDP).then_some(Trim {
+        threshold: Bytes(12_000),
+        headers: Bytes(400),
+        return_to_sender: true,
+        header_priority: 7,
+        random_tail: true,
+    });
     FabricConfig {
         seed: case.seed,
-        switch: SwitchConfig { buffer, pfc, ..defaults },
+        switch: SwitchConfig { buffer, pfc, trim, ..defaults },
         spray: case.spray == 1,
         faults: case.faults.iter().flat_map(|choice| specs(choice, graph)).collect(),
         ..FabricConfig::default()

@@ -67,6 +67,9 @@ const SLICE: Span = Span::from_micros(20);
 const LOAD_STREAM: u64 = 3;
 const HOST_STREAMS: u64 = 1_000;
 
+/// The choice of NDP among recoveries.
+pub(crate) const NDP: u32 = 6;
+
 /// Octets of payload in a full packet.
 pub(crate) fn mtu(case: &Case) -> u16 {
     [1024, 4096, 256, 1000][case.mtu as usize]
@@ -101,8 +104,10 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     let (rate, _) = network::rates(case);
     let count = graph.hosts.len();
     let homa = [("unscheduled", "3KB"), ("resend", "100us"), ("overcommit", "2")];
+    let ndp = [("initial_window", "6"), ("patience", "200us")];
     let law = match case.law {
         _ if nic.delays.law_acknowledges => Law::External(Class::DATA.with(Class::TRANSMIT)),
+        _ if case.recovery == NDP => Law::from_settings("ndp", &ndp, rate).expect("it is known"),
         0 => Law::None,
         1 => Law::from_settings("dcqcn", &[], rate).expect("it is known"),
         _ => Law::from_settings("homa", &homa, rate).expect("it is known"),
@@ -190,6 +195,12 @@ fn qp_config(case: &Case, nic: Nic) -> QpConfig {
         (Recovery::Reno, Layout::Irn),
         (Recovery::NewReno, Layout::Irn),
         (Recovery::Sack, Layout::Irn),
+        // Its receivers answer each packet, which a law that answers data would do in their place.
+        if nic.delays.law_acknowledges {
+            (Recovery::GoBackN, Layout::Standard)
+        } else {
+            (Recovery::Ndp, Layout::Ndp)
+        },
     ][case.recovery as usize];
     // The other programs need what only their own layouts tell.
     let homa = case.law == 2 && !nic.delays.law_acknowledges && case.recovery < 2;
