@@ -1,0 +1,144 @@
+//! NICs that are made of parts, each part by itself: SRNIC's turns and what they fetch, and how a commodity NIC halts.
+
+use roci_fabric::routing::flow_hash;
+use roci_fabric::topology::Star;
+use roci_fabric::{Fabric, FabricConfig, HostId, Net, Nics, Packet, Stopped};
+use roci_nic::arch::counters::Cause;
+use roci_nic::arch::presets;
+use roci_nic::{Application, Classes, Host, Path, Simulated};
+use roci_transport::{
+    Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Status, Tail,
+};
+use roci_units::{BitsPerSec, Instant, Psn, Qpn, Random, Span};
+use roci_wire::{Header, Opcode};
+use std::sync::Arc;
+
+const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
+const SENDER: HostId = HostId(0);
+const MTU: u16 = 4096;
+
+/// Writes down what completes, when, and of which queue pair.
+#[derive(Default)]
+struct Heard(Vec<(Instant, Qpn)>);
+
+impl Application for Heard {
+    fn completed(&mut self, net: &mut Net, _: &mut [Host], _: HostId, completion: &Completion) {
+        assert_eq!(completion.status, Status::Success);
+        self.0.push((net.now(), completion.qpn));
+    }
+}
+
+/// Two hosts with the NIC `preset`, and a queue pair from the first to the second for each of `posts`, which says how
+/// many WRITEs of how many octets are posted on it at once.
+fn posted(preset: &str, posts: &[(u32, u32)]) -> (Fabric<Simulated<Heard>>, Vec<Qpn>) {
+    let graph = Star { hosts: 2, rate: RATE, delay: Span::from_micros(1) }.build().expect("two hosts").graph;
+    let nic = Arc::new(presets::find(preset).expect("there is such a preset"));
+    let deferred = nic.deferred();
+    let mut key = 0;
+    let mut hosts: Vec<Host> = (0..2)
+        .map(|number| {
+            let mut engine = Engine::new(EngineConfig { link: RATE, ..EngineConfig::default() });
+            (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
+            Host::of_parts(engine, Classes::default(), nic.clone(), Random::new(1, number))
+        })
+        .collect();
+    let flow = flow_hash(SENDER, HostId(1), 0xc000);
+    let config =
+        |peer| QpConfig { path: Path { host: peer, flow }.pack(), mtu: MTU, deferred, ..QpConfig::default() };
+    let mut qpns = Vec::new();
+    for &(count, length) in posts {
+        let qpn = hosts[0].engine.create_qp(config(HostId(1))).expect("usable");
+        let peer = hosts[1].engine.create_qp(QpConfig { peer: qpn, ..config(SENDER) }).expect("usable");
+        let known = Change { peer: Some(peer), ..Change::default() };
+        hosts[0].engine.modify_qp(Instant::ZERO, qpn, &known).expect("it exists");
+        for id in 0..count {
+            let operation = Operation::Write { va: 0, rkey: key, tail: Tail::Plain };
+            let (id, solicited, signaled, fence) = (id.into(), false, true, false);
+            let request =
+                SendRequest { id, operation, length, address: 0, lkey: 0, solicited, signaled, fence };
+            hosts[0].engine.post_send(Instant::ZERO, qpn, &request).expect("it is connected");
+        }
+        qpns.push(qpn);
+    }
+    let nics = Simulated::new(hosts, Heard::default());
+    let mut fabric = Fabric::new(&graph, &FabricConfig::default(), nics).expect("it can be built");
+    let Fabric { net, nics } = &mut fabric;
+    nics.hosts[0].poke(net, SENDER);
+    (fabric, qpns)
+}
+
+const END: Instant = Instant::from_ps(1_000_000_000_000);
+
+#[test]
+fn a_turn_serves_up_to_eight_fetched_requests() {
+    let (mut fabric, _) = posted("srnic", &[(20, 64)]);
+    assert_eq!(fabric.run_until(END), Stopped::Idle);
+    assert_eq!(fabric.nics.application.0.len(), 20);
+    let parts = fabric.nics.hosts[0].parts().expect("it is made of parts");
+    assert_eq!((parts.turns, parts.dropped_wqes), (3, 0), "eight, eight and four");
+}
+
+#[test]
+fn a_turn_ends_at_16_kib_and_drops_what_it_fetched_beyond_that() {
+    let (mut fabric, _) = posted("srnic", &[(8, 8_192)]);
+    assert_eq!(fabric.run_until(END), Stopped::Idle);
+    let parts = fabric.nics.hosts[0].parts().expect("it is made of parts");
+    assert_eq!(parts.turns, 4, "two of 8 KiB each time");
+    assert_eq!(parts.dropped_wqes, 6 + 4 + 2, "of eight, six, four and two");
+    let requests = 8 + 6 + 4 + 2;
+    assert!(parts.pcie_of(Cause::Wqe) >= requests * 64, "each was fetched as often as that");
+    let (mut other, _) = posted("srnic", &[(2, 8_192)]);
+    other.run_until(END);
+    let once = other.nics.hosts[0].parts().expect("it is made of parts").pcie_of(Cause::Wqe);
+    assert!(parts.pcie_of(Cause::Wqe) > 4 * once, "and in four reads, not in one");
+}
+
+#[test]
+fn a_short_message_waits_for_turns_of_16_kib_and_not_for_a_long_message() {
+    let (mut fabric, qpns) = posted("srnic", &[(1, 4_000_000), (1, 64)]);
+    assert_eq!(fabric.run_until(END), Stopped::Idle);
+    let heard = &fabric.nics.application.0;
+    assert_eq!(heard.iter().map(|(_, qpn)| *qpn).collect::<Vec<_>>(), [qpns[1], qpns[0]]);
+    // Two links each way, PCIe there and back, and what is made ahead of the link and one turn take of it; the long one
+    // takes 335 µs.
+    let least = Span::from_micros(4);
+    let most = least + Span::from_micros(4) + RATE.time_for(65_536 + 16_384);
+    let at = heard[0].0.since(Instant::ZERO);
+    assert!(at > least && at < most, "{at}");
+}
+
+#[test]
+fn a_commodity_nic_halts_for_90_us_when_it_hears_of_congestion() {
+    for (preset, expected) in
+        [("cx6", Span::from_micros(90)), ("cx5", Span::from_micros(90)), ("srnic", Span::ZERO)]
+    {
+        let (mut fabric, qpns) = posted(preset, &[(1, 20_000_000)]);
+        let heard_at = Instant::ZERO + Span::from_micros(50);
+        fabric.run_until(heard_at);
+        let Fabric { net, nics } = &mut fabric;
+        let header = Header::new(Opcode::CNP, qpns[0], Psn::new(0));
+        let flow = flow_hash(SENDER, HostId(1), 0xc000);
+        let mut cnp = Packet::new(HostId(1), SENDER, header);
+        (cnp.flow, cnp.frame, cnp.priority) = (flow, 78, 6);
+        let id = net.packets_mut().alloc(cnp);
+        nics.receive(net, SENDER, id);
+        let mut quiet = Span::ZERO;
+        let (mut now, mut sent) = (heard_at, fabric.net.tx_octets(0));
+        for _ in 0..200 {
+            now += Span::from_micros(1);
+            fabric.run_until(now);
+            let octets = fabric.net.tx_octets(0);
+            if octets == sent {
+                quiet += Span::from_micros(1);
+            }
+            sent = octets;
+        }
+        // What was made already still goes; making the next packet takes a few microseconds.
+        let slack = Span::from_micros(10);
+        assert!(quiet + slack >= expected && quiet <= expected + slack, "{preset}: {quiet}");
+        let halts = fabric.nics.hosts[0].parts().expect("it is made of parts").halts;
+        assert_eq!(halts, u64::from(!expected.is_zero()), "{preset}");
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        assert_eq!(fabric.nics.application.0.len(), 1, "{preset}: and then all arrives");
+    }
+}
