@@ -12,10 +12,7 @@ use crate::token::Purpose;
 use crate::transmit::Plan;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use roci_control::{
-    Class, Context, Credit, Emit, Event, Hop, Image, Law, Outcome, Part, Place, Sample, SettingError, Value,
-    Verdict, Words,
-};
+use roci_control::{Class, Credit, Emit, Event, Hop, Image, Law, Outcome, Part, Verdict, Words};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Layout, Opcode};
 
@@ -70,7 +67,7 @@ impl Engine {
 
     /// Makes the state of a queue pair's law, if it was not needed before.
     #[inline]
-    fn begin_law(&mut self, slot: usize) {
+    pub(crate) fn begin_law(&mut self, slot: usize) {
         let Common { law, hears, .. } = self.qps[slot].common;
         if law == NONE && hears != Class::NONE {
             self.begin_law_now(slot);
@@ -572,83 +569,6 @@ impl Engine {
             words: arrival.words,
             hops: arrival.hops,
             ..self.event(now, slot, class)
-        }
-    }
-
-    /// Reads a register of a queue pair's law. `None` where there is none of that name.
-    pub fn control_get(&mut self, qpn: Qpn, register: &str, now: Instant) -> Option<Value> {
-        let slot = self.place(qpn)?;
-        let Laws { laws, states, .. } = &mut self.laws;
-        match states.get_mut(self.qps[slot].common.law as usize) {
-            Some(state) => laws[usize::from(state.law)].get(&mut state.context, register, now),
-            None => {
-                let law = &laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)];
-                law.get(&mut law.connect(self.config.link.as_kbps()).0, register, now)
-            }
-        }
-    }
-
-    /// Writes a register of a queue pair's law. A parameter is written for this queue pair alone, which from then on
-    /// runs a law of its own; where the law limits the port, for the port. [`law_mut`](Self::law_mut) writes it for all.
-    ///
-    /// # Errors
-    /// [`SettingError`] from the law, or `None` where there is no such queue pair, or no room for another law.
-    pub fn control_set(
-        &mut self,
-        qpn: Qpn,
-        register: &str,
-        text: &str,
-        now: Instant,
-    ) -> Result<(), Option<SettingError>> {
-        let slot = self.place(qpn).ok_or(None)?;
-        self.begin_law(slot);
-        let credit = self.credit(slot);
-        let shared = self.profile(slot).law;
-        let Laws { laws, states, ports, .. } = &mut self.laws;
-        let Some(state) = states.get_mut(self.qps[slot].common.law as usize) else {
-            return laws[usize::from(shared)].set(register, text).map_err(Some);
-        };
-        let mut outcome = Outcome::unchanged(credit, state.wake);
-        let law = &mut laws[usize::from(state.law)];
-        let parameter = law.registers().iter().any(|it| it.name == register && it.place == Place::Law);
-        if parameter && state.law == shared && state.port.is_none() {
-            let number = u16::try_from(laws.len()).map_err(|_| None)?;
-            let mut own = laws[usize::from(shared)].clone();
-            own.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;
-            laws.push(own);
-            ports.push(NONE);
-            state.law = number;
-        } else {
-            law.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;
-        }
-        self.apply(now, slot, &outcome);
-        Ok(())
-    }
-
-    /// Calls `each` with the name and value of every word of the context of a queue pair that runs a program.
-    pub fn program_context(&self, qpn: Qpn, now: Instant, mut each: impl FnMut(&'static str, u32)) {
-        let Some(slot) = self.place(qpn) else { return };
-        let Some(state) = self.laws.states.get(self.qps[slot].common.law as usize) else { return };
-        if let (Law::Program(law), Context::Program(context)) =
-            (&self.laws.laws[usize::from(state.law)], &state.context)
-        {
-            let words = law.context_at(context, now);
-            for field in law.image().fields() {
-                each(field.name, words[usize::from(field.word)]);
-            }
-        }
-    }
-
-    /// What a time series records of a queue pair's law.
-    pub fn sample(&mut self, qpn: Qpn, now: Instant) -> Option<Sample> {
-        let slot = self.place(qpn)?;
-        let Laws { laws, states, .. } = &mut self.laws;
-        match states.get_mut(self.qps[slot].common.law as usize) {
-            Some(state) => laws[usize::from(state.law)].sample(&mut state.context, now),
-            None => {
-                let law = &laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)];
-                law.sample(&mut law.connect(self.config.link.as_kbps()).0, now)
-            }
         }
     }
 }

@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `messages`, `pulls` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `registers`, `messages`, `pulls` | the roles between which the engine chooses |
 //! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -43,10 +43,12 @@ mod queue;
 mod reading;
 mod reads;
 mod recovery;
+mod registers;
 mod requester;
 mod responder;
 mod responding;
 mod responses;
+mod results;
 pub mod schedule;
 pub mod segment;
 pub mod setup;

@@ -1,6 +1,6 @@
 //! The requester: requests become packets, responses complete them, and what is lost is sent again.
 
-use crate::arrival::{Arrival, Placement, Reaction, Refusal};
+use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::aside::Step;
 use crate::config::Recovery;
 use crate::delivery::program::Event as Loss;
@@ -9,13 +9,12 @@ use crate::qp::{Notes, Profile, Requester, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
 use crate::segment::{Segment, Source};
 use crate::timer::TimerId;
-use crate::token::Purpose;
 use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
 use roci_control::{Class, Event, Words};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::layout::irn::SendPosition;
-use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome, rnr_delay};
+use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome, rnr_delay};
 
 /// What an acknowledgement did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -455,124 +454,6 @@ impl Engine {
         } else {
             self.tell(completion);
         }
-    }
-
-    /// A deferred placement of READ data is done.
-    pub(crate) fn placed_outbound(&mut self, slot: usize, number: u32) {
-        let index = self.qps[slot].common.aside;
-        if index == NONE || !self.asides.get_mut(index).outbound.placed(number) {
-            return;
-        }
-        while let Some(step) = self.asides.get_mut(index).outbound.next() {
-            if let Step::Completion(completion) = step {
-                self.tell(completion);
-            }
-        }
-    }
-
-    /// A packet of READ data. They come in order, each PSN has its place in the message.
-    fn on_read_response(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        arrival: &Arrival<'_>,
-        reaction: &mut Reaction,
-    ) -> Result<(), Refusal> {
-        if self.profile(slot).separate_reads() {
-            return self.on_separate_response(now, slot, arrival, reaction);
-        }
-        let header = arrival.header;
-        let una = self.qps[slot].requester.una;
-        let at = sequence(header.psn, una);
-        if after(at, una) < 0 {
-            return Err(Refusal::Duplicate);
-        }
-        if after(at, self.qps[slot].requester.high) >= 0 || !self.is_within_read(slot, at) {
-            return Err(Refusal::UnexpectedResponse);
-        }
-        let progress = self.acknowledge(now, slot, at);
-        if progress.implies_loss {
-            // An earlier response is missing.
-            self.acknowledged(now, slot, arrival, Class::NACK, progress);
-            return Err(Refusal::OutOfSequence);
-        }
-        let mtu = self.profile(slot).mtu;
-        let work = *self.sends.get(self.qps[slot].common.head);
-        let offset = at.wrapping_sub(work.first) * u32::from(mtu);
-        let last = at.wrapping_add(1) == work.end;
-        let length = if last { work.length - offset } else { u32::from(mtu) };
-        if u32::from(header.payload) != length || header.opcode.shape().has(Shape::LAST) != last {
-            return Err(Refusal::UnexpectedResponse);
-        }
-        let qpn = self.qps[slot].common.qpn;
-        if length > 0 {
-            let token = self.profile(slot).deferred.placement.then(|| {
-                let number = self.aside(slot).outbound.push(Step::Placement(false));
-                self.token(slot, Purpose::Outbound, number)
-            });
-            let address = work.address.wrapping_add(u64::from(offset));
-            reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
-        }
-        self.qps[slot].requester.una = at.wrapping_add(1);
-        if last {
-            self.complete(slot, 0);
-        }
-        self.advanced(now, slot, 0);
-        self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
-        if self.profile(slot).layout == Layout::Ndp {
-            // A READ whose data has come may be the last of what was pulled for.
-            self.acknowledged(now, slot, arrival, Class::ACK, Progress::default());
-        }
-        self.arm(now, slot);
-        Ok(())
-    }
-
-    /// Whether `at` is the sequence of a READ's response, and its request has been sent.
-    fn is_within_read(&self, slot: usize, at: u32) -> bool {
-        let mut index = self.qps[slot].common.head;
-        while index != NONE {
-            let work = self.sends.get(index);
-            if !work.has(flag::NUMBERED) {
-                return false;
-            }
-            if after(at, work.end) < 0 {
-                return work.kind == Kind::Read;
-            }
-            index = work.next;
-        }
-        false
-    }
-
-    /// The result of an atomic.
-    fn on_atomic_result(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> Result<(), Refusal> {
-        let header = arrival.header;
-        let una = self.qps[slot].requester.una;
-        let at = sequence(header.psn, una);
-        if after(at, una) < 0 {
-            return Err(Refusal::Duplicate);
-        }
-        if after(at, self.qps[slot].requester.high) >= 0 {
-            return Err(Refusal::UnexpectedResponse);
-        }
-        let mut progress = self.acknowledge(now, slot, at);
-        if progress.implies_loss {
-            self.acknowledged(now, slot, arrival, Class::NACK, progress);
-            return Err(Refusal::OutOfSequence);
-        }
-        let before = progress.octets;
-        if self.profile(slot).separate_reads() {
-            self.atomic_answered(slot, header.atomic_ack(), &mut progress)?;
-        } else {
-            let work = self.sends.get(self.qps[slot].common.head);
-            if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
-                return Err(Refusal::UnexpectedResponse);
-            }
-            self.qps[slot].requester.una = at.wrapping_add(1);
-            self.complete(slot, header.atomic_ack());
-        }
-        self.advanced(now, slot, progress.octets - before);
-        self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
-        Ok(())
     }
 
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
