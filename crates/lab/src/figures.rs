@@ -112,7 +112,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 41] = [
+const FIGURES: [(&str, Measure); 42] = [
     ("swcc-table1", swcc::delay::measure),
     ("swcc-table3", swcc::lines::measure),
     ("swcc-fig1", swcc::drain::measure),
@@ -152,6 +152,7 @@ const FIGURES: [(&str, Measure); 41] = [
     ("validation-headroom", validation::headroom::measure),
     ("validation-shares", validation::shares::measure),
     ("validation-laws", validation::laws::measure),
+    ("validation-pacing", validation::pacing::measure),
     ("validation-homa", validation::receivers::homa),
     ("validation-ndp", validation::receivers::ndp),
 ];
@@ -267,7 +268,7 @@ mod tests {
     fn a_name_stands_for_a_figure_or_for_a_group() {
         assert_eq!(resolve("lst-fig6").unwrap(), ["lst-fig5"]);
         assert_eq!(resolve("all").unwrap().len(), FIGURES.len());
-        assert_eq!(resolve("validation").unwrap().len(), 7);
+        assert_eq!(resolve("validation").unwrap().len(), 8);
         assert_eq!(resolve("lst").unwrap().len(), 8);
         let error = resolve("lst-fig7").unwrap_err().to_string();
         assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");
@@ -290,6 +291,7 @@ mod tests {
             "lst-fig4",
             "lst-fig9",
             "validation-headroom",
+            "validation-pacing",
         ] {
             let report = with_one_seed(name, false);
             assert!(report.passed(), "{}", report.markdown());

@@ -4,6 +4,7 @@ pub(super) mod fixed_point;
 mod fluid;
 pub(super) mod headroom;
 pub(super) mod laws;
+pub(super) mod pacing;
 pub(super) mod queueing;
 pub(super) mod receivers;
 pub(super) mod shares;

@@ -1,0 +1,92 @@
+//! Pacing from 1 Mb/s to 800 Gb/s: each packet's instant against perfect pacing, and Tonic's scheme beside it.
+
+use super::super::bench::Bench;
+use super::super::plain::multi_precision::{CYCLE_PS, Rates};
+use super::super::plot::Plot;
+use super::super::trace::octets as real;
+use super::super::{FigureError, Measured};
+use roci_transport::credit::Pacer;
+use roci_units::{Instant, Span};
+
+/// In kb/s.
+const LOWEST: u32 = 1_000;
+const HIGHEST: u32 = 800_000_000;
+/// The rate of Tonic's link.
+const TONIC: u32 = 100_000_000;
+/// Packets at each rate.
+const PACKETS: u64 = 2_000;
+/// Octets of a packet on the wire: the least, Tonic's, and one of 4096 octets of payload.
+const OCTETS: [u32; 3] = [84, 1_500, 4_198];
+/// Cycles of Tonic's periods: those of its published code, which begin at 1.6 Mb/s, and a longer one for 1 Mb/s.
+const PERIODS: [u64; 5] = [1, 8, 64, 512, 4_096];
+
+/// Rates a sixth apart, so that few of them come out even.
+fn rates() -> impl Iterator<Item = u32> {
+    let next = |rate: &u32| (*rate < HIGHEST).then(|| (rate / 6 * 7 + 1).min(HIGHEST));
+    std::iter::successors(Some(LOWEST), next)
+}
+
+/// The farthest that any packet's instant lies from perfect pacing, in ps.
+fn farthest(kbps: u32, octets: u32) -> u64 {
+    let mut pacer = Pacer::new(Span::ZERO);
+    pacer.set_rate(Instant::ZERO, kbps);
+    let mut worst = 0;
+    for n in 1..=PACKETS {
+        pacer.charge(pacer.eligible_at(), octets);
+        // Of the perfect instant this is the part before the point.
+        let perfect = u128::from(n) * u128::from(octets) * 8_000_000_000 / u128::from(kbps);
+        worst = worst.max(u128::from(pacer.eligible_at().as_ps()).abs_diff(perfect));
+    }
+    u64::try_from(worst).unwrap_or(u64::MAX)
+}
+
+/// What the pacer sends of what the rate allows, in per cent.
+fn conformance(kbps: u32, octets: u32) -> f64 {
+    let mut pacer = Pacer::new(Span::ZERO);
+    pacer.set_rate(Instant::ZERO, kbps);
+    for _ in 0..PACKETS {
+        pacer.charge(pacer.eligible_at(), octets);
+    }
+    share(kbps, PACKETS * u64::from(octets), pacer.eligible_at().as_ps())
+}
+
+/// The same for Tonic's scheme; nothing where the rate is too low for it.
+fn tonic(kbps: u32, octets: u32, periods: &[u64]) -> f64 {
+    let wait = Rates::new(kbps, periods).wait(octets.into());
+    wait.map_or(0.0, |cycles| share(kbps, octets.into(), cycles * CYCLE_PS))
+}
+
+fn share(kbps: u32, octets: u64, ps: u64) -> f64 {
+    real(octets) * 8e9 / (real(kbps.into()) * real(ps)) * 100.0
+}
+
+/// The least share over rates from `from` to `to` and packets of all lengths.
+fn least(from: u32, to: u32, share: impl Fn(u32, u32) -> f64) -> f64 {
+    let rates = rates().filter(|rate| (from..=to).contains(rate));
+    rates.flat_map(|rate| OCTETS.map(|octets| share(rate, octets))).fold(f64::INFINITY, f64::min)
+}
+
+pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
+    let mut measured = Measured::default();
+    let seeds = bench.seeds().len();
+    let mut add = |key, value| measured.add(key, vec![value; seeds]);
+    add("rates", rates().map(|_| 1.0).sum());
+    let worst = rates().flat_map(|rate| OCTETS.map(|octets| farthest(rate, octets))).max();
+    add("farthest", real(worst.unwrap_or(u64::MAX)));
+    add("least", least(LOWEST, HIGHEST, conformance));
+    let several = |rate, octets| tonic(rate, octets, &PERIODS);
+    add("tonic_low", least(LOWEST, 1_000_000, several));
+    add("tonic_link", least(LOWEST, TONIC, several));
+    add("tonic_all", least(LOWEST, HIGHEST, several));
+    add("tonic_cycle", least(LOWEST, TONIC, |rate, octets| tonic(rate, octets, &[1])));
+    add("tonic_thousand", least(LOWEST, TONIC, |rate, octets| tonic(rate, octets, &[1_000])));
+    let mut plot = Plot::new("Rate reached with packets of 1500 octets", "b/s (decimal logarithm)", "%");
+    let line = |share: &dyn Fn(u32, u32) -> f64| {
+        rates().map(|rate| (real(u64::from(rate) * 1_000).log10(), share(rate, 1_500))).collect()
+    };
+    plot = plot.line("ours", line(&conformance)).line("Tonic's periods", line(&several));
+    plot = plot.line("octets in a cycle", line(&|rate, octets| tonic(rate, octets, &[1])));
+    plot = plot.line("octets in 1000 cycles", line(&|rate, octets| tonic(rate, octets, &[1_000])));
+    measured.plots.push(plot);
+    Ok(measured)
+}
