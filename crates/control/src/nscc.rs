@@ -224,6 +224,10 @@ impl Nscc {
     }
 
     /// `updateCwndOnNack_NSCC`.
+    ///
+    /// Departs from `uec.cpp`, which takes the octets of each packet that a NACK names off the window: where receivers
+    /// keep what comes out of order a NACK names a packet that came, so what is heard is the recovery, once as it begins
+    /// and once for each timeout, and one full packet goes. What more is lost shows in what is acknowledged: quick adapt.
     fn on_loss(&self, state: &mut State, event: &Event<'_>) {
         state.flags |= TRIGGERED;
         if !self.quick_adapt(state, event, true, true, 0) {
