@@ -113,7 +113,7 @@ impl CompletionQueue {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if now < spin {
-                std::hint::spin_loop();
+                self.device.pause();
                 continue;
             }
             self.req_notify(false);

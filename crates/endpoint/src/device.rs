@@ -3,7 +3,7 @@
 use crate::clock::{Clock, duration};
 use crate::completion::CompletionQueue;
 use crate::control;
-use crate::driver::Cell;
+use crate::driver::{Cell, Pause};
 use crate::icrc::Solver;
 use crate::io::steer::Claim;
 use crate::io::udp::UdpIo;
@@ -197,6 +197,7 @@ pub(crate) struct DeviceInner {
     table: Arc<Table>,
     clock: Clock,
     progress: Progress,
+    pause: Pause,
     next_shard: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -257,6 +258,7 @@ impl Device {
             table,
             clock,
             progress: config.progress,
+            pause: Pause::default(),
             next_shard: AtomicUsize::new(0),
             threads: Mutex::new(threads),
         };
@@ -396,6 +398,11 @@ impl DeviceInner {
             Progress::Thread { spin } => span(spin),
             Progress::Caller => Span::from_micros(50),
         }
+    }
+
+    /// What a loop does that found nothing and looks again.
+    pub(crate) fn pause(&self) {
+        self.pause.pause(&self.clock);
     }
 
     /// The shard for the next queue pair, in turns.

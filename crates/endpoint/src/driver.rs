@@ -35,6 +35,53 @@ const NAP: Span = Span::from_millis(5);
 /// A shard without traffic for so long is not in use.
 const IDLE: Span = Span::from_secs(1);
 
+/// What a loop does between two looks that found nothing.
+///
+/// Peers that share a core get nothing done while one of them spins. So the core is offered now and then, and as long as
+/// somebody takes it for a little, after every look. One that takes it for long is no peer of ours: then nothing is offered
+/// for a long while, as who sleeps until a packet comes is woken before such a one is done.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    /// Looks left until the core may be offered again.
+    looks: AtomicU32,
+    /// When it may be, at the earliest.
+    until: AtomicU64,
+}
+
+/// Looks between two offers that nobody took: so few of them that sharing is noticed at once, and so many that a core of
+/// one's own costs little.
+const ALONE: u32 = 16;
+/// A core that was given away for so long was taken by somebody.
+const TAKEN: Span = Span::from_nanos(1500);
+/// And for so long, by somebody who has other things to do.
+const HOGGED: Span = Span::from_micros(500);
+/// So much of the time may be lost to such, at most: one part in so many.
+const WARY: u64 = 256;
+
+impl Pause {
+    /// Nothing was found; look again after this.
+    #[inline]
+    pub(crate) fn pause(&self, clock: &Clock) {
+        let looks = self.looks.load(Ordering::Relaxed);
+        if looks > 0 {
+            self.looks.store(looks - 1, Ordering::Relaxed);
+            return std::hint::spin_loop();
+        }
+        let before = clock.now();
+        if before.as_ps() < self.until.load(Ordering::Relaxed) {
+            self.looks.store(ALONE, Ordering::Relaxed);
+            return std::hint::spin_loop();
+        }
+        std::thread::yield_now();
+        let after = clock.now();
+        let gone = after.since(before);
+        if gone >= HOGGED {
+            self.until.store(after.as_ps() + WARY * gone.as_ps(), Ordering::Relaxed);
+        }
+        self.looks.store(if gone < TAKEN { ALONE } else { 0 }, Ordering::Relaxed);
+    }
+}
+
 impl Cell {
     pub(crate) fn new(number: usize, shard: Shard, table: Arc<Table>, clock: Clock) -> std::io::Result<Self> {
         Ok(Self {
@@ -82,10 +129,13 @@ impl Cell {
         }
     }
 
-    /// After a post: wakes the thread if it would sleep too long.
-    pub(crate) fn nudge(&self, shard: &Shard) {
+    /// After a post at `now`: wakes the thread if it would sleep too long. One that leaves the shard to the application looks
+    /// again soon, and would leave it alone until then if it were woken.
+    pub(crate) fn nudge(&self, shard: &Shard, now: Instant) {
         let asleep = self.asleep.load(Ordering::SeqCst);
-        if asleep == 0 {
+        let driven = Instant::from_ps(self.driven.load(Ordering::SeqCst));
+        let is_left = driven != Instant::ZERO && now.since(driven) < GRACE;
+        if asleep == 0 || is_left && asleep <= (now + GRACE).as_ps() {
             return;
         }
         let next = shard.core.engine.next_wakeup().map_or(u64::MAX, Instant::as_ps);
@@ -112,6 +162,7 @@ impl Cell {
     pub(crate) fn drive(&self, spin: Span) {
         sys::wake_on_time();
         let mut busy = self.clock.now();
+        let pause = Pause::default();
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
@@ -130,7 +181,7 @@ impl Cell {
             }
             if now.since(busy) < spin {
                 drop(shard);
-                std::hint::spin_loop();
+                pause.pause(&self.clock);
                 continue;
             }
             let nap = if now.since(busy) < IDLE { Some(now + NAP) } else { None };

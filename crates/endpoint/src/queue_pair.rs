@@ -336,7 +336,7 @@ impl QueuePair {
             shard.core.meet(self.place, None);
         }
         shard.push(now);
-        cell.nudge(&shard);
+        cell.nudge(&shard, now);
         Ok(())
     }
 
@@ -385,7 +385,7 @@ impl QueuePair {
             None => QueuePairError::Register("there is no room for another law".to_owned()),
         })?;
         shard.push(now);
-        cell.nudge(&shard);
+        cell.nudge(&shard, now);
         Ok(())
     }
 
@@ -419,7 +419,7 @@ impl QueuePair {
             posted += 1;
         }
         shard.push(now);
-        cell.nudge(&shard);
+        cell.nudge(&shard, now);
         drop(shard);
         refused.map_or(Ok(posted), Err)
     }

@@ -176,7 +176,7 @@ impl DeviceInner {
                 }
                 shard.core.entries[place] = Some(entry);
             }
-            cell.nudge(&shard);
+            cell.nudge(&shard, self.now());
         }
         found
     }

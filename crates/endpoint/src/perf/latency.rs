@@ -139,6 +139,7 @@ impl Ping {
                 my_turn = false;
             }
             let Some(completion) = session.place.cq.poll() else {
+                device.inner.pause();
                 turns += 1;
                 if turns.is_multiple_of(TURNS) {
                     watch.look(session, sent)?;
@@ -214,6 +215,8 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
             if u64::from(last[0]) == (received + 1) & 0xff {
                 received += 1;
                 (turns, is_alone) = (0, false);
+            } else {
+                device.inner.pause();
             }
         }
         turns += 1;
@@ -258,6 +261,7 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
             if let Some(completion) = session.place.cq.poll() {
                 break good(completion)?;
             }
+            device.inner.pause();
             turns += 1;
             if turns.is_multiple_of(TURNS) {
                 watch.look(session, done)?;
