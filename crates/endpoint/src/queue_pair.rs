@@ -167,6 +167,14 @@ impl QueuePairBuilder {
         self
     }
 
+    /// Each packet of a WRITE is a message of its own (RDMA WRITE ONLY): more of them fit a run of segmentation offload, all
+    /// of whose packets are of one length, where a message's first one is longer. Any peer takes them. They cost 16
+    /// octets a packet. Without effect on other layouts than the standard one.
+    pub fn lone_writes(mut self, lone: bool) -> Self {
+        self.config.lone_writes = lone;
+        self
+    }
+
     /// Makes it a datagram queue pair (UD) with this queue key.
     pub fn datagrams(mut self, q_key: u32) -> Self {
         (self.config.service, self.config.q_key) = (Service::Ud, q_key);

@@ -6,7 +6,7 @@ use crate::numbers::inner;
 use crate::shard::Core;
 use roci_transport::{Arrival, Placement};
 use roci_units::Instant;
-use roci_wire::bth::DEFAULT_PKEY;
+use roci_wire::bth::{DEFAULT_PKEY, RethView};
 use roci_wire::transport::PAYLOAD_MAX;
 use roci_wire::{BthView, Header, Layout, Opcode, Shape, Transport};
 use std::net::IpAddr;
@@ -124,16 +124,18 @@ impl Core {
     }
 }
 
-/// The quick way for the many: a well-formed packet that has nothing between BTH and payload. `None` for all others.
+/// The quick way for the many: a well-formed packet that has nothing between BTH and payload, or what a WRITE of one
+/// packet has. `None` for all others.
 #[inline]
 fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout) -> Option<(Header, &'a [u8])> {
     let shape = bth.opcode().shape();
     let is_plain = layout == Layout::Standard
         && shape.has(Shape::KNOWN)
         && shape.has(Shape::PAYLOAD)
-        && shape.extension_len() == 0
+        && (shape.extension_len() == 0 || bth.opcode() == Opcode::WRITE_ONLY)
         && (bth.version(), bth.pkey()) == (0, DEFAULT_PKEY);
     let body = packet.get(BthView::LEN..packet.len().checked_sub(icrc::ICRC_LEN)?)?;
+    let (reth, body) = body.split_at_checked(shape.extension_len())?;
     let payload = body.get(..body.len().checked_sub(bth.pad().into())?)?;
     if !is_plain || !body.len().is_multiple_of(4) || payload.len() > PAYLOAD_MAX {
         return None;
@@ -141,6 +143,9 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout) -> Option<(Hea
     let mut header = Header::new(bth.opcode(), bth.dest_qpn(), bth.psn());
     header.flags = bth.flags();
     header.payload = u16::try_from(payload.len()).ok()?;
+    if let Ok((reth, _)) = RethView::split(reth) {
+        header.set_reth(reth.get());
+    }
     Some((header, payload))
 }
 

@@ -98,14 +98,18 @@ impl Core {
         let Some(route) = self.route(segment) else { return };
         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
         let (mut headers, mut length, mut cc) = ([0; HEADERS_MAX], 0, 0);
-        // Packets from the middle of a message differ in their PSN alone.
-        let uniform = segment.layout == Layout::Standard && !segment.each_placed;
-        let (mut payload, mut source) = (0, segment.source);
+        // Packets from the middle of a message differ in their PSN alone, and in their place where each says that.
+        let uniform = segment.layout == Layout::Standard;
+        let (mut payload, mut source, mut va) = (0, segment.source, 0u64);
         for index in 0..segment.packets {
             if uniform && index > 1 && index + 1 < segment.packets {
                 let psn = segment.header.psn.plus(index.into()).get().to_be_bytes();
                 headers[9..12].copy_from_slice(&psn[1..]);
                 source.address = source.address.wrapping_add(segment.mtu.into());
+                if segment.each_placed {
+                    va = va.wrapping_add(segment.mtu.into());
+                    headers[12..20].copy_from_slice(&va.to_be_bytes());
+                }
             } else {
                 let (mut header, from) = segment.packet(index);
                 if header.opcode.shape().has(Shape::DATAGRAM) {
@@ -121,7 +125,7 @@ impl Core {
                 let transport = Transport { header, layout: segment.layout, words };
                 let Ok(emitted) = transport.emit_headers(&mut headers) else { continue };
                 (length, cc) = (emitted, segment.layout.rewritable_len(header.opcode));
-                (payload, source) = (usize::from(header.payload), from);
+                (payload, source, va) = (usize::from(header.payload), from, header.reth().va);
             }
             let id = || io.next_id();
             let headers = &headers[..length];

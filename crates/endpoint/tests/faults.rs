@@ -68,6 +68,13 @@ fn everything_arrives_once_in_order_and_undamaged() {
 }
 
 #[test]
+fn writes_in_messages_of_a_packet_arrive_as_well() {
+    for seed in 4..8 {
+        traffic(&in_memory(seed, |qp| impatient(qp).lone_writes(true)), 60);
+    }
+}
+
+#[test]
 fn selective_repeat_delivers_everything_once_as_well() {
     for seed in 8..12 {
         traffic(&in_memory(seed, |qp| impatient(qp).timeout(12).recovery(Recovery::Irn, Layout::Irn)), 60);

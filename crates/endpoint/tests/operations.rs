@@ -102,6 +102,25 @@ fn every_operation_works_over_udp_and_ipv6() {
 }
 
 #[test]
+fn writes_in_messages_of_a_packet_are_writes_all_the_same() {
+    let pair = over_udp("127.0.0.1", |qp| qp.path_mtu(Mtu::Mtu1024).lone_writes(true));
+    everything(&pair);
+    let Pair { a, b, .. } = &pair;
+    let data = pattern(99, 10_000);
+    let mut buffer = a.own.buffer(0..data.len()).unwrap();
+    buffer.write(0, &data).unwrap();
+    b.qp.post_recv(RecvWr::empty().wr_id(6)).unwrap();
+    a.qp.post_send(SendWr::write(buffer, b.open.remote()).imm(43)).unwrap();
+    let notice = b.done();
+    assert_eq!((notice.wr_id, notice.opcode, notice.imm()), (6, CompletionKind::RecvWrite, Some(43)));
+    let mut there = vec![0; data.len()];
+    b.open.read(0, &mut there).unwrap();
+    assert!(there == data);
+    a.done();
+    assert!(b.cq.poll().is_none(), "one notice");
+}
+
+#[test]
 fn every_operation_works_over_raw_sockets() {
     // Over IPv4 and IPv6; and a raw socket understands what a UDP socket sends one by one, and the other way round.
     for address in ["127.0.0.41", "::1"] {

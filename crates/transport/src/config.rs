@@ -134,6 +134,10 @@ pub struct QpConfig {
     pub mtu: u16,
     /// Which optional headers the packets carry.
     pub layout: Layout,
+    /// Each packet of a WRITE is a message of its own, RDMA WRITE ONLY. The peer cannot tell the difference but by its MSN;
+    /// all packets have one length, which segmentation offload needs, and cost 16 octets more. On the standard layout,
+    /// with go-back-N; elsewhere without effect.
+    pub lone_writes: bool,
     /// The law, by its place among those added to the engine.
     pub law: u16,
     /// The recovery program.
@@ -182,6 +186,7 @@ impl Default for QpConfig {
             receive_psn: Psn::new(0),
             mtu: 1024,
             layout: Layout::Standard,
+            lone_writes: false,
             law: 0,
             recovery: Recovery::GoBackN,
             ring: 4,

@@ -1,11 +1,12 @@
 //! The common cases of receiving, in one piece: the next full packet in the middle of a WRITE or SEND that is under way,
-//! and the acknowledgement of some packets of one.
+//! a WRITE of one packet, and the acknowledgement of some packets of one.
 //!
 //! As [`stream`](crate::stream) does for sending, they do what the long way does, with the same result, but read each
 //! fact once. Whatever is not a common case changes nothing here and goes the long way.
 
 use crate::arrival::{Arrival, Placement, Reaction};
 use crate::engine::{Engine, direct};
+use crate::memory::Access;
 use crate::qp::{Duties, Notes, Profile, Qp, Requester, Standing, after, sequence};
 use crate::queue::{Kind, SendWork};
 use crate::responder::ACK;
@@ -46,6 +47,15 @@ impl Engine {
             }
             Opcode::SEND_MIDDLE if !arrival.ce && qp.responder.keys_ended == self.keys_ended => {
                 take_middle(qp, profile, header, Duties::SENDING, reaction)
+            }
+            Opcode::WRITE_ONLY if !arrival.ce => {
+                let reth = header.reth();
+                let length = u64::from(reth.length);
+                reth.length == u32::from(header.payload)
+                    && length > 0
+                    && (self.regions.check(profile.pd, reth.rkey, reth.va, length, Access::REMOTE_WRITE))
+                        .is_ok()
+                    && take_only(qp, profile, header, self.keys_ended, reaction)
             }
             Opcode::ACKNOWLEDGE if !common.hears.meets(Class::ACK) => {
                 let work = self.sends.find(common.head);
@@ -97,16 +107,56 @@ fn take_middle(
     responder.address = responder.address.wrapping_add(u64::from(payload));
     responder.remaining -= payload;
     responder.received += payload;
-    let psn = header.psn;
     responder.expected = responder.expected.wrapping_add(1);
     responder.unacknowledged = responder.unacknowledged.saturating_add(1);
+    answer(qp, profile, header, message, reaction);
+    true
+}
+
+/// Takes a WRITE of one packet that its key admits, if it is the next, and answers it.
+#[inline(always)]
+fn take_only(
+    qp: &mut Qp,
+    profile: &Profile,
+    header: &Header,
+    keys_ended: u32,
+    reaction: &mut Reaction,
+) -> bool {
+    let Qp { common, responder, .. } = qp;
+    let payload = u32::from(header.payload);
+    if header.psn != Psn::new(responder.expected)
+        || !responder.duties.within(IDLE_DUTIES)
+        || header.payload > profile.mtu
+        || header.flags.has(Flags::TRIMMED)
+        || common.hears.meets(Class::DATA)
+    {
+        return false;
+    }
+    let reth = header.reth();
+    reaction.placement =
+        Some(Placement { qpn: common.qpn, address: reth.va, key: reth.rkey, length: payload, token: None });
+    responder.address = reth.va.wrapping_add(u64::from(payload));
+    (responder.key, responder.keys_ended) = (reth.rkey, keys_ended);
+    (responder.remaining, responder.received) = (0, payload);
+    responder.expected = responder.expected.wrapping_add(1);
+    responder.unacknowledged = responder.unacknowledged.saturating_add(1);
+    responder.msn = (responder.msn + 1) & 0x00ff_ffff;
+    answer(qp, profile, header, Duties::default(), reaction);
+    true
+}
+
+/// Answers the packet just taken if it asks for it or enough have come without; `message` is under way then.
+#[inline(always)]
+fn answer(qp: &mut Qp, profile: &Profile, header: &Header, message: Duties, reaction: &mut Reaction) {
+    let Qp { common, responder, .. } = qp;
+    let psn = header.psn;
     let marked = responder.duties.has(Duties::MARKED);
     responder.duties = message;
     if !header.flags.has(Flags::ACK_REQUEST) && responder.unacknowledged < profile.ack_every {
         if marked {
             responder.duties.set(Duties::MARKED);
         }
-        return true;
+        return;
     }
     responder.unacknowledged = 0;
     let mut answer = Header::new(Opcode::ACKNOWLEDGE, common.peer, psn);
@@ -129,7 +179,6 @@ fn take_middle(
         layout: Layout::Standard,
         words: None,
     });
-    true
 }
 
 /// Takes packets in the middle of `work`, the oldest request, as acknowledged, if that is what the header says.
@@ -160,7 +209,6 @@ fn advance(requester: &mut Requester, profile: &Profile, work: &SendWork, header
 mod tests {
     use super::*;
     use crate::config::{EngineConfig, Pd, QpConfig};
-    use crate::memory::Access;
     use crate::work::{Operation, SendRequest, Tail};
     use alloc::format;
     use alloc::string::String;
@@ -204,7 +252,7 @@ mod tests {
         #[test]
         fn the_short_way_leads_where_the_long_way_does(
             ack_every in 1u16..4,
-            steps in prop::collection::vec((0u8..10, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
+            steps in prop::collection::vec((0u8..12, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
         ) {
             let ((mut short, key), (mut long, _)) = (engine(true, ack_every), engine(false, ack_every));
             let mut reactions = [Reaction::default(), Reaction::default()];
@@ -218,6 +266,7 @@ mod tests {
                     2..5 => Opcode::WRITE_MIDDLE,
                     5 => Opcode::WRITE_LAST,
                     6 => Opcode::SEND_MIDDLE,
+                    10.. => Opcode::WRITE_ONLY,
                     _ => Opcode::ACKNOWLEDGE,
                 };
                 let off = if odd < 3 { off } else { 0 };
@@ -228,7 +277,9 @@ mod tests {
                     header.set_aeth(Aeth { syndrome: if odd == 15 { 0x60 } else { ACK }, msn: 0 });
                 } else {
                     header.payload = if odd == 4 { MTU - 4 } else { MTU };
-                    header.set_reth(Reth { va: 0, rkey: key, length: 16 * u32::from(MTU) });
+                    let length = if kind == 11 { header.payload.into() } else { 16 * u32::from(MTU) };
+                    let rkey = if odd == 6 { key ^ 1 } else { key };
+                    header.set_reth(Reth { va: 0, rkey, length });
                 }
                 if asks {
                     header.flags = Flags::ACK_REQUEST;

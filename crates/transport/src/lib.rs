@@ -37,6 +37,7 @@ mod law;
 mod laws;
 pub mod memory;
 mod messages;
+mod opcodes;
 mod pulls;
 mod qp;
 mod queue;

@@ -253,6 +253,8 @@ pub(crate) struct Profile {
     pub(crate) max_rd_atomic: u8,
     pub(crate) max_dest_rd_atomic: u8,
     pub(crate) deferred: Deferred,
+    /// Whether each packet of a WRITE is a message of its own.
+    pub(crate) lone_writes: bool,
     /// Whether packets in order are taken and acknowledged at once, by the plainest rules: a reliable connection with
     /// go-back-N and the standard layout, whose placement is immediate.
     pub(crate) plain: bool,
@@ -266,6 +268,9 @@ impl Profile {
     }
 
     pub(crate) const fn new(config: &QpConfig) -> Self {
+        let lone_writes = config.lone_writes
+            && matches!(config.layout, Layout::Standard)
+            && matches!(config.recovery, Recovery::GoBackN);
         Self {
             timeout: config.timeout,
             min_rnr_timer: config.min_rnr_timer,
@@ -280,6 +285,7 @@ impl Profile {
             },
             mtu: config.mtu,
             middle_octets: match config.layout {
+                _ if lone_writes => 0,
                 Layout::Standard | Layout::Irn => middle_octets(config.layout, config.mtu),
                 Layout::Srnic | Layout::Ndp | Layout::Homa | Layout::Cc(_) => 0,
             },
@@ -296,6 +302,7 @@ impl Profile {
             max_rd_atomic: config.max_rd_atomic,
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
+            lone_writes,
             plain: matches!(config.service, Service::Rc)
                 && matches!(config.recovery, Recovery::GoBackN)
                 && matches!(config.layout, Layout::Standard)

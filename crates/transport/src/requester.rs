@@ -5,6 +5,7 @@ use crate::aside::Step;
 use crate::config::Recovery;
 use crate::delivery::program::Event as Loss;
 use crate::engine::{Engine, TIMER_ACK};
+use crate::opcodes::opcodes;
 use crate::qp::{Notes, Profile, Requester, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
 use crate::segment::{Segment, Source};
@@ -127,13 +128,14 @@ impl Engine {
         let profile = &self.profiles[usize::from(common.profile)];
         let work = &draft.work;
         let at = plan.at.wrapping_sub(work.first);
-        let (opcode, last_opcode) = opcodes(work, at == 0, draft.last, plan.packets);
+        let (opcode, last_opcode) = opcodes(work, at == 0, draft.last, plan.packets, profile.lone_writes);
         let offset = at * u32::from(profile.mtu);
         let mut header = Header::new(opcode, common.peer, Psn::new(plan.at));
         header.payload = payload_of(plan.length, profile.mtu);
         if plan.packets == 1 {
             header.flags = draft.last_flags;
         }
+        let lone = profile.lone_writes && work.kind == Kind::Write;
         let mut path = common.path;
         let mut source = Source { address: work.address.wrapping_add(u64::from(offset)), lkey: work.lkey };
         match work.kind {
@@ -142,7 +144,7 @@ impl Engine {
                 header.set_reth(Reth {
                     va: work.va.wrapping_add(u64::from(offset)),
                     rkey: work.rkey,
-                    length: work.length - offset,
+                    length: if lone { header.payload.into() } else { work.length - offset },
                 });
                 header.set_immediate(work.immediate);
             }
@@ -187,7 +189,7 @@ impl Engine {
             ecn_capable: true,
             retransmission: !plan.fresh,
             layout: profile.layout,
-            each_placed: !matches!(profile.layout, Layout::Standard | Layout::Cc(_)),
+            each_placed: lone || !matches!(profile.layout, Layout::Standard | Layout::Cc(_)),
             words: if profile.layout == Layout::Homa { self.data_words(slot, plan, work) } else { words },
         }
     }
@@ -549,50 +551,3 @@ pub(crate) const fn set_drawn_by(header: &mut Header, layout: Layout, psn: Psn) 
 pub(crate) fn payload_of(length: u32, mtu: u16) -> u16 {
     if length >= u32::from(mtu) { mtu } else { u16::try_from(length).unwrap_or(mtu) }
 }
-
-/// The opcodes of the first packet that was planned of a request, of those between, and of the last.
-pub(crate) fn request_opcodes(work: &SendWork, plan: &Plan) -> (Opcode, Opcode, Opcode) {
-    let ends = plan.at.wrapping_add(u32::from(plan.packets)) == work.end;
-    let (first, last) = opcodes(work, plan.at == work.first, ends, plan.packets);
-    let middle = if work.kind == Kind::Write { Opcode::WRITE_MIDDLE } else { Opcode::SEND_MIDDLE };
-    (first, middle, last)
-}
-
-/// The opcodes of the first and the last packet of a run that `begins` or `ends` its message.
-#[inline]
-fn opcodes(work: &SendWork, begins: bool, ends: bool, packets: u16) -> (Opcode, Opcode) {
-    let single = match work.kind {
-        Kind::Read => Some(Opcode::READ_REQUEST),
-        Kind::FetchAdd => Some(Opcode::FETCH_ADD),
-        Kind::CompareSwap => Some(Opcode::COMPARE_SWAP),
-        Kind::Datagram if work.has(flag::IMMEDIATE) => Some(Opcode::UD_SEND_ONLY_IMMEDIATE),
-        Kind::Datagram => Some(Opcode::UD_SEND_ONLY),
-        Kind::Send | Kind::Write => None,
-    };
-    if let Some(opcode) = single {
-        return (opcode, opcode);
-    }
-    let table = match (work.kind, work.has(flag::IMMEDIATE), work.has(flag::INVALIDATE)) {
-        (Kind::Write, true, _) => &WRITE_IMMEDIATE,
-        (Kind::Write, false, _) => &WRITE,
-        (_, true, _) => &SEND_IMMEDIATE,
-        (_, _, true) => &SEND_INVALIDATE,
-        _ => &SEND,
-    };
-    let one = packets == 1;
-    (
-        table[usize::from(begins) << 1 | usize::from(ends && one)],
-        table[usize::from(begins && one) << 1 | usize::from(ends)],
-    )
-}
-
-/// Opcodes of a message's packets by "first" (2) and "last" (1).
-type ByPlace = [Opcode; 4];
-const SEND: ByPlace = [Opcode::SEND_MIDDLE, Opcode::SEND_LAST, Opcode::SEND_FIRST, Opcode::SEND_ONLY];
-const SEND_IMMEDIATE: ByPlace =
-    [Opcode::SEND_MIDDLE, Opcode::SEND_LAST_IMMEDIATE, Opcode::SEND_FIRST, Opcode::SEND_ONLY_IMMEDIATE];
-const SEND_INVALIDATE: ByPlace =
-    [Opcode::SEND_MIDDLE, Opcode::SEND_LAST_INVALIDATE, Opcode::SEND_FIRST, Opcode::SEND_ONLY_INVALIDATE];
-const WRITE: ByPlace = [Opcode::WRITE_MIDDLE, Opcode::WRITE_LAST, Opcode::WRITE_FIRST, Opcode::WRITE_ONLY];
-const WRITE_IMMEDIATE: ByPlace =
-    [Opcode::WRITE_MIDDLE, Opcode::WRITE_LAST_IMMEDIATE, Opcode::WRITE_FIRST, Opcode::WRITE_ONLY_IMMEDIATE];

@@ -86,7 +86,8 @@ pub struct Segment {
     pub retransmission: bool,
     /// The layout of its headers.
     pub layout: Layout,
-    /// Whether each packet says by itself where its payload goes, as layouts that allow overtaking want it.
+    /// Whether each packet says by itself where its payload goes, as layouts that allow overtaking want it, or as it is a
+    /// message of its own.
     pub each_placed: bool,
     /// Optional header words on each packet; `None` on the standard layout.
     pub words: Option<Words>,
@@ -148,9 +149,11 @@ const fn place_at(header: &mut Header, layout: Layout, packets: u32, before: u32
     }
     if shape.has(Shape::WRITE) {
         let reth = header.reth();
+        // A message of its own has no more octets than are in the packet.
+        let lone = shape.has(Shape::FIRST) && shape.has(Shape::LAST);
         header.set_reth(Reth {
             va: reth.va.wrapping_add(before as u64),
-            length: reth.length - before,
+            length: if lone { header.payload as u32 } else { reth.length - before },
             ..reth
         });
     } else if shape.has(Shape::SEND) && !matches!(layout, Layout::Srnic) {
@@ -162,7 +165,9 @@ const fn place_at(header: &mut Header, layout: Layout, packets: u32, before: u32
 /// The opcode of the packets between first and last of a message that `opcode` belongs to.
 const fn middle_of(opcode: Opcode) -> Opcode {
     let shape = opcode.shape();
-    if shape.has(Shape::SEND) {
+    if shape.has(Shape::FIRST) && shape.has(Shape::LAST) {
+        opcode
+    } else if shape.has(Shape::SEND) {
         Opcode::SEND_MIDDLE
     } else if shape.has(Shape::WRITE) {
         Opcode::WRITE_MIDDLE
@@ -182,4 +187,48 @@ pub struct OwnedEvent {
     pub hops: [roci_control::Hop; 8],
     /// How many of the hops count.
     pub hop_count: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Grant;
+    use crate::config::{EngineConfig, QpConfig};
+    use crate::engine::Engine;
+    use crate::work::{Operation, SendRequest, Tail};
+    use roci_units::{Instant, Qpn};
+    use roci_wire::{Opcode, Reth};
+
+    #[test]
+    fn a_lone_write_is_a_message_in_each_packet() {
+        let mut engine = Engine::new(EngineConfig::default());
+        let (qpn, now) = (Qpn::new(2), Instant::ZERO);
+        let config = QpConfig { qpn: Some(qpn), peer: qpn, lone_writes: true, ..QpConfig::default() };
+        engine.create_qp(config).unwrap();
+        let request = SendRequest {
+            id: 1,
+            operation: Operation::Write { va: 10_000, rkey: 7, tail: Tail::Immediate(5) },
+            length: 5_000,
+            address: 0,
+            lkey: 0,
+            solicited: false,
+            signaled: true,
+            fence: false,
+        };
+        engine.post_send(now, qpn, &request).unwrap();
+        let mut sent = alloc::vec::Vec::new();
+        while let Some(offer) = engine.offer(now, 3_000) {
+            let segment = engine.commit(now, offer, Grant::Engine).unwrap();
+            sent.extend((0..segment.packets).map(|index| segment.packet(index)));
+        }
+        for (index, (header, source)) in (0..).zip(&sent) {
+            let length = if index == 4 { 5_000 - 4 * 1_024 } else { 1_024 };
+            let va = 10_000 + u64::from(index) * 1_024;
+            assert_eq!((header.psn.get(), u32::from(header.payload)), (index, length));
+            assert_eq!((header.reth(), source.address), (Reth { va, rkey: 7, length }, va - 10_000));
+            let last = index == 4;
+            let opcode = if last { Opcode::WRITE_ONLY_IMMEDIATE } else { Opcode::WRITE_ONLY };
+            assert_eq!(header.opcode, opcode);
+        }
+        assert_eq!(sent.len(), 5);
+    }
 }

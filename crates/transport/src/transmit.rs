@@ -5,9 +5,9 @@
 //! the law. They are sent whatever becomes of the window, and in their order; a retransmission goes before them.
 
 use crate::engine::{Engine, TIMER_SEND};
+use crate::opcodes::request_opcodes;
 use crate::qp::{Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
-use crate::requester::request_opcodes;
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
 use crate::timer::TimerId;
@@ -496,7 +496,7 @@ impl Engine {
         let (first, middle, last) = if plan.response {
             self.response_opcodes(slot, plan)
         } else {
-            request_opcodes(self.sends.get(plan.work), plan)
+            request_opcodes(self.sends.get(plan.work), plan, self.profile(slot).lone_writes)
         };
         let profile = self.profile(slot);
         let octets = |opcode: Opcode, payload: u32| {

@@ -111,6 +111,9 @@ pub(crate) struct Perf {
     /// Octets that a queue pair may have in flight [default: 256 packets, shared by the queue pairs]
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1024..=1 << 30))]
     pub(crate) window: Option<u32>,
+    /// Send each packet of a WRITE as a message of its own: faster where messages are about as long as a run of offload
+    #[arg(long)]
+    pub(crate) lone_writes: bool,
     /// Congestion control: dcqcn, none, timely, dctcp, swift, nscc, or a program (PROGRAM.elf), and behind it its settings,
     /// KEY=VALUE separated by commas; say the same at both ends [default: dcqcn]
     #[arg(long, value_name = "LAW", value_parser = law)]
@@ -192,6 +195,7 @@ impl Perf {
             qp_timeout: self.qp_timeout,
             retry_count: self.retry_count,
             window: self.window,
+            lone_writes: self.lone_writes,
             law: self.control.clone(),
             peak: !self.no_peak,
             gbits: self.report_gbits,

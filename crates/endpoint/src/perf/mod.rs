@@ -129,6 +129,8 @@ pub struct Options {
     pub retry_count: u8,
     /// Octets that a queue pair may have in flight; by default 256 packets, shared by the queue pairs.
     pub window: Option<u32>,
+    /// Each packet of a WRITE is a message of its own, which fills runs of segmentation offload better.
+    pub lone_writes: bool,
     /// The congestion control of the queue pairs; the device's own if not said. Both ends should have the same, for one
     /// sends the notifications that the other hears.
     pub law: Option<Law>,
@@ -167,6 +169,7 @@ impl Options {
             qp_timeout: 14,
             retry_count: 7,
             window: None,
+            lone_writes: false,
             law: None,
             peak: true,
             gbits: false,

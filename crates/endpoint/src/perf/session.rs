@@ -318,6 +318,7 @@ impl<'a> Place<'a> {
             .max_recv_wr(options.rx_depth)
             .max_dest_rd_atomic(options.outstanding_reads)
             .window(options.window.unwrap_or(shared))
+            .lone_writes(options.lone_writes)
     }
 
     fn queue_pairs(&self) -> Result<Vec<QueuePair>, PerfError> {
