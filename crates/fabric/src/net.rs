@@ -251,6 +251,11 @@ impl Net {
         self.queue.advance_to(at.as_ps());
     }
 
+    /// How many events lay beyond the end of time, 75 minutes, and so will never happen.
+    pub const fn beyond(&self) -> u64 {
+        self.queue.beyond()
+    }
+
     /// The packets.
     #[inline(always)]
     pub const fn packets(&self) -> &Packets {
@@ -384,6 +389,11 @@ impl Net {
     /// Octets of `priority` that wait for `port`.
     pub fn queued(&self, port: u32, priority: u8) -> u32 {
         self.switch_of(port).map_or(0, |switch| self.switch(switch).queued(&self.ports, port, priority))
+    }
+
+    /// Bit p: packets of priority p wait for `port`. Of a host's port nothing is told: they wait in its NIC.
+    pub fn backlog(&self, port: u32) -> u8 {
+        self.ports[port as usize].backlog()
     }
 
     /// The most octets of `priority` that ever waited for `port`.

@@ -156,6 +156,8 @@ pub struct EventQueue {
     source: usize,
     now: u64,
     serial: u64,
+    /// Events that were not kept because they lie beyond the end of time.
+    beyond: u64,
 }
 
 impl Default for EventQueue {
@@ -176,6 +178,7 @@ impl EventQueue {
             source: WHEEL,
             now: 0,
             serial: 0,
+            beyond: 0,
         }
     }
 
@@ -191,6 +194,17 @@ impl EventQueue {
         self.now = self.now.max(time);
     }
 
+    /// How many events were not kept because they lie at [`HORIZON_PS`] or later; those that lie at the end of all
+    /// numbers were never meant to happen and do not count.
+    pub const fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    #[cold]
+    fn pass_over(&mut self, time: u64) {
+        self.beyond += u64::from(time != u64::MAX);
+    }
+
     /// How many events were ever pushed.
     pub const fn pushed(&self) -> u64 {
         self.serial
@@ -204,6 +218,8 @@ impl EventQueue {
         if time < HORIZON_PS {
             let key = self.stamp(time, kind, handle);
             self.set_aside(key);
+        } else {
+            self.pass_over(time);
         }
     }
 
@@ -212,7 +228,7 @@ impl EventQueue {
     pub fn push_after(&mut self, delay: u64, kind: u8, handle: u32) {
         let time = self.now + delay;
         if time >= HORIZON_PS {
-            return;
+            return self.pass_over(time);
         }
         let key = self.stamp(time, kind, handle);
         let known = &mut self.delays[place_of(delay)];

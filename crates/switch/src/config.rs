@@ -44,6 +44,19 @@ impl Default for SwitchConfig {
     }
 }
 
+impl SwitchConfig {
+    /// Octets of the buffer that a switch with these links keeps as headroom and reserve of its lossless priorities: the
+    /// rest is shared, and some must be left.
+    pub fn set_aside(&self, links: &[LinkSpec]) -> u64 {
+        let Some(pfc) = &self.pfc else { return 0 };
+        let each = |link: &LinkSpec| {
+            let octets = pfc.headroom.octets(*link, self.max_frame).saturating_add(pfc.reserve.0);
+            octets.saturating_mul(u64::from(pfc.classes.count_ones()))
+        };
+        links.iter().map(each).fold(0, u64::saturating_add)
+    }
+}
+
 /// Priority flow control (IEEE 802.1Qbb).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pfc {

@@ -138,7 +138,7 @@ impl Switch {
             return Err(ConfigError::Priority(trim.header_priority));
         }
         let own = &mut ports[first as usize..][..links.len()];
-        let mut set_aside = 0;
+        let set_aside = config.set_aside(links);
         let (mut lossless, mut reserve, mut resume, mut pfc_share) = (0, 0, 0, 0);
         if let Some(pfc) = &config.pfc {
             lossless = pfc.classes;
@@ -148,7 +148,6 @@ impl Switch {
             resume = u32::try_from(pfc.resume.0).unwrap_or(u32::MAX);
             for (port, &link) in own.iter_mut().zip(links) {
                 let headroom = pfc.headroom.octets(link, config.max_frame);
-                set_aside += (headroom + u64::from(reserve)) * u64::from(lossless.count_ones());
                 port.headroom = u32::try_from(headroom).map_err(|_| too_small(headroom))?;
             }
         }

@@ -127,6 +127,32 @@ fn a_packet_is_stored_and_forwarded() {
 }
 
 #[test]
+fn a_long_stretch_of_events_can_be_left_and_gone_on_with() {
+    let all = || blast(&star(2), &FabricConfig::default(), &[0], 1, 450_000);
+    let (mut whole, mut parts) = (all(), all());
+    assert_eq!(whole.run_until(SECOND), Stopped::Idle);
+    assert_eq!(parts.run_some(SECOND), Stopped::Early);
+    assert_eq!(parts.net.totals().events, STRETCH);
+    assert!(parts.net.now() < whole.net.now());
+    assert_eq!(parts.run_some(SECOND), Stopped::Idle);
+    let times =
+        |fabric: &Fabric<Script>| fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect::<Vec<_>>();
+    assert_eq!(times(&parts), times(&whole));
+    assert_eq!(parts.net.totals(), whole.net.totals());
+}
+
+#[test]
+fn what_lies_beyond_the_end_of_time_is_counted() {
+    let mut queue = crate::queue::EventQueue::new();
+    queue.push_at(HORIZON_PS - 1, 0, 0);
+    queue.push_at(u64::MAX, 0, 0);
+    assert_eq!(queue.beyond(), 0);
+    queue.push_at(HORIZON_PS, 0, 0);
+    queue.push_after(HORIZON_PS + 7, 0, 0);
+    assert_eq!((queue.beyond(), queue.pushed()), (2, 1));
+}
+
+#[test]
 fn a_rate_that_does_not_divide_loses_no_picosecond() {
     let graph = Star { hosts: 2, rate: BitsPerSec::from_gbps(30), delay: DELAY }.build().unwrap().graph;
     let mut fabric = blast(&graph, &FabricConfig::default(), &[0], 1, 1_000);

@@ -3,10 +3,12 @@
 //! The first line counts nodes, switches and links; the second lists the numbers of the nodes that are switches; then
 //! each line is a link: `node node rate delay loss`. Numbers run from 0. Nodes keep their numbers in their names:
 //! node 7 is `h7` as a host and `s7` as a switch. Any rate is read, such as `40Gbps`. Empty lines and what follows a
-//! `#` are skipped, and the switches may stand on several lines.
+//! `#` are skipped, and the switches may stand on several lines. What stands behind the links that the first line
+//! counts is not read: the simulator's own files explain themselves there.
 
 use super::{HOSTS_MAX, SWITCHES_MAX, Topology, TopologyError, check, node_index};
 use crate::graph::{Graph, Link, NodeId};
+use crate::queue::HORIZON_PS;
 use roci_units::{BitsPerSec, ParseError, Ratio, Span};
 use std::iter::Peekable;
 use std::str::FromStr;
@@ -68,13 +70,13 @@ pub enum HpccError {
         /// The node.
         node: u32,
     },
-    /// More lines than links.
-    #[error("line {line}: the first line counts {links} links, but here is another; correct the count")]
-    Extra {
+    /// A delay longer than a run may last.
+    #[error("line {line}: a delay of {delay}; a run lasts less than 75 minutes")]
+    Delay {
         /// Its number, from 1.
         line: usize,
-        /// How many were announced.
-        links: u32,
+        /// The delay.
+        delay: Span,
     },
     /// The network does not hold together.
     #[error("{}{reason}", line.map(|l| format!("line {l}: ")).unwrap_or_default())]
@@ -113,8 +115,10 @@ pub fn read(text: &str) -> Result<Topology, HpccError> {
         }
         link_lines.push(line);
     }
-    if let Some((line, _)) = lines.content.next() {
-        return Err(HpccError::Extra { line, links });
+    if let Some((line, _)) = lines.content.find(|(_, text)| is_link(text, nodes)) {
+        topology.note = Some(format!(
+            "the topology file counts {links} links; from line {line} on there are more, which are not read"
+        ));
     }
     check(&topology.graph).map_err(|reason| {
         let line = reason.link().and_then(|link| link_lines.get(link)).copied();
@@ -222,12 +226,21 @@ impl<'a> Lines<'a> {
             delay: quantity(line, delay)?,
             loss: quantity(line, loss)?,
         };
+        if quantities.delay.as_ps() >= HORIZON_PS {
+            return Err(HpccError::Delay { line, delay: quantities.delay });
+        }
         if quantities.loss.is_proper() {
             Ok((line, ends, quantities))
         } else {
             Err(HpccError::Loss { line, loss: quantities.loss })
         }
     }
+}
+
+/// Whether `text` could be a link's line, unlike an explanation.
+fn is_link(text: &str, nodes: u32) -> bool {
+    let ends = text.split_whitespace().take(2).filter(|end| end.parse().is_ok_and(|node: u32| node < nodes));
+    ends.count() == 2
 }
 
 fn quantity<T: FromStr<Err = ParseError>>(line: usize, text: &str) -> Result<T, HpccError> {

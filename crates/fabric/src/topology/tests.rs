@@ -237,6 +237,18 @@ fn an_hpcc_file_is_read_as_it_is() {
 }
 
 #[test]
+fn what_follows_the_counted_links_of_an_hpcc_file_is_not_read() {
+    let explained =
+        "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n\nFirst line: how many there are\nsrc dst …\n";
+    let topology = hpcc::read(explained).unwrap();
+    assert_eq!((topology.graph.links.len(), topology.note), (2, None));
+    let longer = "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n0 1 1Gbps 1us 0\n";
+    let topology = hpcc::read(longer).unwrap();
+    assert_eq!(topology.graph.links.len(), 2);
+    assert!(topology.note.unwrap().contains("counts 2 links; from line 5 on"));
+}
+
+#[test]
 fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
     for (text, message) in [
         ("", "line 0: the file ends, but \"nodes switches links\""),
@@ -253,7 +265,7 @@ fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
         ("3 1 1\n2\n0 2 10Gbps 1 0\n", "line 3: \"1\": wrong or missing unit"),
         ("3 1 1\n2\n0 2 10Gbps 1us 1.5\n", "line 3: a loss of 3/2"),
         ("3 1 1\n2\n0 2 0Gbps 1us 0\n", "line 3: link 0 (h0 to s2) has a rate of zero"),
-        ("3 1 1\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n", "line 4: the first line counts 1 links"),
+        ("3 1 1\n2\n0 2 10Gbps 5000s 0\n", "line 3: a delay of"),
         ("3 1 1\n2\n0 2 1Gbps 1us 0\n", "host \"h1\" has no link"),
         ("1 2 1\n", "line 1: hosts is 0"),
         ("4294967295 0 1\n", "line 1: 4294967295 hosts"),
