@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`Sizes`] | a distribution and its arithmetic |
 //! | `tables` | the distributions that have a name |
+//! | `homa` | those of Homa |
 //! | `file` | reading one from text |
 //!
 //! A distribution is a list of points *(size, share of flows that are no longer)* with straight lines between them,
@@ -11,6 +12,7 @@
 //! every machine.
 
 mod file;
+mod homa;
 mod tables;
 #[cfg(test)]
 mod tests;

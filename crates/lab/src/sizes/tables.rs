@@ -1,13 +1,13 @@
 //! The distributions that have a name, as the field's public traffic generators publish them.
 
-use super::{Point, Sizes, WHOLE};
+use super::{Point, Sizes, WHOLE, homa};
 use roci_units::Bytes;
 
 /// One percent of all flows.
 const PERCENT: u64 = WHOLE / 100;
 
 /// The names that [`Sizes::named`] knows.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 15] = [
     "web-search",
     "fb-hdp",
     "ali-storage-2019",
@@ -16,21 +16,19 @@ pub const NAMES: [&str; 8] = [
     "data-mining",
     "web-server",
     "search",
+    "google-rpc-2008",
+    "fb-hdp-2015",
+    "homa-w1",
+    "homa-w2",
+    "homa-w3",
+    "homa-w4",
+    "homa-w5",
 ];
 
 /// A name that no distribution has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnknownSizes {
-    /// Nothing is known by it.
-    #[error("unknown size distribution {0:?}; use one of {list}, a size, or a file of \"size percent\" lines", list = NAMES.join(", "))]
-    Unknown(String),
-    /// The field knows it, but its table is not part of this program.
-    #[error(
-        "the table of {0:?} is not built in; give its file of \"size percent\" lines, or use one of {list}",
-        list = NAMES.join(", ")
-    )]
-    NotBuiltIn(String),
-}
+#[error("unknown size distribution {0:?}; use one of {list}, a size, or a file of \"size percent\" lines", list = NAMES.join(", "))]
+pub struct UnknownSizes(pub String);
 
 pub(super) fn find(name: &str) -> Result<Sizes, UnknownSizes> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -44,14 +42,21 @@ pub(super) fn find(name: &str) -> Result<Sizes, UnknownSizes> {
         "datamining" | "mining" => ("data-mining", &DATA_MINING),
         "webserver" => ("web-server", &WEB_SERVER),
         "search" => ("search", &SEARCH),
-        "googlerpc2008" | "googlerpc" | "fbhdp2015" | "homaw1" | "homaw2" | "homaw3" | "homaw4"
-        | "homaw5" | "w1" | "w2" | "w3" | "w4" | "w5" => {
-            return Err(UnknownSizes::NotBuiltIn(name.to_owned()));
-        }
-        _ => return Err(UnknownSizes::Unknown(name.to_owned())),
+        "googlerpc2008" | "googlerpc" => return Ok(of("google-rpc-2008", homa::lines(3))),
+        "fbhdp2015" => return Ok(of("fb-hdp-2015", homa::lines(4))),
+        "homaw1" | "w1" => return Ok(of("homa-w1", homa::sizes(1))),
+        "homaw2" | "w2" => return Ok(of("homa-w2", homa::sizes(2))),
+        "homaw3" | "w3" => return Ok(of("homa-w3", homa::sizes(3))),
+        "homaw4" | "w4" => return Ok(of("homa-w4", homa::sizes(4))),
+        "homaw5" | "w5" => return Ok(of("homa-w5", homa::sizes(5))),
+        _ => return Err(UnknownSizes(name.to_owned())),
     };
     let point = |&(size, cumulative)| Point { size: Bytes(size), cumulative };
-    Ok(Sizes { name: name.to_owned(), points: points.iter().map(point).collect() })
+    Ok(of(name, points.iter().map(point).collect()))
+}
+
+fn of(name: &str, points: Vec<Point>) -> Sizes {
+    Sizes { name: name.to_owned(), points }
 }
 
 const fn percent(whole: u64) -> u64 {
