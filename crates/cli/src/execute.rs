@@ -26,7 +26,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
     if !common.quiet {
         for run in requests.iter().flat_map(|request| request.group.runs.first()) {
-            if let Some(note) = &run.scenario.topology.note {
+            for note in run.scenario.notes() {
                 let _ = writeln!(std::io::stderr(), "{}: {note}", run.scenario.name);
             }
         }

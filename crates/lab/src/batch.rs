@@ -79,7 +79,10 @@ impl Group {
     ) -> Result<Self, PlanError> {
         let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
         for (key, list) in axes {
-            let values = overrides::values(list)?;
+            let values = overrides::values(list).map_err(|error| ArgumentError {
+                argument: format!("--set {key}={}", error.argument),
+                ..error
+            })?;
             if combinations.len() * values.len() > MOST {
                 return Err(PlanError::TooMany(combinations.len() * values.len()));
             }

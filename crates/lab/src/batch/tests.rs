@@ -118,6 +118,9 @@ fn a_sweep_is_every_combination_in_order_each_with_every_seed() {
     assert_eq!(group.places()[7], PathBuf::from("nic.mtu=4096-transport.ring=2-seed=6"));
     let axes = set(&[("seed", "1..101"), ("nic.mtu", "1..100")]);
     assert!(matches!(Group::of_sweep(&file.0, &[], &axes, &[]), Err(PlanError::TooMany(10_100))));
+    let axes = set(&[("traffic.0.size", "")]);
+    let told = Group::of_sweep(&file.0, &[], &axes, &[]).unwrap_err().to_string();
+    assert!(told.starts_with("--set traffic.0.size=: it has an empty value"), "{told}");
     let axes = set(&[("nic.mtu", "1024,-1")]);
     assert!(matches!(Group::of_sweep(&file.0, &[], &axes, &[]), Err(PlanError::Scenario(_))));
 }

@@ -1,47 +1,65 @@
-//! Whether a scenario without a `stop` can come to an end: no path may lose everything for ever.
+//! Whether a scenario without a `stop` can come to an end: no path may lose everything, or be paused, for ever.
 
-use super::faults::Faults;
+use super::faults::{Faults, LinkFaults};
 use super::source::{Origin, ScenarioError, Source};
+use super::switch::Classes;
 use super::traffic::Reading;
-use crate::traffic::spec::Traffic;
+use crate::traffic::spec::{Common, HpccFlow, Op, Traffic};
 use roci_fabric::graph::NodeId;
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::Topology;
 use roci_fabric::topology::ports::Ports;
+use roci_units::Ratio;
 use std::collections::VecDeque;
 
-/// Refuses traffic between hosts all of whose shortest paths, there or back, lose everything. Of patterns whose pairs
-/// are drawn by chance the hosts' own links are looked at.
+/// What travels, besides the traffic itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kinds {
+    /// Which priorities data and acknowledgements have.
+    pub(super) classes: Classes,
+    /// Where the file was named that says what the topology's links lose.
+    pub(super) losses: Origin,
+}
+
+/// Refuses traffic between hosts all of whose shortest paths, there or back, let nothing through. Of patterns whose
+/// pairs are drawn by chance the hosts' own links are looked at.
 pub(super) fn refuse_black_holes(
     source: &Source,
     topology: &Topology,
     faults: &Faults,
     reading: &Reading<'_>,
+    kinds: Kinds,
 ) -> Result<(), ScenarioError> {
-    let certain =
-        faults.common.loses_everything() || faults.rules.iter().any(|rule| rule.faults.loses_everything());
+    let bars = |faults: &LinkFaults| faults.loses_everything() || faults.pause_storm.is_some();
+    let certain = bars(&faults.common)
+        || faults.rules.iter().any(|rule| bars(&rule.faults))
+        || topology.loss.iter().any(|(_, loss)| *loss == Ratio::ONE);
     if !certain {
         return Ok(());
     }
     let ports = Ports::of(&topology.graph);
-    let search = Search { source, topology, faults, ports };
+    let search = Search { source, topology, faults, kinds, ports };
     for traffic in &reading.traffic {
         match traffic {
             Traffic::Flows(flows) => {
-                flows.iter().try_for_each(|flow| search.both_ways(flow.src, flow.dst))?;
+                flows.iter().try_for_each(|flow| search.both_ways(flow.src, flow.dst, flow.common))?;
             }
             Traffic::ClosedLoop(pattern) => {
-                pattern.pairs.iter().try_for_each(|(src, dst)| search.both_ways(*src, *dst))?;
+                let common = pattern.common;
+                pattern.pairs.iter().try_for_each(|(src, dst)| search.both_ways(*src, *dst, common))?;
             }
             Traffic::Trigger(trigger) => {
-                trigger.hosts.iter().try_for_each(|host| search.both_ways(*host, trigger.receiver))?;
+                let (receiver, common) = (trigger.receiver, trigger.common);
+                trigger.hosts.iter().try_for_each(|host| search.both_ways(*host, receiver, common))?;
             }
             Traffic::Hpcc(hpcc) => {
-                hpcc.flows.iter().try_for_each(|flow| search.both_ways(flow.src, flow.dst))?;
+                let common = |flow: &HpccFlow| Common { priority: Some(flow.priority), ..hpcc.common };
+                let barred = |flow: &HpccFlow| search.both_ways(flow.src, flow.dst, common(flow));
+                hpcc.flows.iter().try_for_each(barred)?;
             }
-            Traffic::Incast(_) | Traffic::Permutation(_) | Traffic::AllToAll(_) | Traffic::Poisson(_) => {
-                search.own_links()?
-            }
+            Traffic::Incast(pattern) => search.own_links(pattern.common)?,
+            Traffic::Permutation(pattern) | Traffic::AllToAll(pattern) => search.own_links(pattern.common)?,
+            Traffic::Poisson(pattern) => search.own_links(pattern.common)?,
         }
     }
     Ok(())
@@ -51,17 +69,34 @@ struct Search<'a> {
     source: &'a Source,
     topology: &'a Topology,
     faults: &'a Faults,
+    kinds: Kinds,
     ports: Ports,
 }
 
 impl Search<'_> {
-    fn both_ways(&self, a: HostId, b: HostId) -> Result<(), ScenarioError> {
-        self.one_way(a, b)?;
-        self.one_way(b, a)
+    /// The priorities of what travels there and back: data and acknowledgements, or requests and a READ's data.
+    fn priorities(&self, common: Common) -> [u8; 2] {
+        let Classes { data, ack, .. } = self.kinds.classes;
+        let own = common.priority.unwrap_or(data);
+        [own, if ack == data || common.op == Op::Read { own } else { ack }]
+    }
+
+    fn both_ways(&self, a: HostId, b: HostId, common: Common) -> Result<(), ScenarioError> {
+        let [there, back] = self.priorities(common);
+        self.one_way(a, b, there)?;
+        self.one_way(b, a, back)
+    }
+
+    /// Where it was said that nothing at `priority` that node `from` sends on `link` ever arrives.
+    fn barred(&self, link: u32, from: u32, priority: u8) -> Option<Origin> {
+        let lost =
+            self.topology.loss.iter().any(|(place, loss)| *place == link as usize && *loss == Ratio::ONE);
+        let of_file = lost.then_some(self.kinds.losses);
+        of_file.or_else(|| self.faults.black_hole(link, from, priority, self.kinds.classes.data))
     }
 
     /// Follows all shortest paths from `from` to `to` at once, over what does not lose everything.
-    fn one_way(&self, from: HostId, to: HostId) -> Result<(), ScenarioError> {
+    fn one_way(&self, from: HostId, to: HostId, priority: u8) -> Result<(), ScenarioError> {
         let distance = self.distances(NodeId(u32::from(to.0)));
         let mut open = vec![NodeId(u32::from(from.0))];
         let mut seen = vec![false; distance.len()];
@@ -76,7 +111,7 @@ impl Search<'_> {
                 if !nearer || seen[peer] {
                     continue;
                 }
-                match self.faults.black_hole(port.link, node.0) {
+                match self.barred(port.link, node.0, priority) {
                     Some(origin) => blame = origin,
                     None => {
                         seen[peer] = true;
@@ -86,7 +121,7 @@ impl Search<'_> {
             }
         }
         let name = |host: HostId| &self.topology.graph.hosts[usize::from(host.0)];
-        Err(self.refusal(blame, format!("everything from `{}` to `{}` is lost", name(from), name(to))))
+        Err(self.refusal(blame, format!("nothing gets from `{}` to `{}`", name(from), name(to))))
     }
 
     /// Links from each node to `to`; hosts do not forward.
@@ -110,13 +145,16 @@ impl Search<'_> {
         distance
     }
 
-    fn own_links(&self) -> Result<(), ScenarioError> {
+    fn own_links(&self, common: Common) -> Result<(), ScenarioError> {
+        let priorities = self.priorities(common);
         for (node, name) in (0u32..).zip(&self.topology.graph.hosts) {
             for port in self.ports.of_node(NodeId(node)) {
-                let lost = self.faults.black_hole(port.link, node);
-                let lost = lost.or_else(|| self.faults.black_hole(port.link, port.peer.0));
-                if let Some(origin) = lost {
-                    return Err(self.refusal(origin, format!("everything on the link of `{name}` is lost")));
+                let ends = [node, port.peer.0].into_iter();
+                let ways = ends.flat_map(|from| priorities.map(|priority| (from, priority)));
+                let barred =
+                    ways.filter_map(|(from, priority)| self.barred(port.link, from, priority)).next();
+                if let Some(origin) = barred {
+                    return Err(self.refusal(origin, format!("nothing gets over the link of `{name}`")));
                 }
             }
         }
@@ -126,8 +164,8 @@ impl Search<'_> {
     fn refusal(&self, origin: Origin, what: String) -> ScenarioError {
         self.source.error(
             origin,
-            format!("{what} for ever, so its traffic never gets done, and the scenario has no `stop`"),
-            "add `stop = \"10ms\"` at the top, or let some packets through",
+            format!("{what}, ever, so its traffic never gets done, and the scenario has no `stop`"),
+            "add `stop = \"10ms\"` at the top, give the fault an `until`, or let some packets through",
         )
     }
 }

@@ -5,7 +5,7 @@ use super::read::{Detail, Table};
 use super::source::{Located, Origin, ScenarioError};
 use super::topology::Names;
 use super::tree::Kind;
-use roci_fabric::graph::Graph;
+use roci_fabric::graph::{Graph, NodeId};
 use roci_units::{BitsPerSec, Instant, Ratio, Span};
 
 /// All that a scenario says of faults.
@@ -157,7 +157,12 @@ impl LinkFaults {
         certain(self.corrupt)
             || match self.loss {
                 Loss::Bernoulli(loss) => certain(loss),
-                Loss::GilbertElliott { good, bad, .. } => certain(good) && certain(bad),
+                Loss::GilbertElliott { to_bad, to_good, good, bad } => {
+                    // The link begins good; a state that it never is in, or leaves at once for ever, does not matter.
+                    let never_bad = to_bad == Ratio::ZERO;
+                    let ever_bad = certain(to_bad) && to_good == Ratio::ZERO;
+                    (certain(good) || ever_bad) && (certain(bad) || never_bad)
+                }
             }
     }
 }
@@ -198,17 +203,15 @@ impl Faults {
                 until,
                 faults: link_faults(rule, &LinkFaults::default())?,
                 cnp: cnp.transpose()?,
-                place: Located { value: (), origin: rule.origin_of("loss") },
+                place: Located { value: (), origin: blamed(rule) },
             });
         }
-        let origin = ["loss", "corrupt"].map(|key| table.origin_of(key));
-        let origin = origin.into_iter().find(|origin| *origin != table.origin).unwrap_or(table.origin);
-        Ok(Self { common, rules, place: Located { value: (), origin } })
+        Ok(Self { common, rules, place: Located { value: (), origin: blamed(table) } })
     }
 
-    /// Where it was said that everything which node `from` sends on `link` is lost, from the first packet on and for
-    /// ever; `None` where some of it survives.
-    pub(super) fn black_hole(&self, link: u32, from: u32) -> Option<Origin> {
+    /// Where it was said that everything which node `from` sends on `link` at `priority` is lost or stopped, from the
+    /// first packet on and for ever; `None` where some of it arrives. `data` is the priority of data.
+    pub(super) fn black_hole(&self, link: u32, from: u32, priority: u8, data: u8) -> Option<Origin> {
         let meant = |rule: &&FaultRule| {
             rule.links.contains(&link)
                 && rule.from == Instant::ZERO
@@ -219,8 +222,35 @@ impl Faults {
             Some(rule) => (&rule.faults, &rule.place),
             None => (&self.common, &self.place),
         };
-        faults.loses_everything().then_some(place.origin)
+        let storm = faults.pause_storm.is_some_and(|storm| storm.priority.unwrap_or(data) == priority);
+        (storm || faults.loses_everything()).then_some(place.origin)
     }
+
+    /// The ways of links, as the nodes at their ends, that a pause storm holds at `now`.
+    pub fn storming(&self, now: Instant, graph: &Graph) -> Vec<(NodeId, NodeId)> {
+        let mut ways = Vec::new();
+        for (place, link) in (0u32..).zip(&graph.links) {
+            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+                let in_force = |rule: &&FaultRule| {
+                    rule.links.contains(&place)
+                        && (rule.way == Way::Both || rule.way == Way::From(from.0))
+                        && rule.from <= now
+                        && rule.until.is_none_or(|until| now < until)
+                };
+                let ruling = self.rules.iter().rfind(in_force).map_or(&self.common, |rule| &rule.faults);
+                if ruling.pause_storm.is_some() {
+                    ways.push((from, to));
+                }
+            }
+        }
+        ways
+    }
+}
+
+/// Where faults are written that may let nothing through.
+fn blamed(table: Table<'_>) -> Origin {
+    let key = ["loss", "corrupt", "pause_storm"].into_iter().find(|key| table.get(key).is_some());
+    key.map_or(table.origin, |key| table.origin_of(key))
 }
 
 fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, ScenarioError> {

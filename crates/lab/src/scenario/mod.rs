@@ -115,14 +115,11 @@ impl Scenario {
         let topology = topology::read(&source, top.require("topology", top.get("topology"))?)?;
         let names = topology::Names::of(&topology.graph);
         let stop = top.period("stop")?;
-        if stop.is_some_and(|stop| stop.as_ps() >= roci_fabric::queue::HORIZON_PS) {
-            let message = "a run cannot last that long";
-            return Err(top.refuse("stop", message, "it takes a time above zero, at most 4503s"));
-        }
 
         let table = top.table("switch", &keys::SWITCH)?;
         let int = table.and_then(|table| table.get("int")).map(|node| node.origin);
         let mut switch = Switch::read(table)?;
+        switch.fits(table, top, &topology.graph)?;
         for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
             names.switch(&source, name)?;
         }
@@ -137,7 +134,8 @@ impl Scenario {
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let writes = RegisterWrite::read_all(top, &reading)?;
         if stop.is_none() {
-            end::refuse_black_holes(&source, &topology, &faults, &reading)?;
+            let kinds = end::Kinds { classes: switch.classes, losses: losses(top) };
+            end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
         }
         let traffic::Reading { controls, traffic, .. } = reading;
         for control in controls.iter().chain([&transport.control]) {
@@ -177,6 +175,15 @@ impl Scenario {
     pub fn control(&self, index: Option<ControlIndex>) -> &Control {
         let own = index.and_then(|index| self.controls.get(usize::try_from(index.0).ok()?));
         own.unwrap_or(&self.transport.control)
+    }
+
+    /// What a user should know of how the scenario was read, such as a size that was rounded.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        let of_traffic = self.traffic.iter().filter_map(|traffic| match traffic {
+            Traffic::Hpcc(hpcc) => hpcc.note.as_deref(),
+            _ => None,
+        });
+        self.topology.note.as_deref().into_iter().chain(of_traffic)
     }
 
     /// What the congestion controls are called in results: the common one, then those of single flows in the order of
@@ -242,6 +249,17 @@ impl RegisterWrite {
 /// The first of `controls` that has no effect without telemetry.
 fn telemetric<'a>(mut controls: impl Iterator<Item = &'a Control>) -> Option<&'a str> {
     controls.find(|control| control.wants_telemetry()).map(|control| control.law.value.as_str())
+}
+
+/// Where the file was named that says what the links of the topology lose.
+fn losses(top: Table<'_>) -> Origin {
+    let file = |node: &tree::Node| match &node.kind {
+        tree::Kind::Table(entries) => {
+            entries.iter().find(|entry| entry.key == "file").map(|e| e.value.origin)
+        }
+        _ => None,
+    };
+    top.get("topology").and_then(file).unwrap_or_default()
 }
 
 /// TOML's largest number.

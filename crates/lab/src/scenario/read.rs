@@ -3,6 +3,7 @@
 use super::keys::{Key, SECTIONS, Section};
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
+use roci_fabric::queue::HORIZON_PS;
 use roci_units::{BitsPerSec, Bytes, Instant, ParseError, Ratio, Span};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -229,9 +230,16 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// A length of time.
+    /// A length of time, less than the longest run.
     pub(crate) fn span(&self, key: &str) -> Result<Option<Span>, ScenarioError> {
-        self.quantity(key)
+        match (self.quantity::<Span>(key)?, self.get(key)) {
+            (Some(span), Some(node)) if span.as_ps() >= HORIZON_PS => Err(self.source.error(
+                node.origin,
+                format!("{} is longer than a run can last, 75 minutes", quoted(key, node)),
+                format!("give at most 4503s; it takes {}", self.takes(key)),
+            )),
+            (span, _) => Ok(span),
+        }
     }
 
     /// A length of time above zero.

@@ -3,7 +3,8 @@
 use super::keys;
 use super::read::{Detail, Table};
 use super::source::{Located, ScenarioError};
-use roci_switch::config::{Buffering, Headroom, Marking, Pfc, SwitchConfig, Trim};
+use roci_fabric::graph::Graph;
+use roci_switch::config::{Buffering, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 use roci_switch::red::Red;
 use roci_units::{BitsPerSec, Bytes, Ratio};
 
@@ -32,6 +33,9 @@ pub struct SwitchRule {
     /// What holds for them.
     pub config: SwitchConfig,
 }
+
+/// The most ports that a switch can route over.
+const PORTS_MAX: usize = 65_534;
 
 /// Priorities of the classes of traffic, each 0 to 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,57 @@ impl Switch {
                 && rule.rate.is_none_or(|rate| rate == fastest)
         };
         self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
+    }
+
+    /// Refuses a switch with more ports than can be routed over, or with too small a buffer: the ports that it has in
+    /// `graph` decide its headroom. `table` is `[switch]`, where there is one.
+    pub(super) fn fits(
+        &self,
+        table: Option<Table<'_>>,
+        top: Table<'_>,
+        graph: &Graph,
+    ) -> Result<(), ScenarioError> {
+        let mut links: Vec<Vec<LinkSpec>> = vec![Vec::new(); graph.switches.len()];
+        for link in &graph.links {
+            for node in [link.a, link.b] {
+                let switch = (node.0 as usize).checked_sub(graph.hosts.len());
+                if let Some(of_switch) = switch.and_then(|switch| links.get_mut(switch)) {
+                    of_switch.push(LinkSpec { rate: link.rate, delay: link.delay });
+                }
+            }
+        }
+        for (name, links) in graph.switches.iter().zip(links) {
+            if links.len() > PORTS_MAX {
+                return Err(top.refuse(
+                    "topology",
+                    format!("switch `{name}` has {} links", links.len()),
+                    format!("give it at most {PORTS_MAX}: spread the hosts over more switches"),
+                ));
+            }
+            let fastest = links.iter().map(|link| link.rate).max().unwrap_or(BitsPerSec(0));
+            let config = self.config_of(name, fastest);
+            let needed = config.set_aside(&links);
+            if needed < config.buffer.0 {
+                continue;
+            }
+            let message = format!(
+                "the headroom and reserve of the {} ports of switch `{name}` take {}, which leaves nothing of its \
+                 buffer of {}",
+                links.len(),
+                Bytes(needed),
+                config.buffer
+            );
+            let remedy =
+                "enlarge `switch.buffer`, make `switch.pfc.headroom` smaller, or turn `switch.pfc` off";
+            return Err(match table {
+                None => top.source.error(top.origin_of("topology"), message, remedy),
+                Some(table) => {
+                    let key = ["buffer", "pfc", "on"].into_iter().find(|key| table.get(key).is_some());
+                    table.refuse(key.unwrap_or("buffer"), message, remedy)
+                }
+            });
+        }
+        Ok(())
     }
 
     /// Reads `[switch]`.

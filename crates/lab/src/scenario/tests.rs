@@ -340,6 +340,14 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
             tail("seed = 1").replace("[topology]", "seed = -1\n[topology]").replace("\nseed = 1\n", "\n"),
         ),
         ("a run without an end in sight", format!("stop = \"5000s\"\n{}", star(PERMUTATION))),
+        (
+            "a start after the longest run",
+            flow("src = \"h0\", dst = \"h1\", size = \"1MB\", start = \"9000s\""),
+        ),
+        ("a delay longer than a run", tail("[faults]\ndelay = \"18446744s\"")),
+        ("a buffer that headroom takes", tail("[switch]\nbuffer = \"20KB\"")),
+        ("a default buffer that headroom takes", star(PERMUTATION).replace("hosts = 4", "hosts = 1500")),
+        ("more ports than can be routed over", star(PERMUTATION).replace("hosts = 4", "hosts = 65535")),
         ("a size of zero", flow("src = \"h0\", dst = \"h1\", size = \"0B\"")),
         ("a size too large", flow("src = \"h0\", dst = \"h1\", size = \"3GiB\"")),
         ("a missing size", flow("src = \"h0\", dst = \"h1\"")),
@@ -435,6 +443,16 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
             flow("src = \"h0\", dst = \"h1\", size = \"1MB\"")
                 + "[[faults.on]]\nlink = \"s0>h0\"\nloss = \"100%\"\n",
         ),
+        (
+            "losses that begin with the first packet and never end",
+            tail("[faults]\nloss = { to_bad = 1, to_good = 0, bad = 1 }"),
+        ),
+        ("a pause storm that never ends", tail("[faults]\npause_storm = true")),
+        (
+            "a pause storm on a path that never ends",
+            flow("src = \"h0\", dst = \"h1\", size = \"1MB\", priority = 5")
+                + "[[faults.on]]\nlink = \"s0>h1\"\npause_storm = { priority = 5 }\n",
+        ),
         ("a fault on no link", tail("[[faults.on]]\nlink = \"h0-h1\"\nloss = 0.1")),
         ("a fault on nothing", tail("[[faults.on]]\nlink = \"h0-h9\"\nloss = 0.1")),
         ("a fault that ends first", tail("[[faults.on]]\nlink = \"h0-s0\"\nfrom = \"2ms\"\nuntil = \"1ms\"")),
@@ -454,6 +472,47 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         told.push_str(&format!("# {what}\n{}\n\n", refused(&text)));
     }
     assert_snapshot!(told);
+}
+
+#[test]
+fn starts_of_every_kind_lie_within_the_longest_run() {
+    for traffic in [
+        "kind = \"closed-loop\"\nsrc = \"h0\"\ndst = \"h1\"\nmessage = \"1KB\"\ncount = 1\nstart = \"20000s\"",
+        "kind = \"poisson\"\nsizes = \"WebSearch\"\nload = 0.3\nstart = \"4600s\"\nuntil = \"4700s\"",
+        "kind = \"permutation\"\nsize = \"1KB\"\nstart = \"4503.6s\"",
+    ] {
+        let told = refused(&star(&format!("[[traffic]]\n{traffic}\n")));
+        assert!(told.contains("is longer than a run can last"), "{told}");
+    }
+    let last = star("[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\nstart = \"4503.5s\"\n");
+    assert!(parse(&last).is_ok());
+}
+
+#[test]
+fn storms_and_losses_that_spare_the_traffic_are_no_reason_to_refuse_it() {
+    let flow = "[[traffic]]\nkind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h1\", size = \"1MB\" }]\n";
+    for faults in [
+        "[faults]\npause_storm = { priority = 5 }",
+        "[[faults.on]]\nlink = \"s0-h1\"\npause_storm = true\nuntil = \"1ms\"",
+        "[[faults.on]]\nlink = \"s0-h2\"\npause_storm = true",
+        "[faults]\nloss = { to_bad = 0.5, to_good = 0.1, bad = 1 }",
+    ] {
+        assert!(parse(&star(&format!("{flow}{faults}\n"))).is_ok(), "{faults}");
+    }
+}
+
+#[test]
+fn a_topology_file_whose_links_lose_everything_is_refused_where_it_is_named() {
+    let read = |file| {
+        let text = "[topology]\nkind = \"hpcc\"\nfile = \"t.txt\"\n".to_owned() + PERMUTATION;
+        Scenario::read(Source::new("test.toml", &text, &[]).with_files(file))
+    };
+    let fine = read(&[("t.txt", "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0.5\n\nnodes switches links\n")]);
+    assert_eq!(fine.unwrap().notes().count(), 0);
+    let told = read(&[("t.txt", "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 1\n")]).unwrap_err().to_string();
+    assert!(told.starts_with("test.toml:3:8: nothing gets over the link of `h1`"), "{told}");
+    let more = read(&[("t.txt", "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n0 1 1Gbps 1us 0\n")]);
+    assert!(more.unwrap().notes().any(|note| note.contains("counts 2 links")));
 }
 
 #[test]

@@ -224,7 +224,8 @@ impl<'a> Reading<'a> {
         let common = self.common(table)?;
         self.several_hosts(table)?;
         let name = table.require("sizes", table.text("sizes")?)?;
-        let sizes = match Sizes::named(&name.value) {
+        let fixed = name.value.parse().ok().filter(|size: &Bytes| (1..=LONGEST).contains(&size.0));
+        let sizes = match fixed.map_or_else(|| Sizes::named(&name.value), |size| Ok(Sizes::fixed(size))) {
             Ok(sizes) => sizes,
             // What has a dot or a slash is meant as a file.
             Err(unknown) if !name.value.contains(['.', '/']) => {

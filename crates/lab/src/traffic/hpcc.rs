@@ -2,11 +2,13 @@
 //!
 //! The first line counts the flows; each other line is one: `src dst pg dport bytes start_s`. Nodes are given by
 //! number, which the host's name has: node 7 is `h7`. The priority group is the priority; the port is not used. Empty
-//! lines and what follows a `#` are skipped.
+//! lines and what follows a `#` are skipped. What stands behind the flows that the first line counts is not read: in the
+//! simulator's own files more flows and an explanation.
 
 use super::fault::MESSAGE_MAX;
 use super::spec::{Common, HpccFlow, HpccFlows};
 use roci_fabric::packet::HostId;
+use roci_fabric::queue::HORIZON_PS;
 use roci_units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ pub enum FlowFileError {
         /// What it says.
         text: String,
     },
-    /// Fewer or more flows than the first line counts.
+    /// Fewer flows than the first line counts.
     #[error("the first line counts {counted} flows, but {found} follow; correct the count")]
     WrongCount {
         /// What the first line says.
@@ -63,6 +65,14 @@ pub enum FlowFileError {
         /// The group.
         group: u32,
     },
+    /// A flow that would start after the longest run.
+    #[error("line {line}: a start at {start}; a run lasts less than 4503s, so let it start earlier")]
+    TooLate {
+        /// Its number, from 1.
+        line: usize,
+        /// Its start.
+        start: Span,
+    },
     /// A flow is longer than a message may be.
     #[error("line {line}: a flow of {size}; at most 2GiB, so use several")]
     TooLong {
@@ -88,14 +98,17 @@ impl HpccFlows {
         let counted: usize =
             first.parse().map_err(|_| FlowFileError::Count { line, text: first.to_owned() })?;
         let mut flows = Vec::new();
-        for (line, content) in lines {
+        for (line, content) in lines.by_ref().take(counted) {
             flows.push(flow(line, content, &numbers)?);
         }
         if flows.len() != counted {
             return Err(FlowFileError::WrongCount { counted, found: flows.len() });
         }
+        let unread = lines.any(|(line, content)| flow(line, content, &numbers).is_ok());
+        let note = unread
+            .then(|| format!("the flow file counts {counted} flows; there are more, which are not read"));
         flows.sort_by_key(|flow: &HpccFlow| flow.start); // stable: equal starts keep the file's order
-        Ok(Self { flows, common })
+        Ok(Self { flows, common, note })
     }
 }
 
@@ -115,6 +128,9 @@ fn flow(line: usize, content: &str, hosts: &BTreeMap<u32, HostId>) -> Result<Hpc
         (number(field()?)?, number(field()?)?, number(field()?)?, number(field()?)?);
     let size: u64 = field()?.parse().map_err(|_| form())?;
     let start: Span = format!("{}s", field()?).parse().map_err(|_| form())?;
+    if start.as_ps() >= HORIZON_PS {
+        return Err(FlowFileError::TooLate { line, start });
+    }
     if fields.next().is_some() || port > u32::from(u16::MAX) {
         return Err(form());
     }

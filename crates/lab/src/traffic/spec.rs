@@ -102,6 +102,22 @@ pub enum Traffic {
     Hpcc(HpccFlows),
 }
 
+impl Traffic {
+    /// The priorities that its data travel on, some of them more than once; `None`: the scenario's class for data.
+    pub fn priorities(&self) -> Box<dyn Iterator<Item = Option<u8>> + '_> {
+        let common = match self {
+            Self::Flows(flows) => return Box::new(flows.iter().map(|flow| flow.common.priority)),
+            Self::Hpcc(hpcc) => return Box::new(hpcc.flows.iter().map(|flow| Some(flow.priority))),
+            Self::ClosedLoop(spec) => spec.common,
+            Self::Incast(spec) => spec.common,
+            Self::Permutation(spec) | Self::AllToAll(spec) => spec.common,
+            Self::Poisson(spec) => spec.common,
+            Self::Trigger(spec) => spec.common,
+        };
+        Box::new(std::iter::once(common.priority))
+    }
+}
+
 /// One flow: one message on a queue pair of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
@@ -220,6 +236,8 @@ pub struct HpccFlows {
     pub flows: Vec<HpccFlow>,
     /// What all share, except that the file tells the priority.
     pub common: Common,
+    /// What a user should know of how the file was read.
+    pub note: Option<String>,
 }
 
 /// One line of an HPCC flow file.

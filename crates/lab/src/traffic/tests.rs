@@ -374,12 +374,23 @@ fn an_hpcc_flow_file_is_read_as_it_is() {
 }
 
 #[test]
+fn what_follows_the_counted_flows_is_not_read() {
+    let explained = "1\n0 2 3 100 5000 2\n\nFirst line: how many\nsrc0 dst0 3 port0 size0 start0\n...\n";
+    let file = read(explained, 3).unwrap();
+    assert_eq!((file.flows.len(), file.note), (1, None));
+    let longer = format!("{explained}1 2 3 100 5000 2\n");
+    let file = read(&longer, 3).unwrap();
+    assert_eq!(file.flows.len(), 1);
+    assert!(file.note.unwrap().contains("counts 1 flows; there are more"));
+}
+
+#[test]
 fn what_is_wrong_with_a_flow_file_is_said_with_its_line() {
     for (text, message) in [
         ("", "line 1: \"\" is not the number of flows"),
         ("x\n", "line 1: \"x\" is not the number"),
         ("2\n0 1 3 100 5 1.0\n", "counts 2 flows, but 1 follow"),
-        ("0\n0 1 3 100 5 1.0\n", "counts 0 flows, but 1 follow"),
+        ("1\n0 1 3 100 5 5000\n", "line 2: a start at 5000s"),
         ("1\n0 1 3 100 5\n", "line 2: \"0 1 3 100 5\" is not a flow"),
         ("1\n0 1 3 100 5 1.0 9\n", "line 2:"),
         ("1\n0 1 3 100 -5 1.0\n", "line 2:"),

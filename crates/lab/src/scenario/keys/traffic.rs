@@ -130,7 +130,12 @@ pub static ALL_TO_ALL: Section = traffic(
 pub static POISSON: Section = traffic(
     "traffic.poisson",
     &[
-        key("sizes", "the name of a distribution, or a file", "required", "How long the flows are."),
+        key(
+            "sizes",
+            "the name of a distribution, a file, or one size",
+            "required",
+            "How long the flows are.",
+        ),
         key("load", LOAD, "required", "Payload octets offered, over the sum of the host link rates."),
         key("start", DELAY, "`\"0s\"`", "No flow begins before this."),
         key("until", "a time above zero", "until `stop`", "No flow begins at or after this."),
