@@ -74,11 +74,45 @@ pub enum RunError {
         flows: Vec<String>,
         /// How many are left.
         left: usize,
+        /// Why nothing happens.
+        why: Stall,
     },
     /// A file could not be written while the run went on.
     Output(String),
     /// The user stopped it.
     Interrupted,
+}
+
+/// Why nothing happens any more though flows are left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// A pause storm that never ends holds these ways of links, each written `"a>b"`.
+    Storm(Vec<String>),
+    /// What would happen next lies after the longest run.
+    EndOfTime,
+    /// Packets were lost, and no timer is there to send them again.
+    NoTimeout,
+    /// The law of the flows lets them send nothing more.
+    NoCredit,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Storm(ways) => write!(
+                f,
+                "the pause storm on {} never ends; give it an `until`, or the scenario a `stop`",
+                ways.join(", ")
+            ),
+            Self::EndOfTime => f.write_str(
+                "a run lasts at most 75 minutes; shorten delays and timeouts, raise rates, or start earlier",
+            ),
+            Self::NoTimeout => {
+                f.write_str("packets were lost and `transport.timeout` is \"0s\"; give it a time")
+            }
+            Self::NoCredit => f.write_str("a law gives no more credit; choose another `transport.control`"),
+        }
+    }
 }
 
 impl fmt::Display for RunError {
@@ -93,12 +127,13 @@ impl fmt::Display for RunError {
                 }
                 f.write_str("\nbreak the cycle: change routes or topology, or turn `switch.pfc` off")
             }
-            Self::Stalled { at, flows, left } => write!(
-                f,
-                "stalled at {at}: {left} flows are not done and nothing more will happen, among them {}; \
-                 packets were lost and `transport.timeout` is \"0s\", or a law gives no more credit",
-                flows.join(", ")
-            ),
+            Self::Stalled { at, flows, left, why } => {
+                write!(f, "stalled at {at}: {left} flows are not done and nothing more will happen")?;
+                if !flows.is_empty() {
+                    write!(f, ", among them {}", flows.join(", "))?;
+                }
+                write!(f, "; {why}")
+            }
             Self::Interrupted => f.write_str("interrupted; nothing was written"),
         }
     }

@@ -1,8 +1,9 @@
 //! A run in which nothing moves any more is found out and reported, not left hanging.
 
-use roci_lab::run::{Go, RunError, World};
+use roci_lab::run::{Go, RunError, Stall, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
+use roci_units::{Instant, Span};
 
 fn run(text: &str) -> RunError {
     let scenario = Scenario::parse(text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
@@ -95,6 +96,85 @@ fn a_cycle_of_pauses_is_named_though_other_traffic_moves() {
 }
 
 #[test]
+fn a_cycle_of_pauses_is_named_though_the_flows_have_failed_before_anyone_looked() {
+    match run(&ring("20us")) {
+        RunError::Deadlock { at, cycle } => {
+            assert_is_the_ring(&cycle);
+            assert!(at > Instant::ZERO + Span::from_micros(187), "{at}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+const PAIR: &str = r#"
+    [topology]
+    kind = "star"
+    hosts = 2
+    rate = "10Gb/s"
+    delay = "1us"
+    "#;
+
+fn stall(text: &str) -> Stall {
+    match run(&format!("{PAIR}{text}")) {
+        RunError::Stalled { left: 1, why, .. } => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_storm_that_holds_a_flow_for_ever_is_named() {
+    let why = stall(
+        r#"
+        [transport]
+        timeout = "0s"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "write", size = "1MB" }]
+        [[faults.on]]
+        link = "s0>h1"
+        from = "10us"
+        pause_storm = true
+        "#,
+    );
+    assert_eq!(why, Stall::Storm(vec!["s0>h1".to_owned()]));
+}
+
+#[test]
+fn what_lies_beyond_the_end_of_time_ends_a_run_without_a_panic() {
+    let flow = |start: &str| {
+        format!(
+            "[[traffic]]\nkind = \"flows\"\n\
+             flows = [{{ src = \"h0\", dst = \"h1\", op = \"write\", size = \"1MB\", start = \"{start}\" }}]\n"
+        )
+    };
+    // The flow begins within the last millisecond, and within the last microsecond.
+    assert_eq!(stall(&flow("4503.5995s")), Stall::EndOfTime);
+    assert_eq!(stall(&flow("4503.599627s")), Stall::EndOfTime);
+    // A packet would arrive after the end of time, or the timer of a lost one end after it.
+    let slow = "[transport]\ntimeout = \"0s\"\n[faults]\ndelay = \"1s\"\n";
+    assert_eq!(stall(&format!("{slow}{}", flow("4503.5s"))), Stall::EndOfTime);
+    let lossy =
+        "[transport]\ntimeout = \"1s\"\n[[faults.on]]\nlink = \"h0>s0\"\nloss = 1\nuntil = \"4503.55s\"\n";
+    assert_eq!(stall(&format!("{lossy}{}", flow("4503.5s"))), Stall::EndOfTime);
+}
+
+#[test]
+fn a_run_that_makes_no_time_can_be_stopped() {
+    let text = format!(
+        "{PAIR}[[traffic]]\nkind = \"poisson\"\nsizes = \"1B\"\nload = 1\nuntil = \"100us\"\n\
+         [measure]\nsample = \"0s\"\n"
+    );
+    let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+    let mut asked = 0;
+    let run = SimulatedWorld.run(&scenario, 1, None, &mut |progress| {
+        assert!(progress.now < Instant::ZERO + Span::from_micros(100));
+        asked += 1;
+        if asked == 3 { Go::Stop } else { Go::On }
+    });
+    assert_eq!(run.expect_err("it was stopped"), RunError::Interrupted);
+}
+
+#[test]
 fn a_loss_without_a_timeout_is_a_stall() {
     let text = r#"
         [topology]
@@ -113,7 +193,9 @@ fn a_loss_without_a_timeout_is_a_stall() {
         until = "1us"
         "#;
     match run(text) {
-        RunError::Stalled { flows, left, .. } => assert_eq!((flows, left), (vec!["lost".to_owned()], 1)),
+        RunError::Stalled { flows, left, why, .. } => {
+            assert_eq!((flows, left, why), (vec!["lost".to_owned()], 1, Stall::NoTimeout));
+        }
         other => panic!("{other}"),
     }
 }

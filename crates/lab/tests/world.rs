@@ -1,9 +1,11 @@
 //! What a scenario's keys do to a run, seen from outside.
 
+use roci_lab::results::series::{Metric, Source};
 use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
+use std::collections::BTreeMap;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
     let overrides: Vec<_> =
@@ -35,6 +37,54 @@ fn telemetry_lengthens_data_by_eight_octets_a_switch_and_comes_back_with_the_ack
     assert_eq!(received(&told) - received(&plain), 8 * data);
     // Each packet is acknowledged, and switches add nothing to acknowledgements.
     assert_eq!(told.hosts[0].tx_bytes - plain.hosts[0].tx_bytes, 8 * data);
+}
+
+/// The most that a metric of queues reached, by their names.
+fn peaks(results: &Results, metric: Metric) -> BTreeMap<String, f64> {
+    let mut peaks = BTreeMap::new();
+    results.series.rows(|row| {
+        if let (Source::Queue(place), true) = (row.source, row.metric == metric && row.value > 0.0) {
+            let peak = peaks.entry(results.series.queue_names()[place as usize].clone()).or_insert(0.0);
+            *peak = row.value.max(*peak);
+        }
+    });
+    peaks
+}
+
+#[test]
+fn the_pauses_of_hosts_are_sampled() {
+    let results = run(INCAST, &[("transport.control", "none"), ("switch.buffer", "400KB")]);
+    let pauses = peaks(&results, Metric::Pauses);
+    for (place, host) in results.hosts.iter().enumerate() {
+        let of_host = pauses.get(&format!("h{place}>s0:3")).copied().unwrap_or(0.0);
+        assert!(place == 0 || host.pause_received > 0, "the senders are paused");
+        assert!((of_host - host.pause_received as f64).abs() < 0.5, "{pauses:?}");
+    }
+    assert!(!peaks(&run(INCAST, &[("switch.buffer", "100MB")]), Metric::Pauses).contains_key("h1>s0:3"));
+}
+
+#[test]
+fn the_queues_of_every_priority_that_data_travel_on_are_sampled() {
+    let flow = |n, priority| {
+        format!("{{ src = \"h{n}\", dst = \"h0\", op = \"write\", size = \"1MB\", priority = {priority} }}")
+    };
+    let flows = |a, b| {
+        let list = [flow(1, a), flow(2, a), flow(3, b), flow(4, b)].join(", ");
+        let (head, _) = INCAST.split_once("[[traffic]]").unwrap();
+        format!("{head}[[traffic]]\nkind = \"flows\"\nflows = [{list}]\n")
+    };
+    let set = [("switch.pfc", "false"), ("transport.control", "none"), ("measure.sample", "10us")];
+    let alone = peaks(&run(&flows(5, 5), &set), Metric::Bytes);
+    assert!(alone["s0>h0:5"] > 500_000.0 && !alone.contains_key("s0>h0:3"), "{alone:?}");
+    let both = peaks(&run(&flows(3, 5), &set), Metric::Bytes);
+    assert!(both["s0>h0:5"] > 10_000.0 && both["s0>h0:3"] > 500_000.0, "{both:?}");
+}
+
+#[test]
+fn a_receive_rate_without_a_fifo_slows_the_receiver() {
+    let took = |set: &[(&str, &str)]| run(INCAST, set).simulated.as_secs_f64();
+    let (free, slow) = (took(&[]), took(&[("nic.rx_rate", "2Gb/s")]));
+    assert!(slow > 3.0 * free, "4 MB take {slow} s at 2 Gb/s, and {free} s at 10 Gb/s");
 }
 
 #[test]

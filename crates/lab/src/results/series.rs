@@ -95,6 +95,12 @@ impl Series {
         }
     }
 
+    /// Adds a queue, named as the others are, behind them; from now on it may be recorded.
+    pub fn add_queue(&mut self, name: String) {
+        self.queue_names.push(name);
+        self.latest.push(QueueSample::default());
+    }
+
     /// The time from one sample to the next, or `None` where nothing is sampled. It doubles when a series grows long,
     /// so ask again after each sample.
     pub fn interval(&self) -> Option<Span> {

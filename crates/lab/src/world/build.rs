@@ -15,7 +15,7 @@ use roci_fabric::packet::HostId;
 use roci_nic::arch::spec::Cores;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
 use roci_transport::{Access, Engine, EngineConfig, Pd};
-use roci_units::{BitsPerSec, Random};
+use roci_units::{BitsPerSec, Bytes, Random};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{Hop, IpVersion, Opcode};
 use std::sync::Arc;
@@ -68,14 +68,18 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
             let Fabric { net, nics } = &mut fabric;
             nics.hosts[usize::from(number)].set_pauses(net, HostId(number), pause);
         }
-        if let (Some(fifo), Some(rate)) = (nic.rx_fifo, nic.rx_rate) {
-            let drain = DrainConfig { fifo, rate, pause };
+        // A FIFO that empties as fast as the link never fills, and has no effect.
+        if let Some(rate) = nic.rx_rate {
+            let drain = DrainConfig { fifo: nic.rx_fifo.unwrap_or(UNLIMITED), rate, pause };
             let Fabric { net, nics } = &mut fabric;
             nics.hosts[usize::from(number)].set_drain(net, HostId(number), drain);
         }
     }
     Ok(fabric)
 }
+
+/// A receive FIFO that never is full.
+const UNLIMITED: Bytes = Bytes(u64::MAX);
 
 /// Streams of chance of hosts: the seeds of their engines, and the delays of their NICs.
 const HOST_STREAMS: u64 = 0;

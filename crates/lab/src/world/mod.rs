@@ -11,6 +11,7 @@
 //! | `writes` | registers written during the run |
 //! | `capture` | what the taps recorded |
 //! | `stopwatch` | what a run costs |
+//! | `stuck` | runs that do not get on |
 
 mod build;
 mod capture;
@@ -20,6 +21,7 @@ mod path;
 mod profile;
 mod sampler;
 mod stopwatch;
+mod stuck;
 mod writes;
 
 use crate::results::{
@@ -42,6 +44,7 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 use stopwatch::Stopwatch;
+use stuck::Suspect;
 
 /// The world in which everything is simulated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,20 +86,15 @@ struct Simulation<'a> {
     written: usize,
     capture: Capture,
     suspect: Option<Suspect>,
+    /// How long lies between two looks for a deadlock, and when the next is due.
+    look: Span,
+    look_at: Instant,
 }
 
-/// A cycle of pauses that was seen at the last look.
-#[derive(PartialEq)]
-struct Suspect {
-    /// The ports, each with its switch.
-    cycle: Vec<(u32, u32)>,
-    /// The octets that each had sent by then.
-    sent: Vec<u64>,
-}
-
-/// How long a run is left alone at most: between two of these it can be stopped, and a deadlock is found at the
-/// second one.
+/// How long a run is left alone at most, in simulated time: between two of these it can be stopped.
 const SLICE: Span = Span::from_millis(1);
+/// How many flows are started, or how often anything is done between events, before a run can be stopped.
+const TURNS: u32 = 1 << 12;
 
 impl<'a> Simulation<'a> {
     fn new(scenario: &'a Scenario, seed: u64, folder: Option<&Path>) -> Result<Self, RunError> {
@@ -126,6 +124,8 @@ impl<'a> Simulation<'a> {
             traffic,
             written: 0,
             suspect: None,
+            look: stuck::look_interval(scenario),
+            look_at: Instant::ZERO + stuck::look_interval(scenario),
         })
     }
 
@@ -133,16 +133,26 @@ impl<'a> Simulation<'a> {
     fn run(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
         let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
         let mut slice = Instant::ZERO + SLICE;
+        // Simulated time may pass slowly, so that turns and events count too.
+        let mut turns = 0;
+        let mut early = false;
         loop {
             let now = self.fabric.net.now();
-            if now >= slice {
-                slice = now + SLICE;
+            turns += 1;
+            if now >= slice || early || turns >= TURNS {
+                turns = 0;
                 if progress(&self.progress(stop)) == Go::Stop {
                     return Err(RunError::Interrupted);
                 }
+            }
+            if now >= slice {
+                slice = now + SLICE;
+            }
+            if now >= self.look_at {
+                self.look_at = now + self.look;
                 self.look_for_deadlock()?;
             }
-            self.start_due(now, stop);
+            self.start_due(now, stop, progress)?;
             self.write_due(now);
             self.sampler.take_due(now, &mut self.fabric);
             self.capture.collect(&mut self.fabric.net)?;
@@ -152,11 +162,13 @@ impl<'a> Simulation<'a> {
             }
             let until = [stop, slice, next_start, self.next_write(), self.sampler.due()];
             let until = until.into_iter().min().unwrap_or(stop);
-            if self.fabric.run_until(until) == Stopped::Idle {
+            let stopped = self.go_on(until)?;
+            early = stopped == Stopped::Early;
+            if stopped == Stopped::Idle {
                 // Nothing under way: time passes until something is started or written from outside.
                 let outside = next_start.min(self.next_write());
                 if outside < stop {
-                    self.fabric.net.pass_to(outside);
+                    self.pass_to(outside)?;
                 } else if self.alive() > 0 {
                     self.stalled(stop)?;
                 }
@@ -164,6 +176,7 @@ impl<'a> Simulation<'a> {
         }
         self.sampler.finish(&mut self.fabric);
         self.capture.finish(&mut self.fabric.net)?;
+        self.look_behind_failures()?;
         progress(&self.progress(stop));
         Ok(())
     }
@@ -186,14 +199,25 @@ impl<'a> Simulation<'a> {
     }
 
     /// Starts the flows that are due.
-    fn start_due(&mut self, now: Instant, stop: Instant) {
+    fn start_due(
+        &mut self,
+        now: Instant,
+        stop: Instant,
+        progress: &mut dyn FnMut(&Progress) -> Go,
+    ) -> Result<(), RunError> {
+        let mut started = 0;
         while let Some(job) = self.jobs.next_if(|job| job.start <= now && job.start < stop) {
+            started += 1;
+            if started % TURNS == 0 && progress(&self.progress(stop)) == Go::Stop {
+                return Err(RunError::Interrupted);
+            }
             let start = self.start_of(&job);
             let src = job.src;
             let Fabric { net, nics } = &mut self.fabric;
             nics.application.start(now, &mut nics.hosts, start);
             nics.hosts[usize::from(src.0)].poke(net, src);
         }
+        Ok(())
     }
 
     /// A job as the driver starts it.
@@ -241,46 +265,6 @@ impl<'a> Simulation<'a> {
             priority: job.common.priority,
             law: build::law_index(job.common.control),
         }
-    }
-
-    /// Fails when ports stand in a cycle of pauses of which none has sent anything since the last look. Traffic may go
-    /// on elsewhere, and for a moment a cycle may stand in a run that frees itself.
-    fn look_for_deadlock(&mut self) -> Result<(), RunError> {
-        let net = &self.fabric.net;
-        let standing = net.deadlock().map(|cycle| {
-            let sent = cycle.iter().map(|&(_, port)| net.tx_octets(port)).collect();
-            Suspect { cycle, sent }
-        });
-        if standing.is_none() || standing != self.suspect {
-            self.suspect = standing;
-            return Ok(());
-        }
-        Err(self.deadlocked())
-    }
-
-    fn deadlocked(&self) -> RunError {
-        let graph = &self.scenario.topology.graph;
-        let net = &self.fabric.net;
-        let name = |node: u32| build::node_name(graph, node).to_owned();
-        let cycle = net.deadlock().unwrap_or_default().into_iter();
-        let cycle = cycle.map(|(_, port)| (name(net.node_of(port)), name(net.node_of(net.peer(port)))));
-        RunError::Deadlock { at: net.now(), cycle: cycle.collect() }
-    }
-
-    /// Nothing will happen any more, and flows are left. With an end given the run just ends there.
-    fn stalled(&mut self, stop: Instant) -> Result<(), RunError> {
-        if self.fabric.net.deadlock().is_some() {
-            return Err(self.deadlocked());
-        }
-        if stop != Instant::NEVER {
-            self.fabric.net.pass_to(stop);
-            return Ok(());
-        }
-        let driver = &self.fabric.nics.application;
-        let left =
-            driver.live.iter().flatten().map(|live| driver.records[live.record as usize].name.to_string());
-        let at = self.fabric.net.now();
-        Err(RunError::Stalled { at, flows: left.take(5).collect(), left: driver.alive })
     }
 
     /// Everything that the run found out.

@@ -1,9 +1,13 @@
 //! Time series: reads flows and queues at a fixed interval.
+//!
+//! Of each switch port the queue of the priority that data travel on is read from the start. A queue of another priority
+//! is read from when it first holds something at a sample, and a host's port from when it has first been paused, so that
+//! what is not used costs nothing. A port's marks and pauses are told with the first of its queues.
 
-use super::build::node_name;
 use super::driver::{Driver, Ended, Live};
 use crate::results::{FlowSample, QueueSample, Series};
 use crate::scenario::Scenario;
+use crate::traffic::spec::Traffic;
 use roci_control::Credit;
 use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
@@ -17,39 +21,75 @@ pub(super) struct Sampler {
     series: Series,
     due: Instant,
     last: Option<Instant>,
-    /// The queues that are read: port and priority, in the order of their names.
-    queues: Vec<(u32, u8)>,
+    /// The queues that are read, in the order of their names.
+    queues: Vec<Queue>,
+    /// By port, bit p: the queue of priority p is read, or never is.
+    known: Vec<u8>,
+    /// What the names of queues are made of: those of all nodes.
+    nodes: Vec<String>,
+    /// The priority of data.
+    data: u8,
     /// Octets besides payload of a data packet on the wire.
     overhead: u64,
+}
+
+/// A queue that is read.
+#[derive(Clone, Copy)]
+struct Queue {
+    port: u32,
+    priority: u8,
+    /// Whether the marks and pauses of its port are told with it.
+    first: bool,
 }
 
 impl Sampler {
     pub(super) fn new(scenario: &Scenario, net: &Net) -> Self {
         let graph = &scenario.topology.graph;
-        let data = scenario.switch.classes.data;
         let interval = scenario.measure.sample.unwrap_or(Span::ZERO);
-        let mut queues = Vec::new();
-        let mut names = Vec::new();
-        if !interval.is_zero() {
-            for switch in 0u32.. {
-                if switch as usize == net.switch_count() {
-                    break;
-                }
-                for port in net.switch_ports(switch) {
-                    queues.push((port, data));
-                    let (node, peer) = (net.node_of(port), net.node_of(net.peer(port)));
-                    names.push(format!("{}>{}:{data}", node_name(graph, node), node_name(graph, peer)));
-                }
-            }
-        }
         let layout = scenario.transport.layout;
         let overhead = u64::from(roci_wire::overhead(Opcode::WRITE_MIDDLE, layout, IpVersion::V4));
-        Self {
-            series: Series::new(interval, names),
+        let mut sampler = Self {
+            series: Series::new(interval, Vec::new()),
             due: if interval.is_zero() { Instant::NEVER } else { Instant::ZERO + interval },
             last: None,
-            queues,
+            queues: Vec::new(),
+            known: Vec::new(),
+            nodes: graph.hosts.iter().chain(&graph.switches).cloned().collect(),
+            data: data_priority(scenario),
             overhead: overhead + WIRE_OVERHEAD as u64,
+        };
+        if !interval.is_zero() {
+            // Single CNPs that wait are no queue worth a line, unless data share their priority.
+            let notice = 1 << scenario.switch.classes.cnp & !(1 << sampler.data) & !used_by_data(scenario);
+            sampler.known = vec![notice; net.port_count()];
+            for port in switch_ports(net) {
+                sampler.read_from_now(net, port, sampler.data);
+            }
+        }
+        sampler
+    }
+
+    /// Reads a queue from this sample on.
+    fn read_from_now(&mut self, net: &Net, port: u32, priority: u8) {
+        let [node, peer] = [net.node_of(port), net.node_of(net.peer(port))];
+        let [node, peer] = [node, peer].map(|node| &self.nodes[node as usize]);
+        self.series.add_queue(format!("{node}>{peer}:{priority}"));
+        self.queues.push(Queue { port, priority, first: priority == self.data });
+        self.known[port as usize] |= 1 << priority;
+    }
+
+    /// Finds queues that hold something for the first time, and hosts that have been paused for the first time.
+    fn find_queues(&mut self, net: &Net) {
+        for port in switch_ports(net) {
+            let found = net.backlog(port) & !self.known[port as usize];
+            for priority in (0..8).filter(|priority| found & 1 << priority != 0) {
+                self.read_from_now(net, port, priority);
+            }
+        }
+        for port in 0..switch_ports(net).start {
+            if self.known[port as usize] & 1 << self.data == 0 && net.pauses(port).received > 0 {
+                self.read_from_now(net, port, self.data);
+            }
         }
     }
 
@@ -98,14 +138,20 @@ impl Sampler {
                 .engine
                 .program_context(qpn, now, |name, value| series.word(live.record, name, value));
         }
-        for (place, &(port, priority)) in (0u32..).zip(&self.queues) {
-            let counters = net.counters(port);
-            let pauses = net.pauses(port);
-            let reading = QueueSample {
-                bytes: u64::from(net.queued(port, priority)),
-                marks: counters.map_or(0, |counters| counters.marked),
-                pauses: pauses.received,
-                paused: pauses.paused(now),
+        self.find_queues(net);
+        for (place, &Queue { port, priority, first }) in (0u32..).zip(&self.queues) {
+            let bytes = u64::from(net.queued(port, priority));
+            let reading = if first {
+                let counters = net.counters(port);
+                let pauses = net.pauses(port);
+                QueueSample {
+                    bytes,
+                    marks: counters.map_or(0, |counters| counters.marked),
+                    pauses: pauses.received,
+                    paused: pauses.paused(now),
+                }
+            } else {
+                QueueSample { bytes, ..QueueSample::default() }
             };
             self.series.queue(place, reading);
         }
@@ -114,6 +160,30 @@ impl Sampler {
     pub(super) fn into_series(self) -> Series {
         self.series
     }
+}
+
+/// The ports of all switches; those of hosts come before them.
+#[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^28 ports")]
+fn switch_ports(net: &Net) -> std::ops::Range<u32> {
+    let ports = net.port_count() as u32;
+    let first = if net.switch_count() == 0 { ports } else { net.switch_ports(0).start };
+    first..ports
+}
+
+/// Bit p: some traffic names priority p for its data.
+fn used_by_data(scenario: &Scenario) -> u8 {
+    let priorities = scenario.traffic.iter().flat_map(Traffic::priorities);
+    priorities.flatten().fold(0, |bits, priority| bits | 1 << (priority & 7))
+}
+
+/// The priority that data travel on: the scenario's, or the lowest of those that all traffic names instead.
+fn data_priority(scenario: &Scenario) -> u8 {
+    let common = scenario.switch.classes.data;
+    let mut priorities = scenario.traffic.iter().flat_map(Traffic::priorities);
+    if priorities.any(|priority| priority.is_none_or(|priority| priority == common)) {
+        return common;
+    }
+    u8::try_from(used_by_data(scenario).trailing_zeros()).ok().filter(|p| *p < 8).unwrap_or(common)
 }
 
 /// The end of a flow that sends data, and so is paced: of a READ its responder.

@@ -303,14 +303,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
             })
             .collect();
         if lines.is_empty() {
-            let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_received).sum();
-            let none = match metric {
-                Metric::Pauses if by_hosts > 0 => {
-                    format!("Hosts alone received PAUSE frames, {}; their table has them.", grouped(by_hosts))
-                }
-                _ => format!("No {what}."),
-            };
-            section.note = format!("{} {none}", section.note).trim().into();
+            section.note = format!("{} No {what}.", section.note).trim().into();
             continue;
         }
         let title = format!("{what} in each {}", span(width));

@@ -1,0 +1,168 @@
+//! Runs that do not get on: deadlocks, stalls, and the end of time.
+
+use super::{SLICE, Simulation, build};
+use crate::results::FlowStatus;
+use crate::run::{RunError, Stall};
+use crate::scenario::Scenario;
+use roci_fabric::fabric::Stopped;
+use roci_fabric::graph::{Graph, NodeId};
+use roci_fabric::queue::HORIZON_PS;
+use roci_transport::Status;
+use roci_units::{Instant, Span};
+use roci_wire::ethernet::WIRE_OVERHEAD;
+
+/// The last instant that can be simulated.
+pub(super) const LAST: Instant = Instant::from_ps(HORIZON_PS - 1);
+
+/// A cycle of pauses that was seen at the last look.
+#[derive(PartialEq)]
+pub(super) struct Suspect {
+    /// The ports, each with its switch.
+    cycle: Vec<(u32, u32)>,
+    /// The octets that each had sent by then.
+    sent: Vec<u64>,
+}
+
+/// How long lies between two looks for a deadlock: so long that a port which is free to send has begun another frame
+/// and word of it has come back, even on the slowest link.
+pub(super) fn look_interval(scenario: &Scenario) -> Span {
+    let frame = u64::from(scenario.switch.config.max_frame) + WIRE_OVERHEAD as u64;
+    let slowest = slowest_frame(&scenario.topology.graph, frame);
+    SLICE.max(slowest * 4)
+}
+
+/// The longest time that a frame of `octets` takes over a link.
+fn slowest_frame(graph: &Graph, octets: u64) -> Span {
+    let times = graph.links.iter().map(|link| link.rate.time_for(octets) + link.delay);
+    times.max().unwrap_or(Span::ZERO)
+}
+
+impl Simulation<'_> {
+    /// The cycle that stands now, if one does.
+    fn suspect(&self) -> Option<Suspect> {
+        let net = &self.fabric.net;
+        net.deadlock().map(|cycle| {
+            let sent = cycle.iter().map(|&(_, port)| net.tx_octets(port)).collect();
+            Suspect { cycle, sent }
+        })
+    }
+
+    /// Fails when ports stand in a cycle of pauses of which none has sent anything since the last look. Traffic may go
+    /// on elsewhere, and for a moment a cycle may stand in a run that frees itself.
+    pub(super) fn look_for_deadlock(&mut self) -> Result<(), RunError> {
+        let standing = self.suspect();
+        if standing.is_none() || standing != self.suspect {
+            self.suspect = standing;
+            return Ok(());
+        }
+        Err(self.deadlocked())
+    }
+
+    /// Fails when flows of a run that is done have failed because of a deadlock, which may have come and ended them
+    /// between two looks. Their packets still stand in it: time passes until a second look can tell that they do not
+    /// move.
+    pub(super) fn look_behind_failures(&mut self) -> Result<(), RunError> {
+        let failed = |status| !matches!(status, FlowStatus::Running | FlowStatus::Completed(Status::Success));
+        let records = &self.fabric.nics.application.records;
+        if self.alive() > 0 || !records.iter().any(|record| failed(record.status)) {
+            return Ok(());
+        }
+        self.suspect = self.suspect();
+        if self.suspect.is_none() {
+            return Ok(());
+        }
+        let until = (self.fabric.net.now() + self.look).min(LAST);
+        self.fabric.run_until(until);
+        self.look_for_deadlock()
+    }
+
+    fn deadlocked(&self) -> RunError {
+        let net = &self.fabric.net;
+        let cycle = net.deadlock().unwrap_or_default().into_iter();
+        let cycle =
+            cycle.map(|(_, port)| (self.name(net.node_of(port)), self.name(net.node_of(net.peer(port)))));
+        RunError::Deadlock { at: net.now(), cycle: cycle.collect() }
+    }
+
+    fn name(&self, node: u32) -> String {
+        build::node_name(&self.scenario.topology.graph, node).to_owned()
+    }
+
+    /// Nothing will happen any more, and flows are left. With an end given the run just ends there.
+    pub(super) fn stalled(&mut self, stop: Instant) -> Result<(), RunError> {
+        if self.fabric.net.deadlock().is_some() {
+            return Err(self.deadlocked());
+        }
+        if stop != Instant::NEVER {
+            self.fabric.net.pass_to(stop);
+            return Ok(());
+        }
+        let beyond = |host: &roci_nic::Host| host.engine.next_wakeup().is_some_and(|at| at > LAST);
+        let at = self.fabric.net.now();
+        let storms = self.scenario.faults.storming(at, &self.scenario.topology.graph);
+        let way =
+            |(NodeId(from), NodeId(to)): (NodeId, NodeId)| format!("{}>{}", self.name(from), self.name(to));
+        let why = if self.fabric.net.beyond() > 0 || self.fabric.nics.hosts.iter().any(beyond) {
+            Stall::EndOfTime
+        } else if !storms.is_empty() {
+            Stall::Storm(storms.into_iter().map(way).take(5).collect())
+        } else if self.scenario.transport.timeout.is_zero() {
+            Stall::NoTimeout
+        } else {
+            Stall::NoCredit
+        };
+        Err(self.left(why))
+    }
+
+    /// The error of a run that leaves flows undone.
+    fn left(&self, why: Stall) -> RunError {
+        let driver = &self.fabric.nics.application;
+        let left =
+            driver.live.iter().flatten().map(|live| driver.records[live.record as usize].name.to_string());
+        let at = self.fabric.net.now();
+        RunError::Stalled { at, flows: left.take(5).collect(), left: driver.alive, why }
+    }
+
+    /// Lets the network go on until `until`, or nothing happens any more, or it is time to look around.
+    ///
+    /// # Errors
+    /// When the end of time has come first.
+    pub(super) fn go_on(&mut self, until: Instant) -> Result<Stopped, RunError> {
+        if self.fabric.net.now() >= LAST && until > LAST {
+            return Err(self.left(Stall::EndOfTime));
+        }
+        Ok(self.fabric.run_some(until.min(LAST)))
+    }
+
+    /// Lets time pass up to `at`, before which nothing happens.
+    ///
+    /// # Errors
+    /// When the end of time comes first.
+    pub(super) fn pass_to(&mut self, at: Instant) -> Result<(), RunError> {
+        if at > LAST {
+            return Err(self.left(Stall::EndOfTime));
+        }
+        self.fabric.net.pass_to(at);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_links_of(rate: &str) -> Scenario {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"{rate}\"\ndelay = \"1us\"\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        Scenario::parse(&text, "here.toml", &[]).unwrap()
+    }
+
+    #[test]
+    fn looks_for_a_deadlock_lie_further_apart_than_frames_on_the_slowest_link() {
+        assert_eq!(look_interval(&on_links_of("10Gb/s")), SLICE);
+        let slow = look_interval(&on_links_of("1Mb/s"));
+        assert!(slow >= Span::from_millis(2 * 33), "{slow}: a frame of 4178 octets takes 33 ms");
+    }
+}
