@@ -11,6 +11,8 @@
 //! when what it answers comes again. A connection that is over is remembered for a while for that reason alone.
 //! A datagram touches a connection only if it comes from that connection's peer and bears its ids.
 
+mod peer;
+
 use roci_units::{Instant, Span};
 use roci_wire::cm::{Answered, MAD_LEN, Mad, Message, Private, Reject, Reply, Request, reason};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -251,39 +253,6 @@ impl Machine {
         }
     }
 
-    /// A datagram has arrived. What is none of connection set-up, and what fits no connection, changes nothing.
-    pub fn handle(&mut self, now: Instant, from: IpAddr, octets: &[u8]) {
-        let Ok(mad) = Mad::parse(octets) else { return };
-        match mad.message {
-            Message::Request(request) => self.asked(now, from, mad.transaction, &request),
-            Message::Reply(reply) => self.granted(from, &reply),
-            Message::ReadyToUse { local, remote } => {
-                if self.state(from, remote, local) == Some(State::Granting) {
-                    self.stop(remote);
-                    self.set(remote, State::Connected);
-                    self.events.push_back(Event::Established(Id(remote)));
-                }
-            }
-            Message::Reject(reject) => self.rejected(now, from, &reject),
-            Message::Acknowledge { local, remote, timeout } => {
-                let state = self.state(from, remote, local);
-                if matches!(state, Some(State::Asking | State::Granting)) {
-                    let wait = Span::from_ps(interval(timeout).as_ps().min(PATIENCE.as_ps()));
-                    self.start(remote, now + wait + interval(RESPONSE_TIMEOUT));
-                }
-            }
-            Message::DisconnectRequest { local, remote, .. } => {
-                self.left(now, from, mad.transaction, local, remote);
-            }
-            Message::DisconnectReply { local, remote } => {
-                if self.state(from, remote, local) == Some(State::Leaving) {
-                    self.end(now, remote);
-                    self.events.push_back(Event::Disconnected(Id(remote)));
-                }
-            }
-        }
-    }
-
     /// It is `now`: sends again what was not answered, and gives up what was sent too often.
     pub fn wake(&mut self, now: Instant) {
         while let Some(&(at, id)) = self.timers.first()
@@ -408,126 +377,6 @@ impl Machine {
             && let Some(mad) = connection.last
         {
             self.outgoing.push_back((connection.peer, mad));
-        }
-    }
-
-    fn asked(&mut self, now: Instant, from: IpAddr, transaction: u64, request: &Request) {
-        let remote = request.local;
-        if let Some(&id) = self.asked.get(&(from, remote)) {
-            match self.connections.get(&id).map(|connection| connection.state) {
-                // The answer was lost: the reply, or the rejection.
-                Some(State::Granting | State::Over) => self.repeat(id),
-                Some(State::Asked) => {
-                    self.start(id, now + patience(request.response_timeout, request.max_retries));
-                    let message = Message::Acknowledge { local: id, remote, timeout: RESPONSE_TIMEOUT + 2 };
-                    self.outgoing.push_back((from, Mad { transaction, message }));
-                }
-                _ => {}
-            }
-            return;
-        }
-        let reason = if !self.services.contains(&request.service) {
-            Some(reason::INVALID_SERVICE)
-        } else if request.service_type != 0 {
-            Some(reason::INVALID_SERVICE_TYPE)
-        } else if request.gids.0.to_canonical() != from {
-            Some(reason::INVALID_GID)
-        } else if self.pending >= PENDING_MAX {
-            Some(reason::NO_RESOURCES)
-        } else {
-            None
-        };
-        if let Some(reason) = reason {
-            // Nothing is remembered of it: who asks again is told again.
-            let reject = Reject { local: 0, remote, of: Answered::Request, reason, private: Private::NONE };
-            self.outgoing.push_back((from, Mad { transaction, message: Message::Reject(reject) }));
-            return;
-        }
-        let id = self.draw();
-        let connection = Connection {
-            peer: from,
-            state: State::Asked,
-            remote,
-            transaction,
-            peer_qpn: request.qpn,
-            last: None,
-            retries: 0,
-            timer: None,
-        };
-        self.connections.insert(id, connection);
-        self.asked.insert((from, remote), id);
-        self.pending += 1;
-        self.start(id, now + patience(request.response_timeout, request.max_retries));
-        self.events.push_back(Event::Asked { id: Id(id), from, request: Box::new(*request) });
-    }
-
-    fn granted(&mut self, from: IpAddr, reply: &Reply) {
-        let id = reply.remote;
-        match self.state(from, id, reply.local) {
-            Some(State::Asking) => {
-                self.stop(id);
-                if let Some(connection) = self.connections.get_mut(&id) {
-                    (connection.state, connection.remote) = (State::Granted, reply.local);
-                    (connection.peer_qpn, connection.last) = (reply.qpn, None);
-                }
-                self.events.push_back(Event::Granted { id: Id(id), reply: Box::new(*reply) });
-            }
-            // That we are ready was lost, or that we gave up.
-            Some(State::Connected | State::Over) => self.repeat(id),
-            _ => {}
-        }
-    }
-
-    fn rejected(&mut self, now: Instant, from: IpAddr, reject: &Reject) {
-        let id = match reject.remote {
-            // Who has not heard our answer does not know how we call what it gives up.
-            0 => match self.asked.get(&(from, reject.local)) {
-                Some(&id) if reject.of == Answered::Request => id,
-                _ => return,
-            },
-            id => id,
-        };
-        // Who rejects a request need not have an id.
-        let is_asking = self
-            .connections
-            .get(&id)
-            .is_some_and(|connection| connection.peer == from && connection.state == State::Asking);
-        let state = if is_asking { Some(State::Asking) } else { self.state(from, id, reject.local) };
-        if state == Some(State::Asked) {
-            self.pending -= 1;
-        }
-        match state {
-            Some(State::Asking | State::Granting | State::Granted | State::Asked) => {
-                self.forget_last(id);
-                self.end(now, id);
-                self.events.push_back(Event::Rejected { id: Id(id), reject: Box::new(*reject) });
-            }
-            Some(State::Connected | State::Leaving) => {
-                self.forget_last(id);
-                self.end(now, id);
-                self.events.push_back(Event::Disconnected(Id(id)));
-            }
-            _ => {}
-        }
-    }
-
-    fn forget_last(&mut self, id: u32) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.last = None;
-        }
-    }
-
-    fn left(&mut self, now: Instant, from: IpAddr, transaction: u64, local: u32, remote: u32) {
-        let answer = Mad { transaction, message: Message::DisconnectReply { local: remote, remote: local } };
-        match self.state(from, remote, local) {
-            Some(State::Asking | State::Asked) => {}
-            Some(State::Over) | None => self.outgoing.push_back((from, answer)),
-            Some(_) => {
-                self.outgoing.push_back((from, answer));
-                self.forget_last(remote);
-                self.end(now, remote);
-                self.events.push_back(Event::Disconnected(Id(remote)));
-            }
         }
     }
 
