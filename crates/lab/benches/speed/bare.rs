@@ -1,14 +1,22 @@
-//! The yardstick: an event kernel with nothing around it.
+//! The yardsticks: an event kernel with nothing around it, and the same with DCQCN's load.
 //!
 //! One queue per port, a fixed threshold to pause an ingress port, RED, shortest paths, a window: what no simulator of
 //! such a network can leave out, in the fewest lines and lines of cache. It shares the fabric's event queue, and
 //! none of its code for packets, ports, switches or routes.
+//!
+//! With `DCQCN` it carries the scenario's traffic, whose queues are what fills the caches: no window, RED as there, a
+//! shared buffer with a dynamic threshold to pause. Hosts pace each packet, which costs an event where it is not due
+//! when the port is free, answer marks with a notification each 50 µs, cut and raise their rates by timers, watch for a
+//! timeout, and are sampled each 100 µs (`reaction.rs`). A run of the scenario has these events and queues too,
+//! whatever its engine costs.
 
+use super::reaction::{Reaction, Timer};
 use super::{DELAY, RED, Run, Workload, cpu_seconds};
 use roci_fabric::graph::Graph;
 use roci_fabric::queue::{EventQueue, HORIZON_PS};
 use roci_prefetch::prefetch_at;
-use roci_units::Random;
+use roci_switch::Red;
+use roci_units::{Bytes, Random, Ratio};
 use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
@@ -17,6 +25,11 @@ const FREE: u8 = 1;
 const START: u8 = 2;
 const STOP: u8 = 3;
 const GO_ON: u8 = 4;
+const PACED: u8 = 5;
+/// And the two kinds after it: one for each [`Timer`].
+const TIMER: u8 = 6;
+const SAMPLE: u8 = 9;
+const SAMPLE_PS: u64 = 100_000_000;
 /// Octets with preamble and gap, and picoseconds of one at 100 Gb/s.
 const DATA: u32 = 4_194;
 const ACK: u32 = 86;
@@ -25,6 +38,10 @@ const OCTET_PS: u64 = 80;
 /// Octets of an ingress port in the buffer at which its peer is paused, and at which it may go on.
 const XOFF: u32 = 200_000;
 const XON: u32 = 190_000;
+/// With `DCQCN`: of a switch, which pauses a port that holds more than an eighth of what is free, and lets it go on two
+/// packets below.
+const BUFFER: u32 = 32_000_000;
+const SCENARIO_RED: Red = Red { kmin: Bytes(400_000), kmax: Bytes(1_600_000), pmax: Ratio::new(1, 5) };
 
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
@@ -53,6 +70,8 @@ struct Port {
     held: u32,
     peer: u32,
     node: u32,
+    /// The switch that it is a port of.
+    owner: u32,
     pending: bool,
     paused: bool,
     pausing: bool,
@@ -69,14 +88,29 @@ struct Host {
     window: u32,
     head: u32,
     tail: u32,
+    /// It waits for its pacer.
+    paced: bool,
 }
 
-struct Kernel {
+impl Host {
+    fn may_send(&self) -> bool {
+        self.next < self.total && self.next - self.acknowledged < self.window && !self.paced
+    }
+}
+
+struct Kernel<const DCQCN: bool> {
     queue: EventQueue,
     packets: Vec<Packet>,
     free: Vec<u32>,
     ports: Vec<Port>,
     hosts: Vec<Host>,
+    /// One a host, with `DCQCN`.
+    reactions: Vec<Reaction>,
+    unfinished: usize,
+    /// Octets that wait at each switch, with `DCQCN`.
+    used: Vec<u32>,
+    /// Octets sent and waiting by port, and packets acknowledged by host, each 100 µs.
+    series: Vec<u32>,
     /// By switch and destination, a group: the first of its ports and their number.
     groups: Vec<u16>,
     spans: Vec<(u32, u32)>,
@@ -87,7 +121,7 @@ struct Kernel {
     events: u64,
 }
 
-impl Kernel {
+impl<const DCQCN: bool> Kernel<DCQCN> {
     #[inline(always)]
     fn send(&mut self, port: u32, id: u32) {
         let from = &mut self.ports[port as usize];
@@ -129,9 +163,15 @@ impl Kernel {
         }
         port.tail = id;
         port.octets += size;
+        let xoff = if DCQCN {
+            self.used[switch] += size;
+            BUFFER.saturating_sub(self.used[switch]) / 8
+        } else {
+            XOFF
+        };
         let from = &mut self.ports[ingress as usize];
         from.held += size;
-        if from.held > XOFF && !from.pausing {
+        if from.held > xoff && !from.pausing {
             self.pause(ingress, STOP);
         }
         self.serve_soon(egress);
@@ -161,7 +201,8 @@ impl Kernel {
         let packet = &mut self.packets[id as usize];
         port.head = packet.next;
         port.octets -= packet.size;
-        if !packet.ack && RED.marks(port.octets, &mut self.random) {
+        let red = if DCQCN { &SCENARIO_RED } else { &RED };
+        if !packet.ack && red.marks(port.octets, &mut self.random) {
             packet.marked = true;
         }
         let (ingress, size) = (packet.port, packet.size);
@@ -172,8 +213,15 @@ impl Kernel {
             self.queue.push_after(port.free_at - self.queue.now(), FREE, egress);
         }
         let from = &mut self.ports[ingress as usize];
+        let xon = if DCQCN {
+            let used = &mut self.used[from.owner as usize];
+            *used -= size;
+            (BUFFER.saturating_sub(*used) / 8).saturating_sub(2 * DATA)
+        } else {
+            XON
+        };
         from.held -= size;
-        if from.pausing && from.held < XON {
+        if from.pausing && from.held < xon {
             self.pause(ingress, GO_ON);
         }
     }
@@ -185,7 +233,11 @@ impl Kernel {
         if packet.ack {
             state.acknowledged += 1;
             self.free.push(id);
-            if state.next < state.total {
+            let more = state.may_send();
+            if DCQCN {
+                self.react(host, id);
+            }
+            if more {
                 self.kick(host);
             }
         } else {
@@ -193,6 +245,9 @@ impl Kernel {
             packet.hash = packet.hash.rotate_left(9);
             packet.size = ACK;
             packet.ack = true;
+            if DCQCN {
+                packet.marked = packet.marked && self.reactions[host as usize].notifies(self.queue.now());
+            }
             packet.next = NONE;
             if state.head == NONE {
                 state.head = id;
@@ -223,15 +278,25 @@ impl Kernel {
         if self.ports[host as usize].paused {
             return;
         }
+        let now = self.queue.now();
         let state = &mut self.hosts[host as usize];
-        let may_send =
-            |state: &Host| state.next < state.total && state.next - state.acknowledged < state.window;
         let id = if state.head != NONE {
             let id = state.head;
             state.head = self.packets[id as usize].next;
             id
-        } else if may_send(state) {
+        } else if state.may_send() {
             state.next += 1;
+            if DCQCN {
+                let reaction = &mut self.reactions[host as usize];
+                let due = reaction.sent(now, DATA);
+                if due > now + u64::from(DATA) * OCTET_PS && state.next < state.total {
+                    state.paced = true;
+                    self.queue.push_at(due, PACED, host);
+                }
+                if let Some(timeout) = reaction.watch(now) {
+                    self.queue.push_at(timeout, TIMER + Timer::Timeout as u8, host);
+                }
+            }
             let packet = Packet {
                 source: host,
                 destination: state.destination,
@@ -252,12 +317,39 @@ impl Kernel {
         } else {
             return;
         };
-        let more = state.head != NONE || may_send(state);
+        let more = state.head != NONE || state.may_send();
         self.send(host, id);
         if more {
             let port = &mut self.ports[host as usize];
             port.pending = true;
             self.queue.push_after(port.free_at - self.queue.now(), FREE, host);
+        }
+    }
+
+    /// An acknowledgement has come to a sender.
+    #[inline(always)]
+    fn react(&mut self, host: u32, id: u32) {
+        let now = self.queue.now();
+        let (state, reaction) = (&self.hosts[host as usize], &mut self.reactions[host as usize]);
+        reaction.heard(now);
+        if state.acknowledged == state.total {
+            reaction.end();
+            self.unfinished -= 1;
+        } else if self.packets[id as usize].marked {
+            for (timer, due) in reaction.cut(now) {
+                self.queue.push_at(due, TIMER + timer as u8, host);
+            }
+        }
+    }
+
+    fn sample(&mut self) {
+        for port in &mut self.ports {
+            self.series.extend([port.sent as u32, port.octets]);
+            port.sent = 0;
+        }
+        self.series.extend(self.hosts.iter().map(|host| host.acknowledged));
+        if self.unfinished > 0 {
+            self.queue.push_after(SAMPLE_PS, SAMPLE, 0);
         }
     }
 
@@ -279,7 +371,12 @@ impl Kernel {
                 Some(switch) => {
                     prefetch_at(&self.groups, switch * self.hosts.len() + packet.destination as usize);
                 }
-                None => prefetch_at(&self.hosts, packet.node as usize),
+                None => {
+                    prefetch_at(&self.hosts, packet.node as usize);
+                    if DCQCN {
+                        prefetch_at(&self.reactions, packet.node as usize);
+                    }
+                }
             }
         } else if key.kind() == FREE {
             prefetch_at(&self.packets, self.ports[key.handle() as usize].head as usize);
@@ -307,6 +404,18 @@ impl Kernel {
                     if handle < hosts { self.serve_host(handle) } else { self.serve_switch(handle) }
                 }
                 START => self.kick(handle),
+                PACED => {
+                    self.hosts[handle as usize].paced = false;
+                    self.kick(handle);
+                }
+                SAMPLE => self.sample(),
+                TIMER..SAMPLE => {
+                    let timer =
+                        [Timer::Alpha, Timer::Increase, Timer::Timeout][usize::from(key.kind() - TIMER)];
+                    if let Some(due) = self.reactions[handle as usize].expired(self.queue.now(), timer) {
+                        self.queue.push_at(due, key.kind(), handle);
+                    }
+                }
                 kind => {
                     self.ports[handle as usize].paused = kind == STOP;
                     if kind == GO_ON {
@@ -319,7 +428,7 @@ impl Kernel {
 }
 
 /// The ports and the shortest paths of `graph`.
-fn build(graph: &Graph, hosts: Vec<Host>) -> Kernel {
+fn build<const DCQCN: bool>(graph: &Graph, hosts: Vec<Host>) -> Kernel<DCQCN> {
     let count = hosts.len();
     let nodes = count + graph.switches.len();
     let mut near = vec![Vec::new(); nodes];
@@ -334,7 +443,7 @@ fn build(graph: &Graph, hosts: Vec<Host>) -> Kernel {
         first.push(first[first.len() - 1] + ports.len());
     }
     let mut ports = Vec::new();
-    for links in &near {
+    for (node, links) in near.iter().enumerate() {
         ports.extend(links.iter().map(|&(peer, place)| Port {
             free_at: 0,
             sent: 0,
@@ -344,6 +453,7 @@ fn build(graph: &Graph, hosts: Vec<Host>) -> Kernel {
             held: 0,
             peer: (first[peer] + place) as u32,
             node: peer as u32,
+            owner: node.saturating_sub(count) as u32,
             pending: false,
             paused: false,
             pausing: false,
@@ -390,6 +500,10 @@ fn build(graph: &Graph, hosts: Vec<Host>) -> Kernel {
         packets: Vec::new(),
         free: Vec::new(),
         ports,
+        reactions: vec![Reaction::default(); if DCQCN { count } else { 0 }],
+        unfinished: hosts.iter().filter(|host| host.total > 0).count(),
+        used: vec![0; switches],
+        series: Vec::new(),
         hosts,
         groups,
         spans,
@@ -401,19 +515,27 @@ fn build(graph: &Graph, hosts: Vec<Host>) -> Kernel {
     }
 }
 
-pub(crate) fn run(workload: &Workload) -> Run {
+pub(crate) fn run<const DCQCN: bool>(workload: &Workload) -> Run {
     let mut random = Random::new(2, 0);
     let hosts = (0..).zip(&workload.destinations).map(|(host, &destination)| Host {
         destination: u32::from(destination),
         hash: (random.next_u64() >> 32) as u32,
-        total: if u32::from(destination) == host { 0 } else { workload.packets },
+        total: match () {
+            () if u32::from(destination) == host => 0,
+            () if DCQCN => workload.flow.div_ceil(4_096),
+            () => workload.packets,
+        },
         next: 0,
         acknowledged: 0,
-        window: workload.window,
+        window: if DCQCN { u32::MAX } else { workload.window },
         head: NONE,
         tail: NONE,
+        paced: false,
     });
-    let mut kernel = build(&workload.graph, hosts.collect());
+    let mut kernel = build::<DCQCN>(&workload.graph, hosts.collect());
+    if DCQCN {
+        kernel.queue.push_at(SAMPLE_PS, SAMPLE, 0);
+    }
     for host in 0..kernel.hosts.len() {
         kernel.queue.push_at(random.below(10_000_000), START, host as u32);
     }

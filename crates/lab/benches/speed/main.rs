@@ -1,12 +1,14 @@
 //! How many packet-hops a CPU second moves: the simulator as `roci run` runs it, and the fabric with trivial NICs,
-//! beside a bare event kernel without a protocol on the same network.
+//! beside a bare event kernel without a protocol on the same network, once with DCQCN's events and once with a window
+//! alone.
 //!
 //! `cargo bench -p roci-lab --bench speed [-- case…]`, where a case is `128`, `1024`, `4096` or `incast`. The runs of the
-//! three are interleaved, each repeated for two seconds of CPU time by the thread's clock; medians and ratios to the bare
-//! kernel are printed. For a profile, `bare`, `trivial` or `roci` among the arguments runs that one alone, once.
+//! four are interleaved, each repeated for two seconds of CPU time by the thread's clock; medians and ratios to the two
+//! bare kernels are printed. For a profile, `bare`, `window`, `trivial` or `roci` among the arguments runs that one alone.
 #![expect(clippy::cast_possible_truncation, reason = "the workloads are small")]
 
 mod bare;
+mod reaction;
 mod window;
 
 use roci_fabric::graph::Graph;
@@ -25,6 +27,8 @@ struct Workload {
     destinations: Vec<u16>,
     packets: u32,
     window: u32,
+    /// Octets of each flow in the scenario.
+    flow: u32,
 }
 
 /// What a run has done, and how long it took.
@@ -32,6 +36,17 @@ struct Run {
     hops: u64,
     events: u64,
     cpu_s: f64,
+}
+
+impl Run {
+    /// M packet-hops per CPU second.
+    fn rate(&self) -> f64 {
+        self.hops as f64 / self.cpu_s / 1e6
+    }
+
+    fn events_per_hop(&self) -> f64 {
+        self.events as f64 / self.hops as f64
+    }
 }
 
 fn cpu_seconds() -> f64 {
@@ -44,7 +59,7 @@ const DELAY: Span = Span::from_micros(1);
 /// 100 KB, 400 KB, 20 %: HPCC's for this rate.
 pub(crate) const RED: Red = Red { kmin: Bytes(100_000), kmax: Bytes(400_000), pmax: Ratio::new(1, 5) };
 
-fn fat_tree(pods: u32, tors: u32, aggs: u32, cores: u32, hosts: u32, packets: u32) -> Workload {
+fn fat_tree([pods, tors, aggs, cores, hosts]: [u32; 5], packets: u32, flow: u32) -> Workload {
     let form = Form::Pods { pods, tors_per_pod: tors, aggs_per_pod: aggs, cores, hosts_per_tor: hosts };
     let tree = FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY };
     let graph = tree.build().expect("a regular fat tree").graph;
@@ -55,12 +70,12 @@ fn fat_tree(pods: u32, tors: u32, aggs: u32, cores: u32, hosts: u32, packets: u3
         let other = usize::try_from(random.below(place as u64)).expect("an index");
         destinations.swap(place, other);
     }
-    Workload { graph, destinations, packets, window: 64 }
+    Workload { graph, destinations, packets, window: 64, flow }
 }
 
 fn incast() -> Workload {
     let graph = Star { hosts: 33, rate: RATE, delay: DELAY }.build().expect("a star").graph;
-    Workload { graph, destinations: vec![32; 33], packets: 16_000, window: 64 }
+    Workload { graph, destinations: vec![32; 33], packets: 16_000, window: 64, flow: 10_000_000 }
 }
 
 /// The scenario of the same name, as `roci run` runs it.
@@ -99,49 +114,45 @@ type Case = (&'static str, fn() -> Workload, &'static str);
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let cases: [Case; 4] = [
-        ("128", || fat_tree(8, 4, 4, 16, 4, 10_000), "permutation-128.toml"),
-        ("1024", || fat_tree(16, 8, 8, 64, 8, 1_000), "permutation-1024.toml"),
-        ("4096", || fat_tree(16, 16, 16, 256, 16, 250), "permutation-4096.toml"),
+        ("128", || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000), "permutation-128.toml"),
+        ("1024", || fat_tree([16, 8, 8, 64, 8], 1_000, 2_000_000), "permutation-1024.toml"),
+        ("4096", || fat_tree([16, 16, 16, 256, 16], 250, 1_000_000), "permutation-4096.toml"),
         ("incast", incast, "incast-32.toml"),
     ];
     println!(
-        "M packet-hops per CPU second, median of {ROUNDS} interleaved rounds, and the ratio to the bare kernel"
+        "M packet-hops per CPU second, median of {ROUNDS} interleaved rounds (`roci run`'s ratio), events a hop"
     );
-    println!("{:<8} {:>8} {:>16} {:>16} {:>8}", "case", "bare", "trivial NICs", "roci run", "ev/hop");
+    println!("{:<6} {:>14} {:>22} {:>22} {:>22}", "case", "roci run", "bare", "window", "trivial NICs");
     for (name, make, file) in cases {
         if !asked.is_empty() && !asked.iter().any(|asked| asked == name) {
             continue;
         }
         let (workload, scenario) = (make(), load(file));
-        let alone = |kernel: &str| asked.iter().any(|asked| asked == kernel);
-        if alone("bare") || alone("trivial") || alone("roci") {
-            let run = match () {
-                () if alone("bare") => repeat(|| bare::run(&workload)),
-                () if alone("trivial") => repeat(|| window::run(&workload)),
-                () => repeat(|| simulate(&scenario)),
-            };
-            println!("{name:<8} {:>8.2}", run.hops as f64 / run.cpu_s / 1e6);
+        let kernels: [(&str, &dyn Fn() -> Run); 4] = [
+            ("roci", &|| simulate(&scenario)),
+            ("bare", &|| bare::run::<true>(&workload)),
+            ("window", &|| bare::run::<false>(&workload)),
+            ("trivial", &|| window::run(&workload)),
+        ];
+        if let Some((kernel, run)) =
+            kernels.iter().find(|(kernel, _)| asked.iter().any(|asked| asked == kernel))
+        {
+            let run = repeat(run);
+            println!("{name} {kernel}: {:.2}, {:.3} events a hop", run.rate(), run.events_per_hop());
             continue;
         }
-        let mut rates = [const { Vec::new() }; 3];
-        let mut events = 0.0;
+        let mut runs = [const { Vec::new() }; 4];
         for _ in 0..ROUNDS {
-            let runs = [
-                repeat(|| bare::run(&workload)),
-                repeat(|| window::run(&workload)),
-                repeat(|| simulate(&scenario)),
-            ];
-            events = runs[2].events as f64 / runs[2].hops as f64;
-            for (rates, run) in rates.iter_mut().zip(&runs) {
-                rates.push(run.hops as f64 / run.cpu_s / 1e6);
+            for (runs, (_, run)) in runs.iter_mut().zip(kernels) {
+                runs.push(repeat(run));
             }
         }
-        let [bare, trivial, simulator] = rates.map(median);
-        println!(
-            "{name:<8} {bare:>8.2} {trivial:>8.2} ({:>5.3}) {simulator:>8.2} ({:>5.3}) {events:>8.3}",
-            trivial / bare,
-            simulator / bare
-        );
+        let rates = runs.each_ref().map(|runs| median(runs.iter().map(Run::rate).collect()));
+        print!("{name:<6} {:>8.2} {:>5.3}", rates[0], runs[0][0].events_per_hop());
+        for (rate, runs) in rates.iter().zip(&runs).skip(1) {
+            print!(" {rate:>8.2} ({:.3}) {:>5.3}", rates[0] / rate, runs[0].events_per_hop());
+        }
+        println!();
     }
 }
 
