@@ -71,7 +71,7 @@ fn a_host_takes_four_kilobytes_at_most() {
 }
 
 #[test]
-fn a_live_flow_takes_seven_hundred_octets_at_most() {
+fn a_live_flow_takes_seven_hundred_octets_at_most_before_congestion() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Every flow's first packet is lost until later, so all are alive and nothing is in flight.
     let flows = |qps: u32| {
@@ -101,7 +101,9 @@ fn a_live_flow_takes_seven_hundred_octets_at_most() {
     };
     let (few, many) = (1_000, 5_000);
     let slope = (heap(&flows(many)) - heap(&flows(few))) / (6 * (many - few) as usize);
-    println!("{slope} octets a live flow, both ends, its law and its record included");
+    println!(
+        "{slope} octets a live flow, both ends and its record included, before its law hears of congestion"
+    );
     // More than half of it are the records of the two queue pairs.
     assert!(slope <= 700, "{slope} octets a flow");
 }

@@ -55,6 +55,7 @@ impl Default for Reaction {
 impl Reaction {
     /// A packet goes out: when the next may.
     #[inline(always)]
+    #[expect(clippy::cast_sign_loss, reason = "a time")]
     pub(crate) fn sent(&mut self, now: u64, octets: u32) -> u64 {
         self.next = self.next.max(now) + (f64::from(octets) * self.current) as u64;
         self.next
