@@ -18,6 +18,8 @@ pub struct Symbol {
     pub size: u32,
     /// Whether it names code.
     pub is_function: bool,
+    /// Whether it names data that other files may refer to.
+    pub is_variable: bool,
 }
 
 /// What an ELF file puts into memory.
@@ -163,6 +165,7 @@ fn symbols(header: &Header, file: &[u8]) -> Vec<Symbol> {
                 address: symbol.st_value(Le),
                 size: symbol.st_size(Le),
                 is_function: symbol.st_type() == elf::STT_FUNC,
+                is_variable: symbol.st_type() == elf::STT_OBJECT && symbol.st_bind() == elf::STB_GLOBAL,
             })
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Carries a program out on what is known of its values, from event to event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::graph::{Exit, Graph, Node, Way};
 use super::interval::{Interval, refine};
@@ -24,8 +24,11 @@ pub(super) struct Evaluation<'a> {
     pub(super) reached: BTreeMap<usize, State>,
     /// What CSRs hold when an event begins, where its kind says.
     given: Vec<(u16, u32)>,
-    /// The most cycles from a poll to the event's answer.
+    /// The most cycles from a poll to the event's answer, and where that is.
     pub(super) answer_cycles: u64,
+    pub(super) answer: u32,
+    /// What is written to the CSRs that are watched.
+    pub(super) values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
@@ -46,6 +49,8 @@ impl<'a> Evaluation<'a> {
             reached: BTreeMap::new(),
             given: Vec::new(),
             answer_cycles: 0,
+            answer: 0,
+            values: policy.watched.iter().map(|&csr| (csr, Some(BTreeSet::new()))).collect(),
             work: policy.work_max,
             loops: Vec::new(),
             lowest: program.machine.memory.stack_top(),
@@ -148,8 +153,9 @@ impl<'a> Evaluation<'a> {
         match exit {
             Exit::Next(way) => {
                 state.spend(cost);
+                self.note_written(&instruction, &state);
                 state.execute(self.program, address, &instruction)?;
-                self.access(&instruction, &mut state)?;
+                self.access(address, &instruction, &mut state)?;
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
                 {
                     self.lowest = self.lowest.min(state.read(Register::SP).low);
@@ -182,7 +188,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What is known of a CSR that is read, that it is known no more when it is written, and that an answer is one.
-    fn access(&mut self, instruction: &Instruction, state: &mut State) -> Result<(), Reason> {
+    fn access(&mut self, address: u32, instruction: &Instruction, state: &mut State) -> Result<(), Reason> {
         let csr = instruction.csr();
         let given = self.given.iter().position(|&(given, _)| given == csr);
         if instruction.reads_csr() {
@@ -201,10 +207,34 @@ impl<'a> Evaluation<'a> {
             if self.policy.answers_once && state.answered.is_some() {
                 return Err(Reason::AnsweredAgain);
             }
-            self.answer_cycles = self.answer_cycles.max(state.cycles);
+            if state.cycles > self.answer_cycles {
+                (self.answer_cycles, self.answer) = (state.cycles, address);
+            }
             (state.answered, state.unanswered) = (Some(0), false);
         }
         Ok(())
+    }
+
+    /// Notes what is written to a CSR that is watched.
+    fn note_written(&mut self, instruction: &Instruction, state: &State) {
+        /// More are as good as any.
+        const MANY: usize = 256;
+        if !instruction.writes_csr() {
+            return;
+        }
+        let Some(values) = self.values.get_mut(&instruction.csr()) else { return };
+        let value = match instruction.op {
+            Op::Csrrw => Some(state.read(instruction.rs1)),
+            Op::Csrrwi => Some(Interval::one(instruction.rs1.number().into())),
+            _ => None,
+        };
+        *values = match (values.take(), value) {
+            (Some(mut known), Some(value)) if known.len() < MANY => {
+                known.insert((value.low, value.high));
+                Some(known)
+            }
+            _ => None,
+        };
     }
 
     /// Whether reading the register gives no zero.

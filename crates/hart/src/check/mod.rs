@@ -40,12 +40,15 @@ pub struct Policy {
     pub readable: BTreeSet<u16>,
     /// CSRs that may be written.
     pub writable: BTreeSet<u16>,
-    /// The most cycles that an event may take, and the start.
+    /// The most cycles that an event may take, and the start: from poll to poll, and from answer to answer where each event
+    /// must be answered.
     pub cycles_max: u64,
     /// How many instructions the checker looks at before it gives up, for all events and again for each kind.
     pub work_max: u64,
     /// Kinds of events that are bounded each by itself as well.
     pub kinds: Vec<Kind>,
+    /// CSRs of which is told what is written there ([`Bounds::values`]).
+    pub watched: BTreeSet<u16>,
 }
 
 /// A kind of event, known by what CSRs hold when it begins: each is read as that until the program writes it.
@@ -75,6 +78,7 @@ impl Policy {
             cycles_max: 100_000,
             work_max: 4_000_000,
             kinds: Vec::new(),
+            watched: BTreeSet::new(),
         }
     }
 }
@@ -94,6 +98,11 @@ pub struct Bounds {
     /// The most cycles from an answer to the next poll. From answer to answer an event takes at most this, left over
     /// from the one before, and its own cycles up to the answer.
     pub after_answer: u64,
+    /// The most cycles from the poll of any event to its answer.
+    pub to_answer: u64,
+    /// What is written to each of [`Policy::watched`], the start included, as the least and the greatest of each write;
+    /// `None`: perhaps anything.
+    pub values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
     /// Octets of stack.
     pub stack: u32,
     /// CSRs that it reads.
@@ -105,7 +114,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The cycles of the longest event.
+    /// The most cycles of an event as those see it who post and wait for the answer: from one answer to the next.
+    pub fn from_answer_to_answer(&self) -> u64 {
+        self.after_answer + self.to_answer
+    }
+
+    /// The cycles of the longest event, from poll to poll.
     pub fn longest_event(&self) -> u64 {
         self.event_cycles.values().copied().max().unwrap_or(0)
     }
@@ -299,6 +313,10 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         let longest: &mut u64 = cycles_from.entry(graph.nodes[poll].address).or_default();
         *longest = cycles.max(*longest);
     }
+    let to_answer = evaluation.answer_cycles;
+    if policy.answers_once && after_answer + to_answer > policy.cycles_max {
+        return Err((evaluation.answer, Reason::TooLong { cycles: policy.cycles_max }));
+    }
     let kind_cycles = policy.kinds.iter().map(|kind| longest_of(&mut evaluation, kind, &known, &order));
     let kind_cycles: Vec<(u64, u64)> = kind_cycles.collect::<Result<_, _>>()?;
     let visited = || graph.nodes.iter().zip(&evaluation.visited).filter(|(_, visited)| **visited);
@@ -314,6 +332,8 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         kind_cycles: kind_cycles.iter().map(|kind| kind.0).collect(),
         kind_answers: kind_cycles.iter().map(|kind| kind.1).collect(),
         after_answer,
+        to_answer,
+        values: std::mem::take(&mut evaluation.values),
         stack: program.machine.memory.stack_top() - evaluation.lowest,
         reads: csrs(Instruction::reads_csr),
         writes: csrs(Instruction::writes_csr),

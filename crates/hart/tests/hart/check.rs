@@ -357,6 +357,41 @@ proptest! {
             prop_assert!(spent <= of_kind, "{spent} cycles, {of_kind} proved");
         }
     }
+
+    #[test]
+    fn the_limit_is_from_answer_to_answer(
+        octets in prop::collection::vec(any::<[u8; 8]>(), 1..30),
+        turns in 1..20,
+        after in 0usize..40,
+    ) {
+        // The event of `random_event`, with so many instructions between its answer and the next poll.
+        let mut code = random_event(&octets, turns);
+        let back = code.pop().expect("a jump");
+        let distance = code.len();
+        code.extend(std::iter::repeat_n(word(Op::Addi, X0, X0, X0, 0), after));
+        code.push(jump(-4 * i32::try_from(distance + after).expect("few")));
+        prop_assert_eq!(back, jump(-4 * i32::try_from(distance).expect("few")));
+        let extensions = roci_hart::Extensions { multiply: true, csr: true };
+        let program = Arc::new(Program::from_words(&code, Machine { extensions, ..machine() }).expect("it fits"));
+        let policy = Policy { answers_once: true, ..Policy::of(program.machine()) };
+        let bounds = check(&program, &policy).unwrap_or_else(|refused| panic!("{refused}"));
+        let bound = bounds.from_answer_to_answer();
+        prop_assert!(bound >= bounds.longest_event() && bound > bounds.to_answer);
+        let within = |cycles_max| check(&program, &Policy { cycles_max, ..policy.clone() });
+        prop_assert!(within(bound).is_ok());
+        prop_assert!(within(bound - 1).is_err());
+        // A core that is stopped where it has used up the bound gets every answer out.
+        let mut core = Core::new(program);
+        let mut csrs = [0; CSR_WORDS];
+        prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Waiting { csr: 0x800 });
+        for _ in 0..5 {
+            csrs[0] = 1;
+            let before = core.cycles();
+            prop_assert_eq!(core.run(&mut csrs, bound), Stop::Written { csr: 0x800 });
+            prop_assert!(core.cycles() - before <= bound);
+            csrs[0] = 0;
+        }
+    }
 }
 
 proptest! {
