@@ -1,7 +1,10 @@
 /* Credit: a packet goes when the queue pair has credit for its payload, which the receiver returns
    with the acknowledgement. Of one queue pair there are never more octets in flight than the credit
-   that it begins with: `context = { total_credit = "64KiB" }`. */
-#define TracedPkts (ACK | SEND_REQ | WRITE_REQ | READ_RESP)
+   that it begins with: `context = { total_credit = "64KiB" }`. What is lost takes its credit with
+   it: a recovery, which sends all that is in flight once more, begins with the whole of it, and
+   what an acknowledgement that was lost has returned is had from the octets that the next one
+   acknowledges. */
+#define TracedPkts (ACK | SEND_REQ | WRITE_REQ | READ_RESP | RNR | Loss | Open)
 
 typedef struct {
     int qpn;
@@ -13,6 +16,7 @@ typedef struct {
 
 typedef struct {
     uint32_t total_credit;
+    uint32_t limit; /* what it began with */
 } QPContext;
 
 int send() {
@@ -34,11 +38,16 @@ int recv() {
     Event e;
     while (true) {
         pollEventSync(&e);
+        e.eventType = Done;
         if (e.packet.opcode == ACK) {
-            updateContext(e.context.total_credit,
-                          addSaturating(e.context.total_credit, e.packet.returned_credit));
-            e.eventType = Done;
-        } else {
+            uint32_t limit = e.context.limit, free = limit - least(limit, e.inFlight);
+            uint32_t credit = addSaturating(e.context.total_credit, e.packet.returned_credit);
+            updateContext(e.context.total_credit, clamp(credit, free, limit));
+        } else if (e.packet.opcode == Open) {
+            updateContext(e.context.limit, e.context.total_credit);
+        } else if (e.packet.opcode & (Loss | RNR)) {
+            updateContext(e.context.total_credit, e.context.limit);
+        } else if (e.packet.opcode != Timer) {
             updatePkt(e.packet.returned_credit, e.packet.pktLength);
             updatePkt(e.packet.opcode, ACK);
             e.eventType = GenTxEvent;

@@ -4,14 +4,11 @@
    without congestion has no timer and costs nothing. */
 #define TracedPkts (CNP | CE | ByteCounter | Open)
 
-#define R_AI 40000u
-#define R_HAI 200000u
-#define R_MIN 40000u
-#define F 5u
 #define ONE (1u << 24)
-#define BYTES 10000000u
-#define PERIOD 55000u
-#define CNP_GAP 50000u
+
+/* Parameters: kb/s, stages, octets, ns, and the gain in 16.16. */
+uint32_t rai = 40000, rhai = 200000, rmin = 40000, threshold = 5, byte_counter = 10000000;
+uint32_t alpha_timer = 55000, increase_timer = 55000, cnp_gap = 50000, g = 256;
 
 enum { ALPHA, INCREASE, GAP }; /* timers */
 
@@ -46,14 +43,14 @@ int send() {
 
 /* (1 - g) alpha, equation 2. */
 static uint32_t decayed(uint32_t alpha) {
-    return (alpha * 255) >> 8;
+    return mulHigh(alpha, (65536 - g) << 16);
 }
 
 /* How far the target rises at these stages, equations 3 and 4: fast recovery, additive, hyper
  * increase. */
 static uint32_t step(uint32_t stage, uint32_t byte_stage) {
-    if (most(stage, byte_stage) < F) return 0;
-    return least(stage, byte_stage) > F ? R_HAI : R_AI;
+    if (most(stage, byte_stage) < threshold) return 0;
+    return least(stage, byte_stage) > threshold ? rhai : rai;
 }
 
 int recv() {
@@ -64,25 +61,25 @@ int recv() {
         if (e.packet.opcode == CE) {
             if (!readContext(e.context.waiting)) {
                 updateContext(e.context.waiting, 1);
-                armPeriods(GAP, CNP_GAP);
+                armPeriods(GAP, cnp_gap);
                 updatePkt(e.packet.opcode, CNP);
                 e.eventType = GenTxEvent;
             }
         } else if (e.packet.opcode == CNP) { /* equation 1 */
             uint32_t rate = readContext(e.context.rate),
-                     low = least(R_MIN, readContext(e.context.link));
+                     low = least(rmin, readContext(e.context.link));
             uint32_t alpha = readContext(e.context.estimating) ? readContext(e.context.alpha) : ONE;
             updateContext(e.context.target, rate);
             rate -= ((uint64_t)rate * alpha + ONE) >> 25;
             updateContext(e.context.rate, most(rate, low));
-            updateContext(e.context.alpha, decayed(alpha) + ONE / 256);
+            updateContext(e.context.alpha, decayed(alpha) + (g << 8));
             updateContext(e.context.stage, 0);
             updateContext(e.context.byte_stage, 0);
             updateContext(e.context.estimating, 1);
             updateContext(e.context.increasing, 1);
-            armPeriods(ALPHA, PERIOD);
-            armTimer(INCREASE, PERIOD);
-            armByteCounter(BYTES);
+            armPeriods(ALPHA, alpha_timer);
+            armTimer(INCREASE, increase_timer);
+            armByteCounter(byte_counter);
             setRate(e.context.rate);
         } else if (e.packet.opcode == Open) {
             updateContext(e.context.link, e.rate);
@@ -100,10 +97,10 @@ int recv() {
             loadContext(&e);
             if (e.packet.opcode == Timer) {
                 updateContext(e.context.stage, least(e.context.stage + 1, 0xffff));
-                armTimer(INCREASE, PERIOD);
+                armTimer(INCREASE, increase_timer);
             } else {
                 updateContext(e.context.byte_stage, least(e.context.byte_stage + 1, 0xffff));
-                armByteCounter(BYTES);
+                armByteCounter(byte_counter);
             }
             uint32_t before = e.context.rate, more = step(e.context.stage, e.context.byte_stage);
             updateContext(e.context.target,

@@ -1,11 +1,12 @@
 /* Homa's sender (Montazeri et al., SIGCOMM 2018, section 3) with the values of the Linux module:
-   the first UNSCHEDULED octets of a message go at once, at a priority that its length decides, all
-   others as the receiver grants them. Who is granted how much is the receiver's affair, whose port
-   agent has the same values. It is the twin of the Rust law with its defaults, bit for bit. */
+   the first `unscheduled` octets of a message go at once, at a priority that its length decides,
+   all others as the receiver grants them. Who is granted how much is the receiver's affair, whose
+   port agent has the same values. It is the twin of the Rust law with its defaults, bit for bit. */
 #define TracedPkts (Message | GRANT | RESEND | Open)
 
-#define UNSCHEDULED 40000u
-#define PATIENCE 7000000u /* ns: longer than the receiver goes on asking for octets again */
+uint32_t unscheduled = 40000;                               /* parameters: octets */
+uint32_t cutoff_1 = 200, cutoff_2 = 2800, cutoff_3 = 15000; /* lengths of messages */
+uint32_t patience = 7000000; /* ns: longer than the receiver goes on asking for octets again */
 #define PACKET_MAX 4096u
 
 typedef struct {
@@ -33,7 +34,7 @@ int send() {
 
 /* The priority of the unscheduled octets of a message: the shortest first (section 3.4). */
 static uint32_t unscheduled_priority(uint32_t length) {
-    return 7 - (length > 200) - (length > 2800) - (length > 15000);
+    return 7 - (length > cutoff_1) - (length > cutoff_2) - (length > cutoff_3);
 }
 
 int recv() {
@@ -46,7 +47,7 @@ int recv() {
         if (e.packet.opcode == Message) {
             updateContext(e.context.message, message);
             updateContext(e.context.length, length);
-            updateContext(e.context.granted, least(length, UNSCHEDULED));
+            updateContext(e.context.granted, least(length, unscheduled));
             setTokens(e.context.granted);
             setPriority(unscheduled_priority(length));
         } else if (e.packet.opcode == Open) {
@@ -68,7 +69,7 @@ int recv() {
                 setTokens(least(addSaturating(e.tokens, more), UINT32_MAX - 1));
             }
         }
-        if (counts) armTimer(0, e.context.granted < length ? PATIENCE : 0);
+        if (counts) armTimer(0, e.context.granted < length ? patience : 0);
         postEvent(&e);
     }
 }

@@ -4,15 +4,11 @@
    tau times u, so that only W^c / U divides, and a gap beyond T. */
 #define TracedPkts (ACK | Open)
 
-#define ETA fraction(19, 20)
-#define T 13000u
-#define W_AI 80u
-#define W_MIN 80u
-#define MAX_STAGE 5u
+uint32_t eta = 62259, base_rtt = 13000, w_ai = 80, wmin = 80, max_stage = 5; /* parameters; T */
+static uint32_t PER_T, OCTETS_OF_KBPS, KBPS_OF_OCTET; /* and what follows from T */
 #define HOPS 5
 #define UNIT (1u << 24)
 #define FULL ((uint64_t)64 * UNIT) /* what is beyond 64 base round trips is 64 */
-#define PER_T constant(1, 32, T)
 
 typedef struct {
     int qpn;
@@ -52,21 +48,21 @@ int send() {
 
 /* What the link carries in T. */
 static uint32_t window_max(uint32_t link) {
-    return most(((uint64_t)link * constant(T, 32, 8000000) + (1u << 31)) >> 32, W_MIN);
+    return most(((uint64_t)link * OCTETS_OF_KBPS + (1u << 31)) >> 32, wmin);
 }
 
 /* W, and W / T unless that is the link's rate. */
 static void answer(uint32_t window, uint32_t link) {
-    uint32_t rate = most(saturate((uint64_t)window * constant(8000000, 16, T) >> 16), 1);
+    uint32_t rate = most(saturate((uint64_t)window * KBPS_OF_OCTET >> 16), 1);
     setRate(rate < link - (link >> 12) ? rate : UINT32_MAX);
     setWindow(window);
 }
 
 /* Lines 3 to 8: tau times what is in flight on a link over B T, in ns. */
 static uint64_t inflight(Link link, uint32_t gap, uint32_t tx_bytes, uint32_t queue) {
-    uint32_t tau = least(gap, T);
+    uint32_t tau = least(gap, base_rtt);
     uint64_t busy = (uint64_t)(tx_bytes - link.tx_bytes) * link.octet;
-    if (gap > T) busy = busy / gap * T;
+    if (gap > base_rtt) busy = busy / gap * base_rtt;
     uint64_t waiting = (uint64_t)least(least(queue, link.queue), UNIT) * link.octet;
     waiting = (waiting >> 16) * PER_T >> 16;
     if (waiting > FULL) waiting = FULL;
@@ -76,11 +72,13 @@ static uint64_t inflight(Link link, uint32_t gap, uint32_t tx_bytes, uint32_t qu
 
 /* Lines 11 to 21: W^c / (U / eta), U in 16.16. */
 static uint32_t divided(uint32_t reference, uint32_t utilisation) {
-    return saturate((uint64_t)reference * ((ETA << 15) / most(utilisation, 1 << 6)) >> 15);
+    return saturate((uint64_t)reference * ((eta << 15) / most(utilisation, 1 << 6)) >> 15);
 }
 
 int recv() {
     Event e;
+    PER_T = constant(1, 32, base_rtt), OCTETS_OF_KBPS = constant(base_rtt, 32, 8000000);
+    KBPS_OF_OCTET = constant(8000000, 16, base_rtt);
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
@@ -110,9 +108,9 @@ int recv() {
                         updateContext(link->octet, constant(8000000, 24, most(rate, 1)));
                     }
                     uint64_t octets = inflight(*link, gap, tx_bytes, queue);
-                    if ((octets >> 8) * tau > (fullest >> 8) * least(gap, T)) {
+                    if ((octets >> 8) * tau > (fullest >> 8) * least(gap, base_rtt)) {
                         fullest = octets;
-                        tau = least(gap, T);
+                        tau = least(gap, base_rtt);
                     }
                 }
                 updateContext(link->at, at);
@@ -127,9 +125,9 @@ int recv() {
                 updateContext(e.context.utilisation, u > FULL ? FULL : u);
                 uint32_t link = readContext(e.context.link), stage = readContext(e.context.stage);
                 uint32_t window = readContext(e.context.reference);
-                bool divides = u >> 8 >= ETA || stage >= MAX_STAGE;
+                bool divides = u >> 8 >= eta || stage >= max_stage;
                 if (divides) window = divided(window, e.context.utilisation >> 8);
-                window = clamp(addSaturating(window, W_AI), W_MIN, window_max(link));
+                window = clamp(addSaturating(window, w_ai), wmin, window_max(link));
                 updateContext(e.context.window, window);
                 if (passed(e.ackedSequence, readContext(e.context.update_at))) {
                     updateContext(e.context.reference, window);

@@ -11,9 +11,10 @@
 #define BYTES 10000000
 #define PERIOD 55000u
 #define CNP_GAP 50000u
+#define PACKET_MAX 4096u
 #define GAP_OF_16KIB 2048000000u /* ns for 16 KiB at 64 kb/s */
 
-enum { ALPHA, INCREASE }; /* timers */
+enum { ALPHA, INCREASE, GAP }; /* timers */
 
 typedef struct {
     int qpn;
@@ -32,7 +33,7 @@ typedef struct {
     uint32_t gap;    /* ns that 16 KiB take at that rate; 0: not paced */
     uint32_t next;   /* when the next packet may go */
     int left;        /* octets until the next increase by octets */
-    uint32_t quiet;  /* when the next notification may go */
+    uint32_t waiting; /* whether the last notification is less than the gap ago */
 } QPContext;
 
 int send() {
@@ -42,15 +43,22 @@ int send() {
         uint32_t length = e.packet.pktLength, gap = e.context.gap, at = e.context.next;
         e.eventType = Send;
         if (gap) {
-            if (passed(at, e.now)) {
+            /* It has come, unless it is less than the longest packet's time ahead: a clock of 32 bits
+               goes round while a queue pair is idle. */
+            if (at - e.now - 1 < mulShift(PACKET_MAX, gap, 14)) {
                 e.eventType = LoopBack;
             } else {
-                updateContext(e.context.next, e.now + (length * gap >> 14));
+                updateContext(e.context.next, e.now + mulShift(length, gap, 14));
                 updateContext(e.context.left, e.context.left - (int)length);
             }
         }
         postEvent(&e);
     }
+}
+
+/* What 16 KiB take at a rate. */
+static uint32_t gap_of(uint32_t rate) {
+    return GAP_OF_16KIB / most(rate >> 6, 1);
 }
 
 static uint32_t decayed(uint32_t alpha) {
@@ -66,7 +74,7 @@ static uint32_t decayed(uint32_t alpha) {
         uint32_t before = (e).context.rate;                                                                            \
         updateContext((e).context.rate, midpoint(before, (e).context.target + 1));                                     \
         bool rests = (e).context.rate == before && (e).context.target == (e).context.link;                             \
-        updateContext((e).context.gap, rests ? 0 : GAP_OF_16KIB / ((e).context.rate >> 6));                            \
+        updateContext((e).context.gap, rests ? 0 : gap_of((e).context.rate));                                          \
         if (rests) cancelTimer(INCREASE);                                                                              \
     } while (0)
 
@@ -84,7 +92,7 @@ int recv() {
                 updateContext(e.context.alpha, decayed(alpha) + ONE / 256);
                 updateContext(e.context.stages, 0);
                 updateContext(e.context.left, BYTES);
-                updateContext(e.context.gap, GAP_OF_16KIB / (e.context.rate >> 6));
+                updateContext(e.context.gap, gap_of(e.context.rate));
                 armPeriods(ALPHA, PERIOD);
                 armTimer(INCREASE, PERIOD);
             } else if (e.context.left < 0) {
@@ -96,6 +104,9 @@ int recv() {
             updateContext(e.context.stages, e.context.stages + 1);
             armTimer(INCREASE, PERIOD);
             increase(e);
+        } else if (e.packet.opcode == Timer && e.timer == GAP) {
+            updateContext(e.context.waiting, 0);
+            cancelTimer(GAP);
         } else if (e.packet.opcode == Timer) {
             uint32_t alpha = e.context.alpha;
             for (uint32_t left = e.periods; left > 0; left--) alpha = decayed(alpha);
@@ -107,8 +118,11 @@ int recv() {
             updateContext(e.context.alpha, ONE);
             updateContext(e.context.left, BYTES);
         } else { /* data */
-            uint32_t congested = e.packet.ecn && !passed(e.context.quiet, e.now);
-            if (congested) updateContext(e.context.quiet, e.now + CNP_GAP);
+            uint32_t congested = e.packet.ecn && !e.context.waiting;
+            if (congested) {
+                updateContext(e.context.waiting, 1);
+                armPeriods(GAP, CNP_GAP);
+            }
             updatePkt(e.packet.congested, congested);
             updatePkt(e.packet.opcode, ACK);
             e.eventType = GenTxEvent;

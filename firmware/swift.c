@@ -6,25 +6,15 @@
 #define TracedPkts (ACK | Loss | Open)
 
 #define ONE (1u << 16)
-#define AI ONE
-#define BETA fraction(4, 5)
-#define MAX_MDF fraction(1, 2)
-#define BASE_TARGET 20000u
-#define PER_HOP 3053u
-#define HOPS 1u /* where packets do not tell */
-#define FS_RANGE 100000u
-#define FS_MAX (100 * ONE)
-#define CWND_MIN fraction(1, 100)
-#define CWND_MAX (1000 * ONE)
-#define CWND_FIRST (12 * ONE)
-#define RETX_RESET 5u
-#define MSS 1024u    /* octets of payload of a full packet */
-#define OVERHEAD 82u /* of its headers, preamble and gap */
-/* The square roots of fs_min_cwnd and fs_max_cwnd, with 12 fractional bits, and flow scaling's
- * alpha. */
-#define ROOT_MIN 1295u
-#define ROOT_MAX 40960u
-#define FS_ALPHA ((uint32_t)((uint64_t)FS_RANGE * ROOT_MIN * ROOT_MAX / (ROOT_MAX - ROOT_MIN)))
+#define OVERHEAD 82u /* octets of a packet's headers, preamble and gap */
+
+/* Parameters: windows are packets and fractions in 16.16, times are ns, mss is octets. */
+uint32_t ai = ONE, beta = 52429, max_mdf = ONE / 2, base_target = 20000, per_hop = 3053;
+uint32_t hops_untold = 1; /* where packets do not tell */
+uint32_t fs_range = 100000, fs_min_cwnd = 6554, fs_max_cwnd = 100 * ONE;
+uint32_t min_cwnd = 655, max_cwnd = 1000 * ONE, first_cwnd = 12 * ONE, retx_reset = 5, mss = 1024;
+/* Flow scaling's alpha, with 12 fractional bits, and what it comes to at fs_max_cwnd. */
+static uint32_t FS_ALPHA, FS_OFFSET;
 
 typedef struct {
     int qpn;
@@ -68,26 +58,30 @@ static uint32_t root(uint32_t value) {
 }
 
 /* Equations 1 to 4: base, hops, and what flow scaling adds. */
-static uint32_t target_delay(uint32_t cwnd, uint32_t hops) {
-    uint32_t scaling = FS_ALPHA / most(root(least(cwnd, FS_MAX)), 1);
-    scaling = scaling > FS_ALPHA / ROOT_MAX ? scaling - FS_ALPHA / ROOT_MAX : 0;
-    return BASE_TARGET + PER_HOP * hops + least(scaling, FS_RANGE);
+static uint32_t target_delay(uint32_t cwnd, uint32_t crossed) {
+    uint32_t scaling = FS_ALPHA / most(root(least(cwnd, fs_max_cwnd)), 1);
+    scaling = scaling > FS_OFFSET ? scaling - FS_OFFSET : 0;
+    return base_target + per_hop * crossed + least(scaling, fs_range);
 }
 
 /* The window, or below one packet that and a packet in each rtt / cwnd. */
 static void answer(uint32_t cwnd, uint32_t rtt, uint32_t link) {
     if (cwnd >= ONE) {
         setRate(UINT32_MAX);
-        setWindow(mulShift(cwnd, MSS, 16));
+        setWindow(mulShift(cwnd, mss, 16));
     } else {
-        uint64_t bits = (MSS + OVERHEAD) * 8 * (uint64_t)cwnd * 1000000;
+        uint64_t bits = (mss + OVERHEAD) * 8 * (uint64_t)cwnd * 1000000;
         setRate(clamp(saturate(bits / most(rtt, 1) >> 16), 1, link));
-        setWindow(MSS);
+        setWindow(mss);
     }
 }
 
 int recv() {
     Event e;
+    uint32_t low = most(root(least(fs_min_cwnd, fs_max_cwnd - 1)), 1),
+             high = most(root(fs_max_cwnd), 2);
+    FS_ALPHA = saturate((uint64_t)fs_range * low * high / most(high - low, 1));
+    FS_OFFSET = FS_ALPHA / high;
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
@@ -96,41 +90,41 @@ int recv() {
             e.now - readContext(e.context.decreased_at) >= readContext(e.context.rtt);
         if (e.packet.opcode == Open) {
             updateContext(e.context.link, e.rate);
-            updateContext(e.context.hops, HOPS);
-            cwnd = CWND_FIRST;
+            updateContext(e.context.hops, hops_untold);
+            cwnd = first_cwnd;
         } else if (e.packet.opcode == Loss) {
             uint32_t timeouts = addSaturating(readContext(e.context.timeouts), 1);
             updateContext(e.context.timeouts, e.timeout ? timeouts : 0);
-            if (e.context.timeouts >= RETX_RESET) {
-                cwnd = CWND_MIN;
+            if (e.context.timeouts >= retx_reset) {
+                cwnd = min_cwnd;
             } else if (can_decrease) {
-                cwnd = mulShift(cwnd, ONE - MAX_MDF, 16);
+                cwnd = mulShift(cwnd, ONE - max_mdf, 16);
             }
         } else if (e.sentKnown) {
-            uint32_t delay = roundTrip(e.now, e.sent), hops = e.hops > 0 ? e.hops : HOPS;
+            uint32_t delay = roundTrip(e.now, e.sent), crossed = e.hops > 0 ? e.hops : hops_untold;
             can_decrease = e.now - e.context.decreased_at >= delay;
             updateContext(e.context.timeouts, 0);
             updateContext(e.context.rtt, delay);
-            if (hops != readContext(e.context.hops)) {
-                updateContext(e.context.hops, hops);
-                updateContext(e.context.target, target_delay(cwnd, hops));
+            if (crossed != readContext(e.context.hops)) {
+                updateContext(e.context.hops, crossed);
+                updateContext(e.context.target, target_delay(cwnd, crossed));
             }
             uint32_t target = readContext(e.context.target);
             if (delay < target) { /* grows once a window, or a packet, has been acknowledged */
-                uint32_t window = mulShift(most(cwnd, ONE), MSS, 16);
+                uint32_t window = mulShift(most(cwnd, ONE), mss, 16);
                 uint32_t grown = addSaturating(readContext(e.context.grown), e.acked);
                 bool grows = grown >= window;
                 updateContext(e.context.grown, grows ? grown - window : grown);
-                if (grows) cwnd = addSaturating(cwnd, AI);
+                if (grows) cwnd = addSaturating(cwnd, ai);
             } else if (can_decrease) {
-                uint32_t excess = mulShift(BETA, ONE - ratio(target, delay), 16);
-                cwnd = mulShift(cwnd, ONE - least(excess, MAX_MDF), 16);
+                uint32_t excess = mulShift(beta, ONE - ratio(target, delay), 16);
+                cwnd = mulShift(cwnd, ONE - least(excess, max_mdf), 16);
             }
         } else if (e.acked > 0) { /* what was sent twice has no round trip, but it did arrive */
             updateContext(e.context.timeouts, 0);
         }
         if (cwnd != before) {
-            cwnd = clamp(cwnd, CWND_MIN, CWND_MAX);
+            cwnd = clamp(cwnd, min_cwnd, max_cwnd);
             updateContext(e.context.cwnd, cwnd);
             if (cwnd < before) {
                 updateContext(e.context.decreased_at, e.now);

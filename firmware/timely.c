@@ -1,20 +1,16 @@
 /* TIMELY (Mittal et al., SIGCOMM 2015, Algorithm 1) with the values of its paper, and 0.875, 0.8
    and 20 us where that leaves them open: a completion event in each 64 KB acknowledged. Rates are
    kb/s on the wire, fractions 16.16. It is the twin of the Rust law's preset `sigcomm15`, bit for
-   bit. No event divides, but one above T_HIGH. */
+   bit. No event divides, but one above t_high. */
 #define TracedPkts (ACK | Open)
 
 #define ONE (1u << 16)
-#define ALPHA fraction(7, 8)
-#define BETA fraction(4, 5)
-#define T_LOW 50000u /* ns, as all times are */
-#define T_HIGH 500000u
-#define MIN_RTT 20000u
-#define DELTA 10000u
-#define HAI 50000u
-#define HAI_AFTER 5u
-#define SEGMENT 64000u
-#define RATE_MIN 10000u
+
+/* Parameters, and what follows from them: alpha, beta, and beta over the least round trip. */
+uint32_t alpha_num = 7, alpha_den = 8, beta_num = 4, beta_den = 5, hai_after = 5, segment = 64000;
+uint32_t t_low = 50000, t_high = 500000, min_rtt = 20000; /* ns, as all times are */
+uint32_t delta = 10000, hai = 50000, rmin = 10000;
+static uint32_t ALPHA, BETA, SLOPE;
 
 typedef struct {
     int qpn;
@@ -49,25 +45,27 @@ static int32_t smoothed(int32_t old, int32_t difference) {
 
 /* Lines 4 and 15: beta times the normalised gradient, which is positive; at most one. */
 static uint32_t growth(int32_t rtt_diff) {
-    uint64_t product = (uint64_t)(uint32_t)rtt_diff * constant(4, 36, 5 * MIN_RTT);
+    uint64_t product = (uint64_t)(uint32_t)rtt_diff * SLOPE;
     return product >> 24 > ONE ? ONE : product >> 24;
 }
 
-/* Line 9: beta (1 - T_HIGH / rtt). */
+/* Line 9: beta (1 - T_high / rtt). */
 static uint32_t excess(uint32_t rtt) {
-    return mulShift(BETA, ONE - ratio(T_HIGH, rtt), 16);
+    return mulShift(BETA, ONE - ratio(t_high, rtt), 16);
 }
 
 /* Lines 5 to 15: the rate after a completion event. */
 static uint32_t next_rate(uint32_t rate, uint32_t rtt, int32_t rtt_diff, uint32_t quiet) {
-    if (rtt < T_LOW) return addSaturating(rate, DELTA);
-    if (rtt > T_HIGH) return rate - mulShift(rate, excess(rtt), 16);
-    if (rtt_diff <= 0) return addSaturating(rate, quiet >= HAI_AFTER ? HAI : DELTA);
+    if (rtt < t_low) return addSaturating(rate, delta);
+    if (rtt > t_high) return rate - mulShift(rate, excess(rtt), 16);
+    if (rtt_diff <= 0) return addSaturating(rate, quiet >= hai_after ? hai : delta);
     return rate - mulShift(rate, growth(rtt_diff), 16);
 }
 
 int recv() {
     Event e;
+    ALPHA = fraction(alpha_num, alpha_den), BETA = fraction(beta_num, beta_den);
+    SLOPE = constant(beta_num, 36, beta_den * min_rtt);
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
@@ -76,7 +74,7 @@ int recv() {
             updateContext(e.context.rate, e.rate);
         } else {
             uint32_t progress = addSaturating(readContext(e.context.progress), e.acked);
-            bool completes = e.sentKnown && progress >= SEGMENT;
+            bool completes = e.sentKnown && progress >= segment;
             updateContext(e.context.progress, completes ? 0 : progress);
             if (completes) {
                 uint32_t before = readContext(e.context.prev_rtt), rtt = roundTrip(e.now, e.sent);
@@ -89,7 +87,7 @@ int recv() {
                     updateContext(e.context.quiet, rtt_diff <= 0 ? quiet : 0);
                     uint32_t rate = readContext(e.context.rate);
                     rate = next_rate(rate, rtt, rtt_diff, e.context.quiet);
-                    updateContext(e.context.rate, clamp(rate, least(RATE_MIN, link), link));
+                    updateContext(e.context.rate, clamp(rate, least(rmin, link), link));
                 }
                 setRate(readContext(e.context.rate));
             }

@@ -154,14 +154,14 @@ enum {
 
 /* Commands: four bits say what, 28 how much. */
 #define ROCI_DO(what, much) ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((uint32_t)(much) & 0xfffffff))
-/* Timer 0 to 3 runs out `ns` after this event, and the event's time is what counts; at one instant the lower goes first. */
+/* Timer 0 to 3 runs out `ns`, at least 100, after this event, whose time counts; at one instant the lower goes first. */
 #define armTimer(timer, ns) ROCI_DO((timer) & 3, ns)
 /* The same again and again, told only when something else happens, with the number of periods that have passed. */
 #define armPeriods(timer, ns) ROCI_DO(4 | ((timer) & 3), ns)
 #define cancelTimer(timer) ROCI_DO((timer) & 3, 0)
 /* A ByteCounter event after so many octets; 0 stops the counter. */
 #define armByteCounter(octets) ROCI_DO(8, octets)
-/* The classes that recv() hears from now on; done at the start with TracedPkts. */
+/* The classes that recv() hears of this queue pair from now on; done at the start, for all, with TracedPkts. */
 #define tracePackets(classes) ROCI_DO(9, classes)
 /* The priority of what this queue pair sends: 0 is the lowest, 7 the highest. */
 #define setPriority(priority) ROCI_DO(10, priority)

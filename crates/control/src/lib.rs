@@ -418,11 +418,22 @@ impl Law {
                 let credit = law.credit(&state);
                 (Context::Nscc(state), credit, Instant::NEVER)
             }
-            Self::Program(law) => {
-                let (state, credit, wake) = law.connect(link_kbps);
-                (Context::Program(Box::new(state)), credit, wake)
+            Self::Program(_) => {
+                let (context, outcome) = self.open(link_kbps, 0, Instant::ZERO);
+                (context, outcome.credit, outcome.wake)
             }
         }
+    }
+
+    /// The context of queue pair `qpn`, which is made at `now` on a link of `link_kbps`, and all that it begins with: a
+    /// program may ask for a byte counter, a priority and other classes at once.
+    pub fn open(&self, link_kbps: u32, qpn: u32, now: Instant) -> (Context, Outcome) {
+        if let Self::Program(law) = self {
+            let (state, outcome) = law.open(link_kbps, qpn, now);
+            return (Context::Program(Box::new(state)), outcome);
+        }
+        let (context, credit, wake) = self.connect(link_kbps);
+        (context, Outcome::unchanged(credit, wake))
     }
 
     /// Reacts to `event`. `outcome` comes in as [`Outcome::unchanged`].

@@ -28,6 +28,8 @@ pub(crate) struct Aside {
     pub(crate) serial: u32,
     /// The tokens that a law which is out has seen.
     pub(crate) tokens: u32,
+    /// Whether the law that is out has been replaced meanwhile.
+    pub(crate) outdated: bool,
     /// As receiver, the packets pulled; as sender, those that answers told of (NDP).
     pub(crate) pulls: u32,
     pub(crate) pulls_seen: u32,

@@ -2,7 +2,7 @@
 
 use crate::arrival::Deferred;
 use crate::state::{QpState, Transition};
-use roci_units::{BitsPerSec, Psn, Qpn, Span};
+use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 
 /// An engine's settings.
@@ -169,6 +169,8 @@ pub struct QpConfig {
     pub srq: Option<Srq>,
     /// The queue key, for datagrams.
     pub q_key: u32,
+    /// When it is made, which a program is told that opens it.
+    pub created: Instant,
     /// What is deferred.
     pub deferred: Deferred,
 }
@@ -202,6 +204,7 @@ impl Default for QpConfig {
             priority: 3,
             srq: None,
             q_key: 0,
+            created: Instant::ZERO,
             deferred: Deferred::default(),
         }
     }

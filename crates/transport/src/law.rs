@@ -2,7 +2,7 @@
 
 use crate::arrival::{Arrival, Deferral};
 use crate::engine::Engine;
-use crate::laws::{Laws, TIMED, TIMER_PACE};
+use crate::laws::{Laws, TIMED, TIMER_PACE, User};
 use crate::messages::message_words;
 use crate::qp::{Common, Notes, Qp, Standing};
 use crate::queue::{NONE, flag};
@@ -60,26 +60,27 @@ impl Engine {
             }
             return;
         }
-        self.begin_law(slot);
+        self.begin_law(now, slot);
         let outcome = self.run_law(slot, event);
         self.apply(now, slot, &outcome);
     }
 
     /// Makes the state of a queue pair's law, if it was not needed before.
     #[inline]
-    pub(crate) fn begin_law(&mut self, slot: usize) {
+    pub(crate) fn begin_law(&mut self, now: Instant, slot: usize) {
         let Common { law, hears, .. } = self.qps[slot].common;
         if law == NONE && hears != Class::NONE {
-            self.begin_law_now(slot);
+            self.begin_law_now(now, slot);
         }
     }
 
     #[cold]
-    fn begin_law_now(&mut self, slot: usize) {
+    fn begin_law_now(&mut self, now: Instant, slot: usize) {
+        // It may wait because it changes nothing at its beginning, so this is all there is to it.
         let number = self.profile(slot).law;
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-        let (law, _) = self.laws.begin(&self.config, number, slot as u32);
-        self.qps[slot].common.law = law;
+        let user = User { slot: slot as u32, qpn: self.qps[slot].common.qpn.get(), now };
+        self.qps[slot].common.law = self.laws.begin(&self.config, number, user).index;
     }
 
     fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
@@ -102,7 +103,7 @@ impl Engine {
 
     /// Makes the answer of a law that was out effective.
     fn apply_late(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
-        let mut outcome = *outcome;
+        let mut outcome = self.unless_outdated(slot, outcome);
         let tokens = &mut outcome.credit.tokens;
         let left = self.credit(slot).tokens;
         let seen = self.asides.get(self.qps[slot].common.aside).map_or(left, |aside| aside.tokens);
@@ -111,6 +112,17 @@ impl Engine {
             *tokens = u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1);
         }
         self.apply(now, slot, &outcome);
+    }
+
+    /// What stands of an answer: of one that a law gave before it was replaced, what it sends.
+    fn unless_outdated(&mut self, slot: usize, outcome: &Outcome) -> Outcome {
+        let Common { aside, law, .. } = self.qps[slot].common;
+        if aside == NONE || !core::mem::take(&mut self.asides.get_mut(aside).outdated) {
+            return *outcome;
+        }
+        self.note_tokens(slot);
+        let wake = self.laws.states.get(law as usize).map_or(Instant::NEVER, |state| state.wake);
+        Outcome { emit: outcome.emit, ..Outcome::unchanged(self.credit(slot), wake) }
     }
 
     /// A number for the event that goes out next. Each queue pair counts its own, for those of a port share a law but
@@ -134,7 +146,7 @@ impl Engine {
     /// takes time over it. `None` where there is no such queue pair, or its law hears nothing.
     pub fn evaluate(&mut self, qpn: Qpn, event: &OwnedEvent) -> Option<Outcome> {
         let slot = self.place(qpn)?;
-        self.begin_law(slot);
+        self.begin_law(event.event.now, slot);
         if self.qps[slot].common.law == NONE {
             return None;
         }
@@ -142,7 +154,13 @@ impl Engine {
         let words = &event.words.words[..usize::from(event.words.len).min(event.words.words.len())];
         let event = Event { words, hops, ..event.event };
         self.note_tokens(slot);
-        Some(self.run_law(slot, &event))
+        let outcome = self.run_law(slot, &event);
+        if outcome.verdict == Verdict::LoopBack {
+            // Nobody commits to what is refused, but its timers and its credit count.
+            self.apply(event.now, slot, &outcome);
+            self.note_tokens(slot);
+        }
+        Some(outcome)
     }
 
     /// The `TRANSMIT` event that belongs to an offer, for the caller that runs the law.
@@ -261,18 +279,23 @@ impl Engine {
         }
     }
 
-    /// Gives law `number`, which runs a program, another one; false where it runs none. Its queue pairs go over at their
-    /// next events, which are those that the new program hears of.
-    pub fn replace_program(&mut self, number: u16, image: &Arc<Image>) -> bool {
+    /// Gives law `number`, which runs a program, another one; false where it runs none. Its queue pairs begin anew with it
+    /// at `now`, as if they had just been made. Of what the old one was busy with only the packets stand that it asks for.
+    pub fn replace_program(&mut self, now: Instant, number: u16, image: &Arc<Image>) -> bool {
         let Some(Law::Program(law)) = self.laws.law_mut(number) else { return false };
         law.replace(image.clone());
-        let traces = law.traces();
         for slot in 0..self.qps.len() {
             let common = &self.qps[slot].common;
             let state = self.laws.states.get(common.law as usize);
-            if common.alive && state.map_or(self.profile(slot).law, |state| state.law) == number {
-                self.retrace(slot, traces);
+            if !common.alive || state.map_or(self.profile(slot).law, |state| state.law) != number {
+                continue;
             }
+            let out = self.qps[slot].requester.standing.has(Standing::LAW_OUT);
+            if out {
+                self.aside(slot).outdated = true;
+            }
+            self.renew_law(now, slot, number);
+            self.unpark(now, slot);
         }
         true
     }
@@ -357,10 +380,12 @@ impl Engine {
         let standing = &mut self.qps[slot].requester.standing;
         standing.clear(Standing::LAW_OUT.with(Standing::LAW_DECIDES));
         let aside = self.qps[slot].common.aside;
-        if aside != NONE
-            && let Some(event) = self.asides.get_mut(aside).events.pop_front()
-        {
-            self.hand_out(slot, event);
+        if aside != NONE {
+            let aside = self.asides.get_mut(aside);
+            aside.outdated = false;
+            if let Some(event) = aside.events.pop_front() {
+                self.hand_out(slot, event);
+            }
         }
     }
 
@@ -376,11 +401,15 @@ impl Engine {
 
     /// Applies the answer that a caller's law gave to an offer.
     pub(crate) fn settle_law(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
-        self.begin_law(slot);
-        if outcome.verdict == Verdict::LoopBack {
+        self.begin_law(now, slot);
+        if outcome.verdict == Verdict::LoopBack && !self.is_outdated(slot) {
             self.park(slot, Standing::PARKED);
         }
         self.apply_late(now, slot, outcome);
+    }
+
+    fn is_outdated(&self, slot: usize) -> bool {
+        self.asides.get(self.qps[slot].common.aside).is_some_and(|aside| aside.outdated)
     }
 
     /// Asks the law about a packet that is about to be sent. `None`: not now; else the words that it carries.

@@ -7,7 +7,7 @@ use crate::timer::{TimerId, Timers};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use roci_control::{Class, Context, Credit, Law, Scope};
+use roci_control::{Class, Context, Credit, Law, Outcome, Scope};
 use roci_units::Instant;
 
 /// The kind of a law's timer.
@@ -66,6 +66,25 @@ pub(crate) struct SentTimes {
     pub(crate) times: VecDeque<(u32, Instant)>,
 }
 
+/// The queue pair for which a law begins, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct User {
+    pub(crate) slot: u32,
+    pub(crate) qpn: u32,
+    pub(crate) now: Instant,
+}
+
+/// What a queue pair begins with under its law.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    /// The law's state; [`NONE`] where it has none yet.
+    pub(crate) index: u32,
+    pub(crate) credit: Credit,
+    /// The priority of what it sends, where the law has an opinion.
+    pub(crate) priority: Option<u8>,
+    pub(crate) traces: Class,
+}
+
 /// What a law hears of that need have no state before it hears of it.
 const CONGESTION: Class = Class::CE.with(Class::CNP).with(Class::TIMER).with(Class::BYTE_COUNTER);
 
@@ -115,8 +134,12 @@ impl Laws {
     ///
     /// A law that limits nothing until it hears of congestion gets its state when it does: of two ends that are
     /// connected, few ever come to need it, and it is two thirds as large as the rest of the queue pair.
-    pub(crate) fn connect(&mut self, config: &EngineConfig, number: u16, slot: u32) -> (u32, Credit) {
-        if self.may_wait(config, number) { (NONE, Credit::FREE) } else { self.begin(config, number, slot) }
+    pub(crate) fn connect(&mut self, config: &EngineConfig, number: u16, user: User) -> Begun {
+        if self.may_wait(config, number) {
+            let traces = self.traces(number);
+            return Begun { index: NONE, credit: Credit::FREE, priority: None, traces };
+        }
+        self.begin(config, number, user)
     }
 
     /// Whether a queue pair of this law is as good without a state until the first event of congestion.
@@ -124,26 +147,31 @@ impl Laws {
         let law = &self.laws[usize::from(number)];
         law.limiter() == Scope::Qp
             && law.traces().within(CONGESTION)
-            && law.connect(config.link.as_kbps()).1 == Credit::FREE
-            && law.connect(config.link.as_kbps()).2 == Instant::NEVER
+            && law.open(config.link.as_kbps(), 0, Instant::ZERO).1
+                == Outcome { cycles: 0, ..Outcome::unchanged(Credit::FREE, Instant::NEVER) }
     }
 
-    /// The state of a queue pair's law, made now, and the credit that it begins with.
-    pub(crate) fn begin(&mut self, config: &EngineConfig, number: u16, slot: u32) -> (u32, Credit) {
+    /// The state of a queue pair's law, made now, and what it begins with.
+    pub(crate) fn begin(&mut self, config: &EngineConfig, number: u16, user: User) -> Begun {
+        let User { slot, qpn, now } = user;
         let law = &self.laws[usize::from(number)];
         let traces = law.traces();
         if traces == Class::NONE {
             let (_, credit, _) = law.connect(config.link.as_kbps());
-            return (NONE, credit);
+            return Begun { index: NONE, credit, priority: None, traces };
         }
         if self.ports[usize::from(number)] != NONE {
             let index = self.ports[usize::from(number)];
             if let Some(port) = &mut self.states[index as usize].port {
                 port.users += 1;
-                return (index, Credit { window: port.window, ..Credit::FREE });
+                let credit = Credit { window: port.window, ..Credit::FREE };
+                return Begun { index, credit, priority: None, traces };
             }
         }
-        let (context, credit, wake) = law.connect(config.link.as_kbps());
+        let (context, outcome) = law.open(config.link.as_kbps(), qpn, now);
+        let (credit, wake) = (outcome.credit, outcome.wake);
+        let traces = outcome.traces.unwrap_or(traces);
+        let counts = outcome.byte_counter.unwrap_or(0);
         let mut own = credit;
         let port = (law.limiter() == Scope::Port).then(|| {
             let mut pacer = Pacer::new(config.pacing_burst);
@@ -159,8 +187,8 @@ impl Laws {
             slot,
             wake: Instant::NEVER,
             tokens: Tokens::new(credit.tokens, law.token_unit()),
-            count_down: 0,
-            counts: 0,
+            count_down: counts,
+            counts,
             port,
             sent: (traces.meets(Class::ACK) && law.wants_times()).then(Box::default),
         };
@@ -177,7 +205,7 @@ impl Laws {
             self.ports[usize::from(number)] = index;
         }
         self.set_wake(index, wake);
-        (index, own)
+        Begun { index, credit: own, priority: outcome.priority, traces }
     }
 
     /// What law `number` hears of.

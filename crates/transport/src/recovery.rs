@@ -50,6 +50,8 @@ impl Engine {
         if (begins || timeout) && self.hears(slot, Class::LOSS) {
             let event = Event { timeout, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
+            // What the law refused before it heard of the loss, it may let go now.
+            self.qps[slot].requester.standing.clear(Standing::PARKED);
         }
         self.laws.forget_times(self.qps[slot].common.law);
         self.arm(now, slot);

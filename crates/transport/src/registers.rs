@@ -33,7 +33,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), Option<SettingError>> {
         let slot = self.place(qpn).ok_or(None)?;
-        self.begin_law(slot);
+        self.begin_law(now, slot);
         let credit = self.credit(slot);
         let shared = self.profile(slot).law;
         let Laws { laws, states, ports, .. } = &mut self.laws;

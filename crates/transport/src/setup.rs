@@ -4,6 +4,7 @@ use crate::agent::PortAgent;
 use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
 use crate::credit::Pacer;
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
+use crate::laws::{Begun, User};
 use crate::memory::Access;
 use crate::qp::{Common, Notes, Profile, Qp, Requester, Responder, Standing};
 use crate::queue::{NONE, SendWork};
@@ -95,10 +96,11 @@ impl Engine {
         self.vacant.pop();
         let place = slot as usize;
         let generation = self.qps.get(place).map_or(0, |qp| qp.common.generation);
-        let (law, credit) = if config.deferred.law {
-            self.laws.begin(&self.config, config.law, slot)
+        let user = User { slot, qpn: qpn.get(), now: config.created };
+        let Begun { index: law, credit, priority, traces } = if config.deferred.law {
+            self.laws.begin(&self.config, config.law, user)
         } else {
-            self.laws.connect(&self.config, config.law, slot)
+            self.laws.connect(&self.config, config.law, user)
         };
         let settings = self.profiles[usize::from(profile)];
         let mut requester = Requester::new(config.send_psn, &settings, config.priority, credit);
@@ -110,9 +112,10 @@ impl Engine {
         if config.state.sends() {
             requester.notes.set(Notes::SENDS);
         }
-        if self.laws.traces(config.law).meets(Class::MESSAGE) {
+        if traces.meets(Class::MESSAGE) {
             requester.priority = 7;
         }
+        requester.priority = priority.map_or(requester.priority, |priority| priority.min(7));
         let responder = Responder::new(config.receive_psn, config.recovery);
         let common = Common {
             path: config.path,
@@ -123,7 +126,7 @@ impl Engine {
             base: config.send_psn.get(),
             aside: NONE,
             law,
-            hears: self.laws.traces(config.law),
+            hears: traces,
             msn: 0,
             packets: 0,
             cnps: 0,
@@ -363,25 +366,34 @@ impl Engine {
 
     /// Lets the queue pair's law begin anew: a connection that was made again knows nothing of the path's load.
     fn reconnect(&mut self, now: Instant, slot: usize) {
-        let old = self.qps[slot].common.law;
-        let Some(number) = self.laws.states.get(old as usize).map(|state| state.law) else { return };
+        let Some(state) = self.laws.states.get(self.qps[slot].common.law as usize) else { return };
+        self.renew_law(now, slot, state.law);
+    }
+
+    /// The queue pair's law is `number` from now on, and knows nothing of it yet.
+    pub(crate) fn renew_law(&mut self, now: Instant, slot: usize, number: u16) {
+        let Common { law: old, qpn, .. } = self.qps[slot].common;
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-        let place = slot as u32;
-        self.laws.disconnect(old, place);
-        let (law, credit) = self.laws.begin(&self.config, number, place);
+        let user = User { slot: slot as u32, qpn: qpn.get(), now };
+        self.laws.disconnect(old, user.slot);
+        let Begun { index: law, credit, priority, traces: hears } =
+            self.laws.begin(&self.config, number, user);
         let limits = self.laws.limits(law);
-        let hears = self.laws.traces(number);
-        let priority = if hears.meets(Class::MESSAGE) { 7 } else { self.profile(slot).priority };
+        let usual = if hears.meets(Class::MESSAGE) { 7 } else { self.profile(slot).priority };
         let Qp { requester, common, .. } = &mut self.qps[slot];
         (common.law, common.hears) = (law, hears);
         common.counts = self.laws.counts(law);
-        (requester.window, requester.priority) = (credit.window, priority);
+        (requester.window, requester.priority) = (credit.window, priority.map_or(usual, |own| own.min(7)));
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);
         if limits {
             requester.notes.set(Notes::LAW_CREDIT);
         } else {
             requester.notes.clear(Notes::LAW_CREDIT);
+        }
+        if requester.notes.has(Notes::SEND_TIMER) && !requester.standing.has(Standing::HELD) {
+            let eligible = requester.pacer.eligible_at();
+            self.set_send_timer(slot, eligible);
         }
     }
 

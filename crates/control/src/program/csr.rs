@@ -113,19 +113,14 @@ impl Answer {
 /// What a write of [`DETAIL`] does: four bits say what, 28 how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The timer runs out once, so many nanoseconds after the event; zero cancels it.
+    /// The timer runs out, so many nanoseconds after the event; zero cancels it.
     Timer {
         /// Which, below [`TIMERS`].
         timer: u8,
         /// How long.
         ns: u32,
-    },
-    /// The timer runs out again and again, which is told with the next event; zero cancels it.
-    Periods {
-        /// Which, below [`TIMERS`].
-        timer: u8,
-        /// The period.
-        ns: u32,
+        /// Whether it runs out again and again, which is told with the next event.
+        private: bool,
     },
     /// A `BYTE_COUNTER` event after so many octets; zero stops the counter.
     ByteCounter {
@@ -156,8 +151,8 @@ impl Command {
         let much = word & 0xfff_ffff;
         let timer = (word >> 28) as u8 & 3;
         Some(match word >> 28 {
-            0..=3 => Self::Timer { timer, ns: much },
-            4..=7 => Self::Periods { timer, ns: much },
+            0..=3 => Self::Timer { timer, ns: much, private: false },
+            4..=7 => Self::Timer { timer, ns: much, private: true },
             8 => Self::ByteCounter { octets: much },
             9 => Self::Trace { classes: Class(much) },
             10 => Self::Priority { priority: much as u8 & 7 },

@@ -2,6 +2,7 @@
 
 use super::csr::{Answer, Side};
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use roci_hart::Trap;
 use roci_units::Instant;
@@ -18,6 +19,11 @@ pub enum Why {
     },
     /// It arms timers without end.
     Timers,
+    /// It sends nothing, and nothing comes that would change that.
+    LoopBacks {
+        /// LoopBacks in a row.
+        count: u32,
+    },
     /// It waits for another event without having answered.
     Silent,
     /// What it posted is no answer.
@@ -48,6 +54,7 @@ impl fmt::Display for Why {
             Self::Trap(trap) => trap.cause.fmt(f),
             Self::Overrun { cycles } => write!(f, "no answer after {cycles} cycles"),
             Self::Timers => f.write_str("timers that run out too often"),
+            Self::LoopBacks { count } => write!(f, "{count} LoopBacks in a row, and nothing was sent"),
             Self::Silent => f.write_str("no answer"),
             Self::Answer { word } => write!(f, "{word:#x} is no answer"),
             Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
@@ -86,6 +93,9 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Failures that are kept in words; all are counted.
+pub const FAULTS_KEPT: usize = 8;
+
 /// What a program has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -95,14 +105,14 @@ pub struct Tally {
     pub cycles: [u64; 2],
     /// Traps, each with a queue pair that fell back.
     pub traps: u64,
-    /// Overruns, alike.
+    /// Overruns, alike: of cycles, of timers, of LoopBacks.
     pub overruns: u64,
     /// Answers that were none, alike.
     pub wrong: u64,
     /// How often the program was replaced.
     pub replaced: u32,
-    /// The first failure.
-    pub first: Option<Fault>,
+    /// The first failures, at most [`FAULTS_KEPT`], in the order of time.
+    pub faults: Vec<Fault>,
 }
 
 impl Tally {
@@ -111,13 +121,20 @@ impl Tally {
         self.traps + self.overruns + self.wrong
     }
 
+    /// The first failure.
+    pub fn first(&self) -> Option<&Fault> {
+        self.faults.first()
+    }
+
     pub(super) fn note(&mut self, fault: Fault) {
         match fault.why {
             Why::Trap(_) => self.traps += 1,
-            Why::Overrun { .. } | Why::Timers => self.overruns += 1,
+            Why::Overrun { .. } | Why::Timers | Why::LoopBacks { .. } => self.overruns += 1,
             _ => self.wrong += 1,
         }
-        self.first.get_or_insert(fault);
+        if self.faults.len() < FAULTS_KEPT {
+            self.faults.push(fault);
+        }
     }
 
     /// Adds another's: one program on many hosts.
@@ -130,9 +147,8 @@ impl Tally {
         self.overruns += other.overruns;
         self.wrong += other.wrong;
         self.replaced = self.replaced.max(other.replaced);
-        let earlier = |fault: &&Fault| self.first.as_ref().is_none_or(|own| fault.at < own.at);
-        if let Some(fault) = other.first.as_ref().filter(earlier) {
-            self.first = Some(fault.clone());
-        }
+        self.faults.extend(other.faults.iter().cloned());
+        self.faults.sort_by_key(|fault| fault.at);
+        self.faults.truncate(FAULTS_KEPT);
     }
 }

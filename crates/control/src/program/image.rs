@@ -9,13 +9,13 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use roci_hart::{CSR_WORDS, Core, CsrBlock, LoadError, Machine, Program, Refused, Stop, check};
+use roci_hart::{CSR_WORDS, Core, CsrBlock, LoadError, Machine, Program, Refused, Region, Stop, check};
 
 #[cfg(feature = "translate")]
 use roci_hart::Translation;
 
 /// How a program is taken in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The core that it is for.
     pub machine: Machine,
@@ -91,6 +91,8 @@ impl core::error::Error for ImageError {}
 #[derive(Debug)]
 pub struct Image {
     name: String,
+    file: Arc<[u8]>,
+    options: Options,
     program: Arc<Program>,
     #[cfg(feature = "translate")]
     translation: Option<Translation>,
@@ -104,6 +106,8 @@ pub struct Image {
     reads_telemetry: bool,
     fields: Vec<ContextField>,
     registers: &'static [Register],
+    /// Parameters, and where they lie in the cores' memory.
+    parameters: Vec<(u32, &'static Register)>,
 }
 
 /// A word of the context with its name.
@@ -145,7 +149,7 @@ impl Image {
                 && let Some(policy) = side.policy(&program, options.cycles_max)
             {
                 let proved = check(&program, &policy).map_err(|why| ImageError::Refused { side, why })?;
-                bounds[at] = Some(proved.longest_event());
+                bounds[at] = Some(proved.from_answer_to_answer());
                 reads.extend(proved.reads);
             }
             let mut core = Core::new(program.clone());
@@ -159,8 +163,11 @@ impl Image {
         fields.sort_by_key(|field| field.word);
         Ok(Self {
             name: name.to_string(),
+            file: file.into(),
+            options: options.clone(),
             #[cfg(feature = "translate")]
             translation: options.translated.then(|| Translation::new(program.clone()).ok()).flatten(),
+            parameters: parameters(&program),
             program,
             started,
             budgets,
@@ -172,6 +179,59 @@ impl Image {
             registers: registers(&fields),
             fields,
         })
+    }
+
+    /// Its parameters: variables of 32 bits that are not `static`, which a scenario may set before the program starts.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static Register> + '_ {
+        self.parameters.iter().map(|(_, register)| *register)
+    }
+
+    /// The parameter `name`.
+    pub fn parameter(&self, name: &str) -> Option<&'static Register> {
+        self.parameters().find(|register| register.name == name)
+    }
+
+    /// The value that the image gives to the parameter `name`.
+    pub fn parameter_value(&self, name: &str) -> Option<u32> {
+        let (address, _) = self.parameters.iter().find(|(_, register)| register.name == name)?;
+        Core::new(self.program.clone()).memory().load(*address, 4).ok()
+    }
+
+    /// Both sides' cores as they wait for their first event when parameters have other values than the image's.
+    ///
+    /// # Errors
+    /// [`ImageError::Start`], where one does not come to wait.
+    pub(crate) fn started_with(
+        &self,
+        parameters: &[(&'static str, u32)],
+    ) -> Result<[Option<Core>; 2], ImageError> {
+        let mut cores = [None, None];
+        for side in Side::ALL {
+            let Some(start) = side.start(&self.program) else { continue };
+            let mut core = Core::new(self.program.clone());
+            core.set_pc(start);
+            for (name, value) in parameters {
+                let place = self.parameters.iter().find(|(_, register)| register.name == *name);
+                // Where a parameter lies, was found out from the memory that it lies in.
+                place.map(|(address, _)| core.store(*address, 4, *value));
+            }
+            begin(&mut core, side, self.options.cycles_max)?;
+            cores[side as usize] = Some(core);
+        }
+        Ok(cores)
+    }
+
+    /// The same file, taken in otherwise: for other cores, or within other limits.
+    ///
+    /// # Errors
+    /// As [`Image::new`].
+    pub fn remade(&self, options: &Options) -> Result<Self, ImageError> {
+        Self::new(&self.name, &self.file, options)
+    }
+
+    /// How it was taken in.
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// What it is called.
@@ -305,6 +365,28 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
     fields
 }
 
+/// Variables of one word in data that other files could see: those that are not `static`.
+fn parameters(program: &Program) -> Vec<(u32, &'static Register)> {
+    let memory = &program.machine().memory;
+    let in_data = |address| memory.holds(address, 4) == Some(Region::Data);
+    let visible = program.symbols().iter().filter(|symbol| {
+        symbol.is_variable && symbol.size == 4 && symbol.address.is_multiple_of(4) && in_data(symbol.address)
+    });
+    let register = |name: &str| Register {
+        name: Box::leak(name.to_string().into_boxed_str()),
+        place: Place::Law,
+        unit: "count",
+        range: RANGE,
+        writable: false,
+        doc: "A parameter of the program.",
+    };
+    visible.map(|symbol| (symbol.address, &*Box::leak(Box::new(register(&symbol.name))))).collect()
+}
+
+/// What a word of context and a parameter take.
+const RANGE: &str =
+    "a number of 32 bits, or octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16) that is one";
+
 /// The same as registers. Their names stay for the rest of the process, as those of native laws do: programs are few.
 fn registers(fields: &[ContextField]) -> &'static [Register] {
     let registers: Vec<_> = fields
@@ -313,7 +395,7 @@ fn registers(fields: &[ContextField]) -> &'static [Register] {
             name: field.name,
             place: Place::Context,
             unit: "count",
-            range: "a number of 32 bits, or octets, a rate (in kb/s) or a time (in ns) that is one",
+            range: RANGE,
             writable: true,
             doc: "A word of the program's context.",
         })

@@ -4,8 +4,10 @@ use super::csr::{self, Answer, Command, OPEN, Side};
 use super::event;
 use super::fault::{Fault, Tally, Why};
 use super::image::Image;
+use super::record::{Recorded, Recorder, Run};
 use super::timers::Timers;
 use crate::event::{Class, Event};
+use crate::fixed::fraction;
 use crate::outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict};
 use crate::register::{Register, SettingError, Value, ValueError};
 use crate::sample::Sample;
@@ -15,10 +17,19 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use roci_hart::{CSR_WORDS, Core, CsrBlock, Stop};
-use roci_units::{BitsPerSec, Bytes, Instant, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 
 /// Runs of the program between two events that timers may cause; more is a program that arms them too close.
 const EXPIRIES_MAX: u32 = 1 << 20;
+
+/// LoopBacks in a row of one queue pair before its program is stopped: nothing has been sent meanwhile, nothing
+/// acknowledged, granted or pulled. A program that paces by LoopBack needs fewer for a packet of 4 KiB at 1 Mb/s, on cores
+/// that take 100 ns or more for each.
+pub const LOOP_BACKS_MAX: u32 = 1 << 18;
+
+/// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
+/// run out therefore let time pass, and a run of them ends.
+pub const TIMER_MIN_NS: u32 = 100;
 
 /// What a program may be asked to send.
 const EMITTED: Class =
@@ -33,13 +44,19 @@ pub struct Programmed {
     image: Arc<Image>,
     /// Counts replacements: a queue pair whose state is of another one is brought over at its next event.
     generation: u32,
-    traces: Class,
     /// Both sides' cores; made when the first event comes.
     cores: [Option<Core>; 2],
     /// Words of a new context that are not zero.
     initial: Vec<(u8, u32)>,
+    /// Parameters that are not what the image says, by name, and the cores that begin with them.
+    parameters: Vec<(&'static str, u32)>,
+    started: Option<Box<[Option<Core>; 2]>>,
     fallback: Box<Law>,
     tally: Tally,
+    /// Single runs, where they are asked for.
+    runs: Option<Vec<Run>>,
+    /// What it hears, where that is recorded.
+    recorder: Option<Box<Recorder>>,
 }
 
 /// What a program remembers of one queue pair, and what the NIC keeps for it.
@@ -49,9 +66,15 @@ pub struct State {
     block: CsrBlock,
     timers: Timers,
     link_kbps: u32,
+    /// The replacement that it belongs to. Another one's state begins anew at its next event, as does that of a queue pair
+    /// that could not even be opened.
     generation: u32,
-    /// The program whose context it is; `None` where it could not even be opened, which its first event tries again.
-    image: Option<Arc<Image>>,
+    /// The classes that the program hears of this queue pair.
+    traces: Class,
+    /// LoopBacks in a row.
+    loop_backs: u32,
+    /// When it was made.
+    opened: Instant,
     /// The fallback law's context, once the program has failed here.
     fallen: Option<Context>,
 }
@@ -78,25 +101,76 @@ impl Programmed {
     pub fn new(image: Arc<Image>, fallback: Law) -> Option<Self> {
         let fits = Self::FALLBACKS.contains(&fallback.name()) && fallback.limiter() == Scope::Qp;
         fits.then(|| Self {
-            traces: image.traces(),
             image,
             generation: 0,
             cores: [None, None],
             initial: Vec::new(),
+            parameters: Vec::new(),
+            started: None,
             fallback: Box::new(fallback),
             tally: Tally::default(),
+            runs: None,
+            recorder: None,
         })
     }
 
-    /// Sets a word of the context of queue pairs that are yet to be made. `Open` comes after it.
+    /// Sets a word of the context of queue pairs that are yet to be made, where the context has one of that name, and
+    /// else a parameter of the program. `Open` comes after it.
     ///
     /// # Errors
-    /// [`SettingError`], when the program has no such word, or `text` is no value of one.
+    /// [`SettingError`], when the program has no such word or parameter, or `text` is no value of one.
     pub fn set_initial(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        if self.image.field(name).is_none()
+            && let Some(parameter) = self.image.parameter(name)
+        {
+            let value = value(text).map_err(|why| parameter.refuse(text, why))?;
+            let before = self.parameters.clone();
+            self.parameters.retain(|(other, _)| *other != parameter.name);
+            self.parameters.push((parameter.name, value));
+            if let Err(why) = self.restart() {
+                self.parameters = before;
+                return Err(why.refuse(text, ValueError::Range));
+            }
+            return Ok(());
+        }
         let word = self.word(name, text)?;
         self.initial.retain(|(at, _)| *at != word.0);
         self.initial.push(word);
         Ok(())
+    }
+
+    /// Makes the cores that begin with the parameters. The parameter that was set last is to blame if they do not come to
+    /// wait for an event.
+    fn restart(&mut self) -> Result<(), &'static Register> {
+        let started = self.image.started_with(&self.parameters);
+        let last = self.parameters.last().and_then(|(name, _)| self.image.parameter(name));
+        match (started, last) {
+            (Ok(cores), _) => self.started = Some(Box::new(cores)),
+            (Err(_), Some(last)) => return Err(last),
+            (Err(_), None) => self.started = None,
+        }
+        self.cores = [None, None];
+        Ok(())
+    }
+
+    /// From now on each run is noted, to be [taken](Programmed::take_runs).
+    pub fn note_runs(&mut self) {
+        self.runs.get_or_insert_default();
+    }
+
+    /// The runs since the last call; none unless they are [noted](Programmed::note_runs).
+    pub fn take_runs(&mut self) -> Vec<Run> {
+        self.runs.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Records the next `most` events.
+    pub fn record(&mut self, most: u64) {
+        self.recorder = Some(Box::new(Recorder::new(most)));
+    }
+
+    /// What was [recorded](Programmed::record); empty where nothing is.
+    pub fn recorded(&self) -> &[Recorded] {
+        self.recorder.as_ref().map_or(&[], |recorder| recorder.events())
     }
 
     /// Its program.
@@ -114,89 +188,79 @@ impl Programmed {
         &self.tally
     }
 
-    /// The classes of events that it wants to hear.
+    /// The classes of events that it wants to hear of a new queue pair.
     pub fn traces(&self) -> Class {
-        Class(self.traces.0 & !OPEN.0).with(Class::TIMER)
+        heard(self.image.traces())
     }
 
-    /// Another program from now on. A queue pair's words that have the same name in both go over; where the contexts are
-    /// alike, its timers do too, and otherwise it is told `Open`. Initial values that the new one has no word for are
-    /// dropped. A queue pair that had fallen back tries again.
+    /// Another program from now on. Queue pairs begin anew with it, as if they had just been made: those that are not
+    /// [opened](Programmed::open) again, at their next event. Initial values of the context go over to the words of the same
+    /// name; those that the new program has no word for are dropped.
     pub fn replace(&mut self, image: Arc<Image>) {
         let kept = self.initial.iter().filter_map(|&(word, value)| {
             let old = self.image.fields().iter().find(|field| field.word == word)?;
             Some((image.field(old.name)?.word, value))
         });
         self.initial = kept.collect();
-        self.traces = image.traces();
+        self.parameters.retain(|(name, _)| image.parameter(name).is_some());
         self.image = image;
+        if self.parameters.is_empty() || self.restart().is_err() {
+            self.started = None;
+        }
         self.generation = self.generation.wrapping_add(1);
         self.cores = [None, None];
         self.tally.replaced += 1;
     }
 
-    /// The context of a new queue pair on a link of `link_kbps`, and the credit and wake-up that it begins with.
-    pub fn connect(&self, link_kbps: u32) -> (State, Credit, Instant) {
+    /// The state of queue pair `qpn`, made at `now` on a link of `link_kbps`, and all that it begins with: the program hears
+    /// `Open` first, if it traces that. A packet that it asks for there is not sent, for nobody is connected yet.
+    pub fn open(&self, link_kbps: u32, qpn: u32, now: Instant) -> (State, Outcome) {
         // Opening changes no core that others see: it is done on cores of its own.
-        let mut own = Self { cores: [None, None], tally: Tally::default(), ..self.clone_shallow() };
+        let mut own = self.clone_shallow();
         let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
-        let mut state = own.begin(link_kbps, None, Instant::ZERO, &mut outcome);
+        let mut state = own.begin(link_kbps, qpn, now, &mut outcome);
         if state.fallen.take().is_some() {
             // It fails again, and is counted, when its first event is at hand.
-            (state.image, state.generation) = (None, self.generation.wrapping_sub(1));
-            return (state, Credit::FREE, Instant::NEVER);
+            state.generation = self.generation.wrapping_sub(1);
+            return (state, Outcome::unchanged(Credit::FREE, Instant::NEVER));
         }
-        (state, outcome.credit, outcome.wake)
+        (state, Outcome { emit: None, ..outcome })
     }
 
+    /// The same with cores that have not begun.
     fn clone_shallow(&self) -> Self {
         Self {
             image: self.image.clone(),
             generation: self.generation,
-            traces: self.traces,
             cores: [None, None],
             initial: self.initial.clone(),
+            parameters: self.parameters.clone(),
+            started: self.started.clone(),
             fallback: self.fallback.clone(),
             tally: Tally::default(),
+            runs: None,
+            recorder: None,
         }
     }
 
-    /// The state of a queue pair that this program meets for the first time.
-    fn begin(
-        &mut self,
-        link_kbps: u32,
-        before: Option<&State>,
-        now: Instant,
-        outcome: &mut Outcome,
-    ) -> State {
+    /// The state of a queue pair that this program meets for the first time; `outcome` comes in as for a new one.
+    fn begin(&mut self, link_kbps: u32, qpn: u32, now: Instant, outcome: &mut Outcome) -> State {
         let mut state = State {
             block: [0; CSR_WORDS],
             timers: Timers::NONE,
             link_kbps,
             generation: self.generation,
-            image: Some(self.image.clone()),
+            traces: self.image.traces(),
+            loop_backs: 0,
+            opened: now,
             fallen: None,
         };
         for &(word, value) in &self.initial {
             state.block[usize::from(word)] = value;
         }
-        if let Some((before, image)) = before.and_then(|before| Some((before, before.image.as_ref()?))) {
-            for field in image.fields() {
-                if let Some(own) = self.image.field(field.name) {
-                    state.block[usize::from(own.word)] = before.block[usize::from(field.word)];
-                }
-            }
-            if image.fields() == self.image.fields() {
-                state.timers = before.timers;
-                return state;
-            }
-        }
-        if self.traces.meets(OPEN) {
-            let event = Event { class: OPEN, now, ..Event::default() };
-            let free = Credit { rate_kbps: Credit::UNLIMITED, ..outcome.credit };
-            outcome.credit = free;
-            let done = self.run(Side::Rx, &mut state, &event, outcome);
-            if let Err(why) = done {
+        if state.traces.meets(OPEN) {
+            let event = Event { class: OPEN, now, qpn, ..Event::default() };
+            if let Err(why) = self.run(Side::Rx, &mut state, &event, outcome) {
                 self.fall(&mut state, &event, Side::Rx, why, outcome);
             }
         }
@@ -207,8 +271,11 @@ impl Programmed {
     /// Reacts to one event.
     #[inline]
     pub fn on_event(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(event, state.opened, state.link_kbps);
+        }
         if state.generation != self.generation {
-            self.bring_over(state, event, outcome);
+            self.begin_anew(state, event, outcome);
         }
         if state.fallen.is_some() {
             return self.fall_back(state, event, outcome);
@@ -220,7 +287,7 @@ impl Programmed {
             {
                 return self.fall(state, event, side, why, outcome);
             }
-            if event.class == Class::TIMER || !self.traces.meets(event.class) {
+            if event.class == Class::TIMER || !state.traces.meets(event.class) {
                 outcome.wake = state.timers.wake();
                 return acknowledge(event, outcome);
             }
@@ -231,6 +298,15 @@ impl Programmed {
         }
         if side == Side::Rx {
             outcome.wake = state.timers.wake();
+        }
+        if outcome.verdict == Verdict::LoopBack {
+            state.loop_backs += 1;
+            if state.loop_backs >= LOOP_BACKS_MAX {
+                let why = Why::LoopBacks { count: state.loop_backs };
+                self.fall(state, event, side, why, outcome);
+            }
+        } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
+            state.loop_backs = 0;
         }
     }
 
@@ -269,7 +345,8 @@ impl Programmed {
         let core = match &mut self.cores[side as usize] {
             Some(core) => core,
             empty => {
-                let Some(core) = image.core(side) else { return Ok(()) };
+                let own = self.started.as_ref().map(|started| started[side as usize].clone());
+                let Some(core) = own.unwrap_or_else(|| image.core(side)) else { return Ok(()) };
                 empty.insert(core)
             }
         };
@@ -289,13 +366,16 @@ impl Programmed {
                     let word = core::mem::replace(&mut block[csr::DETAIL], detail);
                     let command = Command::new(word).ok_or(Why::Command { word });
                     match command {
-                        Ok(Command::Timer { timer, ns }) => state.timers.arm(timer, event.now, ns, false),
-                        Ok(Command::Periods { timer, ns }) => state.timers.arm(timer, event.now, ns, true),
+                        Ok(Command::Timer { timer, ns, private }) => {
+                            state.timers.arm(timer, event.now, at_least(ns), private);
+                            outcome.wake = state.timers.wake();
+                        }
                         Ok(Command::ByteCounter { octets }) => outcome.byte_counter = Some(octets),
                         Ok(Command::Priority { priority }) => outcome.priority = Some(priority),
                         Ok(Command::Trace { classes }) => {
-                            self.traces = Class(self.traces.0 & Class::TRANSMIT.0).with(classes);
-                            outcome.traces = Some(Class(self.traces.0 & !OPEN.0).with(Class::TIMER));
+                            state.traces = Class(state.traces.0 & Class::TRANSMIT.0)
+                                .with(Class(classes.0 & !Class::TRANSMIT.0));
+                            outcome.traces = Some(heard(state.traces));
                         }
                         Ok(Command::Hops { first }) => {
                             let words = &mut block[csr::HEADER..csr::HEADER + csr::HEADER_WORDS];
@@ -312,8 +392,15 @@ impl Programmed {
         let cycles = core.cycles() - from;
         self.tally.events[side as usize] += 1;
         self.tally.cycles[side as usize] += cycles;
+        if let Some(runs) = &mut self.runs {
+            runs.push(Run { class: event.class, cycles });
+        }
         outcome.cycles = outcome.cycles.saturating_add(u32::try_from(cycles).unwrap_or(u32::MAX));
         let answer = answer?;
+        // A run only stops by itself where it jumps back: the measure is the answer, as it is the checker's.
+        if cycles > budget {
+            return Err(Why::Overrun { cycles });
+        }
         if block[csr::RATE] != rate {
             let kbps = block[csr::RATE].max(1);
             outcome.credit.rate_kbps = if kbps < state.link_kbps { kbps } else { Credit::UNLIMITED };
@@ -372,17 +459,16 @@ impl Programmed {
         acknowledge(event, outcome);
     }
 
-    /// A queue pair of the program before comes to this one.
+    /// A queue pair of the program before comes to this one, or one that could not be opened tries again.
     #[cold]
-    fn bring_over(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if state.fallen.take().is_some() {
-            outcome.credit = Credit::FREE;
-            outcome.byte_counter = Some(0);
-        }
-        outcome.traces = Some(self.traces());
-        let next = self.begin(state.link_kbps, Some(state), event.now, outcome);
-        *state = next;
-        outcome.wake = state.timers.wake();
+    fn begin_anew(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        let mut fresh = Outcome {
+            byte_counter: Some(0),
+            traces: Some(self.traces()),
+            ..Outcome::unchanged(Credit::FREE, Instant::NEVER)
+        };
+        *state = self.begin(state.link_kbps, event.qpn, event.now, &mut fresh);
+        *outcome = Outcome { emit: None, verdict: Verdict::Proceed, words: None, ..fresh };
     }
 
     /// Its registers: the words of its context.
@@ -392,7 +478,10 @@ impl Programmed {
 
     /// The register `name` as it stands at `now`.
     pub fn get(&self, state: &State, name: &str, now: Instant) -> Option<Value> {
-        let field = self.image.field(name)?;
+        let Some(field) = self.image.field(name) else {
+            let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
+            return set.or_else(|| self.image.parameter_value(name)).map(Value::Count);
+        };
         Some(Value::Count(self.at(state, now, |state| state.block[usize::from(field.word)])))
     }
 
@@ -410,7 +499,8 @@ impl Programmed {
         if state.timers.next() > now || state.fallen.is_some() || state.generation != self.generation {
             return look(state);
         }
-        let (mut law, mut state) = (self.clone(), state.clone());
+        let mut law = Self { cores: self.cores.clone(), ..self.clone_shallow() };
+        let mut state = state.clone();
         let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
         let event = Event { class: Class::TIMER, now, ..Event::default() };
         law.on_event(&mut state, &event, &mut outcome);
@@ -458,7 +548,8 @@ impl Programmed {
     /// The word `name` of the context, and what `text` means there.
     fn word(&self, name: &str, text: &str) -> Result<(u8, u32), SettingError> {
         let Some(field) = self.image.field(name) else {
-            let valid = self.image.fields().iter().map(|field| field.name).collect();
+            let fields = self.image.fields().iter().map(|field| field.name);
+            let valid = fields.chain(self.image.parameters().map(|parameter| parameter.name)).collect();
             return Err(SettingError::Key { name: name.to_string(), valid });
         };
         let register = self.registers().iter().find(|register| register.name == name);
@@ -470,6 +561,19 @@ impl Programmed {
     }
 }
 
+/// What an arrival brings a sender besides acknowledgements.
+const CREDIT: Class = Class::GRANT.with(Class::PULL);
+
+/// What the engine is asked for, for a program that traces `classes`: timers always, and never what it alone is told.
+const fn heard(classes: Class) -> Class {
+    Class(classes.0 & !OPEN.0).with(Class::TIMER)
+}
+
+/// How long a timer takes that is armed for `ns`; zero cancels it.
+fn at_least(ns: u32) -> u32 {
+    if ns == 0 { 0 } else { ns.max(TIMER_MIN_NS) }
+}
+
 /// Data that a program was to acknowledge, and which it no longer hears of.
 #[cold]
 fn acknowledge(event: &Event<'_>, outcome: &mut Outcome) {
@@ -478,7 +582,7 @@ fn acknowledge(event: &Event<'_>, outcome: &mut Outcome) {
     }
 }
 
-/// A number of 32 bits: plain, or octets, a rate in kb/s, or a time in nanoseconds.
+/// A number of 32 bits: plain, or octets, a rate in kb/s, a time in nanoseconds, or a fraction in 16.16.
 fn value(text: &str) -> Result<u32, ValueError> {
     let text = text.trim();
     let number = if let Ok(number) = text.parse::<i64>() {
@@ -491,6 +595,8 @@ fn value(text: &str) -> Result<u32, ValueError> {
             -0x8000_0000..=0xffff_ffff => Ok(number as u32),
             _ => Err(ValueError::Range),
         };
+    } else if let Ok(ratio) = text.parse::<Ratio>() {
+        fraction(ratio).into()
     } else if let Ok(rate) = text.parse::<BitsPerSec>() {
         u64::from(rate.as_kbps())
     } else if let Ok(span) = text.parse::<Span>() {

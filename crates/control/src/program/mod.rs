@@ -7,6 +7,7 @@
 //! | `event` | an event in the registers |
 //! | `timers` | a queue pair's timers |
 //! | [`law`] | the law that runs a program |
+//! | [`record`] | what it heard and took, written down |
 //! | [`fault`] | what goes wrong, and how it is counted |
 
 pub mod csr;
@@ -14,6 +15,7 @@ mod event;
 pub mod fault;
 pub mod image;
 pub mod law;
+pub mod record;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -22,3 +24,4 @@ pub use csr::Side;
 pub use fault::{Fault, Tally, Why};
 pub use image::{Image, ImageError, Options};
 pub use law::{Programmed, State};
+pub use record::{Recorded, Recorder, Run};

@@ -18,11 +18,28 @@ typedef struct {
 
 static uint32_t cell;
 
+/* Chosen in the same way: what it answers, and with which timer. */
+int send() {
+    Event e;
+    while (true) {
+        pollEventSync(&e);
+        if (e.packet.pktLength == 20) armTimer(0, 5000);
+        if (e.packet.pktLength == 21) armPeriods(0, 5000);
+        e.eventType = e.packet.pktLength == 22 ? LoopBack : Send;
+        postEvent(&e);
+    }
+}
+
 int recv() {
     Event e;
     while (true) {
         pollEventSync(&e);
         e.eventType = Done;
+        if (e.packet.opcode == Timer) {
+            updateContext(e.context.before, e.context.before + 1);
+            postEvent(&e);
+            continue;
+        }
         updateContext(e.context.heard, e.context.heard + 1);
         switch (e.packet.pktLength) {
         case 1: /* a store to wherever the context says */
@@ -53,6 +70,24 @@ int recv() {
             break;
         case 9: /* commands without end */
             for (;;) armByteCounter(1);
+        case 11: /* timers too short, and not too short */
+            armTimer(0, 1);
+            break;
+        case 12:
+            armTimer(0, 200000000);
+            break;
+        case 13: /* other classes */
+            tracePackets(CNP);
+            break;
+        case 14: /* all that a program can set */
+            setRate(1000);
+            setWindow(4096);
+            setTokens(8192);
+            setPriority(5);
+            armTimer(0, 50000);
+            armByteCounter(10000);
+            tracePackets(ACK | CNP);
+            break;
         case 10: /* a core's memory, not a queue pair's */
             updateContext(e.context.before, cell);
             cell = 5;

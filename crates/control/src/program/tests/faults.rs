@@ -1,8 +1,9 @@
 //! What becomes of queue pairs when a program fails, and when it is replaced.
 
+use super::law::{self, TIMER_MIN_NS};
 use super::*;
 use crate::event::{Class, Event};
-use crate::outcome::{Emit, Outcome};
+use crate::outcome::{Emit, Outcome, Verdict};
 use crate::register::{SettingError, Value};
 use crate::{Context, Law};
 use alloc::boxed::Box;
@@ -12,6 +13,7 @@ use roci_units::{BitsPerSec, Instant, Span};
 
 const FAULTS: &[u8] = include_bytes!("../../../tests/images/faults.elf");
 const OTHER: &[u8] = include_bytes!("../../../tests/images/other.elf");
+const OPENING: &[u8] = include_bytes!("../../../tests/images/opening.elf");
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
 fn image(file: &[u8], checked: bool) -> Result<Arc<Image>, ImageError> {
@@ -36,9 +38,8 @@ impl Pair {
         for (name, text) in initial {
             law.set_initial(name, text).unwrap();
         }
-        let states = [law.connect(LINK.as_kbps()).0, law.connect(LINK.as_kbps()).0];
-        let (_, credit, wake) = law.connect(LINK.as_kbps());
-        Self { law, states, outcomes: [Outcome::unchanged(credit, wake); 2], now: Instant::ZERO }
+        let [(one, outcome), (other, _)] = [0, 1].map(|qpn| law.open(LINK.as_kbps(), qpn, Instant::ZERO));
+        Self { law, states: [one, other], outcomes: [outcome; 2], now: Instant::ZERO }
     }
 
     /// Queue pair `qp` hears of a packet of `class` with `length` octets.
@@ -75,7 +76,7 @@ fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
         let mut pair = Pair::new(initial);
         assert_eq!(pair.hear(0, Class::ACK, 0).traces, None);
         let outcome = pair.hear(0, Class::ACK, length);
-        let fault = pair.law.tally().first.clone().expect("a fault");
+        let fault = pair.law.tally().first().expect("a fault");
         assert!(fault.why.to_string().contains(why), "{fault}");
         assert!(fault.place.contains("faults.c:"), "{fault}");
         assert!(pair.states[0].has_fallen() && !pair.states[1].has_fallen());
@@ -102,9 +103,98 @@ fn data_whose_acknowledgement_failed_is_acknowledged() {
 fn timers_without_end_are_an_overrun() {
     let mut pair = Pair::new(&[]);
     pair.hear(0, Class::ACK, 8);
-    pair.now += Span::from_millis(20);
+    // Fifteen periods of the shortest timer are told at once.
+    pair.now += Span::from_nanos(u64::from(TIMER_MIN_NS)) * (15 << 20);
     pair.hear(0, Class::ACK, 0);
     assert_eq!(pair.law.tally().overruns, 1);
+}
+
+#[test]
+fn a_timer_takes_its_least_time_at_least() {
+    let mut pair = Pair::new(&[]);
+    // A timer of one nanosecond, then one of a second.
+    for (length, ns) in [(11, TIMER_MIN_NS.into()), (12, 200_000_000)] {
+        let wake = pair.hear(0, Class::ACK, length).wake;
+        assert_eq!(wake, pair.now + Span::from_nanos(ns));
+    }
+}
+
+#[test]
+fn a_timer_armed_before_a_packet_wakes_the_queue_pair() {
+    let mut pair = Pair::new(&[]);
+    let outcome = pair.hear(0, Class::TRANSMIT, 20);
+    assert_eq!(outcome.wake, pair.now + Span::from_micros(5));
+    // One that is told with other events asks for none.
+    assert_eq!(pair.hear(1, Class::TRANSMIT, 21).wake, Instant::NEVER);
+    pair.now += Span::from_micros(4);
+    pair.hear(0, Class::TIMER, 0);
+    assert_eq!(pair.word(0, "before"), Some(Value::Count(1)), "the timer was told");
+}
+
+#[test]
+fn a_program_that_only_loops_back_is_stopped() {
+    let mut pair = Pair::new(&[]);
+    for _ in 1..law::LOOP_BACKS_MAX {
+        assert_eq!(pair.hear(0, Class::TRANSMIT, 22).verdict, Verdict::LoopBack);
+        // Another queue pair's packets are no progress of this one.
+        assert_eq!(pair.hear(1, Class::TRANSMIT, 23).verdict, Verdict::Proceed);
+    }
+    assert!(!pair.states[0].has_fallen());
+    let outcome = pair.hear(0, Class::TRANSMIT, 22);
+    assert_eq!((outcome.verdict, outcome.traces), (Verdict::Proceed, Some(fallback().traces())));
+    let tally = pair.law.tally();
+    assert_eq!((tally.overruns, tally.fallen()), (1, 1));
+    let fault = tally.first().expect("a fault").to_string();
+    assert!(fault.contains("queue pair 0") && fault.contains("262144 LoopBacks in a row"), "{fault}");
+}
+
+#[test]
+fn loop_backs_between_packets_are_pacing() {
+    let mut pair = Pair::new(&[]);
+    for at in 0..2 * law::LOOP_BACKS_MAX {
+        let sends = at % (law::LOOP_BACKS_MAX / 2) == 0;
+        pair.hear(0, Class::TRANSMIT, if sends { 23 } else { 22 });
+    }
+    assert_eq!(pair.law.tally().fallen(), 0);
+}
+
+#[test]
+fn an_answer_after_the_limit_is_an_overrun_though_no_loop_led_to_it() {
+    let cycles = |max| {
+        let options = Options { checked: false, cycles_max: max, ..Options::default() };
+        let image = Image::new("test", FAULTS, &options).map(Arc::new).unwrap();
+        let mut law = Programmed::new(image, fallback()).unwrap();
+        let (mut state, mut outcome) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
+        let mut most = 0;
+        for _ in 0..3 {
+            let event = Event { class: Class::ACK, ..Event::default() };
+            outcome = Outcome::unchanged(outcome.credit, outcome.wake);
+            law.on_event(&mut state, &event, &mut outcome);
+            most = most.max(outcome.cycles);
+        }
+        (u64::from(most), law.tally().overruns)
+    };
+    let (most, none) = cycles(2_000);
+    assert_eq!(none, 0);
+    assert_eq!(cycles(most), (most, 0));
+    assert_eq!(cycles(most - 1).1, 1);
+}
+
+#[test]
+fn classes_that_a_queue_pair_traces_are_its_own() {
+    let mut pair = Pair::new(&[]);
+    let heard = Class::CNP.with(Class::TIMER).with(Class::TRANSMIT);
+    assert_eq!(pair.hear(0, Class::ACK, 13).traces, Some(heard));
+    for (qp, class, more) in [(0, Class::ACK, 0), (0, Class::CNP, 1), (1, Class::ACK, 1), (1, Class::CNP, 0)]
+    {
+        let heard = |pair: &Pair| match pair.word(qp, "heard") {
+            Some(Value::Count(count)) => count,
+            other => panic!("{other:?}"),
+        };
+        let before = heard(&pair);
+        pair.hear(qp, class, 0);
+        assert_eq!(heard(&pair) - before, more, "queue pair {qp}, {class:?}");
+    }
 }
 
 #[test]
@@ -128,34 +218,51 @@ fn what_cannot_be_proved_is_refused_by_its_line() {
 }
 
 #[test]
-fn a_replaced_program_keeps_the_words_that_it_knows() {
+fn a_replaced_program_begins_anew() {
     let mut pair = Pair::new(&[("before", "7")]);
-    pair.hear(0, Class::ACK, 0);
+    // Window, rate, tokens, timer, byte counter, priority and classes of the old program.
+    let old = pair.hear(0, Class::ACK, 14);
+    assert_eq!((old.credit.rate_kbps, old.credit.window, old.credit.tokens), (1_000, 4_096, 8_192));
+    assert!(old.wake != Instant::NEVER && old.byte_counter.is_some() && old.traces.is_some());
     pair.hear(1, Class::ACK, 3);
     assert!(pair.states[1].has_fallen());
     pair.law.replace(image(OTHER, true).unwrap());
     let outcome = pair.hear(0, Class::ACK, 0);
-    assert_eq!(outcome.traces, Some(pair.law.traces()));
+    assert_eq!((outcome.credit, outcome.wake), (crate::Credit::FREE, Instant::NEVER));
+    assert_eq!((outcome.byte_counter, outcome.traces), (Some(0), Some(pair.law.traces())));
+    // It was opened, with the initial values of its words, and has heard the event.
     let words = ["opened", "before", "heard"].map(|name| pair.word(0, name));
-    assert_eq!(words, [1, 7, 101].map(|word| Some(Value::Count(word))));
+    assert_eq!(words, [1, 7, 100].map(|word| Some(Value::Count(word))));
     // The one that had fallen back tries again.
     pair.hear(1, Class::CNP, 0);
     assert!(!pair.states[1].has_fallen());
     assert_eq!(pair.word(1, "opened"), Some(Value::Count(1)));
-    // The same program again keeps all, and does not open anew.
-    pair.law.replace(image(OTHER, true).unwrap());
-    pair.hear(0, Class::CNP, 0);
-    assert_eq!(pair.word(0, "heard"), Some(Value::Count(201)));
-    assert_eq!((pair.law.tally().replaced, pair.law.tally().fallen()), (2, 1));
+    assert_eq!((pair.law.tally().replaced, pair.law.tally().fallen()), (1, 1));
+}
+
+#[test]
+fn what_a_program_sets_at_its_opening_stands_from_the_beginning() {
+    let law = Programmed::new(image(OPENING, true).unwrap(), fallback()).unwrap();
+    let now = Instant::ZERO + Span::from_micros(123);
+    let (state, outcome) = law.open(LINK.as_kbps(), 77, now);
+    assert_eq!(
+        (outcome.credit.rate_kbps, outcome.credit.window, outcome.credit.tokens),
+        (1_000, 4_096, 8_192)
+    );
+    assert_eq!((outcome.byte_counter, outcome.priority), (Some(10_000), Some(5)));
+    assert_eq!(outcome.traces, Some(Class::CNP.with(Class::TIMER)));
+    assert_eq!(outcome.wake, now + Span::from_micros(50));
+    let word = |name| law.get(&state, name, now);
+    assert_eq!((word("opened"), word("qpn")), (Some(Value::Count(123_000)), Some(Value::Count(77))));
 }
 
 #[test]
 fn a_queue_pair_that_cannot_be_opened_falls_back_at_its_first_event() {
     let mut law = Programmed::new(image(OTHER, false).unwrap(), fallback()).unwrap();
     law.set_initial("heard", "13").unwrap();
-    let (mut state, credit, wake) = law.connect(LINK.as_kbps());
-    assert_eq!((credit, wake, law.tally().fallen()), (crate::Credit::FREE, Instant::NEVER, 0));
-    let mut outcome = Outcome::unchanged(credit, wake);
+    let (mut state, mut outcome) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
+    assert_eq!((outcome.credit, outcome.wake), (crate::Credit::FREE, Instant::NEVER));
+    assert_eq!(law.tally().fallen(), 0);
     let event = Event { class: Class::CNP, now: Instant::ZERO + Span::from_micros(9), ..Event::default() };
     law.on_event(&mut state, &event, &mut outcome);
     assert_eq!((law.tally().traps, outcome.traces), (1, Some(fallback().traces())));
@@ -169,7 +276,7 @@ fn context_is_set_and_refused_by_name() {
         [("64KiB", 65_536), ("10Gb/s", 10_000_000), ("55us", 55_000), ("-1", u32::MAX), ("9", 9)]
     {
         law.set_initial("link[1].octets", text).unwrap();
-        let state = law.connect(LINK.as_kbps()).0;
+        let state = law.open(LINK.as_kbps(), 0, Instant::ZERO).0;
         assert_eq!(law.get(&state, "link[1].octets", Instant::ZERO), Some(Value::Count(word)), "{text}");
     }
     let unknown = law.set_initial("herd", "1").unwrap_err();

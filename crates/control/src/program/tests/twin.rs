@@ -17,30 +17,52 @@ use roci_units::{BitsPerSec, Instant, Span};
 /// The words of the program's context at an instant, from the state of the law in Rust.
 type Words = fn(&Law, &mut Context, Instant) -> Vec<u32>;
 
+/// Keys of the law in Rust and parameters of the program, which have the same names unless `name/other` says otherwise.
+type Tuning = &'static [(&'static str, &'static str)];
+
 macro_rules! twins {
-    ($($name:ident: $elf:literal, $classes:expr, $law:literal, $preset:literal, $words:expr;)*) => {
+    ($($name:ident: $elf:literal, $classes:expr, $law:literal, $preset:literal, $tuning:expr, $words:expr;)*) => {
         proptest! {
             $(#[test]
-            fn $name(link in links(), events in stream($classes)) {
-                let preset = [("preset", $preset)];
+            fn $name(link in links(), tuned in any::<bool>(), events in stream($classes)) {
+                let tuning: Tuning = if tuned { &$tuning } else { &[] };
                 // Homa has no presets.
-                let settings = if $preset.is_empty() { &[] } else { &preset[..] };
-                let rust = |link| Law::from_settings($law, settings, link).expect("a law");
+                let preset = Some(("preset", $preset)).filter(|(_, preset)| !preset.is_empty());
+                let settings: Vec<_> = preset.into_iter().chain(tuning.iter().filter_map(rust_key)).collect();
+                let rust = |link| Law::from_settings($law, &settings, link).expect("a law");
                 for translated in [true, false] {
-                    agree($elf, include_bytes!(concat!("../../../../../firmware/", $elf)), translated, &rust, $words, link, &events)?;
+                    let image = include_bytes!(concat!("../../../../../firmware/", $elf));
+                    let program = program($elf, image, translated, tuning);
+                    agree(program, &rust, $words, link, &events)?;
                 }
             })*
         }
     };
 }
 
+/// `only in Rust/` and `/only in C` are keys that the other has not.
+fn rust_key((key, text): &(&'static str, &'static str)) -> Option<(&'static str, &'static str)> {
+    let name = key.split('/').next().unwrap_or(key);
+    (!name.is_empty()).then_some((name, *text))
+}
+
+fn program_key((key, text): &(&'static str, &'static str)) -> Option<(&'static str, &'static str)> {
+    let name = key.split('/').next_back().unwrap_or(key);
+    (!name.is_empty()).then_some((name, *text))
+}
+
 twins! {
     dcqcn_in_c_is_dcqcn_in_rust: "dcqcn.elf", &[Class::CNP, Class::CE, Class::BYTE_COUNTER], "dcqcn", "sigcomm15",
+        [("rai", "80Mb/s"), ("rhai", "1Gb/s"), ("rmin", "1Gb/s"), ("threshold", "2"), ("byte_counter", "300KB"),
+         ("alpha_timer", "20us"), ("increase_timer", "70us"), ("cnp_gap", "4us"), ("g", "1/16")],
         |law, context, now| match (law, context) {
             (Law::Dcqcn(law), Context::Dcqcn(state)) => law.words(state, now),
             _ => Vec::new(),
         };
     timely_in_c_is_timely_in_rust: "timely.elf", &[Class::ACK], "timely", "sigcomm15",
+        [("alpha/", "3/10"), ("/alpha_num", "3"), ("/alpha_den", "10"), ("beta/", "2/3"), ("/beta_num", "2"),
+         ("/beta_den", "3"), ("t_low", "30us"), ("t_high", "300us"), ("min_rtt", "7us"), ("delta", "40Mb/s"),
+         ("hai", "300Mb/s"), ("hai_after", "2"), ("segment", "8KB"), ("rmin", "100Mb/s")],
         |_, context, _| match context {
             Context::Timely(timely::State { link_kbps, rate_kbps, prev_rtt, rtt_diff, quiet, progress }) => {
                 [*link_kbps, *rate_kbps, *prev_rtt, rtt_diff.cast_unsigned(), *quiet, *progress].into()
@@ -48,11 +70,16 @@ twins! {
             _ => Vec::new(),
         };
     hpcc_in_c_is_hpcc_in_rust: "hpcc.elf", &[Class::ACK], "hpcc", "sigcomm19",
+        [("eta", "0.8"), ("base_rtt", "9us"), ("w_ai", "800B"), ("max_stage", "2"), ("wmin", "1KB")],
         |_, context, _| match context {
             Context::Hpcc(state) => hpcc_words(state),
             _ => Vec::new(),
         };
     swift_in_c_is_swift_in_rust: "swift.elf", &[Class::ACK, Class::ACK, Class::ACK, Class::LOSS], "swift", "htsim",
+        [("ai", "0.5"), ("beta", "0.3"), ("max_mdf", "0.7"), ("base_target", "11us"), ("per_hop", "1us"),
+         ("hops/hops_untold", "3"), ("fs_range", "50us"), ("fs_min_cwnd", "0.25"), ("fs_max_cwnd", "50.5"),
+         ("min_cwnd", "0.2"), ("max_cwnd", "200.5"), ("first_cwnd", "20.5"), ("retx_reset", "2"), ("/mss", "2048"),
+         ("mss/", "2048B")],
         |_, context, _| match context {
             Context::Swift(swift::State { link_kbps, cwnd, target, hops, grown, decreased_at, rtt, timeouts }) => {
                 [*link_kbps, *cwnd, *target, *hops, *grown, *decreased_at, *rtt, *timeouts].into()
@@ -60,6 +87,8 @@ twins! {
             _ => Vec::new(),
         };
     homa_in_c_is_homa_in_rust: "homa.elf", &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND], "homa", "",
+        [("unscheduled", "9KB"), ("cutoff_1", "1KB"), ("cutoff_2", "5KB"), ("cutoff_3", "50KB"),
+         ("resend/", "2ms"), ("resends/", "3"), ("/patience", "10ms")],
         |_, context, _| match context {
             Context::Homa(state) => state.words().into(),
             _ => Vec::new(),
@@ -82,6 +111,8 @@ fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
 /// What happens, in numbers that every class makes something else of.
 #[derive(Clone, Debug)]
 struct Happening {
+    /// To which queue pair.
+    to: usize,
     class: Class,
     /// Picoseconds since the one before.
     gap: u64,
@@ -112,7 +143,7 @@ fn stream(classes: &'static [Class]) -> impl Strategy<Value = Vec<Happening>> {
         (1u32..5_000, 0u32..100_000, 0u32..500_000, prop_oneof![Just(100_000_000u32), Just(400_000_000)]);
     let part = (0u32..1_000_000, 0u32..100_000, 0u32..8);
     let happening = (
-        prop::sample::select(classes),
+        (0..PAIRS, prop::sample::select(classes)),
         gaps(),
         any::<bool>(),
         1u32..4_097,
@@ -120,72 +151,114 @@ fn stream(classes: &'static [Class]) -> impl Strategy<Value = Vec<Happening>> {
         prop::collection::vec(hop, 0..6),
         part,
     );
-    let happening = happening.prop_map(|(class, gap, ecn, length, (acked, sent, rtt, held), hops, part)| {
-        Happening { class, gap, ecn, length, acked, sent, rtt, held, hops, part }
-    });
+    let happening =
+        happening.prop_map(|((to, class), gap, ecn, length, (acked, sent, rtt, held), hops, part)| {
+            Happening { to, class, gap, ecn, length, acked, sent, rtt, held, hops, part }
+        });
     prop::collection::vec(happening, 1..300)
 }
 
-/// A law with a queue pair, and the engine's side of it.
-struct Run {
-    law: Law,
+/// Queue pairs that a law has at once.
+const PAIRS: usize = 3;
+
+/// A queue pair of a law, and the engine's side of it.
+struct Pair {
     context: Context,
     credit: Credit,
     wake: Instant,
 }
 
+/// A law with queue pairs that take turns on it.
+struct Run {
+    law: Law,
+    pairs: [Pair; PAIRS],
+}
+
+/// A queue pair's number.
+fn number(pair: usize) -> u32 {
+    u32::try_from(pair).map_or(0, |pair| 5 + pair)
+}
+
 impl Run {
     fn new(law: Law, link: BitsPerSec) -> Self {
-        let (context, credit, wake) = law.connect(link.as_kbps());
-        Self { law, context, credit, wake }
+        let pairs = core::array::from_fn(|pair| {
+            let (context, outcome) = law.open(link.as_kbps(), number(pair), Instant::ZERO);
+            Pair { context, credit: outcome.credit, wake: outcome.wake }
+        });
+        Self { law, pairs }
     }
 
-    fn tell(&mut self, event: &Event<'_>) -> Outcome {
-        let mut outcome = Outcome::unchanged(self.credit, self.wake);
-        self.law.on_event(&mut self.context, event, &mut outcome);
-        (self.credit, self.wake) = (outcome.credit, outcome.wake);
+    fn tell(&mut self, to: usize, event: &Event<'_>) -> Outcome {
+        let pair = &mut self.pairs[to];
+        let mut outcome = Outcome::unchanged(pair.credit, pair.wake);
+        self.law.on_event(&mut pair.context, event, &mut outcome);
+        (pair.credit, pair.wake) = (outcome.credit, outcome.wake);
         // A native law knows no cycles, and an emitted packet's words are those of the header.
         Outcome { cycles: 0, traces: None, ..outcome }
     }
+
+    /// The words of the context of a queue pair of the program.
+    fn words(&self, pair: usize, now: Instant) -> [u32; 32] {
+        let (Law::Program(law), Context::Program(state)) = (&self.law, &self.pairs[pair].context) else {
+            unreachable!("a program's")
+        };
+        law.context_at(state, now)
+    }
 }
 
-fn program(name: &str, file: &[u8], translated: bool) -> Programmed {
+fn program(name: &str, file: &[u8], translated: bool, tuning: Tuning) -> Programmed {
     let options = Options { translated, ..Options::default() };
     let image = Image::new(name, file, &options).unwrap_or_else(|error| panic!("{error}"));
-    Programmed::new(Arc::new(image), Law::None).expect("a fallback")
+    let mut law = Programmed::new(Arc::new(image), Law::None).expect("a fallback");
+    for (key, text) in tuning.iter().filter_map(program_key) {
+        law.set_initial(key, text).unwrap_or_else(|error| panic!("{error}"));
+    }
+    law
+}
+
+/// What the engine knows of a queue pair that hears of things.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    acked: u32,
+    next: u32,
+    /// What the switches had sent by the last telemetry.
+    sent: [u64; 8],
 }
 
 fn agree(
-    name: &str,
-    file: &[u8],
-    translated: bool,
+    program: Programmed,
     rust: &dyn Fn(BitsPerSec) -> Law,
     words: Words,
     link: BitsPerSec,
     happenings: &[Happening],
 ) -> Result<(), TestCaseError> {
     let mut native = Run::new(rust(link), link);
-    let mut coded = Run::new(Law::Program(Box::new(program(name, file, translated))), link);
-    prop_assert_eq!((native.credit, native.wake), (coded.credit, coded.wake), "at the start");
+    let mut coded = Run::new(Law::Program(Box::new(program)), link);
+    for (native, coded) in native.pairs.iter().zip(&coded.pairs) {
+        prop_assert_eq!((native.credit, native.wake), (coded.credit, coded.wake), "at the start");
+    }
     let mut now = Instant::ZERO + Span::from_micros(10);
-    let (mut acked_sequence, mut next_sequence) = (0u32, 0u32);
-    // What the switches had sent by the last telemetry.
-    let mut sent = [0u64; 8];
+    let mut counts = [Counts::default(); PAIRS];
     for happening in happenings {
         now += Span::from_ps(happening.gap);
-        // The engine wakes the law when it has asked for it.
-        while native.wake <= now {
-            let event = Event { class: Class::TIMER, now: native.wake, ..Event::default() };
-            let (expected, found) = (native.tell(&event), coded.tell(&event));
-            prop_assert_eq!(expected, found, "woken at {}", event.now);
+        let to = happening.to;
+        // The engine wakes the laws that have asked for it, whichever queue pair something happens to.
+        for pair in 0..PAIRS {
+            while native.pairs[pair].wake <= now {
+                let at = native.pairs[pair].wake;
+                let event = Event { class: Class::TIMER, now: at, qpn: number(pair), ..Event::default() };
+                let (expected, found) = (native.tell(pair, &event), coded.tell(pair, &event));
+                prop_assert_eq!(expected, found, "{} woken at {}", pair, event.now);
+            }
         }
-        next_sequence = next_sequence.wrapping_add(happening.sent);
-        let acked = happening.acked.min(next_sequence.wrapping_sub(acked_sequence));
-        acked_sequence = acked_sequence.wrapping_add(acked);
+        let counts = &mut counts[to];
+        counts.next = counts.next.wrapping_add(happening.sent);
+        let acked = happening.acked.min(counts.next.wrapping_sub(counts.acked));
+        counts.acked = counts.acked.wrapping_add(acked);
         let hops: Vec<Hop> = happening
             .hops
             .iter()
-            .zip(&mut sent)
+            .zip(&mut counts.sent)
             .map(|(&(ago, more, queue_bytes, rate_kbps), sent)| {
                 *sent += u64::from(more);
                 let at =
@@ -198,17 +271,17 @@ fn agree(
         let (message_length, end, priority) = happening.part;
         #[expect(clippy::cast_possible_truncation, reason = "small")]
         let (hop_count, priority) = (hops.len() as u8, priority as u8);
-        let part = Part { message: acked_sequence, message_length, offset: end / 2, end, priority };
+        let part = Part { message: counts.acked, message_length, offset: end / 2, end, priority };
         let event = Event {
             class: happening.class,
             now,
-            qpn: 5,
+            qpn: number(to),
             length: happening.length,
             ecn: happening.ecn,
             acked: acked * 1_024,
-            in_flight: next_sequence.wrapping_sub(acked_sequence) * 1_024,
-            acked_sequence,
-            next_sequence,
+            in_flight: counts.next.wrapping_sub(counts.acked) * 1_024,
+            acked_sequence: counts.acked,
+            next_sequence: counts.next,
             sent: if known {
                 Instant::ZERO + now.since(Instant::ZERO).saturating_sub(age)
             } else {
@@ -221,15 +294,27 @@ fn agree(
             hops: &hops,
             ..Event::default()
         };
-        let (expected, found) = (native.tell(&event), coded.tell(&event));
+        let (expected, found) = (native.tell(to, &event), coded.tell(to, &event));
         prop_assert_eq!(found.verdict, Verdict::Proceed);
         prop_assert_eq!(expected, found, "{:?}", event);
-        let Context::Program(state) = &coded.context else { unreachable!("a program's") };
         let Law::Program(law) = &coded.law else { unreachable!("a program") };
-        prop_assert!(!state.has_fallen(), "{:?}", law.tally().first);
-        let mut expected = words(&native.law, &mut native.context, now);
-        expected.resize(32, 0);
-        prop_assert_eq!(&expected[..], &law.context_at(state, now)[..], "{}", format!("after {event:?}"));
+        prop_assert!(law.tally().fallen() == 0, "{:?}", law.tally().first());
+        same_words(&mut native, &coded, to, words, now, &event)?;
     }
+    // Nor has what happened to one of them left anything with another.
+    (0..PAIRS).try_for_each(|pair| same_words(&mut native, &coded, pair, words, now, &Event::default()))
+}
+
+fn same_words(
+    native: &mut Run,
+    coded: &Run,
+    pair: usize,
+    words: Words,
+    now: Instant,
+    event: &Event<'_>,
+) -> Result<(), TestCaseError> {
+    let mut expected = words(&native.law, &mut native.pairs[pair].context, now);
+    expected.resize(32, 0);
+    prop_assert_eq!(&expected[..], &coded.words(pair, now)[..], "{}", format!("{pair} after {event:?}"));
     Ok(())
 }

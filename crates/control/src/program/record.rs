@@ -1,0 +1,115 @@
+//! What a program hears, written down: the runs of its cores, and whole streams of events to be heard again.
+
+use crate::event::{Class, Event, Hop};
+use alloc::vec::Vec;
+use roci_units::Instant;
+
+/// One run of a program: an event from its poll to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What it was told.
+    pub class: Class,
+    /// The cycles that it took.
+    pub cycles: u64,
+}
+
+/// An event with all that it refers to.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The event; its `words` and `hops` are empty here.
+    pub event: Event<'static>,
+    /// The packet's header words.
+    pub words: Vec<u32>,
+    /// The packet's telemetry.
+    pub hops: Vec<Hop>,
+    /// When its queue pair was made.
+    pub opened: Instant,
+    /// The rate of its link in kb/s.
+    pub link_kbps: u32,
+}
+
+/// The first events of a program that is recorded; its timers are left out, for they follow from what it answers.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    left: u64,
+    events: Vec<Recorded>,
+}
+
+impl Recorder {
+    /// Records so many events.
+    pub const fn new(most: u64) -> Self {
+        Self { left: most, events: Vec::new() }
+    }
+
+    /// What was recorded.
+    pub fn events(&self) -> &[Recorded] {
+        &self.events
+    }
+
+    /// Notes an event of a queue pair that was made when `opened` says.
+    #[cold]
+    pub(super) fn note(&mut self, event: &Event<'_>, opened: Instant, link_kbps: u32) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        if event.class == Class::TIMER {
+            return;
+        }
+        self.left = left;
+        let (words, hops) = (event.words.to_vec(), event.hops.to_vec());
+        let event = owned(event);
+        self.events.push(Recorded { event, words, hops, opened, link_kbps });
+    }
+}
+
+/// `event` without what it refers to.
+fn owned(event: &Event<'_>) -> Event<'static> {
+    let Event {
+        class,
+        now,
+        qpn,
+        opcode,
+        length,
+        ecn,
+        timeout,
+        timer,
+        periods,
+        acked,
+        in_flight,
+        acked_sequence,
+        next_sequence,
+        sent,
+        echoed,
+        held,
+        hop_count,
+        pulled,
+        missing,
+        drained,
+        part,
+        words: _,
+        hops: _,
+    } = *event;
+    Event {
+        class,
+        now,
+        qpn,
+        opcode,
+        length,
+        ecn,
+        timeout,
+        timer,
+        periods,
+        acked,
+        in_flight,
+        acked_sequence,
+        next_sequence,
+        sent,
+        echoed,
+        held,
+        hop_count,
+        pulled,
+        missing,
+        drained,
+        part,
+        words: &[],
+        hops: &[],
+    }
+}
