@@ -132,7 +132,8 @@ Examples:
   roci program check my-law/my-law.elf
   roci program check firmware/*.elf --clock 1GHz --json
   roci program profile firmware/dcqcn.elf --clock 1GHz --pairs 8
-  roci program profile firmware/credit.elf --context total_credit=64KiB";
+  roci program profile firmware/credit.elf --context total_credit=64KiB
+  roci program profile firmware/dcqcn.elf --events out/near/events.txt --nic bluefield3";
 
 #[derive(Debug, Args)]
 pub(crate) struct Program {
@@ -176,6 +177,9 @@ pub(crate) struct ProgramCheck {
     /// The clock of the cores, for the times beside the cycles
     #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
     pub(crate) clock: u64,
+    /// The NIC whose cores it is for: what a register takes is theirs (riscv-mini: no NIC's, two cycles)
+    #[arg(long, value_name = "PRESET", default_value = "swcc", value_parser = cores)]
+    pub(crate) nic: String,
     /// Refuse a program whose events may take more
     #[arg(long, value_name = "CYCLES", default_value_t = roci_lab::program::check::CYCLES_MAX)]
     pub(crate) cycles: u64,
@@ -192,6 +196,12 @@ pub(crate) struct ProgramProfile {
     /// A word that contexts begin with, such as total_credit=64KiB; again for more
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) context: Vec<String>,
+    /// The NIC whose cores it is for: what a register takes is theirs (riscv-mini: no NIC's, two cycles)
+    #[arg(long, value_name = "PRESET", default_value = "swcc", value_parser = cores)]
+    pub(crate) nic: String,
+    /// Events that a run has recorded (`transport.control.record`), instead of a stream drawn from the seed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["packets", "seed"])]
+    pub(crate) events: Option<PathBuf>,
     /// How many packets the stream offers
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) packets: u64,
@@ -214,6 +224,15 @@ pub(crate) struct ProgramNew {
     /// The program's name, which is also the folder's
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+/// A NIC with cores.
+fn cores(text: &str) -> Result<String, String> {
+    let valid = || roci_lab::program::machines().collect::<Vec<_>>().join(", ");
+    match roci_lab::program::machine(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("these have cores that run programs: {}", valid())),
+    }
 }
 
 /// A frequency such as 250MHz or "2.4 GHz", in hertz.

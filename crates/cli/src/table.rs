@@ -2,7 +2,7 @@
 
 mod program;
 
-pub(crate) use program::{check, profile};
+pub(crate) use program::{Cores, check, profile};
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -150,6 +150,7 @@ fn run(results: &Results) -> String {
     if let Some(faults) = results.faults {
         text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
     }
+    results.programs.iter().for_each(|program| text.push_str(&program::failures(program, results)));
     let goodput = results.total_goodput_bps().map(|bps| format!("goodput {}", rate(bps)));
     let fairness = results.fairness().map(|jain| format!("Jain's fairness index {}", number(jain)));
     let both: Vec<String> = goodput.into_iter().chain(fairness).collect();
@@ -342,6 +343,12 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         "\n  {:.2} M packet-hops in {cpu:.3} s of CPU time: {per_second:.2} M per second\n",
         float(hops) / 1e6
     ));
+    for results in results {
+        let failed: Vec<_> = results.programs.iter().map(|it| program::failures(it, results)).collect();
+        if failed.iter().any(|text| !text.is_empty()) {
+            text.push_str(&format!("\n  seed {}:{}", results.seed, failed.concat()));
+        }
+    }
     text
 }
 

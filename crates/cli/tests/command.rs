@@ -328,6 +328,55 @@ fn a_profile_tells_rates_and_needs_what_the_program_begins_with() {
 }
 
 #[test]
+fn cycles_are_those_of_the_nic_that_is_named() {
+    let scratch = Scratch::new("program-nic");
+    let dcqcn = ours("firmware/dcqcn.elf");
+    let most = |more: &[&str]| {
+        let output = scratch.roci(&[&["program", "check", &dcqcn, "--json"], more].concat());
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (report[0]["nic"].as_str().unwrap().to_owned(), report[0]["sides"][0]["cycles_max"].as_u64().unwrap())
+    };
+    let (swcc, bare, slow) = (most(&[]), most(&["--nic", "riscv-mini"]), most(&["--nic", "bluefield3"]));
+    assert_eq!([&swcc.0, &bare.0, &slow.0], ["swcc", "riscv-mini", "bluefield3"]);
+    assert!(swcc.1 < bare.1 && bare.1 < slow.1, "{swcc:?} {bare:?} {slow:?}");
+    let output = scratch.roci(&["program", "profile", &dcqcn, "--nic", "cx6"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("swcc, swcc-naive"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
+    let scratch = Scratch::new("program-failed");
+    let control = "[transport]\ncontrol = { law = \"program\", elf = \"firmware/credit.elf\", record = 500, context = { total_credit = \"8KiB\" } }\n";
+    scratch.scenario("fine.toml", &format!("{SMALL}{control}[nic]\nmodel = \"swcc\"\n"));
+    scratch.scenario(
+        "stuck.toml",
+        &format!("{SMALL}{control}[nic]\nmodel = \"swcc\"\n").replace("8KiB", "100B"),
+    );
+    let output = scratch.roci(&["run", "fine.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!text(&output.stdout).contains("failed"), "{}", text(&output.stdout));
+    assert!(scratch.files().contains(&"out/fine/events.txt".to_owned()), "{:?}", scratch.files());
+    let credit = ours("firmware/credit.elf");
+    let profile = ["program", "profile", &credit, "--context", "total_credit=8KiB", "--json", "--events"];
+    let output = scratch.roci(&[&profile[..], &["out/fine/events.txt"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["packets_offered"], report["events"][2]["events"], "{report}");
+    let output = scratch.roci(&[&profile[..], &["fine.toml"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("line 1"), "{}", text(&output.stderr));
+    // All flows are done, by the fallback law.
+    let output = scratch.roci(&["run", "stuck.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("firmware/credit.elf failed with 4 queue pairs"), "{printed}");
+    assert!(printed.contains("4 overran") && printed.contains("h0: send at "), "{printed}");
+    assert!(printed.contains("LoopBacks in a row, and nothing was sent"), "{printed}");
+    let failures = &scratch.summary("out/stuck/summary.json")["programs"][0]["failures"];
+    assert_eq!((failures.as_array().map(Vec::len), &failures[3]["function"]), (Some(4), &"send".into()));
+}
+
+#[test]
 fn a_new_program_is_written_once() {
     let scratch = Scratch::new("program-new");
     let output = scratch.roci(&["program", "new", "my-law"]);

@@ -63,6 +63,14 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     write(&folder.join("flows.csv"), |file| flows::write(file, results))?;
     write(&folder.join("series.parquet"), |file| series::write(file, results))?;
     write(&folder.join("report.html"), |file| report::write(file, results))?;
+    let recorded: Vec<_> = results.programs.iter().filter(|program| !program.events.is_empty()).collect();
+    for program in &recorded {
+        let name = match recorded.len() {
+            1 => "events.txt".to_owned(),
+            _ => format!("events-{}.txt", program.control),
+        };
+        write(&folder.join(name), |file| file.write_all(program.events.as_bytes()))?;
+    }
     results.run.output_s = clock() - began;
     write(&folder.join("summary.json"), |file| summary::write(file, results))
 }

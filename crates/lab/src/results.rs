@@ -9,7 +9,7 @@ pub use series::{FlowSample, QueueSample, Series};
 
 pub use crate::traffic::Op;
 
-use roci_control::program::Tally;
+use roci_control::program::{Fault, Tally};
 use roci_nic::ArchCounters;
 use roci_transport::Status;
 use roci_units::{Instant, Span};
@@ -62,6 +62,10 @@ pub struct ProgramResult {
     pub elf: String,
     /// Events, cycles and failures.
     pub tally: Tally,
+    /// The first failures with their hosts, in the order of time.
+    pub failures: Vec<(u16, Fault)>,
+    /// The events that were recorded, as text ([`crate::program::events`]); empty where none were.
+    pub events: String,
 }
 
 /// What a run cost on the machine that it ran on.

@@ -1,6 +1,7 @@
 //! Images of programs: what is refused, and with which words.
 
 use roci_lab::program::check::{CYCLES_MAX, Check, CheckError};
+use roci_lab::program::{BARE, Class, Side};
 
 const RIGHT: &[u8] = include_bytes!("../../../firmware/credit.elf");
 
@@ -11,8 +12,12 @@ macro_rules! bad {
     };
 }
 
+fn of_image(image: &[u8], cycles_max: u64) -> Result<Check, CheckError> {
+    Check::of_image(image, roci_lab::program::machine(BARE).expect("it is one"), cycles_max)
+}
+
 fn refusal(image: &[u8]) -> String {
-    match Check::of_image(image, CYCLES_MAX) {
+    match of_image(image, CYCLES_MAX) {
         Ok(check) => panic!("it was admitted: {check:?}"),
         Err(error) => error.to_string(),
     }
@@ -59,13 +64,13 @@ fn an_image_of_64_bits_is_refused_as_such() {
 #[test]
 fn an_image_that_is_cut_off_anywhere_is_refused() {
     for length in 0..RIGHT.len() {
-        let refused = Check::of_image(&RIGHT[..length], CYCLES_MAX);
+        let refused = of_image(&RIGHT[..length], CYCLES_MAX);
         assert!(
             matches!(refused, Err(CheckError::Load(_) | CheckError::CutOff { .. })),
             "{length}: {refused:?}"
         );
     }
-    assert!(Check::of_image(RIGHT, CYCLES_MAX).is_ok());
+    assert!(of_image(RIGHT, CYCLES_MAX).is_ok());
     assert_eq!(
         refusal(&RIGHT[..1000]),
         format!("it is cut off at octet 1000: its table of sections goes to octet {}", RIGHT.len())
@@ -74,9 +79,37 @@ fn an_image_that_is_cut_off_anywhere_is_refused() {
 
 #[test]
 fn an_event_that_takes_longer_than_it_may_is_refused() {
-    let check = Check::of_image(RIGHT, CYCLES_MAX).expect("it is right");
+    let check = of_image(RIGHT, CYCLES_MAX).expect("it is right");
     let most = check.sides.iter().map(|side| side.cycles).max().unwrap_or(0);
-    assert!(Check::of_image(RIGHT, most).is_ok());
-    let refused = Check::of_image(RIGHT, most / 2);
+    assert!(of_image(RIGHT, most).is_ok());
+    let refused = of_image(RIGHT, most / 2);
     assert!(matches!(refused, Err(CheckError::Refused { .. })), "{refused:?}");
+}
+
+#[test]
+fn classes_that_are_traced_later_are_bounded_too() {
+    let check =
+        of_image(include_bytes!("../../control/tests/images/opening.elf"), CYCLES_MAX).expect("right");
+    let kinds: Vec<_> = check.side(Side::Rx).expect("recv").kinds.iter().map(|(class, _)| *class).collect();
+    assert!(kinds.contains(&Class::CNP), "its first event asks for CNPs: {kinds:?}");
+    assert!(kinds.contains(&Class::ACK) && kinds.contains(&Class::TIMER));
+    assert!(!kinds.contains(&Class::PULL));
+}
+
+#[test]
+fn the_bound_of_a_check_is_the_limit_that_a_run_takes() {
+    use roci_control::program::{Image, Options};
+    for nic in ["swcc", "bluefield3", BARE] {
+        let machine = roci_lab::program::machine(nic).expect("it has cores");
+        let check = Check::of_image(RIGHT, machine.clone(), CYCLES_MAX).expect("it is right");
+        let most = check.sides.iter().map(|side| side.cycles).max().unwrap_or(0);
+        let image = |cycles_max| {
+            Image::new(
+                "credit",
+                RIGHT,
+                &Options { machine: machine.clone(), cycles_max, ..Options::default() },
+            )
+        };
+        assert!(image(most).is_ok() && image(most - 1).is_err(), "{nic}: {most}");
+    }
 }

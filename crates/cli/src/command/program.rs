@@ -6,8 +6,9 @@ use crate::execute::print;
 use crate::table;
 use roci_lab::program::build::{Build, BuildError, Target};
 use roci_lab::program::check::{Check, CheckError};
+use roci_lab::program::events::Events;
 use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
-use roci_lab::program::{Class, Side, class_name, skeleton};
+use roci_lab::program::{Class, Machine, Side, class_name, skeleton};
 use roci_lab::scenario::overrides;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -43,9 +44,9 @@ fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
     let mut reports = Vec::new();
     for path in &arguments.files {
         let name = path.display().to_string();
-        match Check::of_file(path, arguments.cycles) {
-            Ok(check) if arguments.json => reports.push(check_json(&name, &check)),
-            Ok(check) => print(&table::check(&name, &check, arguments.clock)),
+        match Check::of_file(path, machine(&arguments.nic)?, arguments.cycles) {
+            Ok(check) if arguments.json => reports.push(check_json(&name, &check, &arguments.nic)),
+            Ok(check) => print(&table::check(&name, &check, &arguments.nic, arguments.clock)),
             Err(CheckError::File(error)) => return Err(Failure::Request(format!("{name}: {error}"))),
             Err(error) => {
                 if arguments.json {
@@ -67,15 +68,32 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         std::fs::read(&arguments.file).map_err(|error| Failure::Request(format!("{name}: {error}")))?;
     let initial: Vec<_> =
         arguments.context.iter().map(|text| overrides::assignment(text)).collect::<Result<_, _>>()?;
-    let profile = Profile::of_image(&file, &initial, arguments.packets, arguments.seed);
+    let machine = machine(&arguments.nic)?;
+    let profile = match &arguments.events {
+        None => Profile::of_image(&file, machine, &initial, arguments.packets, arguments.seed),
+        Some(path) => Profile::of_events(&file, machine, &initial, &events(path)?),
+    };
     let profile = profile.map_err(|error| Failure::Run(format!("{name}: {error}")))?;
     let rates = profile.rates(arguments.pairs, arguments.clock);
     print(&if arguments.json {
         format!("{:#}\n", profile_json(&name, &profile, &rates, arguments))
     } else {
-        table::profile(&name, &profile, &rates, arguments.clock, arguments.pairs)
+        let cores = table::Cores { nic: &arguments.nic, clock: arguments.clock, pairs: arguments.pairs };
+        table::profile(&name, &profile, &rates, cores)
     });
     Ok(())
+}
+
+/// The cores of a NIC, which the arguments were read to have.
+fn machine(nic: &str) -> Result<Machine, Failure> {
+    roci_lab::program::machine(nic).ok_or_else(|| Failure::Request(format!("{nic} has no cores")))
+}
+
+/// The events in the file at `path`.
+fn events(path: &Path) -> Result<Events, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::Request(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    Events::parse(&text).map_err(|error| wrong(&error))
 }
 
 fn profile_json(name: &str, profile: &Profile, rates: &[Rate], arguments: &ProgramProfile) -> Value {
@@ -99,7 +117,7 @@ fn profile_json(name: &str, profile: &Profile, rates: &[Rate], arguments: &Progr
     json!({
         "file": name, "packets_offered": profile.offered, "packets_sent": profile.sent,
         "cycles_per_packet": { "recv": profile.cycles_per_packet(Side::Rx), "send": profile.cycles_per_packet(Side::Tx) },
-        "clock_hz": arguments.clock, "core_pairs": arguments.pairs,
+        "nic": arguments.nic, "clock_hz": arguments.clock, "core_pairs": arguments.pairs,
         "events": kinds.collect::<Vec<_>>(), "rates": rates.collect::<Vec<_>>(),
     })
 }
@@ -115,7 +133,7 @@ fn begin(arguments: &ProgramNew) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_json(name: &str, check: &Check) -> Value {
+fn check_json(name: &str, check: &Check, nic: &str) -> Value {
     let sides = check.sides.iter().map(|side| {
         let events = side.kinds.iter().map(|(class, cycles)| (class_name(*class).to_owned(), json!(cycles)));
         json!({
@@ -124,7 +142,7 @@ fn check_json(name: &str, check: &Check) -> Value {
         })
     });
     json!({
-        "file": name, "code_octets": check.code, "context_octets": check.context,
+        "file": name, "nic": nic, "code_octets": check.code, "context_octets": check.context,
         "header_octets": check.header, "sides": sides.collect::<Vec<_>>(),
     })
 }

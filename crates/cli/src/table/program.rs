@@ -4,12 +4,40 @@ use super::{lines, table};
 use crate::format::{float, number, rate};
 use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
 use roci_lab::program::{Check, Class, Side, class_name};
+use roci_lab::results::{ProgramResult, Results};
 use std::collections::BTreeMap;
 
-/// What was proved of a program.
-pub(crate) fn check(name: &str, check: &Check, clock: u64) -> String {
+/// How a program failed in a run, and with whom; nothing where it did not.
+pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
+    /// Failures that are told one by one.
+    const TOLD: usize = 4;
+    let tally = &program.tally;
+    if tally.fallen() == 0 {
+        return String::new();
+    }
+    let counts = [(tally.traps, "trapped"), (tally.overruns, "overran"), (tally.wrong, "answered wrongly")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let counts: Vec<_> = counts.collect();
     let mut text = format!(
-        "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header\n",
+        "\n  {} failed with {} queue pairs, which went over to the fallback law: {}\n",
+        program.elf,
+        tally.fallen(),
+        counts.join(", ")
+    );
+    for (host, fault) in program.failures.iter().take(TOLD) {
+        text += &format!("    {}: {fault}\n", results.host(*host));
+    }
+    let more = tally.fallen().saturating_sub(TOLD as u64);
+    if more > 0 {
+        text += &format!("    and {more} more: `programs` in summary.json\n");
+    }
+    text
+}
+
+/// What was proved of a program.
+pub(crate) fn check(name: &str, check: &Check, nic: &str, clock: u64) -> String {
+    let mut text = format!(
+        "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header, on cores of {nic}\n",
         check.code, check.context, check.header
     );
     for side in &check.sides {
@@ -30,9 +58,22 @@ pub(crate) fn check(name: &str, check: &Check, clock: u64) -> String {
     text + "\n"
 }
 
+/// The cores that a profile is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Cores<'a> {
+    /// Whose they are.
+    pub(crate) nic: &'a str,
+    /// Their clock in hertz.
+    pub(crate) clock: u64,
+    /// How many pairs there are.
+    pub(crate) pairs: u32,
+}
+
 /// What a program took.
-pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], clock: u64, pairs: u32) -> String {
-    let mut text = format!("{name}: {} packets offered, {} sent\n\n", profile.offered, profile.sent);
+pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Cores<'_>) -> String {
+    let Cores { nic, clock, pairs } = cores;
+    let mut text =
+        format!("{name}, on cores of {nic}: {} packets offered, {} sent\n\n", profile.offered, profile.sent);
     let most = profile.kinds.values().filter_map(|kind| kind.keys().last()).max().copied().unwrap_or(0);
     let range = format!("0 to {most} cycles");
     let mut rows = table(&["event", "events", "cycles: min", "p50", "mean", "p99", "max", &range]);

@@ -2,6 +2,7 @@
 
 use super::nic::NicRecord;
 use crate::results::{FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult};
+use roci_control::program::Fault;
 use roci_units::Instant;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -121,6 +122,31 @@ struct ProgramRecord<'a> {
     wrong_answers: u64,
     replaced: u32,
     first_failure: Option<String>,
+    failures: Vec<FailureRecord<'a>>,
+}
+
+/// A queue pair with which a program failed.
+#[derive(Serialize)]
+struct FailureRecord<'a> {
+    host: &'a str,
+    qpn: u32,
+    at_s: f64,
+    function: &'static str,
+    place: &'a str,
+    reason: String,
+}
+
+impl<'a> FailureRecord<'a> {
+    fn new((host, fault): &'a (u16, Fault), results: &'a Results) -> Self {
+        Self {
+            host: results.host(*host),
+            qpn: fault.qpn,
+            at_s: fault.at.since(Instant::ZERO).as_secs_f64(),
+            function: fault.side.function(),
+            place: &fault.place,
+            reason: fault.why.to_string(),
+        }
+    }
 }
 
 impl<'a> ProgramRecord<'a> {
@@ -139,7 +165,8 @@ impl<'a> ProgramRecord<'a> {
             overruns: tally.overruns,
             wrong_answers: tally.wrong,
             replaced: tally.replaced,
-            first_failure: tally.first.as_ref().map(ToString::to_string),
+            first_failure: tally.first().map(ToString::to_string),
+            failures: program.failures.iter().map(|failure| FailureRecord::new(failure, results)).collect(),
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
-use roci_hart::{CSR_WORDS, Core, Kind, LoadError, Policy, Program, Reason, Refused, Stop, check};
+use roci_hart::{CSR_WORDS, Core, Kind, LoadError, Machine, Policy, Program, Reason, Refused, Stop, check};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,21 +111,22 @@ impl fmt::Display for CheckError {
 impl std::error::Error for CheckError {}
 
 impl Check {
-    /// Checks the image at `path`, whose events may take `cycles_max` cycles.
+    /// Checks the image at `path` for cores of the kind `machine` ([`super::machine`]), whose events may take
+    /// `cycles_max` cycles.
     ///
     /// # Errors
     /// [`CheckError`], which names the place.
-    pub fn of_file(path: &Path, cycles_max: u64) -> Result<Self, CheckError> {
+    pub fn of_file(path: &Path, machine: Machine, cycles_max: u64) -> Result<Self, CheckError> {
         let file = std::fs::read(path).map_err(|error| CheckError::File(error.to_string()))?;
-        Self::of_image(&file, cycles_max)
+        Self::of_image(&file, machine, cycles_max)
     }
 
-    /// Checks the image `file`.
+    /// Checks the image `file` for cores of the kind `machine` ([`super::machine`]).
     ///
     /// # Errors
     /// As [`Check::of_file`].
-    pub fn of_image(file: &[u8], cycles_max: u64) -> Result<Self, CheckError> {
-        let program = Arc::new(Program::load(file, csr::machine()).map_err(CheckError::Load)?);
+    pub fn of_image(file: &[u8], machine: Machine, cycles_max: u64) -> Result<Self, CheckError> {
+        let program = Arc::new(Program::load(file, machine).map_err(CheckError::Load)?);
         whole(file)?;
         let context = size(&program, "context_octets", "context", CONTEXT_WORDS)?;
         let header = size(&program, "header_octets", "header", HEADER_WORDS)?;
@@ -182,8 +184,10 @@ fn check_side(
         CheckError::Refused { side, why, register }
     };
     // First as a whole: the start is only run once it is proved to end.
-    check(program, &policy).map_err(refused)?;
-    let heard = heard(program, side, policy.starts.first().copied())?;
+    let policy = Policy { watched: [csr::number(csr::DETAIL)].into(), ..policy };
+    let whole = check(program, &policy).map_err(refused)?;
+    starts(program, side, policy.starts.first().copied())?;
+    let heard = heard(side, whole.values.values().next().and_then(Option::as_ref));
     let word = |class: Class| Kind::from([csr::EVENT, csr::OPCODE].map(|word| (csr::number(word), class.0)));
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
@@ -192,37 +196,46 @@ fn check_side(
     Ok(SideCheck {
         side,
         start_cycles: bounds.startup_cycles,
-        cycles: kinds.iter().map(|(_, cycles)| *cycles).max().unwrap_or(0),
+        cycles: bounds.from_answer_to_answer(),
         kinds,
         stack: bounds.stack,
     })
 }
 
-/// The classes of events that a side hears: what it asks for at its start, and timers.
-fn heard(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<Vec<Class>, CheckError> {
+/// The classes of events that a side may come to hear, by the commands that it gives at its start and later, `None`:
+/// any; and timers.
+fn heard(side: Side, commands: Option<&BTreeSet<(u32, u32)>>) -> Vec<Class> {
+    let all = CLASSES.iter().fold(Class::NONE, |all, (class, _)| all.with(*class));
+    let traced = |&(low, high): &(u32, u32)| match (Command::new(low), Command::new(high)) {
+        (Some(Command::Trace { classes }), _) if low == high => classes,
+        (Some(Command::Trace { .. }), _) | (_, Some(Command::Trace { .. })) => all,
+        // The upper bits say what it does, so between two of a kind lies none of another.
+        _ if low >> 28 == high >> 28 => Class::NONE,
+        _ => all,
+    };
+    let traced = commands.map_or(all, |words| words.iter().map(traced).fold(Class::NONE, Class::with));
+    let heard = match side {
+        Side::Tx => Class::TRANSMIT,
+        Side::Rx => Class(traced.with(Class::TIMER).0 & !Class::TRANSMIT.0),
+    };
+    CLASSES.iter().map(|&(class, _)| class).filter(|class| class.meets(heard)).collect()
+}
+
+/// Runs a side until it waits for its first event.
+fn starts(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<(), CheckError> {
     let mut core = Core::new(program.clone());
     core.set_pc(start.unwrap_or(program.entry()));
     let mut block = [0; CSR_WORDS];
-    let mut traced = Class::TIMER;
     loop {
         match core.run(&mut block, u64::MAX) {
-            Stop::Waiting { .. } => break,
-            Stop::Written { csr } if csr == csr::number(csr::DETAIL) => {
-                if let Some(Command::Trace { classes }) = Command::new(block[csr::DETAIL]) {
-                    traced = classes.with(Class::TIMER);
-                }
-            }
+            Stop::Waiting { .. } => return Ok(()),
+            Stop::Written { csr } if csr == csr::number(csr::DETAIL) => {}
             _ => {
                 let place = program.locate(core.pc()).to_string();
                 return Err(CheckError::Start { side, place });
             }
         }
     }
-    let heard = match side {
-        Side::Tx => Class::TRANSMIT,
-        Side::Rx => traced,
-    };
-    Ok(CLASSES.iter().map(|&(class, _)| class).filter(|class| class.meets(heard)).collect())
 }
 
 /// What the register is that a program may not use.

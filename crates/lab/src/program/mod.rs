@@ -7,11 +7,13 @@
 //! | [`profile`] | what it takes over a stream of events, and the rates that follow |
 //! | [`skeleton`] | a new program and a scenario for it |
 //! | [`stream`] | such streams |
+//! | [`events`] | those that a run has recorded |
 //!
 //! `docs/guide/programs.md` is the user's guide; `roci_control::program` runs programs as laws.
 
 pub mod build;
 pub mod check;
+pub mod events;
 pub mod profile;
 pub mod skeleton;
 pub mod stream;
@@ -19,9 +21,11 @@ pub mod stream;
 pub use build::{Build, BuildError, Built};
 pub use check::{Check, CheckError, SideCheck};
 
+use crate::scenario::program::Registers;
 pub use roci_control::Class;
 use roci_control::program::csr;
 pub use roci_control::program::csr::Side;
+pub use roci_hart::Machine;
 
 /// The image that comes with Rocinante by the path that it has in its repository, such as `firmware/dcqcn.elf`.
 pub fn shipped(name: &str) -> Option<&'static [u8]> {
@@ -58,6 +62,24 @@ pub fn class_name(class: Class) -> &'static str {
     CLASSES.iter().find(|(one, _)| *one == class).map_or("?", |(_, name)| name)
 }
 
+/// What cores are called that are no NIC's: riscv-mini's, where an instruction on a register takes two cycles.
+pub const BARE: &str = "riscv-mini";
+
+/// The cores of the NIC `nic`, a preset or [`BARE`], as a run on that NIC charges them; `None` where there is no such NIC, or
+/// it has no cores.
+pub fn machine(nic: &str) -> Option<Machine> {
+    if nic == BARE {
+        return Some(csr::machine());
+    }
+    let cores = roci_nic::arch::presets::find(nic)?.cores;
+    (cores.pairs > 0).then(|| Registers::of(&cores).map_or_else(csr::machine, Registers::machine))
+}
+
+/// The names that [`machine`] takes.
+pub fn machines() -> impl Iterator<Item = &'static str> {
+    roci_nic::arch::presets::names().filter(|name| machine(name).is_some()).chain([BARE])
+}
+
 /// A clock's frequency in hertz from a text such as `250MHz` or `2.4 GHz`: 1 kHz to 1 THz.
 pub fn frequency(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -87,6 +109,19 @@ mod tests {
         for wrong in ["", "MHz", "250", "2.4.1GHz", "-1MHz", "999Hz", "99999999999999999999GHz", "2GHZ"] {
             assert_eq!(frequency(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_preset_with_cores_is_a_machine() {
+        let csr = |name| {
+            machine(name).map(|machine| machine.csrs.cost(csr::number(0)).unwrap_or(machine.cycles.csr))
+        };
+        assert_eq!(
+            ["swcc", "swcc-naive", "bluefield3", BARE].map(csr),
+            [Some(1), Some(4), Some(18), Some(2)]
+        );
+        assert_eq!(["cx6", "tonic", "nowhere"].map(csr), [None; 3]);
+        assert!(machines().all(|name| machine(name).is_some()));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What a program takes on the cores of a NIC: cycles by kind of event, and the rates that follow.
 
+use super::events::Events;
 use super::stream::{Heard, Kind, Stream};
 use roci_control::program::{Image, ImageError, Options, Programmed, Side};
 use roci_control::{Class, Law};
+use roci_hart::Machine;
 use roci_units::BitsPerSec;
 use roci_wire::{Cc, IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
 use std::collections::BTreeMap;
@@ -71,11 +73,12 @@ impl Profile {
     /// [`ProfileError`]: no such program, or one that fails.
     pub fn of_image(
         file: &[u8],
+        machine: Machine,
         initial: &[(String, String)],
         packets: u64,
         seed: u64,
     ) -> Result<Self, ProfileError> {
-        let law = law(file, initial)?;
+        let law = law(file, machine, initial)?;
         let mut profile = Self { header: 4 * u32::from(law.image().header_words()), ..Self::default() };
         let mut stream = Stream::new(law, Kind::Typical, seed);
         for _ in 0..packets {
@@ -87,6 +90,27 @@ impl Profile {
             profile.sent += u64::from(sent);
         }
         stream.failure().map_or(Ok(profile), |failure| Err(ProfileError::Failed(failure)))
+    }
+
+    /// The profile of the image `file` over events that a run has recorded.
+    ///
+    /// # Errors
+    /// As [`Profile::of_image`].
+    pub fn of_events(
+        file: &[u8],
+        machine: Machine,
+        initial: &[(String, String)],
+        events: &Events,
+    ) -> Result<Self, ProfileError> {
+        let law = law(file, machine, initial)?;
+        let mut profile = Self { header: 4 * u32::from(law.image().header_words()), ..Self::default() };
+        let kinds = &mut profile.kinds;
+        let told = events.tell(&law, &mut |Heard { class, cycles }| {
+            *kinds.entry(class.0).or_default().entry(cycles).or_default() += 1;
+        });
+        let told = told.map_err(ProfileError::Failed)?;
+        (profile.offered, profile.sent) = (told.offered, told.sent);
+        Ok(profile)
     }
 
     /// Mean cycles per packet on the cores of `side`.
@@ -123,13 +147,18 @@ fn rate(payload: u16, header: u32, packets_per_hertz: f64, clock: u64) -> Rate {
 }
 
 /// The law of an image, whose contexts begin with `initial`.
-pub(super) fn law(file: &[u8], initial: &[(String, String)]) -> Result<Programmed, ProfileError> {
-    let image = Image::new("the program", file, &Options::default()).map_err(ProfileError::Image)?;
+pub(super) fn law(
+    file: &[u8],
+    machine: Machine,
+    initial: &[(String, String)],
+) -> Result<Programmed, ProfileError> {
+    let options = Options { machine, ..Options::default() };
+    let image = Image::new("the program", file, &options).map_err(ProfileError::Image)?;
     let failed = |what: String| ProfileError::Failed(what);
     let law = Programmed::new(Arc::new(image), Law::None);
     let mut law = law.ok_or_else(|| failed("it has no fallback".to_owned()))?;
     for (name, text) in initial {
-        law.set_initial(name, text).map_err(|error| failed(format!("context: {error:?}")))?;
+        law.set_initial(name, text).map_err(|error| failed(format!("context: {error}")))?;
     }
     Ok(law)
 }
@@ -182,9 +211,13 @@ pub fn spread(histogram: &BTreeMap<u64, u64>) -> Spread {
 mod tests {
     use super::*;
     use crate::program::check::{CYCLES_MAX, Check};
+    use crate::program::{BARE, machine};
+    use roci_control::{Event, Outcome};
+    use roci_units::{Instant, Span};
 
     /// Our programs, and how their contexts begin.
-    const OURS: [(&str, &[u8]); 6] = [
+    const OURS: [(&str, &[u8]); 7] = [
+        ("paced", include_bytes!("../../../../firmware/paced.elf")),
         ("credit", include_bytes!("../../../../firmware/credit.elf")),
         ("dcqcn", include_bytes!("../../../../firmware/dcqcn.elf")),
         ("timely", include_bytes!("../../../../firmware/timely.elf")),
@@ -198,8 +231,9 @@ mod tests {
     }
 
     /// The most cycles that were measured of each kind of event, in `packets` packets of anything at all.
-    fn most(name: &str, file: &[u8], packets: u64) -> BTreeMap<u32, u64> {
-        let mut stream = Stream::new(law(file, &initial(name)).expect("our program"), Kind::Wild, 7);
+    fn most(name: &str, file: &[u8], machine: Machine, packets: u64) -> BTreeMap<u32, u64> {
+        let law = law(file, machine, &initial(name)).expect("our program");
+        let mut stream = Stream::new(law, Kind::Wild, 7);
         let mut most = BTreeMap::new();
         for _ in 0..packets {
             stream.packet(&mut |Heard { class, cycles }| {
@@ -211,10 +245,11 @@ mod tests {
         most
     }
 
-    fn assert_bounds_hold(packets: u64) {
+    fn assert_bounds_hold(packets: u64, nic: &str) {
+        let machine = machine(nic).expect("it has cores");
         for (name, file) in OURS {
-            let check = Check::of_image(file, CYCLES_MAX).expect("our program");
-            let most = most(name, file, packets);
+            let check = Check::of_image(file, machine.clone(), CYCLES_MAX).expect("our program");
+            let most = most(name, file, machine.clone(), packets);
             for side in &check.sides {
                 for (class, bound) in &side.kinds {
                     if let Some(measured) = most.get(&class.0) {
@@ -234,7 +269,9 @@ mod tests {
     #[test]
     fn no_event_outlasts_its_bound_and_the_bound_is_near() {
         let asked = std::env::var("ROCI_PROFILE_PACKETS").ok().and_then(|packets| packets.parse().ok());
-        assert_bounds_hold(asked.unwrap_or(5_000));
+        for nic in ["swcc", BARE] {
+            assert_bounds_hold(asked.unwrap_or(5_000), nic);
+        }
     }
 
     #[test]
@@ -242,6 +279,27 @@ mod tests {
         let histogram = BTreeMap::from([(10, 98), (20, 1), (70, 1)]);
         let expected = Spread { count: 100, least: 10, median: 10, mean: 10.7, p99: 20, most: 70 };
         assert_eq!(spread(&histogram), expected);
+    }
+
+    #[test]
+    fn timers_that_run_out_at_once_are_counted_apart() {
+        let file = include_bytes!("../../../../firmware/dcqcn.elf");
+        let mut law = law(file, machine("swcc").expect("it has cores"), &[]).expect("our program");
+        law.note_runs();
+        let (mut state, mut outcome) = law.open(100_000_000, 1, Instant::ZERO);
+        // A notification arms the timers of alpha and of the rate, which run out together.
+        for (class, us) in [(Class::CNP, 1), (Class::TIMER, 200)] {
+            let now = Instant::ZERO + Span::from_micros(us);
+            outcome = Outcome::unchanged(outcome.credit, outcome.wake);
+            law.on_event(&mut state, &Event { class, now, ..Event::default() }, &mut outcome);
+        }
+        let runs = law.take_runs();
+        let classes: Vec<_> = runs.iter().map(|run| run.class).collect();
+        assert!(classes.len() > 3 && classes[0] == Class::CNP, "{runs:?}");
+        assert!(classes[1..].iter().all(|class| *class == Class::TIMER));
+        assert!(runs[1..].iter().any(|run| run.cycles != runs[1].cycles), "they do not share: {runs:?}");
+        let sum: u64 = runs[1..].iter().map(|run| run.cycles).sum();
+        assert_eq!(sum, u64::from(outcome.cycles));
     }
 
     #[test]

@@ -50,18 +50,20 @@ pub struct Stream {
 
 impl Stream {
     /// A new queue pair of `law`.
-    pub fn new(law: Programmed, kind: Kind, seed: u64) -> Self {
-        let (state, credit, wake) = law.connect(LINK_KBPS);
+    pub fn new(mut law: Programmed, kind: Kind, seed: u64) -> Self {
+        law.note_runs();
+        let now = Instant::ZERO + Span::from_micros(10);
+        let (state, outcome) = law.open(LINK_KBPS, 1, now);
         let mut stream = Self {
             kind,
             law,
             state,
-            outcome: Outcome::unchanged(credit, wake),
+            counter: outcome.byte_counter.unwrap_or(0),
+            outcome,
             random: Random::new(seed, 0),
-            now: Instant::ZERO + Span::from_micros(10),
+            now,
             acked_sequence: 0,
             next_sequence: 0,
-            counter: 0,
             rtt: 10_000,
             hops: Vec::new(),
             message: Part::default(),
@@ -72,7 +74,7 @@ impl Stream {
 
     /// The program's first failure, after which the stream is of no use.
     pub fn failure(&self) -> Option<String> {
-        self.law.tally().first.as_ref().map(ToString::to_string)
+        self.law.tally().first().map(ToString::to_string)
     }
 
     /// One packet's worth of events, each of which `hear` is told of. Returns whether the packet was sent.
@@ -263,18 +265,14 @@ impl Stream {
 
     /// Tells the program, and how long that took.
     fn tell(&mut self, event: &Event<'_>, hear: &mut impl FnMut(Heard)) {
-        let runs = |law: &Programmed| law.tally().events.iter().sum::<u64>();
-        let before = runs(&self.law);
         self.outcome = Outcome::unchanged(self.outcome.credit, self.outcome.wake);
         self.law.on_event(&mut self.state, event, &mut self.outcome);
         if let Some(octets) = self.outcome.byte_counter {
             self.counter = octets;
         }
-        // Several timers that run out at once share their cycles.
-        let runs = runs(&self.law) - before;
-        for _ in 0..runs {
-            let cycles = u64::from(self.outcome.cycles) / runs;
-            hear(Heard { class: event.class, cycles });
+        // Timers that have run out are told first, each by itself.
+        for run in self.law.take_runs() {
+            hear(Heard { class: run.class, cycles: run.cycles });
         }
     }
 

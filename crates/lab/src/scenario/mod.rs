@@ -211,6 +211,10 @@ impl Scenario {
                 ));
             };
             images.try_for_each(|image| image.map(drop))?;
+            if first.reads_telemetry() && !self.switch.int {
+                let message = format!("{} reads telemetry, which no packet gathers here", first.name());
+                return Err(self.source.error(write.text.origin, message, "set `switch.int = true`"));
+            }
             write.program = Some(first).into();
         }
         Ok(())

@@ -6,6 +6,8 @@ use super::transport::Control;
 use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
 use roci_control::{Image, Law, Programmed};
+use roci_hart::Machine;
+use roci_nic::arch::spec::Cores;
 use roci_units::BitsPerSec;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +21,9 @@ const CONTEXT: &str = "context.";
 /// Cycles of an instruction that reads or writes a register.
 const CSR: &str = "csr";
 const FALLBACK: &str = "fallback";
-const KEYS: [&str; 7] = ["elf", "context", "fallback", "check", "cycles", "csr", "executor"];
+/// How many events of each host are recorded.
+const RECORD: &str = "record";
+const KEYS: [&str; 8] = ["elf", "context", "fallback", "check", "cycles", "csr", "executor", "record"];
 
 /// The images that come with Rocinante, by the path that they have in its repository.
 const IMAGES: [(&str, &[u8]); 7] = [
@@ -68,6 +72,20 @@ pub(crate) struct Registers {
     pub word: u16,
     /// Any other.
     pub other: u16,
+}
+
+impl Registers {
+    /// What the registers of programs cost on these cores; `None`: what riscv-mini takes.
+    pub(crate) fn of(cores: &Cores) -> Option<Self> {
+        let cycles = |cycles: u32| u16::try_from(cycles).unwrap_or(u16::MAX);
+        let word = (cores.word > 0).then(|| cycles(cores.word))?;
+        Some(Self { word, other: cycles(cores.register).max(1) })
+    }
+
+    /// A core with them.
+    pub(crate) fn machine(self) -> Machine {
+        machine_with(self.word, self.other)
+    }
 }
 
 impl Control {
@@ -127,14 +145,22 @@ impl Control {
                 ),
             ));
         };
+        if let Some(record) = self.setting(RECORD) {
+            let most = record.text.value.parse().ok().filter(|most| (1..=1_000_000_000).contains(most));
+            law.record(most.ok_or_else(|| {
+                let message = format!("`{RECORD}` is out of range");
+                source.error(record.text.origin, message, "it takes 1 to 1000000000")
+            })?);
+        }
         for setting in &self.settings {
             let Some(name) = setting.key.value.strip_prefix(CONTEXT) else { continue };
             law.set_initial(name, &setting.text.value).map_err(|error| {
                 let remedy = match error.valid() {
                     [] => {
-                        "a word is a number, octets, a rate (kept in kb/s) or a time (kept in ns)".to_owned()
+                        "it is a number, octets, a rate (kept in kb/s), a time (kept in ns) or a fraction (in 16.16)"
+                            .to_owned()
                     }
-                    valid => format!("its context has {}", listed(valid.iter().copied())),
+                    valid => format!("its context and its parameters are {}", listed(valid.iter().copied())),
                 };
                 let at = if error.valid().is_empty() { setting.text.origin } else { setting.key.origin };
                 source.error(at, format!("`{}`: {error}", law.image().name()), remedy)
@@ -195,8 +221,8 @@ impl Control {
         };
         options.checked = one_of("check", ["true", "false"])?;
         options.translated = one_of("executor", ["translated", "interpreted"])?;
-        if let Some(Registers { word, other }) = self.core {
-            options.machine = machine_with(word, other);
+        if let Some(registers) = self.core {
+            options.machine = registers.machine();
         }
         if let Some(cycles) = self.setting(CSR) {
             options.machine = machine();
@@ -246,6 +272,14 @@ impl Control {
                     self.header_words()
                 ),
                 "programs that replace each other have headers of one length",
+            ));
+        }
+        if image.is_granted() != self.is_granted() {
+            let (one, other) = if image.is_granted() { ("grants", "none") } else { ("no grants", "some") };
+            return Err(source.error(
+                elf.origin,
+                format!("{} waits for {one}, and the program that it replaces for {other}", image.name()),
+                "packets name their messages, and receivers grant, from the beginning of a run or not at all",
             ));
         }
         Ok(image)

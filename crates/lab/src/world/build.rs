@@ -7,12 +7,12 @@ use crate::run::RunError;
 use crate::scenario::program::Registers;
 use crate::scenario::{NicModel, Routing, Scenario};
 use crate::traffic::ControlIndex;
-use roci_control::Law;
+use roci_control::program::ImageError;
+use roci_control::{Image, Law, Programmed};
 use roci_fabric::fabric::Fabric;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::net::FabricConfig;
 use roci_fabric::packet::HostId;
-use roci_nic::arch::spec::Cores;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
 use roci_transport::{Access, Engine, EngineConfig, Pd};
 use roci_units::{BitsPerSec, Bytes, Random};
@@ -38,7 +38,7 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
         };
         let mut engine = Engine::new(config);
         let registers = match &scenario.nic.config_of(name).model {
-            NicModel::Parts(parts) if parts.cores.pairs > 0 => registers_of(&parts.cores),
+            NicModel::Parts(parts) if parts.cores.pairs > 0 => Registers::of(&parts.cores),
             _ => None,
         };
         for law in laws.of(link, registers)? {
@@ -90,13 +90,6 @@ pub(super) fn law_index(control: Option<ControlIndex>) -> u16 {
     control.map_or(1, |own| u16::try_from(own.0 + 2).expect("fewer than 65 534 laws"))
 }
 
-/// What the registers of programs cost on these cores; `None`: what riscv-mini takes.
-fn registers_of(cores: &Cores) -> Option<Registers> {
-    let cycles = |cycles: u32| u16::try_from(cycles).unwrap_or(u16::MAX);
-    let word = (cores.word > 0).then(|| cycles(cores.word))?;
-    Some(Registers { word, other: cycles(cores.register).max(1) })
-}
-
 /// What decides how a law is made: the host's link, and what registers cost on its cores.
 type Place = (BitsPerSec, Option<Registers>);
 
@@ -125,13 +118,37 @@ impl<'a> Laws<'a> {
                     None => control.make(source, link, mtu),
                     Some(registers) => control.on_core(registers).make(source, link, mtu),
                 });
-                let laws = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
+                let laws: Vec<Law> = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
+                try_replacements(self.scenario, &laws)?;
                 self.made.push(((link, registers), laws));
                 self.made.len() - 1
             }
         };
         Ok(&self.made[place].1)
     }
+}
+
+/// Takes in each program that will replace others, once as for the cores of these: what cannot be is refused before the run.
+fn try_replacements(scenario: &Scenario, laws: &[Law]) -> Result<(), RunError> {
+    for write in &scenario.writes {
+        let Some(image) = write.program.image() else { continue };
+        for law in laws {
+            let Law::Program(law) = law else { continue };
+            replacement(law, image).map_err(|error| {
+                let message = format!("on these cores: {}: {error}", image.name());
+                let remedy =
+                    "`roci program check --nic` says more; `cycles` is the most that an event may take";
+                RunError::Scenario(scenario.source.error(write.text.origin, message, remedy))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// `image` for the cores, and within the limits, of the program that it replaces in `law`.
+pub(super) fn replacement(law: &Programmed, image: &Arc<Image>) -> Result<Arc<Image>, ImageError> {
+    let options = law.image().options();
+    if image.options() == options { Ok(Arc::clone(image)) } else { image.remade(options).map(Arc::new) }
 }
 
 fn config(scenario: &Scenario, seed: u64) -> FabricConfig {

@@ -147,6 +147,7 @@ impl Driver {
             law,
             priority: priority.unwrap_or(profiles.priority),
             mtu: profiles.mtu(host, peer),
+            created: now,
             ..profiles.qp(host)
         };
         let requester = QpConfig { send_psn: psn, receive_psn: back_psn, ..config(&self.profiles, src, dst) };

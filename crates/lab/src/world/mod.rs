@@ -24,6 +24,7 @@ mod stopwatch;
 mod stuck;
 mod writes;
 
+use crate::program::events::Events;
 use crate::results::{
     FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, ProgramResult, Results,
     SwitchResult,
@@ -35,6 +36,8 @@ use capture::Capture;
 use driver::{Driver, Start};
 use path::Paths;
 use roci_control::Law;
+use roci_control::program::Tally;
+use roci_control::program::fault::FAULTS_KEPT;
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
@@ -342,7 +345,8 @@ impl<'a> Simulation<'a> {
 /// What programs did, of each control that is one on all hosts together.
 fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
     let mut programs: Vec<ProgramResult> = Vec::new();
-    for host in hosts {
+    let mut recorded: Vec<Events> = Vec::new();
+    for (id, host) in (0u16..).zip(hosts) {
         // Law 0 is none, and the controls follow.
         for (law, control) in (1u16..).zip(0u16..) {
             let law = match host.engine.law_mut(law) {
@@ -350,15 +354,26 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
                 Some(_) => continue,
                 None => break,
             };
-            match programs.iter_mut().find(|program| program.control == control) {
-                Some(program) => program.tally.add(law.tally()),
-                None => programs.push(ProgramResult {
-                    control,
-                    elf: law.image().name().to_owned(),
-                    tally: law.tally().clone(),
-                }),
-            }
+            let failures = law.tally().faults.iter().map(|fault| (id, fault.clone()));
+            let known = programs.iter().position(|program| program.control == control);
+            let place = known.unwrap_or_else(|| {
+                let elf = law.image().name().to_owned();
+                let (tally, failures, events) = (Tally::default(), Vec::new(), String::new());
+                programs.push(ProgramResult { control, elf, tally, failures, events });
+                recorded.push(Events::default());
+                programs.len() - 1
+            });
+            programs[place].tally.add(law.tally());
+            programs[place].failures.extend(failures);
+            recorded[place].add(id, law.recorded());
         }
+    }
+    for (program, events) in programs.iter_mut().zip(recorded) {
+        if !events.is_empty() {
+            program.events = events.to_string();
+        }
+        program.failures.sort_by_key(|(_, fault)| fault.at);
+        program.failures.truncate(FAULTS_KEPT);
     }
     programs
 }

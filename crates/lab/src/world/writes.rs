@@ -1,8 +1,11 @@
 //! Registers of laws that a scenario writes while traffic runs (`[[at]]`).
 
 use super::Simulation;
+use super::build::replacement;
 use crate::scenario::RegisterWrite;
+use roci_control::{Image, Law};
 use roci_units::{Instant, Qpn};
+use std::sync::Arc;
 
 impl Simulation<'_> {
     /// When the next write is due.
@@ -23,12 +26,22 @@ impl Simulation<'_> {
         let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
         let nics = &mut self.fabric.nics;
         if let Some(image) = write.program.image() {
-            for host in &mut nics.hosts {
-                let engine = &mut host.engine;
-                let laws = (0u16..).take_while(|&law| engine.law_mut(law).is_some()).count();
-                for law in (0u16..).take(laws) {
-                    let _ = engine.replace_program(law, image); // false: no program
+            // One image for each kind of core, shared by the hosts that have such.
+            let mut made: Vec<Arc<Image>> = Vec::new();
+            for (id, nic) in (0u16..).zip(&mut nics.hosts) {
+                for number in 0u16.. {
+                    let law = match nic.engine.law_mut(number) {
+                        Some(Law::Program(law)) => law,
+                        Some(_) => continue,
+                        None => break,
+                    };
+                    let known = made.iter().find(|made| made.options() == law.image().options()).cloned();
+                    // It was tried on these cores before the run began.
+                    let Ok(image) = known.map_or_else(|| replacement(law, image), Ok) else { continue };
+                    nic.engine.replace_program(now, number, &image);
+                    made.push(image);
                 }
+                nic.poke(&mut self.fabric.net, roci_fabric::HostId(id));
             }
             return;
         }

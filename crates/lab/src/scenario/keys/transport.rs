@@ -110,13 +110,13 @@ pub static CONTROL: Section = section(
             "context",
             "a table of the program's own names, such as `{ total_credit = \"64KiB\" }`",
             "zeros",
-            "Words of a new queue pair's context in law `\"program\"`: numbers, octets, rates (kept in kb/s) or times (kept in ns).",
+            "Words of a new queue pair's context in law `\"program\"`, or parameters of the program: numbers, octets, rates (kept in kb/s), times (kept in ns) or fractions (`0.95`, `1/256`, kept in 16.16).",
         ),
         key(
             "fallback",
             "`\"dcqcn\"`, `\"none\"`, `\"timely\"`, `\"dctcp\"`, `\"swift\"` or `\"nscc\"`, or a table like `control`",
             "`\"dcqcn\"`",
-            "The law that takes over a queue pair from a program that traps, takes too many cycles or answers nonsense.",
+            "The law that takes over a queue pair from a program that traps, takes too many cycles, sends nothing for ever or answers nonsense.",
         ),
         key(
             "check",
@@ -141,6 +141,12 @@ pub static CONTROL: Section = section(
             "`\"translated\"` or `\"interpreted\"`",
             "`\"translated\"`",
             "Whether a program is translated to host code. No result depends on it.",
+        ),
+        key(
+            "record",
+            "1 to 1000000000",
+            "none",
+            "How many events of each host are written to `events.txt` in the output, for `roci program profile --events`.",
         ),
     ],
 );
