@@ -124,7 +124,7 @@ impl<N: Nics> Fabric<N> {
                 _ => {}
             }
         }
-        let far = net.hosts.len() >= FAR;
+        let far = net.hosts.len() >= FAR || self.nics.is_large();
         if far && let Some(key) = sooner {
             if let Some(host) = self.host_of(key) {
                 roci_prefetch::prefetch_at(&net.ports, usize::from(host.0));

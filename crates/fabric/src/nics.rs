@@ -24,6 +24,11 @@ pub trait Nics {
     /// A wake-up that the NIC asked for by [`Net::wake_at`] is due.
     fn wake(&mut self, net: &mut Net, host: HostId);
 
+    /// Whether a few hosts already keep so much that it is seldom in a cache.
+    fn is_large(&self) -> bool {
+        false
+    }
+
     /// Something will happen at `host` in some events' time: prefetch what that will touch in any case.
     fn approach(&self, _host: HostId) {}
 

@@ -51,7 +51,7 @@ pub struct Host {
     /// A receive path slower than the link.
     drain: Option<Box<Drain>>,
     classes: Classes,
-    /// [`TRACED`] and [`STAGED`], in one octet: the record has none to spare.
+    /// [`TRACED`], [`STAGED`] and [`PARTS`], in one octet: the record has none to spare.
     flags: u8,
     /// Packets that are made and wait for the port, so that one look tells that there are none.
     pub(crate) waits: u32,
@@ -72,6 +72,8 @@ pub struct Host {
 const TRACED: u8 = 1;
 /// What arrives does not come to the engine at once.
 const STAGED: u8 = 2;
+/// It is made of parts, which decide what becomes a packet.
+const PARTS: u8 = 4;
 /// CNPs and other packets of laws go first.
 const NOTICES: usize = 0;
 /// Then acknowledgements, and READ responses whose grant came late, in the order in which they were made.
@@ -107,7 +109,7 @@ impl Host {
         random: Random,
     ) -> Self {
         let slow = Some(Box::new(Slow::of_parts(architecture, random)));
-        Self { slow, flags: STAGED, ..Self::new(engine, classes, Delays::IDEAL, Random::new(0, 0)) }
+        Self { slow, flags: STAGED | PARTS, ..Self::new(engine, classes, Delays::IDEAL, Random::new(0, 0)) }
     }
 
     /// What its parts counted; `None` where it is made of none.
@@ -187,7 +189,21 @@ impl Host {
 
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.waits > 0 || self.engine.has_work(0xff)
+        self.waits > 0 || self.flags & PARTS == 0 && self.engine.has_work(0xff)
+    }
+
+    /// Whether it is made of parts.
+    #[inline]
+    pub(crate) const fn has_parts(&self) -> bool {
+        self.flags & PARTS != 0
+    }
+
+    /// Prefetches what any event touches of its parts.
+    #[inline]
+    pub(crate) fn prefetch_parts(&self) {
+        if let Some(slow) = &self.slow {
+            slow.prefetch();
+        }
     }
 
     /// A packet has arrived.
@@ -211,7 +227,7 @@ impl Host {
 
     /// A packet has come through the drain, if there is one.
     fn enter(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
-        if self.slow.as_ref().is_some_and(|slow| slow.machine.is_some()) {
+        if self.has_parts() {
             self.arrive(net, id, packet);
         } else {
             self.take(net, id, packet, reaction);
@@ -271,7 +287,7 @@ impl Host {
     /// The next packet of a NIC that is not ideal.
     #[inline(never)]
     fn next_slow(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
-        if self.slow.as_ref().is_some_and(|slow| slow.machine.is_some()) {
+        if self.has_parts() {
             return self.next_made(net, id, open);
         }
         if let Some((_, packet)) = self.next_waiting(net, open) {
@@ -338,7 +354,7 @@ impl Host {
         while let Some(packet) = self.drain.as_mut().and_then(|drain| drain.pop(net, id)) {
             self.enter(net, id, packet, reaction);
         }
-        let parts = self.slow.as_ref().is_some_and(|slow| slow.machine.is_some());
+        let parts = self.has_parts();
         if !parts {
             self.engine.wake(now);
             self.settle(net, id);

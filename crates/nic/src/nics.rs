@@ -20,12 +20,15 @@ pub struct Simulated<A> {
     pub application: A,
     /// Reused for each packet.
     reaction: Reaction,
+    /// Whether NICs are made of parts, which keep much more than an engine does.
+    parts: bool,
 }
 
 impl<A: Application> Simulated<A> {
     /// NICs with an application on them.
     pub fn new(hosts: Vec<Host>, application: A) -> Self {
-        Self { hosts, application, reaction: Reaction::default() }
+        let parts = hosts.iter().any(Host::has_parts);
+        Self { hosts, application, reaction: Reaction::default(), parts }
     }
 
     /// Tells the application what has ended on `host`, and the fabric what the host wants next.
@@ -75,6 +78,11 @@ impl<A: Application> Nics for Simulated<A> {
     }
 
     #[inline]
+    fn is_large(&self) -> bool {
+        self.parts
+    }
+
+    #[inline]
     fn approach(&self, host: HostId) {
         if let Some(host) = self.hosts.get(usize::from(host.0)) {
             roci_prefetch::prefetch(host);
@@ -85,6 +93,7 @@ impl<A: Application> Nics for Simulated<A> {
     #[inline]
     fn prefetch(&self, host: HostId, packet: &Packet) {
         if let Some(host) = self.hosts.get(usize::from(host.0)) {
+            host.prefetch_parts();
             host.engine.prefetch_receive(&packet.header);
         }
     }
@@ -97,6 +106,7 @@ impl<A: Application> Nics for Simulated<A> {
     #[inline]
     fn prefetch_transmit(&self, host: HostId) {
         if let Some(host) = self.hosts.get(usize::from(host.0)) {
+            host.prefetch_parts();
             host.engine.prefetch_transmit();
         }
     }

@@ -7,7 +7,7 @@ use roci_control::Outcome;
 use roci_transport::{Grant, Offer, Resolution, Token};
 use roci_units::{Instant, Random, Span};
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// What comes due.
@@ -32,14 +32,24 @@ pub(crate) struct Slow {
 
 /// Work by the instant at which it comes due.
 ///
-/// A law's outcome is ten times as large as the rest: it lies beside the heap, which moves what it holds.
-#[derive(Default)]
+/// Work of one kind mostly comes due in the order in which it is begun, as in any pipeline: each such kind has a line, and
+/// what would have to overtake in it waits in a heap. A law's outcome is ten times as large as the rest, and lies beside
+/// what is moved.
 pub(crate) struct Agenda {
     serial: u64,
-    pending: BinaryHeap<Pending>,
+    /// Instant and serial number of the first in each line, and in the heap; [`NOTHING`] where there is none.
+    firsts: [(u64, u64); LINES + 1],
+    lines: [VecDeque<Pending>; LINES],
+    rest: BinaryHeap<Pending>,
     outcomes: Vec<Outcome>,
     vacant: Vec<u32>,
 }
+
+/// Packets made, packets on their way to the engine, payload on its way to memory, answers about what is to be sent, and
+/// about what was received.
+const LINES: usize = 5;
+/// Later than all.
+const NOTHING: (u64, u64) = (u64::MAX, u64::MAX);
 
 struct Pending {
     at: Instant,
@@ -68,6 +78,15 @@ impl Slow {
         Self { machine, ..Self::new(Delays::IDEAL, Random::new(0, 0)) }
     }
 
+    /// Prefetches what any event touches.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        roci_prefetch::prefetch_lines::<_, 6>(&self.agenda);
+        if let Some(machine) = &self.machine {
+            machine.prefetch();
+        }
+    }
+
     /// Lets `due` come due after a span of `range`.
     pub(crate) fn after(&mut self, now: Instant, range: Option<Range>, due: Due) {
         let delay = range.map_or(Span::ZERO, |range| range.draw(&mut self.random));
@@ -90,6 +109,33 @@ impl Slow {
     }
 }
 
+impl Default for Agenda {
+    fn default() -> Self {
+        Self {
+            serial: 0,
+            firsts: [NOTHING; LINES + 1],
+            lines: Default::default(),
+            rest: BinaryHeap::new(),
+            outcomes: Vec::new(),
+            vacant: Vec::new(),
+        }
+    }
+}
+
+impl Work {
+    /// The line in which work of this kind stands; [`LINES`]: none.
+    const fn line(&self) -> usize {
+        match self {
+            Self::Step(Step::Made { .. }) => 0,
+            Self::Step(Step::Judge { .. }) => 1,
+            Self::Step(Step::Placed { .. }) => 2,
+            Self::Granted(..) | Self::Commit(_) => 3,
+            Self::Answer(..) => 4,
+            _ => LINES,
+        }
+    }
+}
+
 impl Agenda {
     /// Lets `due` come due at `at`.
     pub(crate) fn at(&mut self, at: Instant, due: Due) {
@@ -107,7 +153,19 @@ impl Agenda {
             Due::Step(step) => Work::Step(step),
         };
         self.serial += 1;
-        self.pending.push(Pending { at, serial: self.serial, work });
+        let pending = Pending { at, serial: self.serial, work };
+        let line = pending.work.line();
+        match self.lines.get_mut(line) {
+            Some(line) if line.back().is_none_or(|last| last.at <= at) => line.push_back(pending),
+            _ => {
+                let first = (at.as_ps(), self.serial);
+                self.firsts[LINES] = self.firsts[LINES].min(first);
+                return self.rest.push(pending);
+            }
+        }
+        if self.firsts[line] == NOTHING {
+            self.firsts[line] = (at.as_ps(), self.serial);
+        }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "at most one for each queue pair")]
@@ -130,16 +188,29 @@ impl Agenda {
     }
 
     /// When the next work comes due.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.pending.peek().map(|pending| pending.at)
+        let first = self.firsts.iter().map(|first| first.0).fold(u64::MAX, u64::min);
+        (first != u64::MAX).then(|| Instant::from_ps(first))
     }
 
     /// The next work that is due by `now`.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Due> {
-        if self.next()? > now {
+        let (mut line, mut first) = (LINES, self.firsts[LINES]);
+        for (place, other) in self.firsts[..LINES].iter().enumerate() {
+            if *other < first {
+                (line, first) = (place, *other);
+            }
+        }
+        if first == NOTHING || first.0 > now.as_ps() {
             return None;
         }
-        let work = self.pending.pop()?.work;
+        let (taken, next) = match self.lines.get_mut(line) {
+            Some(line) => (line.pop_front(), line.front()),
+            None => (self.rest.pop(), self.rest.peek()),
+        };
+        self.firsts[line] = next.map_or(NOTHING, |next| (next.at.as_ps(), next.serial));
+        let work = taken?.work;
         Some(match work {
             Work::Answer(token, place) => Due::Resolve(token, Resolution::Law(self.give(place))),
             Work::Resolve(token, Some(original), _) => Due::Resolve(token, Resolution::Memory { original }),
@@ -177,6 +248,8 @@ impl Eq for Pending {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use roci_fabric::packet::PacketId;
 
     fn at(slow: &mut Slow, now: Instant) -> Option<u64> {
         slow.take(now).map(|due| match due {
@@ -208,5 +281,52 @@ mod tests {
         assert!((450..550).contains(&rounds), "{rounds}");
         let mut never = Slow::new(Delays::delaying(), Random::new(1, 1));
         assert!((0..1_000).all(|_| !never.loops_back()));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_and_heap_keep_the_order_of_time_and_of_asking(asked in prop::collection::vec((0u64..20, 0u8..6), 1..60)) {
+            let mut agenda = Agenda::default();
+            let mut wanted = Vec::new();
+            let packet = PacketId::NONE;
+            let mut begun = 0;
+            for (number, &(ps, kind)) in (0u32..).zip(&asked) {
+                let at = Instant::from_ps(begun + ps);
+                let due = match kind {
+                    0 => Due::Step(Step::Made { packet }),
+                    1 => Due::Step(Step::Judge { packet }),
+                    2 => Due::Step(Step::Placed { token: Token(0), frame: number }),
+                    3 => Due::Step(Step::Decide),
+                    4 => Due::Resolve(Token(number.into()), Resolution::Placed),
+                    _ => Due::Step(Step::Free { unit: number as usize }),
+                };
+                agenda.at(at, due);
+                wanted.push((at, number, kind));
+                // Some of it comes due before more is asked for.
+                if number.is_multiple_of(7) {
+                    begun += 5;
+                    while let Some(at) = agenda.next().filter(|at| at.as_ps() <= begun) {
+                        prop_assert!(agenda.take(Instant::from_ps(begun)).is_some());
+                        wanted.sort();
+                        prop_assert_eq!(at, wanted.remove(0).0);
+                    }
+                }
+            }
+            wanted.sort();
+            for (at, number, kind) in wanted {
+                prop_assert_eq!(agenda.next(), Some(at));
+                let due = agenda.take(at);
+                let right = match (kind, due) {
+                    (0, Some(Due::Step(Step::Made { .. }))) | (1, Some(Due::Step(Step::Judge { .. }))) => true,
+                    (2, Some(Due::Step(Step::Placed { frame, .. }))) => frame == number,
+                    (3, Some(Due::Step(Step::Decide))) => true,
+                    (4, Some(Due::Resolve(token, _))) => token == Token(number.into()),
+                    (5, Some(Due::Step(Step::Free { unit }))) => unit == number as usize,
+                    _ => false,
+                };
+                prop_assert!(right);
+            }
+            prop_assert!(agenda.take(Instant::NEVER).is_none());
+        }
     }
 }

@@ -397,6 +397,12 @@ impl Engine {
         }
     }
 
+    /// Whether there is such a queue pair.
+    #[inline]
+    pub fn has_queue_pair(&self, qpn: Qpn) -> bool {
+        self.place(qpn).is_some()
+    }
+
     /// A queue pair's state and where it stands.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ impl Host {
     /// A core has answered whether a packet may go.
     pub(crate) fn ran(&mut self, net: &mut Net, id: HostId, offer: Offer, grant: &Grant) {
         let Grant::Law(Outcome { verdict: Verdict::LoopBack, .. }) = grant else {
-            return self.serve_granted(net, id, offer, *grant);
+            return self.serve_granted(net, id, net.now(), offer, *grant);
         };
         let now = net.now();
         let Some((machine, agenda)) = self.machine() else { return };

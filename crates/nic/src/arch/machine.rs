@@ -57,6 +57,8 @@ pub(crate) struct Times {
     pub(crate) timer: Span,
     pub(crate) handler: Span,
     pub(crate) loop_back: Span,
+    /// From one edge of the clock to the next, rounded up; nothing without a clock.
+    pub(crate) cycle: Span,
     copy: Span,
     jitter: Span,
 }
@@ -148,6 +150,7 @@ impl Machine {
             timer: span(arch.timers.interval),
             handler: span(arch.cores.handler),
             loop_back: span(arch.cores.loop_back),
+            cycle: arch.clock.map_or(Span::ZERO, |clock| clock.cycles(1) + Span::from_ps(1)),
             copy: span(arch.units.copy),
             jitter: span(arch.units.jitter),
         };
@@ -190,6 +193,21 @@ impl Machine {
             packets_made: 0,
             made_time: Span::ZERO,
             arch,
+        }
+    }
+
+    /// Prefetches what each turn and each packet touch.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        roci_prefetch::prefetch_lines::<_, 2>(&self.times);
+        roci_prefetch::prefetch_lines::<_, 2>(&self.pcie);
+        roci_prefetch::prefetch(&self.next_turn);
+        roci_prefetch::prefetch(&self.turns);
+        roci_prefetch::prefetch(&self.next_in);
+        roci_prefetch::prefetch(&self.judged);
+        roci_prefetch::prefetch(&self.held);
+        if let Some(cores) = &self.cores {
+            roci_prefetch::prefetch_lines::<_, 4>(cores);
         }
     }
 

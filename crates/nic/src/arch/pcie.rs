@@ -1,6 +1,7 @@
 //! The link to the host's memory.
 
 use super::counters::Cause;
+use super::divide::{Divisor, Factor};
 use super::spec::Pcie;
 use roci_units::{Instant, Span};
 
@@ -12,6 +13,10 @@ use roci_units::{Instant, Span};
 #[derive(Clone, Debug)]
 pub struct Link {
     config: Pcie,
+    /// Octets of payload in a transaction.
+    payload: Divisor,
+    /// Picoseconds of an octet.
+    octet: Factor,
     /// When all that was asked for until now has come over the way to the NIC.
     inward_free: Instant,
     /// The same for all of that but payload.
@@ -30,6 +35,11 @@ impl Link {
     pub const fn new(config: Pcie) -> Self {
         Self {
             config,
+            payload: Divisor::new(config.payload as u64),
+            octet: match config.rate {
+                Some(rate) => Factor::new(8_000_000_000_000, rate.0),
+                None => Factor::new(0, 1),
+            },
             inward_free: Instant::ZERO,
             control_free: Instant::ZERO,
             outward_free: Instant::ZERO,
@@ -71,12 +81,13 @@ impl Link {
 
     /// `octets` with the headers of the transactions that carry them; a request without data is one header.
     fn framed(&self, octets: u64) -> u64 {
-        let transactions = octets.div_ceil(u64::from(self.config.payload.max(1))).max(1);
+        let (full, rest) = self.payload.divide(octets);
+        let transactions = (full + u64::from(rest > 0)).max(1);
         octets + transactions * u64::from(self.config.overhead)
     }
 
     fn time_for(&self, octets: u64) -> Span {
-        self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(octets))
+        Span::from_ps(self.octet.of_up(octets))
     }
 }
 

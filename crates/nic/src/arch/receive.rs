@@ -49,23 +49,23 @@ impl Host {
         }
         let Some((machine, agenda)) = self.machine() else { return };
         if machine.unit_of(qpn).is_some() {
-            self.begin_work(net, id, qpn, Work::Packet(packet));
+            self.begin_work(net, id, now, qpn, Work::Packet(packet));
             return;
         }
         let at = machine.edge(now.max(machine.next_in));
         machine.next_in = at + machine.times.take_out;
-        if at > now {
+        if at > now + machine.times.cycle {
             agenda.at(at, Due::Step(Step::Begin { packet }));
         } else {
-            self.take_in(net, packet);
+            // What else the NIC does before the clock's next edge, it does in the same cycle.
+            self.take_in(net, at, packet);
         }
     }
 
-    /// A packet leaves the FIFO, and waits for its queue pair's context.
-    pub(super) fn take_in(&mut self, net: &Net, packet: PacketId) {
-        let now = net.now();
+    /// A packet leaves the FIFO at `now`, within the present cycle, and waits for its queue pair's context.
+    pub(super) fn take_in(&mut self, net: &Net, now: Instant, packet: PacketId) {
         let qpn = net.packets()[packet].header.dest_qpn;
-        let known = self.engine.query(qpn).is_ok();
+        let known = self.engine.has_queue_pair(qpn);
         let Some((machine, agenda)) = self.machine() else { return };
         // A packet for nobody must not drive out somebody's context.
         let there = if known { machine.context(now, qpn) } else { now };
@@ -204,10 +204,10 @@ impl Host {
                     machine.deciding = false;
                 }
             }
-            Step::Fetched { offer } => self.serve(net, id, offer),
+            Step::Fetched { offer } => self.serve(net, id, net.now(), offer),
             Step::Made { packet } => self.wait(crate::host::GRANTED, packet),
             Step::Free { unit } => self.free(net, id, unit),
-            Step::Begin { packet } => self.take_in(net, packet),
+            Step::Begin { packet } => self.take_in(net, net.now(), packet),
             Step::Judge { packet } => self.judge(net, id, packet, reaction),
             Step::Placed { token, frame } => {
                 self.engine.resolve(net.now(), token, Resolution::Placed);
@@ -223,8 +223,8 @@ impl Host {
         let unit = &mut machine.units[unit];
         match unit.waiting.pop_front() {
             None => unit.busy = false,
-            Some(Work::Turn(offer)) => self.fetch(net, id, offer),
-            Some(Work::Packet(packet)) => self.take_in(net, packet),
+            Some(Work::Turn(offer)) => self.fetch(net, id, net.now(), offer),
+            Some(Work::Packet(packet)) => self.take_in(net, net.now(), packet),
         }
     }
 

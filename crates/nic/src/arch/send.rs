@@ -43,7 +43,11 @@ impl Host {
 
     /// Hands the port its next packet.
     pub(crate) fn next_made(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
-        let (queue, packet) = self.next_waiting(net, open)?;
+        let Some((queue, packet)) = self.next_waiting(net, open) else {
+            // The port has been let go on: so are the turns.
+            self.run_machine(net, id);
+            return None;
+        };
         let payload = u64::from(net.packets()[packet].header.payload);
         if let Some((machine, _)) = self.machine()
             && queue == GRANTED
@@ -65,7 +69,8 @@ impl Host {
                 return;
             }
             let at = machine.edge(now.max(machine.next_turn));
-            if at > now {
+            // What is decided before the clock's next edge begins there, in the same cycle.
+            if at > now + machine.times.cycle {
                 if !machine.deciding {
                     machine.deciding = true;
                     agenda.at(at, Due::Step(Step::Decide));
@@ -84,7 +89,7 @@ impl Host {
             machine.next_turn = at + machine.times.decide;
             machine.turns += 1;
             machine.turns_begun += 1;
-            self.begin_work(net, id, offer.qpn, Work::Turn(offer));
+            self.begin_work(net, id, at, offer.qpn, Work::Turn(offer));
         }
     }
 
@@ -98,8 +103,8 @@ impl Host {
         None
     }
 
-    /// Has the unit of `qpn` do `work`, now or when it is free.
-    pub(super) fn begin_work(&mut self, net: &mut Net, id: HostId, qpn: Qpn, work: Work) {
+    /// Has the unit of `qpn` do `work`, at `now`, which lies in the present cycle, or when it is free.
+    pub(super) fn begin_work(&mut self, net: &mut Net, id: HostId, now: Instant, qpn: Qpn, work: Work) {
         let Some((machine, _)) = self.machine() else { return };
         if let Some(unit) = machine.unit_of(qpn) {
             let unit = &mut machine.units[unit];
@@ -110,14 +115,13 @@ impl Host {
             unit.busy = true;
         }
         match work {
-            Work::Turn(offer) => self.fetch(net, id, offer),
-            Work::Packet(packet) => self.take_in(net, packet),
+            Work::Turn(offer) => self.fetch(net, id, now, offer),
+            Work::Packet(packet) => self.take_in(net, now, packet),
         }
     }
 
-    /// Has what a turn needs fetched.
-    pub(super) fn fetch(&mut self, net: &mut Net, id: HostId, offer: Offer) {
-        let now = net.now();
+    /// Has what a turn needs fetched from `now` on, which lies in the present cycle.
+    pub(super) fn fetch(&mut self, net: &mut Net, id: HostId, now: Instant, offer: Offer) {
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
         let waiting = self.engine.requests_waiting(offer.qpn, most);
         let Some((machine, agenda)) = self.machine() else { return };
@@ -142,20 +146,27 @@ impl Host {
         if at > now {
             agenda.at(at, Due::Step(Step::Fetched { offer }));
         } else {
-            self.serve(net, id, offer);
+            self.serve(net, id, now, offer);
         }
     }
 
     /// Makes packets of a turn: its context and requests are on the chip. Where a core is to be asked, it is.
-    pub(super) fn serve(&mut self, net: &mut Net, id: HostId, offer: Offer) {
-        if offer.wants_law && self.has_cores() && self.ask_core(net.now(), offer) {
+    pub(super) fn serve(&mut self, net: &mut Net, id: HostId, now: Instant, offer: Offer) {
+        if offer.wants_law && self.has_cores() && self.ask_core(now, offer) {
             return;
         }
-        self.serve_granted(net, id, offer, Grant::Engine);
+        self.serve_granted(net, id, now, offer, Grant::Engine);
     }
 
-    /// Makes packets of a turn that has been granted.
-    pub(super) fn serve_granted(&mut self, net: &mut Net, id: HostId, offer: Offer, mut grant: Grant) {
+    /// Makes packets of a turn that has been granted, from `begun` on, which lies in the present cycle.
+    pub(super) fn serve_granted(
+        &mut self,
+        net: &mut Net,
+        id: HostId,
+        begun: Instant,
+        offer: Offer,
+        mut grant: Grant,
+    ) {
         let now = net.now();
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
         let fetched = self.engine.requests_waiting(offer.qpn, most).max(1);
@@ -182,7 +193,7 @@ impl Host {
                 if !offer.response && !offer.retransmission && whole {
                     left = left.saturating_sub(1);
                 }
-                self.make(net, id, qpn, &segment);
+                self.make(net, id, begun, qpn, &segment);
                 let burst = send.burst.0.saturating_sub(octets);
                 if served < send.serve && burst > 0 && left > 0 && !offer.response && !offer.wants_law {
                     let quantum = u32::try_from(burst).unwrap_or(u32::MAX);
@@ -216,13 +227,12 @@ impl Host {
         }
         if let Some(unit) = machine.unit_of(qpn) {
             let taken = machine.work(packets) + std::mem::take(&mut machine.taken);
-            agenda.at(now + taken, Due::Step(Step::Free { unit }));
+            agenda.at(begun + taken, Due::Step(Step::Free { unit }));
         }
     }
 
     /// Makes the packets of a segment, each when its payload is there.
-    fn make(&mut self, net: &mut Net, id: HostId, qpn: Qpn, segment: &Segment) {
-        let now = net.now();
+    fn make(&mut self, net: &mut Net, id: HostId, now: Instant, qpn: Qpn, segment: &Segment) {
         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
         for number in 0..segment.packets {
             let (header, source) = segment.packet(number);
@@ -263,7 +273,7 @@ impl Host {
             }
             machine.packets_made += 1;
             machine.made_time += at.since(now);
-            if at > now {
+            if at > net.now() {
                 agenda.at(at, Due::Step(Step::Made { packet }));
             } else {
                 self.wait(GRANTED, packet);

@@ -67,7 +67,13 @@ fn fabric_of(preset: &str, queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qp
 }
 
 fn post(fabric: &mut Fabric<Simulated<Ends>>, qpn: Qpn, rkey: u32) {
-    let request = SendRequest {
+    let Fabric { net, nics } = fabric;
+    nics.hosts[0].engine.post_send(net.now(), qpn, &request(rkey)).expect("it is connected");
+    nics.hosts[0].poke(net, A);
+}
+
+fn request(rkey: u32) -> SendRequest {
+    SendRequest {
         id: 1,
         operation: Operation::Write { va: 0, rkey, tail: Tail::Plain },
         length: 64,
@@ -76,10 +82,7 @@ fn post(fabric: &mut Fabric<Simulated<Ends>>, qpn: Qpn, rkey: u32) {
         solicited: false,
         signaled: true,
         fence: false,
-    };
-    let Fabric { net, nics } = fabric;
-    nics.hosts[0].engine.post_send(net.now(), qpn, &request).expect("it is connected");
-    nics.hosts[0].poke(net, A);
+    }
 }
 
 /// When the last of eight messages ends, dealt to so many queue pairs, in times that an event takes.
@@ -152,4 +155,16 @@ fn next_grant(host: &mut Host) -> Option<Due> {
             _ => {}
         }
     }
+}
+
+#[test]
+fn a_port_that_is_let_go_on_begins_the_turn_that_waited() {
+    let (mut fabric, qpns, key) = fabric(1);
+    let Fabric { net, nics } = &mut fabric;
+    let host = &mut nics.hosts[0];
+    // As if the port had been paused when it was posted: nothing is under way.
+    host.engine.post_send(net.now(), qpns[0], &request(key)).expect("it is connected");
+    assert!(host.transmit(net, A, 0xff).is_none(), "nothing is made yet");
+    assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+    assert_eq!(fabric.nics.application.0.len(), 1, "the message ends");
 }
