@@ -2,7 +2,8 @@
 //! beside a bare event kernel without a protocol on the same network, once with DCQCN's events and once with a window
 //! alone.
 //!
-//! `cargo bench -p roci-lab --bench speed [-- case…]`, where a case is `128`, `1024`, `4096` or `incast`. The runs of the
+//! `cargo bench -p roci-lab --bench speed [-- case…]`, where a case is `128`, `1024`, `4096`, `incast`, `swcc` or
+//! `swcc-native`; the last two are the first with SwCC's NICs, DCQCN as a program on their cores or as native code. Runs of the
 //! four are interleaved, each repeated for two seconds of CPU time by the thread's clock; medians and ratios to the two
 //! bare kernels are printed. For a profile, `bare`, `window`, `trivial` or `roci` among the arguments runs that one alone.
 #![expect(clippy::cast_possible_truncation, reason = "the workloads are small")]
@@ -86,10 +87,16 @@ fn simulate(scenario: &Scenario) -> Run {
     Run { hops: results.packet_hops, events: results.events, cpu_s: results.run.cpu_s }
 }
 
-fn load(file: &str) -> Scenario {
+fn load(file: &str, set: &[(&str, &str)]) -> Scenario {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file);
-    Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"))
+    let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Scenario::load(&path, &set).unwrap_or_else(|error| panic!("{error}"))
 }
+
+/// SwCC's NICs, and DCQCN on their cores.
+const SWCC: &[(&str, &str)] =
+    &[("nic.model", "swcc"), ("transport.control", "{ law = \"program\", elf = \"firmware/dcqcn.elf\" }")];
+const SWCC_NATIVE: &[(&str, &str)] = &[("nic.model", "swcc")];
 
 /// Runs again and again for two seconds of CPU time.
 fn repeat(run: impl Fn() -> Run) -> Run {
@@ -108,26 +115,33 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// A case: its name, the workload of the bare kernel and of the trivial NICs, and the scenario.
-type Case = (&'static str, fn() -> Workload, &'static str);
+/// A case: its name, the workload of the bare kernel and of the trivial NICs, the scenario, and what differs in it.
+type Case = (&'static str, fn() -> Workload, &'static str, &'static [(&'static str, &'static str)]);
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let cases: [Case; 4] = [
-        ("128", || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000), "permutation-128.toml"),
-        ("1024", || fat_tree([16, 8, 8, 64, 8], 1_000, 2_000_000), "permutation-1024.toml"),
-        ("4096", || fat_tree([16, 16, 16, 256, 16], 250, 1_000_000), "permutation-4096.toml"),
-        ("incast", incast, "incast-32.toml"),
+    let cases: [Case; 6] = [
+        ("128", || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000), "permutation-128.toml", &[]),
+        ("1024", || fat_tree([16, 8, 8, 64, 8], 1_000, 2_000_000), "permutation-1024.toml", &[]),
+        ("4096", || fat_tree([16, 16, 16, 256, 16], 250, 1_000_000), "permutation-4096.toml", &[]),
+        ("incast", incast, "incast-32.toml", &[]),
+        ("swcc", || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000), "permutation-128.toml", SWCC),
+        (
+            "swcc-native",
+            || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000),
+            "permutation-128.toml",
+            SWCC_NATIVE,
+        ),
     ];
     println!(
         "M packet-hops per CPU second, median of {ROUNDS} interleaved rounds (`roci run`'s ratio), events a hop"
     );
-    println!("{:<6} {:>14} {:>22} {:>22} {:>22}", "case", "roci run", "bare", "window", "trivial NICs");
-    for (name, make, file) in cases {
+    println!("{:<11} {:>14} {:>22} {:>22} {:>22}", "case", "roci run", "bare", "window", "trivial NICs");
+    for (name, make, file, set) in cases {
         if !asked.is_empty() && !asked.iter().any(|asked| asked == name) {
             continue;
         }
-        let (workload, scenario) = (make(), load(file));
+        let (workload, scenario) = (make(), load(file, set));
         let kernels: [(&str, &dyn Fn() -> Run); 4] = [
             ("roci", &|| simulate(&scenario)),
             ("bare", &|| bare::run::<true>(&workload)),
@@ -148,7 +162,7 @@ fn main() {
             }
         }
         let rates = runs.each_ref().map(|runs| median(runs.iter().map(Run::rate).collect()));
-        print!("{name:<6} {:>8.2} {:>5.3}", rates[0], runs[0][0].events_per_hop());
+        print!("{name:<11} {:>8.2} {:>5.3}", rates[0], runs[0][0].events_per_hop());
         for (rate, runs) in rates.iter().zip(&runs).skip(1) {
             print!(" {rate:>8.2} ({:.3}) {:>5.3}", rates[0] / rate, runs[0].events_per_hop());
         }
