@@ -26,7 +26,3 @@ pub(super) mod rate;
 const PACED: &str = "{ law = \"program\", elf = \"firmware/paced.elf\" }";
 /// DCQCN that leaves pacing and counting to hardware.
 const DCQCN: &str = "{ law = \"program\", elf = \"firmware/dcqcn.elf\" }";
-/// TIMELY as a program.
-const TIMELY: &str = "{ law = \"program\", elf = \"firmware/timely.elf\" }";
-/// HPCC as a program.
-const HPCC: &str = "{ law = \"program\", elf = \"firmware/hpcc.elf\" }";

@@ -2,6 +2,7 @@
 
 use super::super::bench::{Bench, SWCC_DRAIN};
 use super::super::plot::Plot;
+use super::super::statistics::mean;
 use super::super::trace::queue;
 use super::super::{FigureError, Measured};
 use crate::results::Results;
@@ -25,9 +26,17 @@ const VARIANTS: [(&str, &str, &str); 6] = [
     ("50us", "1/16", "ratio_50_16"),
 ];
 
-/// The first rise of the queue of port `name`: from the first instant at which it stands above [`DRAINED`] to the first at
-/// which it does no more, in µs.
+/// From the first instant at which the queue of port `name` stands above [`DRAINED`] to the last, in µs.
 pub(super) fn drain(results: &Results, name: &str) -> f64 {
+    let readings = queue(results, name);
+    let above = |&&(_, octets): &&(f64, f64)| octets > DRAINED;
+    let (first, last) = (readings.iter().find(above), readings.iter().rev().find(above));
+    first.zip(last).map_or(0.0, |(first, last)| (last.0 - first.0) * 1e6)
+}
+
+/// From the first instant at which it stands above [`DRAINED`] to the first at which it does no more, in µs: for a queue
+/// that never stays empty, because more is offered all the time.
+pub(super) fn first_rise(results: &Results, name: &str) -> f64 {
     let readings = queue(results, name);
     let Some(first) = readings.iter().position(|(_, octets)| *octets > DRAINED) else { return 0.0 };
     let rise = &readings[first..];
@@ -53,22 +62,20 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let mut measured = Measured::default();
     let mut line = Vec::new();
     let mut least = f64::INFINITY;
-    let mut before: Option<Vec<f64>> = None;
+    let mut before = None;
     for delay in DELAYS {
         let times = drains(bench, delay, "50us", "1")?;
         let micros = delay.trim_end_matches("us").parse::<f64>().unwrap_or(f64::NAN);
         line.push((micros, times[0]));
-        let mean = times.iter().sum::<f64>() / super::rate::number(times.len() as u64);
-        if let Some(before) = &before {
-            let earlier = before.iter().sum::<f64>() / super::rate::number(before.len() as u64);
-            least = least.min(mean / earlier);
+        let mean = mean(&times).unwrap_or(f64::NAN);
+        if let Some(before) = before.replace(mean) {
+            least = least.min(mean / before);
         }
         match delay {
-            ASIC => measured.add("asic", times.clone()),
-            CPU => measured.add("cpu", times.clone()),
+            ASIC => measured.add("asic", times),
+            CPU => measured.add("cpu", times),
             _ => {}
         }
-        before = Some(times);
     }
     measured.add("grows", vec![least; bench.seeds().len()]);
     for (gap, alpha, key) in VARIANTS {

@@ -4,9 +4,9 @@ use super::super::bench::{Bench, SWCC_INCAST};
 use super::super::plot::Plot;
 use super::super::trace::queue;
 use super::super::{FigureError, Measured};
-use super::drain::{DRAINED, QUEUE, drain};
+use super::DCQCN;
+use super::drain::{DRAINED, QUEUE, first_rise};
 use super::rate::number;
-use super::{DCQCN, HPCC, TIMELY};
 use crate::results::Results;
 
 /// The mean time of a flow from its first post to its last completion, in µs.
@@ -67,21 +67,49 @@ pub(in super::super) fn halting(bench: &Bench<'_>) -> Result<Measured, FigureErr
     Ok(measured)
 }
 
-/// Links of 10 Gb/s with round trips of 5 µs, and of 30.
-const NEAR: [(&str, &str); 3] = [("topology.rate", "10Gb/s"), ("topology.delay", "800ns"), ALL];
-const FAR: [(&str, &str); 3] = [("topology.rate", "10Gb/s"), ("topology.delay", "7us"), ALL];
+/// Links of 10 Gb/s on which SwCC's round trip takes 5 µs and that of Soft-RoCE, whose software takes the rest, 30; and
+/// links on which SwCC's takes 30.
+const NEAR: [(&str, &str); 2] = [("topology.rate", "10Gb/s"), ("topology.delay", "800ns")];
+const FAR: [(&str, &str); 2] = [("topology.rate", "10Gb/s"), ("topology.delay", "7us")];
 /// All messages are posted at once, so that it is the law which holds them back.
 const ALL: (&str, &str) = ("traffic.0.depth", "2000");
+const SOFTWARE: [(&str, &str); 2] = [("nic.model", "soft-roce"), ("nic.mtu", "4096")];
 
-/// Law, program, native twin, and the keys of the rows: the drains and their ratio, the time of a flow and what it is over
-/// that with the longer round trip, and on Soft-RoCE.
-type Kind = (&'static str, &'static str, &'static str, [&'static str; 6]);
+/// A part of Soft-RoCE switched off.
+type Off = &'static [(&'static str, &'static str)];
 
+/// What is switched off one at a time: nothing, the latencies that make its round trip long, its threads' time for each
+/// packet and octet (with a round trip as long as before, by the links), and the timeouts.
+const PARTS: [Off; 4] = [
+    &[],
+    &[
+        ("nic.with.send.latency", "0ns"),
+        ("nic.with.receive.latency", "0ns"),
+        ("nic.with.pcie.read", "0ns"),
+        ("nic.with.pcie.write", "0ns"),
+    ],
+    &[
+        ("nic.with.units.send", "0ns"),
+        ("nic.with.units.more", "0ns"),
+        ("nic.with.units.receive", "0ns"),
+        ("nic.with.units.copy", "0ns"),
+        ("nic.with.units.jitter", "0ns"),
+        ("topology.delay", "7us"),
+    ],
+    &[("transport.timeout", "0s")],
+];
+
+/// Law, with what it is told where the round trip takes 5 µs and where it takes 30, and the keys of the rows: the drains by
+/// the round trip and their ratio, the time of a flow, what it is over that with the longer round trip, on Soft-RoCE, and
+/// there with each part off, and the timeouts there.
+type Kind = (&'static str, &'static str, &'static str, [&'static str; 10]);
+
+/// What depends on the round trip is set by it (SwCC §5.1); TIMELY's thresholds in proportion, for the paper is silent.
 const LAWS: [Kind; 3] = [
     (
         "TIMELY",
-        TIMELY,
-        "{ law = \"timely\" }",
+        "{ law = \"timely\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
+        "{ law = \"timely\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
         [
             "timely_drain",
             "timely_slow_drain",
@@ -89,50 +117,77 @@ const LAWS: [Kind; 3] = [
             "timely_fct",
             "timely_slow_fct",
             "timely_soft_fct",
+            "timely_near_fct",
+            "timely_free_fct",
+            "timely_patient_fct",
+            "timely_timeouts",
         ],
     ),
     (
         "DCQCN",
-        DCQCN,
         "{ law = \"dcqcn\" }",
-        ["dcqcn_drain", "dcqcn_slow_drain", "dcqcn_ratio", "dcqcn_fct", "dcqcn_slow_fct", "dcqcn_soft_fct"],
+        "{ law = \"dcqcn\" }",
+        [
+            "dcqcn_drain",
+            "dcqcn_slow_drain",
+            "dcqcn_ratio",
+            "dcqcn_fct",
+            "dcqcn_slow_fct",
+            "dcqcn_soft_fct",
+            "dcqcn_near_fct",
+            "dcqcn_free_fct",
+            "dcqcn_patient_fct",
+            "dcqcn_timeouts",
+        ],
     ),
     (
         "HPCC",
-        HPCC,
-        "{ law = \"hpcc\" }",
-        ["hpcc_drain", "hpcc_slow_drain", "hpcc_ratio", "hpcc_fct", "hpcc_slow_fct", "hpcc_soft_fct"],
+        "{ law = \"hpcc\", base_rtt = \"5us\" }",
+        "{ law = \"hpcc\", base_rtt = \"30us\" }",
+        [
+            "hpcc_drain",
+            "hpcc_slow_drain",
+            "hpcc_ratio",
+            "hpcc_fct",
+            "hpcc_slow_fct",
+            "hpcc_soft_fct",
+            "hpcc_near_fct",
+            "hpcc_free_fct",
+            "hpcc_patient_fct",
+            "hpcc_timeouts",
+        ],
     ),
 ];
 
 /// Figures 13 and 14: the longer control loop of Soft-RoCE.
 pub(in super::super) fn software(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
-    for (name, program, native, keys) in LAWS {
-        let run = |links: [(&'static str, &'static str); 3], more: &[(&'static str, &'static str)]| {
-            let set: Vec<_> = links.iter().chain(more).copied().collect();
-            bench.run(SWCC_INCAST, &set)
+    for (name, soon, late, keys) in LAWS {
+        let run = |law, more: &[&[(&'static str, &'static str)]]| {
+            let set = [&[ALL, ("transport.control", law)][..]];
+            bench.run(SWCC_INCAST, &set.iter().chain(more).copied().flatten().copied().collect::<Vec<_>>())
         };
-        let near = run(NEAR, &[("transport.control", program)])?;
-        let far = run(FAR, &[("transport.control", program)])?;
-        let soft =
-            run(NEAR, &[("nic.model", "soft-roce"), ("nic.mtu", "4096"), ("transport.control", native)])?;
-        let drains = [&near, &far].map(|runs| runs.iter().map(|run| drain(run, QUEUE)).collect::<Vec<_>>());
-        let fcts = [&near, &far, &soft].map(|runs| runs.iter().map(mean_fct).collect::<Vec<_>>());
-        let values = [
-            drains[0].clone(),
-            drains[1].clone(),
-            ratio(&drains[1], &drains[0]),
-            fcts[0].clone(),
-            ratio(&fcts[1], &fcts[0]),
-            ratio(&fcts[2], &fcts[0]),
-        ];
+        let (near, far) = (run(soon, &[&NEAR])?, run(late, &[&FAR])?);
+        let fcts = |runs: &[Results]| runs.iter().map(mean_fct).collect::<Vec<_>>();
+        let drains =
+            [&near, &far].map(|runs| runs.iter().map(|run| first_rise(run, QUEUE)).collect::<Vec<_>>());
+        let drained = ratio(&drains[1], &drains[0]);
+        let mut values = Vec::from(drains);
+        values.extend([drained, fcts(&near), ratio(&fcts(&far), &fcts(&near))]);
+        let mut soft = Vec::new();
+        for off in PARTS {
+            let runs = run(late, &[&SOFTWARE, &NEAR, off])?;
+            values.push(ratio(&fcts(&runs), &fcts(&near)));
+            soft.push(runs);
+        }
+        let timeouts = |run: &Results| number(run.flows.iter().map(|flow| u64::from(flow.timeouts)).sum());
+        values.push(soft[0].iter().map(timeouts).collect());
         keys.into_iter().zip(values).for_each(|(key, values)| measured.add(key, values));
         measured.plots.push(
             Plot::new(&format!("{name}: the queue before the receiver"), "time (µs)", "KB")
                 .line("5 µs", line(&near))
                 .line("30 µs", line(&far))
-                .line("Soft-RoCE", line(&soft)),
+                .line("Soft-RoCE", line(&soft[0])),
         );
     }
     Ok(measured)

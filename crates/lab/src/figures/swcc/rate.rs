@@ -14,13 +14,16 @@ const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The share of the wire from which on a NIC is at line rate.
 const LINE_RATE: f64 = 97.0;
 
-/// Messages acknowledged per second, each of one packet. Where a program hears of the acknowledgements, those count that
-/// it has dealt with.
-fn packets_per_second(results: &Results, payload: u16) -> f64 {
+/// Messages acknowledged, each of one packet. Where a program hears of the acknowledgements, those count that it has
+/// dealt with.
+fn packets(results: &Results, payload: u16) -> u64 {
     let delivered: u64 = results.flows.iter().map(|flow| flow.delivered).sum();
     let cores = results.hosts[0].nic.as_deref().map(|nic| nic.cores).unwrap_or_default();
-    let packets = if cores.sends > 0 { cores.receives } else { delivered / u64::from(payload) };
-    number(packets) / results.simulated.as_secs_f64()
+    if cores.sends > 0 { cores.receives } else { delivered / u64::from(payload) }
+}
+
+fn packets_per_second(results: &Results, payload: u16) -> f64 {
+    number(packets(results, payload)) / results.simulated.as_secs_f64()
 }
 
 /// Frames, in Gb/s.
@@ -225,35 +228,39 @@ fn needed_mhz(bench: &Bench<'_>, model: &str, gbps: u32) -> Result<Vec<f64>, Fig
     while high - low > 20 {
         let middle = u32::midpoint(low, high);
         let clock = format!("{middle}MHz");
-        let set = [
-            ("nic.model", model),
-            SWCC[1],
-            ("nic.with.cores.pairs", "1"),
-            ("nic.with.clock", clock.as_str()),
-            ("topology.rate", rate.as_str()),
-            ("traffic.0.qps", "1"),
-            ("traffic.0.depth", "2000"),
-            ("traffic.0.message", "1KiB"),
-            ("stop", "100us"),
-            // An ASIC around them with the same clock, which holds nothing up.
-            ("nic.with.pcie.rate", "unlimited"),
-            ("nic.with.send.buffer", "1MiB"),
-            ("nic.with.receive.fifo", "unlimited"),
-            ("switch.buffer", "64MB"),
-        ];
-        let runs = bench.run(SWCC_RATE, &set)?;
-        let enough = runs.iter().all(|run| sent_share(run, gbps) >= LINE_RATE);
+        let run = |stop| {
+            let set = [
+                ("nic.model", model),
+                SWCC[1],
+                ("nic.with.cores.pairs", "1"),
+                ("nic.with.clock", clock.as_str()),
+                ("topology.rate", rate.as_str()),
+                ("traffic.0.qps", "1"),
+                ("traffic.0.depth", "2000"),
+                ("traffic.0.message", "1KiB"),
+                ("stop", stop),
+                // An ASIC around them with the same clock, which holds nothing up.
+                ("nic.with.pcie.rate", "unlimited"),
+                ("nic.with.send.buffer", "1MiB"),
+                ("nic.with.receive.fifo", "unlimited"),
+                ("switch.buffer", "64MB"),
+            ];
+            bench.run(SWCC_RATE, &set)
+        };
+        // The same run cut off early and late: what comes between is what a full pipe carries.
+        let (early, late) = (run("30us")?, run("100us")?);
+        let enough =
+            early.iter().zip(&late).all(|(early, late)| share_between(early, late, gbps) >= LINE_RATE);
         if enough { high = middle } else { low = middle }
     }
     Ok(vec![f64::from(high) / 1e3; bench.seeds().len()])
 }
 
-/// What acknowledged packets of 1 KB took of the link in the second half of the run, where the pipes are full.
-fn sent_share(results: &Results, gbps: u32) -> f64 {
-    // The first acknowledgements come after some microseconds of a run of a hundred.
-    const FILLING: f64 = 6e-6;
-    let seconds = results.simulated.as_secs_f64();
-    wire_share(results, 1024, gbps.into()) * seconds / (seconds - FILLING)
+/// What acknowledged packets of 1 KB took of the link, in percent, from the end of the run `early` to that of `late`.
+fn share_between(early: &Results, late: &Results, gbps: u32) -> f64 {
+    let packets = packets(late, 1024) - packets(early, 1024);
+    let seconds = late.simulated.as_secs_f64() - early.simulated.as_secs_f64();
+    number(packets) / seconds * f64::from(frame(1024) + WIRE_OVERHEAD) * 8e-9 / f64::from(gbps) * 100.0
 }
 
 /// A count as a number to compute with.
