@@ -57,7 +57,7 @@ pub(crate) struct Times {
     pub(crate) timer: Span,
     pub(crate) handler: Span,
     pub(crate) loop_back: Span,
-    /// From one edge of the clock to the next, rounded up; nothing without a clock.
+    /// From one edge of the clock to the next, rounded down; nothing without a clock.
     pub(crate) cycle: Span,
     copy: Span,
     jitter: Span,
@@ -150,7 +150,7 @@ impl Machine {
             timer: span(arch.timers.interval),
             handler: span(arch.cores.handler),
             loop_back: span(arch.cores.loop_back),
-            cycle: arch.clock.map_or(Span::ZERO, |clock| clock.cycles(1) + Span::from_ps(1)),
+            cycle: arch.clock.map_or(Span::ZERO, |clock| clock.cycles(1)),
             copy: span(arch.units.copy),
             jitter: span(arch.units.jitter),
         };

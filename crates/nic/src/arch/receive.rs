@@ -54,7 +54,7 @@ impl Host {
         }
         let at = machine.edge(now.max(machine.next_in));
         machine.next_in = at + machine.times.take_out;
-        if at > now + machine.times.cycle {
+        if at > now && at >= now + machine.times.cycle {
             agenda.at(at, Due::Step(Step::Begin { packet }));
         } else {
             // What else the NIC does before the clock's next edge, it does in the same cycle.

@@ -25,6 +25,11 @@ impl Host {
         if self.waits > 0 {
             net.kick(id);
         }
+        self.ask_to_wake(net, id);
+    }
+
+    /// Tells the fabric when something comes due.
+    fn ask_to_wake(&mut self, net: &mut Net, id: HostId) {
         let now = net.now();
         let wakeup = self.engine.next_wakeup();
         let Some((machine, agenda)) = self.machine() else { return };
@@ -44,8 +49,13 @@ impl Host {
     /// Hands the port its next packet.
     pub(crate) fn next_made(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
         let Some((queue, packet)) = self.next_waiting(net, open) else {
-            // The port has been let go on: so are the turns.
-            self.run_machine(net, id);
+            // The port may have been let go on: so are the turns. What waits for a priority that is held does so still.
+            let waited = self.waits;
+            self.decide(net, id);
+            if self.waits > waited {
+                net.kick(id);
+            }
+            self.ask_to_wake(net, id);
             return None;
         };
         let payload = u64::from(net.packets()[packet].header.payload);
@@ -70,7 +80,7 @@ impl Host {
             }
             let at = machine.edge(now.max(machine.next_turn));
             // What is decided before the clock's next edge begins there, in the same cycle.
-            if at > now + machine.times.cycle {
+            if at > now && at >= now + machine.times.cycle {
                 if !machine.deciding {
                     machine.deciding = true;
                     agenda.at(at, Due::Step(Step::Decide));
