@@ -36,7 +36,7 @@ impl ConnectionManager {
     /// Takes queue pair 1 of the device's address, and a thread.
     ///
     /// # Errors
-    /// [`QueuePairError::Management`] where another manager has it, in this process or another.
+    /// [`QueuePairError::Management`](crate::QueuePairError::Management) where another manager has it, in this process or another.
     pub fn new(device: &Device) -> Result<Self, CmError> {
         let pd = device.alloc_pd();
         let cq = device.create_cq()?;
