@@ -90,6 +90,32 @@ fn a_window_that_shuts_asks_for_an_answer_however_rarely_packets_are_acknowledge
 }
 
 #[test]
+fn a_loss_costs_no_timeout_for_each_window_that_is_sent_again() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 4
+        rate = "100Gb/s"
+        delay = "1us"
+        [faults]
+        loss = 0.001
+        [[traffic]]
+        kind = "permutation"
+        size = "10MB"
+        "#;
+    for law in ["hpcc", "nscc", "swift", "dctcp"] {
+        let timeouts = |every| {
+            let results = run(text, &[("transport.control.law", law), ("transport.ack_every", every)]);
+            assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{law}");
+            results.flows.iter().map(|flow| flow.timeouts).sum::<u32>()
+        };
+        let (seldom, always) = (timeouts("64"), timeouts("1"));
+        println!("{law}: {seldom} {always}");
+        assert!(seldom <= always + 8, "{law}: {seldom} timeouts, {always} where each packet is acknowledged");
+    }
+}
+
+#[test]
 fn a_law_of_one_flow_leaves_the_others_alone() {
     let flows = r#"
         [topology]

@@ -304,7 +304,9 @@ impl Engine {
         let left = work.end.wrapping_sub(at);
         let mut packets = if work.kind.is_read_or_atomic() { 1 } else { run.packets.min(left) };
         if bounded && !work.kind.is_read_or_atomic() {
-            packets = packets.min((window / mtu).max(1).saturating_sub(at.wrapping_sub(una)));
+            let lets = (window / mtu).max(1).saturating_sub(at.wrapping_sub(una));
+            // As with new packets: where the window has shut behind what asks for nothing, one goes that asks.
+            packets = packets.min(lets.max(u32::from(self.qps[slot].requester.unasked > 0)));
         }
         let length = match work.kind {
             _ if work.kind.is_read_or_atomic() => 0,

@@ -12,7 +12,7 @@ use crate::segment::{Segment, Source};
 use crate::timer::TimerId;
 use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
-use roci_control::{Class, Event, Words};
+use roci_control::{Class, Credit, Event, Words};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::layout::irn::SendPosition;
 use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome, rnr_delay};
@@ -42,6 +42,11 @@ pub(crate) struct Draft {
 /// so that one has to be asked for.
 #[inline]
 fn shuts(requester: &Requester, profile: &Profile, plan: &Plan, end: u32) -> bool {
+    if !plan.fresh {
+        // What is sent again counts from the first packet that is missing.
+        let packets = requester.window / u32::from(profile.mtu);
+        return requester.window != Credit::UNLIMITED && end.wrapping_sub(requester.una) >= packets.max(1);
+    }
     let in_flight = requester.in_flight.saturating_add(plan.length);
     u32::from(requester.staged) <= u32::from(plan.packets)
         && in_flight.saturating_add(profile.mtu.into()) > requester.window
@@ -66,7 +71,7 @@ impl Engine {
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
         let due = u16::from(requester.unasked) >= profile.ack_every.min(u8::MAX.into());
-        if last || wants_answer || due || plan.fresh && shuts(requester, profile, plan, end) {
+        if last || wants_answer || due || shuts(requester, profile, plan, end) {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }
