@@ -23,9 +23,9 @@ use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 const EXPIRIES_MAX: u32 = 1 << 20;
 
 /// LoopBacks in a row of one queue pair before its program is stopped: nothing has been sent meanwhile, nothing
-/// acknowledged, granted or pulled. A program that paces by LoopBack needs fewer for a packet of 4 KiB at 1 Mb/s, on cores
-/// that take 100 ns or more for each.
-pub const LOOP_BACKS_MAX: u32 = 1 << 18;
+/// acknowledged, granted or pulled. On cores that take 100 ns for each, which is about what `swcc` takes, that is a tenth of
+/// a second: longer than a packet of 4 KiB at 1 Mb/s, and than the timeouts for which a program without credit waits.
+pub const LOOP_BACKS_MAX: u32 = 1 << 20;
 
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
 /// run out therefore let time pass, and a run of them ends.

@@ -145,7 +145,7 @@ fn a_program_that_only_loops_back_is_stopped() {
     let tally = pair.law.tally();
     assert_eq!((tally.overruns, tally.fallen()), (1, 1));
     let fault = tally.first().expect("a fault").to_string();
-    assert!(fault.contains("queue pair 0") && fault.contains("262144 LoopBacks in a row"), "{fault}");
+    assert!(fault.contains("queue pair 0") && fault.contains("1048576 LoopBacks in a row"), "{fault}");
 }
 
 #[test]
