@@ -55,6 +55,8 @@ const ALONE: u32 = 16;
 const TAKEN: Span = Span::from_nanos(1500);
 /// And for so long, by somebody who has other things to do.
 const HOGGED: Span = Span::from_micros(500);
+/// More is a machine that stood still.
+const LONGEST: Span = Span::from_millis(10);
 /// So much of the time may be lost to such, at most: one part in so many.
 const WARY: u64 = 256;
 
@@ -74,7 +76,7 @@ impl Pause {
         }
         std::thread::yield_now();
         let after = clock.now();
-        let gone = after.since(before);
+        let gone = after.since(before).min(LONGEST);
         if gone >= HOGGED {
             self.until.store(after.as_ps() + WARY * gone.as_ps(), Ordering::Relaxed);
         }
