@@ -171,21 +171,21 @@ fn a_rate_is_kept_to_two_parts_in_a_hundred() {
         pair.a.qp.set_register("rc", text).unwrap();
         let mut flows = [Flow::begin(&pair.a, &pair.b)];
         run(&mut flows, Duration::from_millis(100));
-        let mut best = f64::INFINITY;
-        // As often as it takes the machine to let it run for once.
-        for _ in 0..12 {
+        // By gaps and deviation. As often as it takes the machine to let it run three times.
+        let mut runs: Vec<(u32, f64)> = Vec::new();
+        while runs.len() < 12 && runs.iter().filter(|(gaps, _)| *gaps == 0).count() < 3 {
             let before = a.counters().sent;
             let ran = run(&mut flows, Duration::from_millis(400));
             let sent = (a.counters().sent - before) as f64 * 1106.0 * 8.0;
             // After a gap a packet goes whatever it owes.
             let extra = (sent - ran.usable * rate).clamp(0.0, f64::from(ran.gaps) * 1106.0 * 8.0);
-            let off = (sent - extra) / ran.usable / rate - 1.0;
-            best = if off.abs() < best.abs() { off } else { best };
-            if best.abs() <= 0.02 {
-                break;
-            }
+            runs.push((ran.gaps, (sent - extra) / ran.usable / rate - 1.0));
         }
-        assert!(best.abs() <= 0.02, "{text} is {:.2} % off", best * 100.0);
+        // Of the three that were least disturbed the middle one.
+        runs.sort_by_key(|(gaps, _)| *gaps);
+        let mut off = [runs[0].1, runs[1].1, runs[2].1];
+        off.sort_by(f64::total_cmp);
+        assert!(off[1].abs() <= 0.02, "{text} is {:.2} % off: {runs:?}", off[1] * 100.0);
         // What is left leaves at once.
         pair.a.qp.set_register("rc", "10Gb/s").unwrap();
     }

@@ -234,8 +234,10 @@ fn each_forgery_is_refused_for_its_own_reason_and_touches_nothing() {
         let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024).timeout(12));
         assert!(is_alive(&a, &b), "{what}");
         a.qp.post_send(SendWr::fetch_add(b.open.remote().plus(8), 1)).unwrap();
+        let until = now() + common::WAIT;
         while a.cq.poll().is_none() {
             b.device.progress();
+            assert!(now() < until, "{what}: the request before it ends");
         }
         let region = match to {
             To::NoRights => &b.own,
