@@ -118,6 +118,17 @@ impl Engine {
         Ok(())
     }
 
+    /// READ responses stood in for the acknowledgement of their request, which may be the last of what was pulled for: if
+    /// the law were to hear of it by pulls alone, and those are lost, what follows would wait for ever.
+    #[cold]
+    pub(crate) fn answered_for_pulls(&mut self, now: Instant, slot: usize) {
+        if self.profile(slot).layout == Layout::Ndp && self.hears(slot, Class::ACK) {
+            let drained = self.aside(slot).drained;
+            let event = Event { drained, ..self.event(now, slot, Class::ACK) };
+            self.tell_law(now, slot, &event);
+        }
+    }
+
     /// Packets that an answer newly lets go, and whether the last one that was sent said that nothing follows.
     #[cold]
     pub(crate) fn take_pull(&mut self, slot: usize, header: &Header) -> (u32, bool) {

@@ -253,8 +253,11 @@ impl Engine {
         }
         if let Some(end) = answered {
             // A response acknowledges its request.
-            self.acknowledge(now, slot, end);
+            let moved = self.acknowledge(now, slot, end).moved;
             self.pop_complete(slot);
+            if moved {
+                self.answered_for_pulls(now, slot);
+            }
         }
         self.advanced(now, slot, 0);
     }

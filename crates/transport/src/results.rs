@@ -9,7 +9,7 @@ use crate::requester::Progress;
 use crate::token::Purpose;
 use roci_control::Class;
 use roci_units::Instant;
-use roci_wire::{Layout, Shape};
+use roci_wire::Shape;
 
 impl Engine {
     /// A deferred placement of READ data is done.
@@ -74,10 +74,6 @@ impl Engine {
         }
         self.advanced(now, slot, 0);
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
-        if self.profile(slot).layout == Layout::Ndp {
-            // A READ whose data has come may be the last of what was pulled for.
-            self.acknowledged(now, slot, arrival, Class::ACK, Progress::default());
-        }
         self.arm(now, slot);
         Ok(())
     }

@@ -213,3 +213,19 @@ proptest! {
         run(Draw { seed: seed >> 1, recovery, homa, late, deferred, faults, operations })?;
     }
 }
+
+/// Its READ's first response, the acknowledgement of the request and the last pull are lost: what waited behind its fence
+/// has to hear from the response that came later that nothing is in flight any more.
+#[test]
+fn a_pulled_sender_goes_on_after_a_read_whose_acknowledgement_was_lost() {
+    let draw = Draw {
+        seed: 10_281_598_541_566_057_536 >> 1,
+        recovery: 7,
+        homa: false,
+        late: false,
+        deferred: false,
+        faults: 9,
+        operations: 11,
+    };
+    run(draw).unwrap();
+}
