@@ -138,6 +138,8 @@ impl Lane {
 pub(crate) struct Asides {
     places: Vec<Aside>,
     free: Vec<u32>,
+    /// What gaps that are closed were kept in.
+    keepings: Vec<Keeping>,
 }
 
 impl Asides {
@@ -163,6 +165,20 @@ impl Asides {
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         place.unheard = 0;
         self.free.push(index);
+    }
+
+    /// What the responder keeps behind a gap, with the memory of an earlier one.
+    pub(crate) fn keeping(&mut self, index: u32) -> &mut Keeping {
+        let (keeping, spare) = (&mut self.places[index as usize].keeping, &mut self.keepings);
+        keeping.get_or_insert_with(|| spare.pop().unwrap_or_default())
+    }
+
+    /// It keeps nothing any more.
+    pub(crate) fn end_keeping(&mut self, index: u32) {
+        if let Some(mut keeping) = self.places[index as usize].keeping.take() {
+            keeping.clear();
+            self.keepings.push(keeping);
+        }
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Aside> {

@@ -47,6 +47,15 @@ enum What {
     Single(Header),
 }
 
+impl Keeping {
+    /// Forgets all but the memory that it took; the gap went back before.
+    pub(crate) fn clear(&mut self) {
+        debug_assert!(self.onloaded.is_none(), "bitmaps went back before");
+        self.ends.clear();
+        self.taken.clear();
+    }
+}
+
 impl What {
     fn new(header: &Header) -> Self {
         let shape = header.opcode.shape();
@@ -245,9 +254,8 @@ impl Engine {
         let old = self.qps[slot].responder.expected;
         let (psn, expected) = (header.psn, Psn::new(old));
         let slow = self.profile(slot).recovery.has_slow_path();
-        self.keeping(slot);
-        let index = self.qps[slot].common.aside;
-        let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return Ok(()) };
+        self.aside(slot);
+        let keeping = self.asides.keeping(self.qps[slot].common.aside);
         match &mut keeping.onloaded {
             Some(onloaded) => onloaded.arrived(psn),
             None => {
@@ -342,7 +350,8 @@ impl Engine {
     }
 
     fn keeping(&mut self, slot: usize) -> &mut Keeping {
-        self.aside(slot).keeping.get_or_insert_with(Keeping::default)
+        self.aside(slot);
+        self.asides.keeping(self.qps[slot].common.aside)
     }
 
     /// Says where the payload goes, by what the packet itself tells.
@@ -480,7 +489,7 @@ impl Engine {
         }
         let keeping = self.asides.get_mut(index).keeping.as_ref();
         if keeping.is_some_and(|k| k.onloaded.is_none() && k.ends.is_empty() && k.taken.is_empty()) {
-            self.asides.get_mut(index).keeping = None;
+            self.asides.end_keeping(index);
         }
         Ok(())
     }
@@ -603,16 +612,19 @@ impl Engine {
         if index == NONE {
             return;
         }
-        let Some(keeping) = self.asides.get_mut(index).keeping.take() else { return };
-        if let Some(onloaded) = keeping.onloaded {
+        let Some(kept) = self.asides.get_mut(index).keeping.as_mut() else { return };
+        if let Some(onloaded) = kept.onloaded.take() {
             onloaded.leave(&mut self.kept);
         }
-        for recv in keeping.taken {
+        while let Some(recv) =
+            self.asides.get_mut(index).keeping.as_mut().and_then(|kept| kept.taken.pop_front())
+        {
             if flush {
                 self.flush_recv(slot, recv);
             } else {
                 self.recvs.remove(recv);
             }
         }
+        self.asides.end_keeping(index);
     }
 }

@@ -9,10 +9,13 @@
     reason = "a test that does not fit its engine may panic"
 )]
 
+use roci_control::{Hop, Law};
 use roci_transport::{
-    Access, Arrival, Engine, EngineConfig, Operation, Pd, QpConfig, Reaction, RecvRequest, SendRequest, Tail,
+    Access, Arrival, Counters, Engine, EngineConfig, Operation, Pd, QpConfig, Reaction, Recovery,
+    RecvRequest, Segment, SendRequest, Tail,
 };
 use roci_units::{Instant, Qpn, Span};
+use roci_wire::Layout as Headers;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -47,35 +50,72 @@ fn octets() -> i64 {
 
 const MTU: u32 = 1024;
 
+/// What queue pairs run.
+struct Kind {
+    law: &'static str,
+    recovery: Recovery,
+    layout: Headers,
+}
+
+/// Each law and each recovery at least once, the default first.
+const KINDS: [Kind; 11] = [
+    Kind { law: "dcqcn", recovery: Recovery::GoBackN, layout: Headers::Standard },
+    Kind { law: "none", recovery: Recovery::GoBackN, layout: Headers::Standard },
+    Kind { law: "dcqcn", recovery: Recovery::Irn, layout: Headers::Irn },
+    Kind { law: "hpcc", recovery: Recovery::Irn, layout: Headers::Irn },
+    Kind { law: "timely", recovery: Recovery::GoBackN, layout: Headers::Standard },
+    Kind { law: "swift", recovery: Recovery::Sack, layout: Headers::Irn },
+    Kind { law: "dctcp", recovery: Recovery::Reno, layout: Headers::Irn },
+    Kind { law: "nscc", recovery: Recovery::NewReno, layout: Headers::Irn },
+    Kind { law: "none", recovery: Recovery::Srnic, layout: Headers::Srnic },
+    Kind { law: "homa", recovery: Recovery::Irn, layout: Headers::Homa },
+    Kind { law: "ndp", recovery: Recovery::Ndp, layout: Headers::Ndp },
+];
+
 struct Ends {
     client: Engine,
     server: Engine,
     key: u32,
     now: Instant,
     flows: u32,
+    /// Packets so far, of which some are lost and some marked.
+    packets: u64,
+}
+
+/// What the wire does: of every 64 packets so many are lost, and so many carry CE.
+#[derive(Clone, Copy, Debug)]
+struct Wire {
+    lost: u64,
+    marked: u64,
 }
 
 impl Ends {
-    fn new(flows: u32) -> Self {
+    fn new(kind: &Kind, flows: u32) -> Self {
         let mut ends = Self {
             client: Engine::new(EngineConfig::default()),
             server: Engine::new(EngineConfig::default()),
             key: 0,
             now: Instant::ZERO,
             flows,
+            packets: 0,
         };
         for engine in [&mut ends.client, &mut ends.server] {
             (ends.key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+            let law =
+                engine.add_law(Law::from_settings(kind.law, &[], EngineConfig::default().link).unwrap());
             for index in 0..flows {
                 let qpn = Qpn::new(2 + index);
-                engine.create_qp(QpConfig { qpn: Some(qpn), peer: qpn, ..QpConfig::default() }).unwrap();
+                let Kind { recovery, layout, .. } = *kind;
+                let config =
+                    QpConfig { qpn: Some(qpn), peer: qpn, law, recovery, layout, ..QpConfig::default() };
+                engine.create_qp(config).unwrap();
             }
         }
         ends
     }
 
-    /// Posts one message of each kind on each flow and carries them out, with `lost` of every 64 packets lost.
-    fn round(&mut self, lost: u64) {
+    /// Posts one message of each kind on each flow and carries them out.
+    fn round(&mut self, wire: Wire) {
         let rkey = self.key;
         for index in 0..self.flows {
             let qpn = Qpn::new(2 + index);
@@ -99,35 +139,18 @@ impl Ends {
                 self.client.post_send(self.now, qpn, &request).unwrap();
             }
         }
-        self.exchange(lost);
+        self.exchange(wire);
     }
 
-    fn exchange(&mut self, lost: u64) {
-        let mut reaction = Reaction::default();
-        let mut count = 0u64;
+    fn exchange(&mut self, wire: Wire) {
         loop {
             let mut idle = true;
             for to_server in [true, false] {
                 self.now += Span::from_nanos(100);
-                let (from, to) = if to_server {
-                    (&mut self.client, &mut self.server)
-                } else {
-                    (&mut self.server, &mut self.client)
-                };
+                let from = if to_server { &mut self.client } else { &mut self.server };
                 let Some(segment) = from.poll_notice().or_else(|| from.transmit(self.now)) else { continue };
                 idle = false;
-                count += 1;
-                if count * lost % 64 < lost {
-                    continue;
-                }
-                let arrival = Arrival { header: &segment.header, path: 0, ce: false, words: &[], hops: &[] };
-                to.receive(self.now, &arrival, &mut reaction);
-                for reply in [reaction.reply, reaction.notice].into_iter().flatten() {
-                    let arrival =
-                        Arrival { header: &reply.header, path: 0, ce: false, words: &[], hops: &[] };
-                    from.receive(self.now, &arrival, &mut Reaction::default());
-                }
-                while self.client.poll_completion().is_some() || self.server.poll_completion().is_some() {}
+                self.deliver(&segment, to_server, wire);
             }
             if idle {
                 let wakes = [self.client.next_wakeup(), self.server.next_wakeup()];
@@ -138,6 +161,37 @@ impl Ends {
             }
         }
     }
+
+    /// Brings a packet to its end, and what it is answered with back.
+    fn deliver(&mut self, segment: &Segment, to_server: bool, wire: Wire) {
+        self.packets += 1;
+        let share = |of: u64| self.packets * of % 64 < of;
+        if share(wire.lost) {
+            return;
+        }
+        let ce = segment.ecn_capable && share(wire.marked);
+        let hop =
+            Hop { at: self.now, tx_bytes: self.packets * 1_000, queue_bytes: 5_000, rate_kbps: 100_000_000 };
+        let mut reaction = Reaction::default();
+        let ends = if to_server {
+            [&mut self.server, &mut self.client]
+        } else {
+            [&mut self.client, &mut self.server]
+        };
+        let [to, from] = ends;
+        arrive(to, self.now, segment, ce, hop, &mut reaction);
+        let replies = [reaction.reply, reaction.notice];
+        for reply in replies.iter().flatten() {
+            arrive(from, self.now, reply, false, hop, &mut reaction);
+        }
+        while self.client.poll_completion().is_some() || self.server.poll_completion().is_some() {}
+    }
+}
+
+fn arrive(engine: &mut Engine, now: Instant, segment: &Segment, ce: bool, hop: Hop, reaction: &mut Reaction) {
+    let words = segment.words.as_ref().map_or(&[][..], |words| &words.words[..usize::from(words.len)]);
+    let arrival = Arrival { header: &segment.header, path: 0, ce, words, hops: &[hop] };
+    engine.receive(now, &arrival, reaction);
 }
 
 #[test]
@@ -155,17 +209,29 @@ fn packets_allocate_nothing_and_queue_pairs_little() {
         assert!(each <= 210.0, "{each} octets for each of {count}");
     }
 
-    // In order, and again with losses: after rounds that warm the slabs, none allocates.
-    for lost in [0, 3] {
-        let mut ends = Ends::new(64);
-        for _ in 0..30 {
-            ends.round(lost);
+    // In order, in congestion and in loss: after rounds that warm the slabs, none allocates.
+    for kind in &KINDS {
+        let what = format!("{} with {:?}", kind.law, kind.recovery);
+        for wire in [Wire { lost: 0, marked: 0 }, Wire { lost: 0, marked: 8 }, Wire { lost: 3, marked: 8 }] {
+            let mut ends = Ends::new(kind, 48);
+            for _ in 0..250 {
+                ends.round(wire);
+            }
+            let (before, packets) = (CALLS.load(Ordering::Relaxed), ends.packets);
+            for _ in 0..20 {
+                ends.round(wire);
+            }
+            let calls = CALLS.load(Ordering::Relaxed) - before;
+            let packets = ends.packets - packets;
+            assert_eq!(calls, 0, "allocations in {packets} packets of {what}, {wire:?}");
+            assert!(packets > 20 * 48, "{packets} packets of {what}, {wire:?}");
+            let met = |count: fn(&Counters) -> u32| {
+                let counters = |index: u32| ends.client.counters(Qpn::new(2 + index));
+                (0..48u32).map(|index| u64::from(count(&counters(index)))).sum::<u64>()
+            };
+            assert_eq!(met(|met| met.retransmitted) > 0, wire.lost > 0, "losses of {what}, {wire:?}");
+            let notified = kind.law == "dcqcn" && wire.marked > 0;
+            assert_eq!(met(|met| met.cnps) > 0, notified, "congestion of {what}, {wire:?}");
         }
-        let before = CALLS.load(Ordering::Relaxed);
-        for _ in 0..20 {
-            ends.round(lost);
-        }
-        let calls = CALLS.load(Ordering::Relaxed) - before;
-        assert_eq!(calls, 0, "allocations with {lost} of 64 packets lost");
     }
 }

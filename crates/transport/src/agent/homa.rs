@@ -15,7 +15,7 @@
 //! need not wonder what became of its packets while others have their turn.
 
 use super::PortAgent;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
@@ -28,8 +28,8 @@ pub struct Grants {
     /// Messages that have begun to arrive, and places of such that have ended.
     messages: Vec<Incoming>,
     vacant: Vec<u32>,
-    /// Where a message is, by queue pair and number.
-    places: BTreeMap<(u32, u32), u32>,
+    /// Where each message is, in order of queue pair and number.
+    places: Vec<((u32, u32), u32)>,
     /// The messages that have octets to be granted, the one with the fewest to come first; age breaks ties.
     order: Vec<Rank>,
     /// What is to be sent.
@@ -135,7 +135,7 @@ impl Grants {
             params,
             messages: Vec::new(),
             vacant: Vec::new(),
-            places: BTreeMap::new(),
+            places: Vec::new(),
             order: Vec::new(),
             out: VecDeque::new(),
             check: Instant::NEVER,
@@ -160,9 +160,9 @@ impl Grants {
         if whole || end > length || offset >= end {
             return;
         }
-        let place = match self.places.get(&(event.qpn, message)) {
-            Some(&place) => place,
-            None => self.begin(event.qpn, message, length),
+        let place = match self.find(event.qpn, message) {
+            Ok(at) => self.places[at].1,
+            Err(_) => self.begin(event.qpn, message, length),
         };
         let incoming = &mut self.messages[place as usize];
         if incoming.length != length {
@@ -192,6 +192,18 @@ impl Grants {
         }
     }
 
+    /// Where a message stands among [`Grants::places`], or would stand.
+    fn find(&self, qpn: u32, message: u32) -> Result<usize, usize> {
+        self.places.binary_search_by_key(&(qpn, message), |&(name, _)| name)
+    }
+
+    /// The places of a queue pair's messages.
+    fn of_qp(&self, qpn: u32) -> &[((u32, u32), u32)] {
+        let from = self.places.partition_point(|&((other, _), _)| other < qpn);
+        let count = self.places[from..].partition_point(|&((other, _), _)| other == qpn);
+        &self.places[from..from + count]
+    }
+
     fn join(&mut self, rank: Rank) {
         if let Err(at) = self.order.binary_search(&rank) {
             self.order.insert(at, rank);
@@ -207,15 +219,15 @@ impl Grants {
     /// A message begins. A queue pair that names more at once than its window has packets lies, and loses the first.
     #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
     fn begin(&mut self, qpn: u32, message: u32, length: u32) -> u32 {
-        let of_qp = self.places.range((qpn, 0)..=(qpn, u32::MAX));
-        if of_qp.clone().nth(MESSAGES_OF_QP - 1).is_some()
-            && let Some(&first) = of_qp.map(|(_, place)| place).next()
+        let of_qp = self.of_qp(qpn);
+        if of_qp.len() >= MESSAGES_OF_QP
+            && let Some(&(_, first)) = of_qp.first()
         {
             self.leave(self.messages[first as usize].rank(first));
             self.end(first);
         }
         self.begun += 1;
-        let incoming = Incoming {
+        let mut incoming = Incoming {
             qpn,
             message,
             length,
@@ -227,7 +239,11 @@ impl Grants {
         };
         let place = match self.vacant.pop() {
             Some(place) => {
-                self.messages[place as usize] = incoming;
+                let old = &mut self.messages[place as usize];
+                // What the one before noted its stretches in serves this one.
+                incoming.received.beyond = core::mem::take(&mut old.received.beyond);
+                incoming.received.beyond.clear();
+                *old = incoming;
                 place
             }
             None => {
@@ -235,13 +251,17 @@ impl Grants {
                 self.messages.len() as u32 - 1
             }
         };
-        self.places.insert((qpn, message), place);
+        if let Err(at) = self.find(qpn, message) {
+            self.places.insert(at, ((qpn, message), place));
+        }
         place
     }
 
     fn end(&mut self, place: u32) {
         let Incoming { qpn, message, .. } = self.messages[place as usize];
-        self.places.remove(&(qpn, message));
+        if let Ok(at) = self.find(qpn, message) {
+            self.places.remove(at);
+        }
         self.vacant.push(place);
     }
 
@@ -279,7 +299,7 @@ impl Grants {
     fn ask(&mut self, now: Instant) {
         self.check = Instant::NEVER;
         let mut given_up = false;
-        for &place in self.places.values() {
+        for &(_, place) in &self.places {
             let incoming = &mut self.messages[place as usize];
             if incoming.due(&self.params, self.busy) <= now {
                 incoming.asked += 1;
@@ -304,7 +324,8 @@ impl Grants {
 
     /// The sender of a message says that others have their turn.
     fn busy(&mut self, now: Instant, qpn: u32, message: u32) {
-        let Some(&place) = self.places.get(&(qpn, message)) else { return };
+        let Ok(at) = self.find(qpn, message) else { return };
+        let place = self.places[at].1;
         let incoming = &mut self.messages[place as usize];
         let back = incoming.is_given_up(&self.params) && incoming.granted < incoming.length;
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);
@@ -348,9 +369,7 @@ impl PortAgent for Grants {
 
     fn forget(&mut self, qpn: Qpn) {
         let qpn = qpn.get();
-        let ended: Vec<u32> =
-            self.places.range((qpn, 0)..=(qpn, u32::MAX)).map(|(_, &place)| place).collect();
-        for place in ended {
+        while let Some(&(_, place)) = self.of_qp(qpn).first() {
             self.order.retain(|rank| rank.place != place);
             self.end(place);
         }

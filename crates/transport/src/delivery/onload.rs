@@ -63,7 +63,9 @@ impl Onloaded {
     #[must_use]
     pub fn enter(pool: &mut Pool, expected: Psn, psn: Psn) -> Option<Self> {
         let bitmap = pool.take()?;
-        Some(Self { left: psn, right: psn, metadata: VecDeque::from([psn]), asked: 0, expected, bitmap })
+        let mut metadata = pool.take_queue();
+        metadata.push_back(psn);
+        Some(Self { left: psn, right: psn, metadata, asked: 0, expected, bitmap })
     }
 
     /// Fast path: a packet arrived that is not older than the fast path's ePSN, and less than a window ahead of it.
@@ -135,6 +137,7 @@ impl Onloaded {
 
     /// Gives the bitmap back.
     pub fn leave(self, pool: &mut Pool) {
+        pool.give_queue(self.metadata);
         pool.give(self.bitmap);
     }
 }

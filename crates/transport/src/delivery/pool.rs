@@ -2,8 +2,10 @@
 //! onloading*), so a few hundred serve thousands of queue pairs.
 
 use super::bitmap::{Bitmap, BitmapMut};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
+use roci_units::Psn;
 
 /// A pool of slots, each of the same number of planes (bitmaps) over a window of the same size.
 ///
@@ -13,6 +15,8 @@ pub struct Pool {
     words: Vec<u64>,
     /// Slots given back. It has room for all, so that giving one back allocates nothing.
     free: Vec<Slot>,
+    /// Queues given back, for slots that need one.
+    queues: Vec<VecDeque<Psn>>,
     slots: u32,
     limit: u32,
     planes: u32,
@@ -41,7 +45,8 @@ impl Pool {
             "a window of {packets} packets"
         );
         assert!(planes > 0, "a slot has bitmaps");
-        Self { words: Vec::new(), free: Vec::new(), slots: 0, limit, planes, words_per_plane: packets / 64 }
+        let (words, free, queues) = (Vec::new(), Vec::new(), Vec::new());
+        Self { words, free, queues, slots: 0, limit, planes, words_per_plane: packets / 64 }
     }
 
     /// The packets in a window.
@@ -86,6 +91,17 @@ impl Pool {
         self.free.push(slot);
     }
 
+    /// An empty queue of packets' numbers for who has a slot, with the memory of one that was given back.
+    pub(super) fn take_queue(&mut self) -> VecDeque<Psn> {
+        self.queues.pop().unwrap_or_default()
+    }
+
+    /// Takes a queue back.
+    pub(super) fn give_queue(&mut self, mut queue: VecDeque<Psn>) {
+        queue.clear();
+        self.queues.push(queue);
+    }
+
     /// One bitmap of a slot.
     ///
     /// # Panics
@@ -107,14 +123,7 @@ impl Pool {
     }
 
     /// Sets `count` bits from `from` on in plane `plane`, but for those that are set in plane `except`, a lower one.
-    pub(super) fn set_except(
-        &mut self,
-        slot: &Slot,
-        plane: u32,
-        except: u32,
-        from: roci_units::Psn,
-        count: u32,
-    ) {
+    pub(super) fn set_except(&mut self, slot: &Slot, plane: u32, except: u32, from: Psn, count: u32) {
         debug_assert!(except < plane, "the lower plane is the one that is read");
         let (read, written) = (self.range(slot, except), self.range(slot, plane));
         let (low, high) = self.words.split_at_mut(written.start);
@@ -133,7 +142,6 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roci_units::Psn;
 
     #[test]
     fn an_empty_pool_costs_nothing_and_grows_slot_by_slot_to_its_limit() {

@@ -1,6 +1,5 @@
 //! The order of queue pairs by what is left of their messages.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// What stands for "not known".
@@ -10,8 +9,9 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shortest {
     left: Vec<u32>,
-    /// The ready ones whose octets are known, the fewest first; the number breaks ties.
-    ready: BTreeSet<(u32, u32)>,
+    /// The ready ones whose octets are known, the fewest last, where the one that is served comes and goes; the number
+    /// breaks ties.
+    ready: Vec<(u32, u32)>,
 }
 
 impl Shortest {
@@ -26,7 +26,7 @@ impl Shortest {
 
     /// The first for which `is_open` holds.
     pub(super) fn first(&self, is_open: impl Fn(u32) -> bool) -> Option<u32> {
-        self.ready.iter().map(|&(_, qp)| qp).find(|&qp| is_open(qp))
+        self.ready.iter().rev().map(|&(_, qp)| qp).find(|&qp| is_open(qp))
     }
 
     /// What is left changes, of a queue pair that is `ready` or not.
@@ -44,17 +44,26 @@ impl Shortest {
     /// The queue pair has become ready.
     pub(super) fn enter(&mut self, qp: u32) {
         let left = self.left(qp);
-        if left != UNKNOWN {
-            self.ready.insert((left, qp));
+        if left != UNKNOWN
+            && let Err(place) = self.place((left, qp))
+        {
+            self.ready.insert(place, (left, qp));
         }
     }
 
     /// The queue pair is ready no longer.
     pub(super) fn leave(&mut self, qp: u32) {
         let left = self.left(qp);
-        if left != UNKNOWN {
-            self.ready.remove(&(left, qp));
+        if left != UNKNOWN
+            && let Ok(place) = self.place((left, qp))
+        {
+            self.ready.remove(place);
         }
+    }
+
+    /// Where an entry is among the ready ones, or would be.
+    fn place(&self, entry: (u32, u32)) -> Result<usize, usize> {
+        self.ready.binary_search_by(|other| entry.cmp(other))
     }
 }
 
