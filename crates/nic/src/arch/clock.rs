@@ -45,10 +45,8 @@ impl Clock {
         if self.edges == 1 {
             return self.ps.get();
         }
-        let before = match rest.checked_mul(self.edges) {
-            Some(product) => self.ps.divide(product).0,
-            None => Factor::new(self.edges, self.ps.get()).of(rest),
-        };
+        // The inverse of how long an edge takes, in lowest terms as it is.
+        let before = Factor { over: self.edges, under: self.ps }.of(rest);
         let edge = self.each.of(before);
         if edge >= rest { edge } else { self.each.of(before + 1) }
     }
