@@ -38,8 +38,8 @@ macro_rules! choices {
 }
 
 choices! {
-    /// Star, dumbbell, tree, leaf-spine, any graph.
-    shape: 0..=4,
+    /// Star, dumbbell, tree, leaf-spine, any graph, or a ring of five switches across which hosts send two further on.
+    shape: 0..=5,
     hosts: 2..=8,
     /// Pairs of queue pairs.
     pairs: 1..=6,

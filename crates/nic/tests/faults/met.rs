@@ -15,6 +15,9 @@ pub(crate) fn met(fabric: &Fabric<Simulated<Load>>) -> Met {
     let mut met = Met::new();
     let mut count = |name, number| *met.entry(name).or_default() += number;
     count("dropped by links and switches", net.totals().dropped);
+    count("deadlocks", net.deadlock().is_some().into());
+    let ports = 0..net.port_count() as u32;
+    count("trimmed", ports.filter_map(|port| net.counters(port)).map(|counters| counters.trimmed).sum());
     for host in hosts {
         count("corrupt", host.counters.corrupt);
         count("overflowed", host.overflowed());

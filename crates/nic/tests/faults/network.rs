@@ -13,6 +13,9 @@ const GRAPH_STREAM: u64 = 1;
 
 const DELAY: Span = Span::from_micros(1);
 
+/// The choice of a ring among shapes.
+pub(crate) const RING: u32 = 5;
+
 pub(crate) fn rates(case: &Case) -> (BitsPerSec, BitsPerSec) {
     let (host, core) = [(100, 100), (10, 10), (25, 100)][case.rate as usize];
     (BitsPerSec::from_gbps(host), BitsPerSec::from_gbps(core))
@@ -30,13 +33,25 @@ pub(crate) fn graph(case: &Case) -> Graph {
             let hosts_per_leaf = hosts.div_ceil(2);
             LeafSpine { leaves: 2, spines: 2, hosts_per_leaf, rate, fabric_rate: Some(core), delay }.build()
         }
+        RING => return ring(case),
         _ => return any_graph(case),
     };
     built.unwrap_or_else(|error| panic!("{case:?}: {error}")).graph
 }
 
-/// Switches joined to a tree at random, with more links between them unless PFC is on: shortest paths through
-/// cycles of lossless links may deadlock, which another test is about.
+/// Five switches in a ring. Where each link of it carries what two of them send to the switch after the next, PFC
+/// makes each wait for the next.
+fn ring(case: &Case) -> Graph {
+    let (rate, core) = rates(case);
+    let (hosts, delay) = (case.hosts, DELAY);
+    let node = |switch| NodeId(hosts + switch % 5);
+    let around = (0..5).map(|switch| Link { a: node(switch), b: node(switch + 1), rate: core, delay });
+    let down = (0..hosts).map(|host| Link { a: NodeId(host), b: node(host), rate, delay });
+    named(hosts, 5, around.chain(down).collect())
+}
+
+/// Switches joined to a tree at random, with more links between them: shortest paths through cycles of lossless links
+/// may deadlock.
 fn any_graph(case: &Case) -> Graph {
     let (rate, core) = rates(case);
     let mut random = Random::new(case.seed, GRAPH_STREAM);
@@ -48,7 +63,7 @@ fn any_graph(case: &Case) -> Graph {
     for switch in 1..switches {
         links.push(Link { a: node(draw(switch)), b: node(switch), rate: core, delay });
     }
-    let more = if case.pfc == 1 || switches < 3 { 0 } else { draw(4) };
+    let more = if switches < 3 { 0 } else { draw(4) };
     for _ in 0..more {
         let a = draw(switches);
         let b = (a + 1 + draw(switches - 1)) % switches;
@@ -57,6 +72,10 @@ fn any_graph(case: &Case) -> Graph {
     for host in 0..hosts {
         links.push(Link { a: NodeId(host), b: node(draw(switches)), rate, delay });
     }
+    named(hosts, switches, links)
+}
+
+fn named(hosts: u32, switches: u32, links: Vec<Link>) -> Graph {
     let names = |letter: &str, count| (0..count).map(|number| format!("{letter}{number}")).collect();
     Graph { hosts: names("h", hosts), switches: names("s", switches), links }
 }

@@ -151,11 +151,14 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
 fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
     let mut random = Random::new(case.seed, LOAD_STREAM);
     let mut sides = Vec::new();
-    for _ in 0..case.pairs {
-        let a = random.below(hosts.len() as u64) as usize;
+    for pair in 0..case.pairs as usize {
+        let mut a = random.below(hosts.len() as u64) as usize;
+        let mut further = 1 + random.below(hosts.len() as u64 - 1) as usize;
+        if case.shape == network::RING {
+            (a, further) = (pair % hosts.len(), hosts.len().min(3) - 1);
+        }
         let a = if case.incast == 1 { a.max(1) } else { a };
-        let other = (a + 1 + random.below(hosts.len() as u64 - 1) as usize) % hosts.len();
-        let b = if case.incast == 1 { 0 } else { other };
+        let b = if case.incast == 1 { 0 } else { (a + further) % hosts.len() };
         // Half of them are about to wrap around.
         let mut psn =
             || Psn::new(if random.below(2) == 0 { 0xff_fff8 } else { random.below(1 << 24) as u32 });
