@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
-use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, RecvWr, SendWr};
+use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, RecvWr, SendWr, Status};
 
 fn everything(pair: &Pair) {
     sends(pair);
@@ -140,5 +140,21 @@ fn every_operation_works_over_raw_sockets() {
         let udp = open(Backend::Udp).unwrap();
         atomics(&connect(&a, &udp, |qp| qp));
         atomics(&connect(&udp, &a, |qp| qp));
+    }
+}
+
+#[test]
+fn a_write_that_leaves_its_region_fails_and_is_placed_in_part_only_where_it_is_many_messages() {
+    for lone in [false, true] {
+        let Pair { a, b, .. } = in_memory(3, |qp| qp.path_mtu(Mtu::Mtu1024).lone_writes(lone));
+        let mut buffer = a.own.buffer(0..4096).unwrap();
+        buffer.write(0, &[7; 4096]).unwrap();
+        let at = SIZE - 2048;
+        a.qp.post_send(SendWr::write(buffer, b.open.remote().plus(at as u64))).unwrap();
+        assert_eq!(a.wait().status, Status::RemoteAccessError);
+        let mut there = [0; 2048];
+        b.open.read(at, &mut there).unwrap();
+        assert_eq!(there.iter().all(|octet| *octet == 7), lone);
+        assert_eq!(there.iter().all(|octet| *octet == 0), !lone);
     }
 }

@@ -135,8 +135,9 @@ pub struct QpConfig {
     /// Which optional headers the packets carry.
     pub layout: Layout,
     /// Each packet of a WRITE is a message of its own, RDMA WRITE ONLY. The peer cannot tell the difference but by its MSN;
-    /// all packets have one length, which segmentation offload needs, and cost 16 octets more. On the standard layout,
-    /// with go-back-N; elsewhere without effect.
+    /// all packets have one length, which segmentation offload needs, and cost 16 octets more. Nor is the whole of the WRITE
+    /// checked at its first packet then: where it leaves the region, or the key ends meanwhile, what lies before is placed,
+    /// and the NAK is for the first packet that does not fit. On the standard layout, with go-back-N; elsewhere without effect.
     pub lone_writes: bool,
     /// The law, by its place among those added to the engine.
     pub law: u16,

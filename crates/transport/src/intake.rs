@@ -6,7 +6,7 @@
 
 use crate::arrival::{Arrival, Placement, Reaction};
 use crate::engine::{Engine, direct};
-use crate::memory::Access;
+use crate::memory::{Access, Regions};
 use crate::qp::{Duties, Notes, Profile, Qp, Requester, Standing, after, sequence};
 use crate::queue::{Kind, SendWork};
 use crate::responder::ACK;
@@ -49,13 +49,7 @@ impl Engine {
                 take_middle(qp, profile, header, Duties::SENDING, reaction)
             }
             Opcode::WRITE_ONLY if !arrival.ce => {
-                let reth = header.reth();
-                let length = u64::from(reth.length);
-                reth.length == u32::from(header.payload)
-                    && length > 0
-                    && (self.regions.check(profile.pd, reth.rkey, reth.va, length, Access::REMOTE_WRITE))
-                        .is_ok()
-                    && take_only(qp, profile, header, self.keys_ended, reaction)
+                take_only(qp, profile, &self.regions, header, self.keys_ended, reaction)
             }
             Opcode::ACKNOWLEDGE if !common.hears.meets(Class::ACK) => {
                 let work = self.sends.find(common.head);
@@ -113,26 +107,31 @@ fn take_middle(
     true
 }
 
-/// Takes a WRITE of one packet that its key admits, if it is the next, and answers it.
+/// Takes a WRITE of one packet that its key admits, if it is the next, and answers it. The key comes last: to look it up
+/// is dearer than all else that may stand against the packet.
 #[inline(always)]
 fn take_only(
     qp: &mut Qp,
     profile: &Profile,
+    regions: &Regions,
     header: &Header,
     keys_ended: u32,
     reaction: &mut Reaction,
 ) -> bool {
     let Qp { common, responder, .. } = qp;
     let payload = u32::from(header.payload);
+    let reth = header.reth();
     if header.psn != Psn::new(responder.expected)
         || !responder.duties.within(IDLE_DUTIES)
         || header.payload > profile.mtu
+        || payload == 0
+        || reth.length != payload
         || header.flags.has(Flags::TRIMMED)
         || common.hears.meets(Class::DATA)
+        || regions.check(profile.pd, reth.rkey, reth.va, payload.into(), Access::REMOTE_WRITE).is_err()
     {
         return false;
     }
-    let reth = header.reth();
     reaction.placement =
         Some(Placement { qpn: common.qpn, address: reth.va, key: reth.rkey, length: payload, token: None });
     responder.address = reth.va.wrapping_add(u64::from(payload));

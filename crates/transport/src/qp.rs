@@ -285,7 +285,6 @@ impl Profile {
             },
             mtu: config.mtu,
             middle_octets: match config.layout {
-                _ if lone_writes => 0,
                 Layout::Standard | Layout::Irn => middle_octets(config.layout, config.mtu),
                 Layout::Srnic | Layout::Ndp | Layout::Homa | Layout::Cc(_) => 0,
             },

@@ -40,7 +40,7 @@ impl Engine {
         let index = at.wrapping_sub(work.first);
         let names_place = matches!(profile.layout, Layout::Irn);
         if !work.has(flag::NUMBERED)
-            || !matches!(work.kind, Kind::Write | Kind::Send)
+            || !(matches!(work.kind, Kind::Send) || matches!(work.kind, Kind::Write) && !profile.lone_writes)
             || index == 0
             || work.end.wrapping_sub(at) < 2
             || at.wrapping_sub(requester.una) >= profile.max_in_flight
@@ -132,6 +132,40 @@ impl Engine {
             layout: profile.layout,
             each_placed: matches!(profile.layout, Layout::Irn),
             words: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{EngineConfig, QpConfig};
+    use crate::work::{Operation, SendRequest, Tail};
+    use roci_units::Qpn;
+
+    #[test]
+    fn what_is_sent_of_a_queue_pair_with_lone_writes_streams_and_its_writes_do_not() {
+        const QPN: Qpn = Qpn::new(2);
+        let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+        for (operation, streams) in [(Operation::Send(Tail::Plain), true), (write, false)] {
+            let mut engine = Engine::new(EngineConfig::default());
+            let config =
+                QpConfig { qpn: Some(QPN), peer: QPN, mtu: 256, lone_writes: true, ..QpConfig::default() };
+            engine.create_qp(config).unwrap();
+            let request = SendRequest {
+                id: 1,
+                operation,
+                length: 8 * 256,
+                address: 0,
+                lkey: 0,
+                solicited: false,
+                signaled: true,
+                fence: false,
+            };
+            engine.post_send(Instant::ZERO, QPN, &request).unwrap();
+            assert!(engine.transmit(Instant::ZERO).is_some());
+            let next = engine.stream(Instant::ZERO, 0).map(|segment| segment.header.opcode);
+            assert_eq!(next, streams.then_some(Opcode::SEND_MIDDLE));
         }
     }
 }

@@ -129,7 +129,8 @@ pub struct Options {
     pub retry_count: u8,
     /// Octets that a queue pair may have in flight; by default 256 packets, shared by the queue pairs.
     pub window: Option<u32>,
-    /// Each packet of a WRITE is a message of its own, which fills runs of segmentation offload better.
+    /// Each packet of a WRITE is a message of its own, which fills runs of segmentation offload better; see
+    /// [`QueuePairBuilder::lone_writes`](crate::QueuePairBuilder::lone_writes).
     pub lone_writes: bool,
     /// The congestion control of the queue pairs; the device's own if not said. Both ends should have the same, for one
     /// sends the notifications that the other hears.
