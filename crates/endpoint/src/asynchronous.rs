@@ -25,17 +25,26 @@
 use crate::cm::{CmError, ConnParam, ConnectRequest, Connection, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::queue_pair::QueuePair;
+use crate::waiters::{Place, Waiters};
 use crate::work::WorkCompletion;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A completion queue that tasks wait for. Several may, and each completion goes to one of them.
+///
+/// The descriptor has one notification, which one of the tasks takes; so all of them are known here, each looks when
+/// there is one, and who takes a completion asks for the next notification if others wait still.
 #[derive(Debug)]
 pub struct AsyncCompletionQueue {
     ready: AsyncFd<Channel>,
+    waiting: Arc<Waiters>,
+    /// Wakes all who wait.
+    waker: Waker,
 }
 
 /// A completion queue as tokio wants it.
@@ -61,7 +70,8 @@ impl AsyncCompletionQueue {
         // `Channel` is such a clone.
         #[expect(unsafe_code, reason = "see above")]
         let ready = unsafe { AsyncFd::register_with_interest(Channel(cq), Interest::READABLE)? };
-        Ok(Self { ready })
+        let waiting = Arc::new(Waiters::default());
+        Ok(Self { ready, waker: waiting.clone().into(), waiting })
     }
 
     /// The queue, to make queue pairs with.
@@ -74,19 +84,45 @@ impl AsyncCompletionQueue {
     /// # Errors
     /// What the operating system says, or the runtime when it ends.
     pub async fn poll(&self) -> io::Result<WorkCompletion> {
+        let mut place = self.waiting.place();
+        std::future::poll_fn(|task| self.look(&mut place, task)).await
+    }
+
+    fn look(&self, place: &mut Place<'_>, task: &mut Context<'_>) -> Poll<io::Result<WorkCompletion>> {
         let cq = self.get_ref();
         loop {
             if let Some(completion) = cq.poll() {
-                return Ok(completion);
+                self.pass_on(place);
+                return Poll::Ready(Ok(completion));
             }
+            place.wait(task.waker());
             cq.req_notify(false);
             if let Some(completion) = cq.poll() {
-                return Ok(completion);
+                self.pass_on(place);
+                return Poll::Ready(Ok(completion));
             }
             cq.hand_over();
-            let mut ready = self.ready.readable().await?;
-            cq.take_notification();
-            ready.clear_ready();
+            match self.ready.poll_read_ready(&mut Context::from_waker(&self.waker)) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(ready) => {
+                    let mut ready = ready?;
+                    cq.take_notification();
+                    ready.clear_ready();
+                }
+            }
+        }
+    }
+
+    /// Leaves with a completion, whose notification was perhaps the one that others wait for.
+    fn pass_on(&self, place: &mut Place<'_>) {
+        place.leave();
+        if self.waiting.is_empty() {
+            return;
+        }
+        let cq = self.get_ref();
+        cq.req_notify(false);
+        if !cq.is_empty() {
+            self.waiting.wake_all();
         }
     }
 }

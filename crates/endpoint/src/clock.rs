@@ -17,6 +17,19 @@ impl Clock {
         Self(std::time::Instant::now())
     }
 
+    /// Time since it was made, which goes on after [`END`]: for those who wait by a timeout of their own.
+    pub(crate) fn passed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    /// One whose time is over.
+    #[cfg(test)]
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    pub(crate) fn over() -> Self {
+        let days = Duration::from_secs(214 * 86_400);
+        Self(std::time::Instant::now().checked_sub(days).unwrap_or_else(|| unreachable!("time is signed")))
+    }
+
     /// Now, up to [`END`]. It begins above zero, so that there is a time before the first call.
     #[inline]
     pub(crate) fn now(&self) -> Instant {
@@ -30,9 +43,22 @@ fn instant(passed: Duration) -> Instant {
     Instant::from_ps(ps.saturating_add(u64::from(passed.subsec_nanos()) * 1000 + 1)).min(END)
 }
 
+/// How long to sleep from `now` on until it is `at`; `None` where it never is.
+pub(crate) fn until(at: Instant, now: Instant) -> Option<Duration> {
+    (at <= END).then(|| duration(at.since(now)))
+}
+
 /// A span for the system calls, rounded up.
-pub(crate) const fn duration(span: Span) -> Duration {
+const fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_ps().div_ceil(1000))
+}
+
+/// Processor time of the calling thread.
+#[cfg(test)]
+pub(crate) fn busy() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = told.split(' ').next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_else(|| unreachable!("the kernel accounts for threads")))
 }
 
 #[cfg(test)]
@@ -47,5 +73,7 @@ mod tests {
         assert!(days[2] < END, "it lasts for 213 days");
         assert_eq!((days[3], instant(Duration::MAX)), (END, END));
         assert!(END + Span::from_ps(1) > END, "what is later than now is later at the end too");
+        assert_eq!((Clock::over().now(), until(END + Span::from_ps(1), END)), (END, None));
+        assert_eq!(until(END, END), Some(Duration::ZERO));
     }
 }

@@ -3,7 +3,6 @@
 use crate::device::DeviceInner;
 use crate::io::sys::{self, EventFd};
 use crate::work::WorkCompletion;
-use roci_units::Span;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -101,15 +100,14 @@ impl CompletionQueue {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when none came within `timeout`; what the operating system says otherwise.
     pub fn wait(&self, timeout: Duration) -> io::Result<WorkCompletion> {
-        let begin = self.device.now();
-        let end = begin + Span::from_nanos(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
-        let spin = begin + self.device.spin();
+        let begin = self.device.passed();
+        let (end, spin) = (begin.checked_add(timeout), begin.saturating_add(self.device.spin()));
         loop {
             if let Some(completion) = self.poll() {
                 return Ok(completion);
             }
-            let now = self.device.now();
-            if now >= end {
+            let now = self.device.passed();
+            if end.is_some_and(|end| now >= end) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if now < spin {
@@ -120,7 +118,7 @@ impl CompletionQueue {
             if let Some(completion) = self.poll() {
                 return Ok(completion);
             }
-            self.device.block(self.inner.event.as_raw_fd(), end)?;
+            self.device.block(self.inner.event.as_raw_fd(), end.map(|end| end.saturating_sub(now)))?;
             self.inner.event.clear();
         }
     }
@@ -148,6 +146,11 @@ impl CompletionQueue {
     /// Leaves the device to its threads, before somebody waits for a notification.
     pub(crate) fn hand_over(&self) {
         self.device.hand_over();
+    }
+
+    /// Whether there is nothing to be polled at the moment.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner.length.load(Ordering::SeqCst) == 0
     }
 
     /// Takes the notification, if there is one.

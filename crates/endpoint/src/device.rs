@@ -1,6 +1,6 @@
 //! Devices and protection domains.
 
-use crate::clock::{Clock, duration};
+use crate::clock::{self, Clock};
 use crate::completion::CompletionQueue;
 use crate::control;
 use crate::driver::{Cell, Pause};
@@ -216,6 +216,11 @@ impl Device {
     /// # Errors
     /// As [`open`](Self::open); or when the configuration is out of its ranges.
     pub fn open_with(address: IpAddr, config: DeviceConfig) -> io::Result<Self> {
+        Self::open_by(address, config, Clock::new())
+    }
+
+    /// Opens it with this clock.
+    pub(crate) fn open_by(address: IpAddr, config: DeviceConfig, clock: Clock) -> io::Result<Self> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         let is_memory = matches!(config.backend, Backend::Memory(_));
         if !(1..=16).contains(&config.shards) || is_memory && config.shards != 1 {
@@ -224,7 +229,7 @@ impl Device {
         if config.dscp > 63 || config.cnp_dscp > 63 {
             return invalid("code points are below 64");
         }
-        let (seed, clock) = (u64::from(random()) << 32 | u64::from(random()), Clock::new());
+        let seed = u64::from(random()) << 32 | u64::from(random());
         let table = Arc::new(Table::new(config.shards));
         let mut cells = Vec::new();
         for number in 0..config.shards {
@@ -393,10 +398,15 @@ impl DeviceInner {
         self.clock.now()
     }
 
-    pub(crate) fn spin(&self) -> Span {
+    /// Time since it was opened, which goes on when [`now`](Self::now) has come to its end.
+    pub(crate) fn passed(&self) -> Duration {
+        self.clock.passed()
+    }
+
+    pub(crate) fn spin(&self) -> Duration {
         match self.progress {
-            Progress::Thread { spin } => span(spin),
-            Progress::Caller => Span::from_micros(50),
+            Progress::Thread { spin } => spin,
+            Progress::Caller => Duration::from_micros(50),
         }
     }
 
@@ -425,20 +435,20 @@ impl DeviceInner {
         }
     }
 
-    /// Waits for `event`, or until it is time to go on.
-    pub(crate) fn block(&self, event: RawFd, end: Instant) -> io::Result<()> {
+    /// Waits for `event`, for `left` at most, or until it is time to go on.
+    pub(crate) fn block(&self, event: RawFd, mut left: Option<Duration>) -> io::Result<()> {
         let mut fds = vec![(event, false)];
-        let mut until = end;
         let now = self.now();
         if self.progress == Progress::Caller {
             for cell in &self.cells {
                 fds.extend(cell.readable().map(|fd| (fd, false)));
-                until = cell.next_wakeup(now).map_or(until, |next| next.min(until));
+                let next = cell.next_wakeup(now).and_then(|next| clock::until(next, now));
+                left = next.map_or(left, |next| Some(left.map_or(next, |left| left.min(next))));
             }
         } else {
             self.hand_over();
         }
-        sys::wait(&fds, Some(duration(until.since(now))))?;
+        sys::wait(&fds, left)?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Who runs a shard: its thread, or whoever polls; and how a thread waits.
 
-use crate::clock::{Clock, duration};
+use crate::clock::{self, Clock};
 use crate::io::sys::{self, EventFd};
 use crate::shard::Shard;
 use crate::table::Table;
@@ -167,8 +167,10 @@ impl Cell {
         let pause = Pause::default();
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
+            // At the end of the clock nothing is ever long ago.
+            let is_over = now >= clock::END;
             let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
-            if driven != Instant::ZERO && now.since(driven) < GRACE {
+            if driven != Instant::ZERO && now.since(driven) < GRACE && !is_over {
                 self.sleep(&[], Some(now + GRACE), now);
                 continue;
             }
@@ -181,12 +183,12 @@ impl Cell {
                 busy = now;
                 continue;
             }
-            if now.since(busy) < spin {
+            if now.since(busy) < spin && !is_over {
                 drop(shard);
                 pause.pause(&self.clock);
                 continue;
             }
-            let nap = if now.since(busy) < IDLE { Some(now + NAP) } else { None };
+            let nap = if now.since(busy) < IDLE && !is_over { Some(now + NAP) } else { None };
             let until = match (shard.next_wakeup(now), nap) {
                 (Some(next), Some(nap)) => Some(next.min(nap)),
                 (next, nap) => next.or(nap),
@@ -204,7 +206,7 @@ impl Cell {
         for (place, fd) in all[1..].iter_mut().zip(fds) {
             place.0 = *fd;
         }
-        let timeout = until.map(|until| duration(until.since(now)));
+        let timeout = until.and_then(|until| clock::until(until, now));
         // Whatever is wrong with a descriptor shows when it is read.
         let _ = sys::wait(&all, timeout);
         self.asleep.store(0, Ordering::SeqCst);
@@ -215,5 +217,49 @@ impl Cell {
 impl std::fmt::Debug for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cell").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig, Progress};
+    use crate::io::MemoryWire;
+    use std::io::ErrorKind;
+    use std::time::Duration;
+
+    const WHILE: Duration = Duration::from_millis(300);
+
+    fn over() -> Device {
+        let backend = Backend::Memory(MemoryWire::new(1));
+        let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
+        Device::open_by([10, 0, 0, 1].into(), config, Clock::over()).unwrap()
+    }
+
+    #[test]
+    fn a_shard_whose_time_is_over_lets_its_thread_sleep() {
+        let device = over();
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let _qp = pd.create_qp(&cq, &cq).build().unwrap();
+        assert!(cq.poll().is_none());
+        let cell = device.inner.cells[0].clone();
+        let thread = std::thread::spawn(move || {
+            cell.drive(Span::from_micros(50));
+            clock::busy()
+        });
+        std::thread::sleep(WHILE);
+        device.inner.cells[0].stop();
+        let busy = thread.join().unwrap();
+        assert!(busy < WHILE / 4, "it was busy for {busy:?}");
+    }
+
+    #[test]
+    fn a_wait_ends_in_time_and_without_spinning_when_the_clock_has_ended() {
+        let device = over();
+        let cq = device.create_cq().unwrap();
+        let (begin, before) = (device.inner.passed(), clock::busy());
+        assert_eq!(cq.wait(WHILE).unwrap_err().kind(), ErrorKind::TimedOut);
+        let busy = clock::busy() - before;
+        assert!(device.inner.passed() - begin >= WHILE && busy < WHILE / 4, "it was busy for {busy:?}");
     }
 }

@@ -62,7 +62,7 @@
 //! | `driver` | who runs a shard, and how its thread waits |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
-//! | `works`, `table`, `numbers`, `paths`, `clock` | what they lean on |
+//! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
 
@@ -87,6 +87,8 @@ mod receive;
 mod shard;
 mod table;
 mod transmit;
+#[cfg(feature = "tokio")]
+mod waiters;
 pub mod work;
 mod works;
 

@@ -4,9 +4,14 @@
 use roci_endpoint::asynchronous::AsyncCompletionQueue;
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
-    Access, Backend, Device, DeviceConfig, MemoryRegion, MemoryWire, QueuePair, RecvWr, SendWr,
+    Access, Backend, Change, Device, DeviceConfig, MemoryRegion, MemoryWire, QueuePair, RecvWr, SendWr,
+    Transition, WorkCompletion,
 };
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -96,4 +101,135 @@ fn a_future_that_is_dropped_takes_no_completion_with_it() {
         qp.post_send(SendWr::send_inline(b"now").unsignaled()).unwrap();
         assert_eq!(cq.poll().await.unwrap().wr_id, 7);
     });
+}
+
+/// A task that is woken as often as it says, and polled by hand.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn of_several_who_wait_none_is_forgotten_when_another_takes_its_notification() {
+    let wire = MemoryWire::new(4);
+    let device = device(&wire, "10.0.0.1");
+    block_on(async {
+        let (qp, cq, region) = end(&device);
+        // What is posted to a queue pair that has failed comes back at once.
+        let failed = Change { transition: Some(Transition::Fail), ..Change::default() };
+        qp.modify(&failed).unwrap();
+        let complete = |number: usize| {
+            let buffer = region.buffer(number..number + 1).unwrap();
+            qp.post_recv(RecvWr::new(buffer).wr_id(number as u64)).unwrap();
+        };
+        let woken: [Arc<Woken>; 2] = Default::default();
+        let wakers = woken.clone().map(Waker::from);
+        let poll = |task: usize, it: Pin<&mut dyn Future<Output = std::io::Result<WorkCompletion>>>| {
+            it.poll(&mut Context::from_waker(&wakers[task])).map(|found| found.unwrap().wr_id)
+        };
+        let tell = || tokio::time::sleep(Duration::from_millis(5));
+        let (mut first, mut second) = (pin!(cq.poll()), pin!(cq.poll()));
+        assert!(poll(0, first.as_mut()).is_pending() && poll(1, second.as_mut()).is_pending());
+        complete(1);
+        tell().await;
+        assert_eq!(poll(0, first.as_mut()), Poll::Ready(1));
+        // It waits again, and is told of the next one; but the other, who was woken too, comes before and takes that.
+        let mut again = pin!(cq.poll());
+        assert!(poll(0, again.as_mut()).is_pending());
+        complete(2);
+        assert_eq!(poll(1, second.as_mut()), Poll::Ready(2));
+        tell().await;
+        // What it was told in vain.
+        let _ = poll(0, again.as_mut());
+        let before = woken[0].0.load(Ordering::SeqCst);
+        complete(3);
+        tell().await;
+        assert!(woken[0].0.load(Ordering::SeqCst) > before, "the third completion wakes who waits");
+        assert_eq!(poll(0, again.as_mut()), Poll::Ready(3));
+    });
+}
+
+#[test]
+fn many_tasks_on_many_threads_share_a_queue() {
+    const TASKS: usize = 4;
+    const EACH: usize = 500;
+    let wire = MemoryWire::new(5);
+    let device = device(&wire, "10.0.0.1");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    let (qp, cq, _region) = {
+        let _entered = runtime.enter();
+        end(&device)
+    };
+    qp.modify(&Change { transition: Some(Transition::Fail), ..Change::default() }).unwrap();
+    let cq = Arc::new(cq);
+    let threads: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (cq, handle) = (cq.clone(), runtime.handle().clone());
+            std::thread::spawn(move || {
+                handle.block_on(async move {
+                    for _ in 0..EACH {
+                        cq.poll().await.unwrap();
+                    }
+                })
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for number in 0..TASKS * EACH {
+            while qp.post_send(SendWr::send_inline(b"it comes back")).is_err() {
+                tokio::task::yield_now().await;
+            }
+            if number % 3 == 0 {
+                tokio::time::sleep(Duration::from_micros(1)).await;
+            }
+        }
+        let all = async {
+            while !threads.iter().all(std::thread::JoinHandle::is_finished) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(WAIT, all).await.expect("each gets its share");
+    });
+}
+
+/// An executor that polls where it is woken, as some do.
+struct AtOnce {
+    task: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+}
+
+impl Wake for AtOnce {
+    fn wake(self: Arc<Self>) {
+        let waker = Waker::from(self.clone());
+        let mut task = self.task.lock().unwrap();
+        if let Some(mut running) = task.take()
+            && running.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
+        {
+            *task = Some(running);
+        }
+    }
+}
+
+#[test]
+fn a_waker_may_look_at_once_whether_its_task_can_go_on() {
+    let wire = MemoryWire::new(6);
+    let (near, far) = (device(&wire, "10.0.0.1"), device(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let listener = answering.listen(7000).unwrap();
+    let (tell, told) = mpsc::channel();
+    let task = async move {
+        let request = listener.get_request_async().await.unwrap();
+        tell.send(request.peer().ip()).unwrap();
+    };
+    let executor = Arc::new(AtOnce { task: Mutex::new(Some(Box::pin(task))) });
+    executor.clone().wake();
+    let (pd, cq) = (near.alloc_pd(), near.create_cq().unwrap());
+    let qp = pd.create_qp(&cq, &cq).build().unwrap();
+    let to = SocketAddr::new(far.address(), 7000);
+    let asked = asking.request(&qp, to, &ConnParam::default()).unwrap();
+    assert_eq!(told.recv_timeout(WAIT).expect("it goes on"), near.address());
+    drop(asked);
 }

@@ -2,22 +2,26 @@
 
 use super::CmError;
 use super::machine::{Event, Id, Machine};
+use crate::clock;
 use crate::completion::CompletionQueue;
 use crate::device::Device;
 use crate::memory::{Buffer, MemoryRegion};
 use crate::numbers::random;
 use crate::queue_pair::QueuePair;
+#[cfg(feature = "tokio")]
+use crate::waiters::Waiters;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
-use roci_transport::{Access, CompletionKind};
+use roci_transport::{Access, CompletionKind, Status};
 use roci_units::Qpn;
 use roci_wire::cm::{MAD_LEN, Q_KEY, Reject, Reply, Request};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "tokio")]
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -62,14 +66,7 @@ impl ConnectionManager {
             }
         }
         let machine = Machine::new(random);
-        let core = Core {
-            machine,
-            free,
-            notes: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            #[cfg(feature = "tokio")]
-            tasks: Vec::new(),
-        };
+        let core = Core { machine, free, notes: BTreeMap::new(), asked: BTreeMap::new(), has_news: false };
         let inner = Arc::new(Inner {
             device: device.clone(),
             qp,
@@ -77,6 +74,8 @@ impl ConnectionManager {
             guid: u64::from(random()) << 32 | u64::from(random()),
             core: Mutex::new(core),
             changed: Condvar::new(),
+            #[cfg(feature = "tokio")]
+            tasks: Waiters::default(),
             stop: AtomicBool::new(false),
             _region: region,
         });
@@ -101,6 +100,9 @@ pub(super) struct Inner {
     pub(super) guid: u64,
     core: Mutex<Core>,
     changed: Condvar,
+    /// Tasks that wait for news.
+    #[cfg(feature = "tokio")]
+    tasks: Waiters,
     stop: AtomicBool,
     /// The datagrams' memory.
     _region: MemoryRegion,
@@ -114,9 +116,39 @@ pub(super) struct Core {
     pub(super) notes: BTreeMap<Id, Note>,
     /// Requests that nobody has looked at, by service.
     pub(super) asked: BTreeMap<u64, VecDeque<(Id, IpAddr, Box<Request>)>>,
-    /// Tasks that wait for news.
-    #[cfg(feature = "tokio")]
-    tasks: Vec<Waker>,
+    /// There is something to tell those who wait, as soon as the lock is given back.
+    has_news: bool,
+}
+
+/// The core, locked. Those who wait for news are woken after it was given back, as a waker may come back for it.
+pub(super) struct Locked<'a> {
+    inner: &'a Inner,
+    core: Option<MutexGuard<'a, Core>>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.core.as_ref().unwrap_or_else(|| unreachable!("it is locked until it is dropped"))
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        self.core.as_mut().unwrap_or_else(|| unreachable!("it is locked until it is dropped"))
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let has_news = self.core.take().is_some_and(|mut core| std::mem::take(&mut core.has_news));
+        if has_news {
+            self.inner.changed.notify_all();
+            #[cfg(feature = "tokio")]
+            self.inner.tasks.wake_all();
+        }
+    }
 }
 
 /// What has become of a connection.
@@ -141,7 +173,11 @@ impl Drop for Handle {
 }
 
 impl Inner {
-    pub(super) fn core(&self) -> MutexGuard<'_, Core> {
+    pub(super) fn core(&self) -> Locked<'_> {
+        Locked { inner: self, core: Some(self.lock()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,18 +187,16 @@ impl Inner {
         timeout: Duration,
         mut look: impl FnMut(&mut Core) -> Option<T>,
     ) -> Option<T> {
-        let begin = self.device.inner.now();
-        let timeout = crate::device::span(timeout);
-        let mut core = self.core();
+        let begin = self.device.inner.passed();
+        let mut core = self.lock();
         loop {
             if let Some(found) = look(&mut core) {
                 return Some(found);
             }
-            let left = timeout.saturating_sub(self.device.inner.now().since(begin));
+            let left = timeout.saturating_sub(self.device.inner.passed().saturating_sub(begin));
             if left.is_zero() {
                 return None;
             }
-            let left = crate::clock::duration(left);
             core = self.changed.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -170,15 +204,10 @@ impl Inner {
     /// The same without an end, for a task.
     #[cfg(feature = "tokio")]
     pub(super) async fn when<T>(&self, mut look: impl FnMut(&mut Core) -> Option<T>) -> T {
+        let mut place = self.tasks.place();
         std::future::poll_fn(|task| {
-            let mut core = self.core();
-            if let Some(found) = look(&mut core) {
-                return Poll::Ready(found);
-            }
-            if !core.tasks.iter().any(|known| known.will_wake(task.waker())) {
-                core.tasks.push(task.waker().clone());
-            }
-            Poll::Pending
+            place.wait(task.waker());
+            look(&mut self.lock()).map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
@@ -187,8 +216,8 @@ impl Inner {
     fn run(&self) {
         while !self.stop.load(Ordering::SeqCst) {
             let now = self.device.inner.now();
-            let next = self.core().machine.poll_timeout();
-            let timeout = next.map_or(SLICE, |next| crate::clock::duration(next.since(now)).min(SLICE));
+            let next = self.core().machine.poll_timeout().and_then(|next| clock::until(next, now));
+            let timeout = next.map_or(SLICE, |next| next.min(SLICE));
             // Every error but the end of the time is one that comes again, and is not to turn this into a busy loop.
             match self.cq.wait(timeout) {
                 Ok(completion) => self.take(completion),
@@ -209,11 +238,15 @@ impl Inner {
             return;
         }
         let (source, length) = (completion.source, completion.byte_len as usize);
-        let is_ok = completion.is_ok();
+        let (is_ok, status) = (completion.is_ok(), completion.status);
         let Some(buffer) = completion.into_buffer() else { return };
         if let (Some((from, _)), true, Some(octets)) = (source, is_ok, buffer.as_slice()) {
             let now = self.device.inner.now();
             core.machine.handle(now, from, &octets[..length.min(octets.len())]);
+        }
+        if status == Status::WorkRequestFlushed {
+            // The queue pair has failed, and would give back at once whatever is posted.
+            return;
         }
         // The queue was made for as many as there are buffers.
         let _ = self.qp.post_recv(RecvWr::new(buffer));
@@ -232,9 +265,8 @@ impl Inner {
             }
             debug_assert!(is_written, "a buffer is as long as a datagram");
         }
-        let mut has_news = false;
         while let Some(event) = core.machine.poll_event() {
-            has_news = true;
+            core.has_news = true;
             match event {
                 Event::Asked { id, from, request } => {
                     core.asked.entry(request.service).or_default().push_back((id, from, request));
@@ -255,11 +287,6 @@ impl Inner {
                 }
                 Event::Disconnected(id) => core.note(id, |note| note.is_disconnected = true),
             }
-        }
-        if has_news {
-            self.changed.notify_all();
-            #[cfg(feature = "tokio")]
-            core.tasks.drain(..).for_each(Waker::wake);
         }
     }
 
@@ -284,5 +311,48 @@ impl Core {
         if let Some(note) = self.notes.get_mut(&id) {
             change(note);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::device::{Backend, DeviceConfig};
+    use crate::io::MemoryWire;
+
+    fn manager(clock: Clock) -> ConnectionManager {
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_by([10, 0, 0, 1].into(), config, clock).unwrap();
+        ConnectionManager::new(&device).unwrap()
+    }
+
+    #[test]
+    fn a_manager_whose_time_is_over_sleeps() {
+        const WHILE: Duration = Duration::from_millis(300);
+        let manager = manager(Clock::over());
+        let inner = manager.handle.inner.clone();
+        let thread = std::thread::spawn(move || {
+            inner.run();
+            clock::busy()
+        });
+        assert!(manager.handle.inner.wait(WHILE, |_| None::<()>).is_none(), "nothing comes any more");
+        drop(manager);
+        let busy = thread.join().unwrap();
+        assert!(busy < WHILE / 4, "it was busy for {busy:?}");
+    }
+
+    #[cfg(feature = "tokio")]
+    #[test]
+    fn tasks_that_do_not_wait_any_more_are_forgotten() {
+        use std::pin::pin;
+        use std::task::{Context, Waker};
+        let manager = manager(Clock::new());
+        let inner = &manager.handle.inner;
+        for _ in 0..10 {
+            let mut waits = pin!(inner.when(|_| None::<()>));
+            assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        assert!(inner.tasks.is_empty());
     }
 }
