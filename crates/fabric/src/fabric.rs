@@ -263,7 +263,7 @@ impl<N: Nics> Fabric<N> {
     }
 
     /// Serves the hosts that were kicked while their port was free, and arms the wake-ups that were asked for.
-    #[inline]
+    #[inline(always)]
     fn serve_kicked(&mut self) {
         let mut next = 0;
         while let Some(&host) = self.net.kicked.get(next) {

@@ -135,7 +135,7 @@ impl Net {
     }
 
     /// Begins to send a packet; the port is free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, port: u32, id: PacketId) {
         let end = &mut self.ports[port as usize].link;
         let packet = &mut self.packets[id];

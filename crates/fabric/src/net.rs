@@ -276,7 +276,7 @@ impl Net {
 
     /// The NIC of `host` has something to send: [`Nics::transmit`](crate::nics::Nics::transmit) is asked as soon as
     /// its port is free, at this instant if it is. Calling it again before costs nothing.
-    #[inline]
+    #[inline(always)]
     pub fn kick(&mut self, host: HostId) {
         let end = &mut self.ports[usize::from(host.0)].link;
         if end.flags & PENDING != 0 {
@@ -309,8 +309,15 @@ impl Net {
     /// Arms the wake-ups that were asked for during the last event. Not sooner, because a NIC often asks for a far one
     /// first and for a near one when it has sent: armed at once, each packet would leave an event behind that comes to
     /// nothing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm_wakeful(&mut self) {
+        if !self.wakeful.is_empty() {
+            self.arm_each();
+        }
+    }
+
+    #[inline(never)]
+    fn arm_each(&mut self) {
         while let Some(host) = self.wakeful.pop() {
             let state = &mut self.hosts[usize::from(host.0)];
             if state.wanted < state.armed {

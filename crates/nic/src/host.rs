@@ -140,7 +140,7 @@ impl Host {
     }
 
     /// Tells the fabric what this host wants next. To be called after anything was posted to the engine.
-    #[inline]
+    #[inline(always)]
     pub fn poke(&mut self, net: &mut Net, id: HostId) {
         if self.slow.is_some() || self.drain.is_some() {
             return self.poke_slow(net, id);
@@ -304,8 +304,13 @@ impl Host {
     #[inline]
     fn next_fresh(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
         let traced = self.traced();
-        let packet =
-            self.engine.transmit_with(net.now(), open, |segment| place_data(net, id, segment, traced));
+        let packet = self.engine.transmit_with(
+            net.now(),
+            open,
+            net,
+            |net, segment| place_data(net, id, segment, traced),
+            |net, segment| place_planned(net, id, segment, traced),
+        );
         // The last of a READ's responses lets go of the acknowledgement that waited behind it.
         self.settle(net, id);
         // Also where nothing may leave: what holds a packet back has named the instant at which it may.
@@ -527,6 +532,12 @@ impl Host {
     pub fn word(&self, address: u64) -> u64 {
         self.memory.get(&address).copied().unwrap_or(0)
     }
+}
+
+/// The same for what took the long way.
+#[inline(never)]
+fn place_planned(net: &mut Net, id: HostId, segment: &Segment, traced: bool) -> PacketId {
+    place_data(net, id, segment, traced)
 }
 
 /// Makes a packet of a segment that is no answer.

@@ -32,12 +32,14 @@ impl<A: Application> Simulated<A> {
     }
 
     /// Tells the application what has ended on `host`, and the fabric what the host wants next.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, net: &mut Net, host: HostId) {
-        if self.hosts[usize::from(host.0)].engine.has_told() {
+        let nic = &mut self.hosts[usize::from(host.0)];
+        if nic.engine.has_told() {
             self.tell(net, host);
+        } else {
+            nic.poke(net, host);
         }
-        self.hosts[usize::from(host.0)].poke(net, host);
     }
 
     #[inline(never)]
@@ -45,6 +47,7 @@ impl<A: Application> Simulated<A> {
         while let Some(completion) = self.hosts[usize::from(host.0)].engine.poll_completion() {
             self.application.completed(net, &mut self.hosts, host, &completion);
         }
+        self.hosts[usize::from(host.0)].poke(net, host);
     }
 }
 

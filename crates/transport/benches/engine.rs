@@ -81,7 +81,8 @@ fn segment_in_place(bencher: Bencher, flows: u32) {
     let mut engine = under_way(flows, QpConfig::default());
     bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
         for _ in 0..ROUND {
-            engine.transmit_with(Instant::ZERO, 0xff, |segment: &Segment| _ = black_box(segment)).unwrap();
+            let take = |(): &mut (), segment: &Segment| _ = black_box(segment);
+            engine.transmit_with(Instant::ZERO, 0xff, &mut (), take, take).unwrap();
         }
     });
 }

@@ -451,8 +451,15 @@ impl Engine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn wake_laws(&mut self, now: Instant) {
+        if self.laws.timers.next() <= now || self.agent.is_some() {
+            self.fire_laws(now);
+        }
+    }
+
+    #[inline(never)]
+    fn fire_laws(&mut self, now: Instant) {
         while let Some(TimerId { qp, kind }) = self.laws.timers.expire(now) {
             if kind == TIMER_PACE {
                 self.port_eligible(now, qp);

@@ -407,6 +407,7 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such queue pair.
+    #[inline]
     pub fn query(&self, qpn: Qpn) -> Result<QpStatus, QpError> {
         let slot = self.find(qpn)?;
         let (common, requester) = (&self.qps[slot].common, &self.qps[slot].requester);
@@ -424,6 +425,7 @@ impl Engine {
     }
 
     /// What a queue pair's packets have met; all zero where there is no such queue pair.
+    #[inline]
     pub fn counters(&self, qpn: Qpn) -> Counters {
         let Some(slot) = self.place(qpn) else { return Counters::default() };
         let common = &self.qps[slot].common;

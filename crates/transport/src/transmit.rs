@@ -50,23 +50,26 @@ impl Engine {
     /// Takes the next packet whose priority is in `open_priorities` (bit p: priority p is not paused).
     #[inline]
     pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
-        self.transmit_with(now, open_priorities, |segment| *segment)
+        self.transmit_with(now, open_priorities, &mut (), |(), segment| *segment, |(), segment| *segment)
     }
 
-    /// The same, but hands the packet to `take` and gives back its answer. Whoever takes a segment apart at once does
-    /// well to do it there: the commonest one is then never written to memory.
+    /// The same, but hands the packet to `quick` or `take` with `world`, and gives back the answer. Whoever takes a segment
+    /// apart at once does well to do it there: the commonest one, which is for `quick`, is then never written to memory.
+    /// They do the same; a single function called at two places would stand apart from both.
     #[inline]
-    pub fn transmit_with<R>(
+    pub fn transmit_with<W: ?Sized, R>(
         &mut self,
         now: Instant,
         open_priorities: u8,
-        take: impl FnOnce(&Segment) -> R,
+        world: &mut W,
+        quick: impl FnOnce(&mut W, &Segment) -> R,
+        take: impl FnOnce(&mut W, &Segment) -> R,
     ) -> Option<R> {
         let place = self.schedule.turn(open_priorities)?;
         if let Some(segment) = self.stream(now, place as usize) {
-            return Some(take(&segment));
+            return Some(quick(world, &segment));
         }
-        self.transmit_planned(now, open_priorities, place).map(|segment| take(&segment))
+        self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment))
     }
 
     /// The long way: the turn is that of `place`, and then of others until one of them has something to send.
