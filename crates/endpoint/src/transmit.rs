@@ -7,7 +7,7 @@ use crate::numbers::place_of;
 use crate::shard::Core;
 use roci_transport::{Grant, Segment};
 use roci_units::Instant;
-use roci_wire::{Deth, Ecn, Layout, LayoutWords, Opcode, Shape, Syndrome, Transport};
+use roci_wire::{Deth, Ecn, Flags, Layout, LayoutWords, Opcode, Shape, Syndrome, Transport};
 
 /// Octets offered at once: a run of 15 packets of 4096 octets, or of 60 of 1024.
 pub(crate) const QUANTUM: u32 = 60 << 10;
@@ -25,8 +25,38 @@ impl Core {
                 self.settle(now);
                 continue;
             };
+            if !self.replies.is_empty() && segment.header.opcode.shape().has(Shape::RESPONSE) {
+                self.answer_before(io, &segment);
+            }
             self.pack(io, &segment);
             self.settle(now);
+        }
+    }
+
+    /// Lets `response` overtake no answer of its queue pair that waits: the requester would take for lost what an atomic's
+    /// result brings. An acknowledgement that the response includes is left out. Behind the response it would be late,
+    /// and one that comes between a READ's responses makes Soft-RoCE of Linux 6.12 give up.
+    #[inline(never)]
+    fn answer_before(&mut self, io: &mut dyn PacketIo, response: &Segment) {
+        for _ in 0..self.replies.len() {
+            let Some(reply) = self.replies.pop_front() else { return };
+            if (reply.header.dest_qpn, reply.path) != (response.header.dest_qpn, response.path) {
+                self.replies.push_back(reply);
+                continue;
+            }
+            let is_included = is_plain(&reply)
+                && !reply.header.flags.has(Flags::BECN)
+                && reply.header.psn.since(response.header.psn) < 0;
+            if is_included {
+                continue;
+            }
+            if !self.batch.has_room(1, 0) {
+                self.emit(io);
+            }
+            self.pack(io, &reply);
+        }
+        if !self.batch.has_room(240, QUANTUM as usize) {
+            self.emit(io);
         }
     }
 
@@ -48,16 +78,10 @@ impl Core {
     }
 
     /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes.
-    pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
+    pub(crate) fn queue_reply(&mut self, now: Instant, segment: Segment) {
         if self.replies.is_empty() {
             (self.replied, self.replied_at) = (self.counters.received, now);
         }
-        let is_plain = |segment: &Segment| {
-            segment.header.opcode == Opcode::ACKNOWLEDGE
-                && segment.words.is_none()
-                && segment.layout == Layout::Standard
-                && matches!(Syndrome::from_u8(segment.header.aeth().syndrome), Some(Syndrome::Ack { .. }))
-        };
         if is_plain(&segment) {
             let same = |other: &&mut Segment| {
                 (other.header.dest_qpn, other.path) == (segment.header.dest_qpn, segment.path)
@@ -66,8 +90,12 @@ impl Core {
             if let Some(before) = before
                 && is_plain(before)
             {
-                segment.header.flags = segment.header.flags.with(before.header.flags);
-                *before = segment;
+                let flags = segment.header.flags.with(before.header.flags);
+                // The answer to a duplicate may say less than the one before.
+                if segment.header.psn.since(before.header.psn) >= 0 {
+                    *before = segment;
+                }
+                before.header.flags = flags;
                 return;
             }
         }
@@ -158,5 +186,100 @@ impl Core {
             }
         }
         self.let_go();
+    }
+}
+
+/// Whether it is an acknowledgement that says nothing besides.
+fn is_plain(segment: &Segment) -> bool {
+    segment.header.opcode == Opcode::ACKNOWLEDGE
+        && segment.words.is_none()
+        && segment.layout == Layout::Standard
+        && matches!(Syndrome::from_u8(segment.header.aeth().syndrome), Some(Syndrome::Ack { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig, Mtu, Progress};
+    use crate::io::MemoryWire;
+    use crate::queue_pair::QpInfo;
+    use roci_transport::Access;
+    use roci_units::{Psn, Qpn};
+    use roci_wire::{AtomicEth, BthView, Header, Ip, Reth};
+    use std::net::Ipv6Addr;
+
+    const HERE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+    const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+    const WRITE: Opcode = Opcode::WRITE_ONLY;
+    const READ: Opcode = Opcode::READ_REQUEST;
+    const ADD: Opcode = Opcode::FETCH_ADD;
+
+    /// What an endpoint sends when the requests of each of these batches, READs of two packets among them, have arrived
+    /// between two of its turns.
+    fn answers(batches: &[&[(Opcode, u32)]]) -> Vec<Vec<(&'static str, u32)>> {
+        let wire = MemoryWire::new(1);
+        let config = DeviceConfig {
+            backend: Backend::Memory(wire.clone()),
+            progress: Progress::Caller,
+            ..DeviceConfig::default()
+        };
+        let device = Device::open_with(HERE.into(), config).unwrap();
+        let mut peer = wire.attach(PEER.into()).unwrap();
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let qp = pd.create_qp(&cq, &cq).path_mtu(Mtu::Mtu1024).build().unwrap();
+        qp.connect(QpInfo { address: PEER.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+        let region = pd.reg_mr(vec![0; 4096], Access::ALL).unwrap();
+        let (va, rkey) = (region.addr(), region.rkey());
+        let mut all = Vec::new();
+        for batch in batches {
+            for &(opcode, psn) in *batch {
+                let mut header = Header::new(opcode, qp.qp_num(), Psn::new(psn));
+                header.flags = Flags::ACK_REQUEST;
+                match opcode {
+                    ADD => header.set_atomic(AtomicEth { va, rkey, swap_or_add: 1, compare: 0 }),
+                    READ => header.set_reth(Reth { va, rkey, length: 2048 }),
+                    _ => header.set_reth(Reth { va, rkey, length: 0 }),
+                }
+                let transport = Transport::standard(header);
+                let mut octets = vec![0; transport.len()];
+                transport.emit_with(&Ip::v6(PEER, HERE), 4791, &mut octets, |_| {}).unwrap();
+                wire.inject(PEER.into(), HERE.into(), &octets);
+            }
+            for _ in 0..8 {
+                device.progress();
+            }
+            let mut sent = Vec::new();
+            peer.receive(&mut |arrived| {
+                let (bth, _) = BthView::split(arrived.octets).unwrap();
+                let name = match bth.opcode() {
+                    Opcode::ACKNOWLEDGE => "ack",
+                    Opcode::ATOMIC_ACKNOWLEDGE => "result",
+                    _ => "data",
+                };
+                sent.push((name, bth.psn().get()));
+            })
+            .unwrap();
+            all.push(sent);
+        }
+        all
+    }
+
+    #[test]
+    fn no_response_overtakes_an_atomic_s_result_and_an_acknowledgement_that_it_includes_is_left_out() {
+        let sent = answers(&[&[(WRITE, 0), (READ, 1), (ADD, 3), (READ, 4), (WRITE, 6)]]);
+        let data = [("data", 1), ("data", 2), ("result", 3), ("data", 4), ("data", 5)];
+        assert_eq!(sent, [[&data[..], &[("ack", 6)]].concat()]);
+    }
+
+    #[test]
+    fn an_acknowledgement_of_what_came_after_a_read_goes_before_its_second_answer() {
+        let sent = answers(&[&[(READ, 0)], &[(WRITE, 2), (READ, 0)]]);
+        assert_eq!(sent[1], [("ack", 2), ("data", 0), ("data", 1)]);
+    }
+
+    #[test]
+    fn the_answer_to_a_duplicate_does_not_take_a_later_one_s_place() {
+        let sent = answers(&[&[(WRITE, 0), (ADD, 1), (WRITE, 2)], &[(WRITE, 3), (WRITE, 0)]]);
+        assert_eq!(sent[1], [("ack", 3)]);
     }
 }

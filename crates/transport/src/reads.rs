@@ -1,6 +1,7 @@
 //! What a responder keeps of READs and atomics: responses still to go, and results for replay (IBTA Vol 1 §9.7.5.1).
 
 use crate::arrival::MemoryOperation;
+use crate::qp::after;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use roci_wire::layout::srnic::RequestPosition;
@@ -115,6 +116,11 @@ impl Reads {
     /// The resource that `sequence` belongs to.
     pub(crate) fn covering(&mut self, sequence: u32) -> Option<&mut Resource> {
         self.resources.iter_mut().find(|r| sequence.wrapping_sub(r.first) < r.end.wrapping_sub(r.first))
+    }
+
+    /// The first resource that was asked for after `sequence`.
+    pub(crate) fn following(&mut self, sequence: u32) -> Option<&mut Resource> {
+        self.resources.iter_mut().find(|resource| after(resource.request, sequence) > 0)
     }
 
     /// The resource that memory is to be asked for next, unless it is busy with another.

@@ -7,9 +7,7 @@ use crate::engine::Engine;
 use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
 use crate::queue::{NONE, RecvQueue};
-use crate::reads::Access as Stored;
 use crate::requester::set_drawn_by;
-use crate::responses::atomic_result;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
@@ -363,6 +361,9 @@ impl Engine {
         responder.duties.clear(Duties::OWES);
         let stands = responder.duties.meets(Duties::NAKED.with(Duties::DRAINING));
         let (owed, trigger) = if stands { (responder.owed, responder.trigger) } else { (ACK, None) };
+        if owed == ACK && trigger.is_none() && self.responses_acknowledge_all(slot) {
+            return;
+        }
         let mut header = self.acknowledgement(slot, owed);
         if let Some(trigger) = trigger {
             set_drawn_by(&mut header, self.profile(slot).layout, trigger);
@@ -579,19 +580,12 @@ impl Engine {
             if self.profile(slot).layout == Layout::Ndp {
                 self.answer_packet(slot, arrival.header.psn, false, reaction);
             } else if !self.qps[slot].responder.duties.has(Duties::OWES) {
-                self.reply(slot, ACK, reaction);
+                self.acknowledge_again(slot, at, reaction);
             }
         } else if shape.has(Shape::RETH) {
             self.read_again(now, slot, at, arrival.header);
-        } else if self.qps[slot].responder.reads != NONE {
-            let reads = self.reads.get_mut(self.qps[slot].responder.reads);
-            if let Some(resource) = reads.covering(at)
-                && let Stored::Atomic { original, .. } = resource.access
-                && !resource.pending()
-            {
-                let header = atomic_result(self.qps[slot].common.peer, resource, original);
-                reaction.reply = Some(self.control(slot, header));
-            }
+        } else {
+            self.atomic_again(now, slot, at);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::memory::Access;
 use crate::qp::{Duties, Notes};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
-use crate::requester::payload_of;
+use crate::requester::{payload_of, set_drawn_by};
 use crate::responder::ACK;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
@@ -186,6 +186,49 @@ impl Engine {
         }
         self.qps[slot].responder.duties.set(Duties::RESPONDING);
         self.arm_responses(now, slot);
+    }
+
+    /// An atomic request that came before: its result is sent again, behind the responses before it that are still to go,
+    /// for what overtakes them tells the requester that they are lost.
+    pub(crate) fn atomic_again(&mut self, now: Instant, slot: usize, at: u32) {
+        if self.qps[slot].responder.reads == NONE {
+            return;
+        }
+        let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).covering(at) else { return };
+        if !matches!(resource.access, Stored::Atomic { .. }) || resource.pending() {
+            return;
+        }
+        (resource.next, resource.answered) = (resource.first, true);
+        self.qps[slot].responder.duties.set(Duties::RESPONDING);
+        self.answer(now, slot);
+    }
+
+    /// A SEND or WRITE that came before, at `at`, is acknowledged again: with what came after it, up to the next READ or
+    /// atomic. Those are acknowledged by their responses alone, and who still waits for one would take it for lost, or
+    /// (Soft-RoCE) for come.
+    pub(crate) fn acknowledge_again(&mut self, slot: usize, at: u32, reaction: &mut Reaction) {
+        let responder = &self.qps[slot].responder;
+        if responder.reads == NONE || responder.duties.has(Duties::RESPONDING) {
+            return self.reply(slot, ACK, reaction);
+        }
+        let mut header = self.acknowledgement(slot, ACK);
+        let layout = self.profile(slot).layout;
+        if let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).following(at) {
+            header.psn = Psn::new(resource.request).minus(1);
+            set_drawn_by(&mut header, layout, Psn::new(resource.request).minus(1));
+            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn.wrapping_sub(1) & 0x00ff_ffff });
+        }
+        self.answer_with(slot, header, reaction);
+    }
+
+    /// Whether the last response that went acknowledges all that has come, and no mark waits to be told.
+    pub(crate) fn responses_acknowledge_all(&mut self, slot: usize) -> bool {
+        let responder = &self.qps[slot].responder;
+        if responder.reads == NONE || responder.duties.has(Duties::MARKED) {
+            return false;
+        }
+        let reads = self.reads.get_mut(responder.reads);
+        !reads.separate && reads.resources.back().is_some_and(|last| last.end == responder.expected)
     }
 
     /// Notes whether the next response can go, for the sender's line.

@@ -423,7 +423,7 @@ impl Node {
     }
 
     /// Cuts a segment into packets and gathers their payload.
-    fn enqueue(&mut self, segment: &Segment) {
+    pub(crate) fn enqueue(&mut self, segment: &Segment) {
         let mut octets = 0;
         for index in 0..segment.packets {
             let (header, source) = segment.packet(index);

@@ -1,0 +1,84 @@
+//! What comes twice is answered twice, and no answer to it misleads the requester (IBTA Vol 1 §9.7.5.1).
+
+use crate::pair::{Client, Pair};
+use crate::scripts::{MTU, config, request};
+use roci_transport::{Arrival, Operation, Reaction, Status};
+
+/// A WRITE, a READ of four packets and a FETCH-ADD, all answered: PSNs 0, 1 to 4, and 5.
+fn answered() -> Pair {
+    let mut pair = Pair::connected(config());
+    let rkey = pair.server.key;
+    pair.write(1, 0, 4096, 100);
+    pair.read(2, 50_000, 8192, 4 * MTU);
+    pair.post(Client, request(3, Operation::FetchAdd { va: 64, rkey, add: 2 }, 0, 8));
+    pair.run();
+    assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
+    assert_eq!(pair.server.story(), ["ack0", "data1", "data2", "data3", "data4", "result5"]);
+    pair
+}
+
+impl Pair {
+    /// The client's packets of these numbers arrive again, in this order, all at once.
+    fn again(&mut self, numbers: &[usize]) -> Vec<String> {
+        let before = self.server.sent.len();
+        let mut reaction = Reaction::default();
+        for number in numbers {
+            let header = self.client.sent[*number].header;
+            let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
+            self.server.engine.receive(self.now, &arrival, &mut reaction);
+            for segment in [reaction.reply.take(), reaction.notice.take()].iter().flatten() {
+                self.server.enqueue(segment);
+            }
+        }
+        self.run();
+        self.server.story().split_off(before)
+    }
+}
+
+#[test]
+fn an_atomic_s_result_does_not_overtake_a_read_that_is_answered_again() {
+    let mut pair = answered();
+    let memory = pair.server.memory.clone();
+    assert_eq!(pair.again(&[1, 2]), ["data1", "data2", "data3", "data4", "result5"]);
+    assert_eq!(pair.again(&[2, 1]), ["result5", "data1", "data2", "data3", "data4"]);
+    assert!(pair.server.memory == memory, "it is carried out once");
+}
+
+#[test]
+fn an_atomic_before_a_read_is_answered_again_before_what_is_left_of_it() {
+    let mut pair = Pair::connected(config());
+    let rkey = pair.server.key;
+    pair.post(Client, request(1, Operation::FetchAdd { va: 64, rkey, add: 2 }, 0, 8));
+    pair.read(2, 50_000, 8192, 4 * MTU);
+    pair.run();
+    assert_eq!(pair.again(&[1, 0]), ["result0", "data1", "data2", "data3", "data4"]);
+}
+
+#[test]
+fn a_write_that_comes_again_is_not_acknowledged_together_with_a_read_or_an_atomic() {
+    let mut pair = answered();
+    assert_eq!(pair.again(&[0]), ["ack0"]);
+    pair.write(4, 0, 4096, 100);
+    pair.run();
+    assert_eq!(pair.again(&[3]), ["ack6"]);
+}
+
+#[test]
+fn what_a_response_acknowledges_is_not_acknowledged_again_behind_it() {
+    let mut pair = answered();
+    assert_eq!(pair.again(&[1, 0]), ["data1", "data2", "data3", "data4"]);
+    assert_eq!(pair.again(&[1, 0, 2]), ["data1", "data2", "data3", "data4", "result5"]);
+}
+
+#[test]
+fn repeated_requests_do_not_use_up_what_a_responder_can_take() {
+    let mut pair = answered();
+    for round in 0..40 {
+        pair.again(&[1, 2]);
+        let rkey = pair.server.key;
+        pair.post(Client, request(10 + round, Operation::FetchAdd { va: 64, rkey, add: 1 }, 0, 8));
+        pair.run();
+    }
+    assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
+    assert_eq!(pair.client.ended().len(), 43);
+}
