@@ -16,7 +16,7 @@ const PORT: u64 = service(7174);
 
 fuzz_target!(|input: &[u8]| {
     let mut count = 0u32;
-    let mut machine = Machine::new(move || {
+    let mut machine = Machine::new(1, move || {
         count = count.wrapping_add(0x9e37_79b9);
         count
     });

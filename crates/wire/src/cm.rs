@@ -32,6 +32,9 @@ pub const OFFER: usize = 8;
 /// By which such an offer is known, and its version.
 const MAGIC: [u8; 6] = *b"RoCI\0\x01";
 
+/// Octets of a device's GUID.
+const GUID_LEN: u8 = 8;
+
 /// One management datagram of connection set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mad {
@@ -234,10 +237,13 @@ pub struct Reject {
     pub local: u32,
     /// The receiver's.
     pub remote: u32,
-    /// What is rejected.
+    /// What is rejected. Who gives up waiting rejects no message.
     pub of: Answered,
     /// Why, as IBTA numbers the reasons (Vol 1 §12.6.7.2); see [`reason`].
     pub reason: u16,
+    /// The sender's device, which the additional information of [`reason::TIMEOUT`] names: by it and by the sender's id the
+    /// receiver finds the connection, whose id at the receiver the sender may not know. Not emitted for other reasons.
+    pub guid: Option<u64>,
     /// The user's.
     pub private: Private<REJECT_PRIVATE>,
 }
@@ -327,6 +333,7 @@ impl Mad {
                 remote,
                 of: answered(mad[HEADER + 8]),
                 reason: at.half(HEADER + 10),
+                guid: at.rejecting_device(),
                 private: Private(at.chunk(HEADER + 84)),
             }),
             MRA => Message::Acknowledge { local, remote, timeout: mad[HEADER + 9] >> 3 },
@@ -363,6 +370,10 @@ impl Mad {
                     Answered::Other => 2 << 6,
                 };
                 mad.put(HEADER + 10, &reject.reason.to_be_bytes());
+                if let (Some(guid), reason::TIMEOUT) = (reject.guid, reject.reason) {
+                    mad.0[HEADER + 9] = GUID_LEN << 1;
+                    mad.put(HEADER + 12, &guid.to_be_bytes());
+                }
                 mad.put(HEADER + 84, &reject.private.0);
                 REJ
             }
@@ -422,6 +433,11 @@ impl Fields<'_> {
 
     fn octet(&self, at: usize) -> u8 {
         self.0[HEADER + at]
+    }
+
+    fn rejecting_device(&self) -> Option<u64> {
+        let says = self.half(HEADER + 10) == reason::TIMEOUT && self.octet(9) >> 1 >= GUID_LEN;
+        says.then(|| self.long(HEADER + 12))
     }
 
     fn request(&self) -> Request {
@@ -652,6 +668,26 @@ mod tests {
         mad[1] = 7;
         mad[17] = 0x17;
         assert_eq!(Mad::parse(&mad), Err(PacketError::Management { got: 0x0107_0203_0017 }));
+    }
+
+    #[test]
+    fn who_gives_up_waiting_says_which_device_it_is() {
+        let (of, private) = (Answered::Other, Private::NONE);
+        let reject = Reject {
+            local: 9,
+            remote: 0,
+            of,
+            reason: reason::TIMEOUT,
+            guid: Some(0x0102_0304_0506_0708),
+            private,
+        };
+        let mad = Mad { transaction: 7, message: Message::Reject(reject) };
+        let octets = mad.emit();
+        assert_eq!(octets[24 + 8..24 + 22], [2 << 6, 8 << 1, 0, 4, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0]);
+        assert_eq!(Mad::parse(&octets), Ok(mad));
+        let other =
+            Mad { transaction: 7, message: Message::Reject(Reject { reason: reason::CONSUMER, ..reject }) };
+        assert_eq!(other.emit()[24 + 9], 0, "other reasons have other additional information");
     }
 
     #[test]

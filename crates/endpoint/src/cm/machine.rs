@@ -5,7 +5,8 @@
 //! [`Machine::poll_event`], and last, by [`Machine::poll_timeout`], when to call `wake`. `now` never goes back.
 //!
 //! Whatever is waited for ends: a request that the user does not answer is forgotten when its sender has given up, and of
-//! those the user has not answered and those that are over, there are at most [`PENDING_MAX`] and [`OVER_MAX`].
+//! those the user has not answered and those that are over, there are at most [`PENDING_MAX`] and [`OVER_MAX`]. No address
+//! has more than [`PENDING_SHARE`] of the former, so that one that asks without end shuts nobody else out.
 //!
 //! Loss is mended by sending again: a request, a reply and the wish to disconnect until they are answered, everything else
 //! when what it answers comes again. A connection that is over is remembered for a while for that reason alone.
@@ -24,6 +25,8 @@ pub const RESPONSE_TIMEOUT: u8 = 18;
 pub const RETRIES: u8 = 7;
 /// Requests that the user has not answered, at most: more are rejected.
 pub const PENDING_MAX: usize = 1024;
+/// And of one address, at most.
+pub const PENDING_SHARE: usize = PENDING_MAX / 8;
 /// Connections that are over and remembered, at most: the oldest are forgotten first.
 pub const OVER_MAX: usize = 4096;
 /// The longest wait that a peer is granted that asks for time, and that a request waits for the user.
@@ -90,6 +93,8 @@ struct Connection {
     state: State,
     /// The peer's id; 0 as long as we do not know it.
     remote: u32,
+    /// The peer's device, where it has told.
+    guid: Option<u64>,
     /// The request's transaction; answers to it bear it as well.
     transaction: u64,
     peer_qpn: roci_units::Qpn,
@@ -101,6 +106,8 @@ struct Connection {
 
 /// All connections of one device.
 pub struct Machine {
+    /// Our device.
+    guid: u64,
     random: Box<dyn FnMut() -> u32 + Send>,
     services: BTreeSet<u64>,
     connections: BTreeMap<u32, Connection>,
@@ -111,7 +118,9 @@ pub struct Machine {
     over: BTreeSet<(Instant, u32)>,
     outgoing: VecDeque<(IpAddr, Mad)>,
     events: VecDeque<Event>,
+    /// Requests that the user has not answered, and how many of them each address has.
     pending: usize,
+    pending_of: BTreeMap<IpAddr, usize>,
 }
 
 impl std::fmt::Debug for Machine {
@@ -131,9 +140,10 @@ fn patience(exponent: u8, retries: u8) -> Span {
 }
 
 impl Machine {
-    /// Without connections. `random` draws ids that nobody is to guess.
-    pub fn new(random: impl FnMut() -> u32 + Send + 'static) -> Self {
+    /// Without connections, of the device `guid`. `random` draws ids that nobody is to guess.
+    pub fn new(guid: u64, random: impl FnMut() -> u32 + Send + 'static) -> Self {
         Self {
+            guid,
             random: Box::new(random),
             services: BTreeSet::new(),
             connections: BTreeMap::new(),
@@ -143,6 +153,7 @@ impl Machine {
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             pending: 0,
+            pending_of: BTreeMap::new(),
         }
     }
 
@@ -163,8 +174,9 @@ impl Machine {
         let request = Request { local: id, ..request };
         let peer_qpn = roci_units::Qpn::new(0);
         let (last, retries, timer) = (None, 0, None);
+        let (state, remote, guid) = (State::Asking, 0, None);
         let connection =
-            Connection { peer, state: State::Asking, remote: 0, transaction, peer_qpn, last, retries, timer };
+            Connection { peer, state, remote, guid, transaction, peer_qpn, last, retries, timer };
         self.connections.insert(id, connection);
         self.ask(now, id, State::Asking, Mad { transaction, message: Message::Request(request) });
         Id(id)
@@ -181,8 +193,8 @@ impl Machine {
         if connection.state != State::Asked {
             return false;
         }
-        let (remote, transaction) = (connection.remote, connection.transaction);
-        self.pending -= 1;
+        let (remote, transaction, peer) = (connection.remote, connection.transaction, connection.peer);
+        self.answered(peer);
         let message = Message::Reply(Reply { local: id.0, remote, ..reply });
         self.ask(now, id.0, State::Granting, Mad { transaction, message });
         true
@@ -216,13 +228,14 @@ impl Machine {
             State::Granted => Answered::Reply,
             _ => return,
         };
-        if of == Answered::Request {
-            self.pending -= 1;
-        }
-        let reject = Reject { local: id.0, remote: connection.remote, of, reason, private };
+        let reject = Reject { local: id.0, remote: connection.remote, of, reason, guid: None, private };
         let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
         connection.last = Some(mad);
-        self.outgoing.push_back((connection.peer, mad));
+        let peer = connection.peer;
+        self.outgoing.push_back((peer, mad));
+        if of == Answered::Request {
+            self.answered(peer);
+        }
         self.end(now, id.0);
     }
 
@@ -232,15 +245,7 @@ impl Machine {
         match connection.state {
             State::Asking => {
                 // Who takes note of it need not wait for us. It can only be told how we call it.
-                let (local, of, reason) = (id.0, Answered::Request, reason::TIMEOUT);
-                let message =
-                    Message::Reject(Reject { local, remote: 0, of, reason, private: Private::NONE });
-                let mad = Mad { transaction: connection.transaction, message };
-                self.outgoing.push_back((connection.peer, mad));
-                if let Some(connection) = self.connections.get_mut(&id.0) {
-                    connection.last = Some(mad);
-                }
-                self.end(now, id.0);
+                self.say_timed_out(now, id.0);
             }
             State::Asked | State::Granted => self.reject(now, id, reason::CONSUMER, Private::NONE),
             State::Granting | State::Connected => {
@@ -385,29 +390,55 @@ impl Machine {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.state == State::Asked {
             // The user; and by now nobody waits for what it would say.
-            self.pending -= 1;
+            let peer = connection.peer;
+            self.answered(peer);
             self.end(now, id);
             self.events.push_back(Event::Unreachable(Id(id)));
             return;
         }
-        let of = match connection.state {
-            State::Asking => Answered::Request,
-            State::Granting => Answered::Reply,
-            _ => Answered::Other,
-        };
-        if of == Answered::Other {
+        if !matches!(connection.state, State::Asking | State::Granting) {
             connection.last = None;
             self.end(now, id);
             self.events.push_back(Event::Disconnected(Id(id)));
             return;
         }
-        let remote = connection.remote;
-        let reject = Reject { local: id, remote, of, reason: reason::TIMEOUT, private: Private::NONE };
+        self.say_timed_out(now, id);
+        self.events.push_back(Event::Unreachable(Id(id)));
+    }
+
+    /// Tells the peer that we wait no longer. It may not have told us how it calls the connection: it finds it by our id and
+    /// our device, as Linux does for this reason whatever the ids are.
+    fn say_timed_out(&mut self, now: Instant, id: u32) {
+        let guid = Some(self.guid);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let (remote, of, private) = (connection.remote, Answered::Other, Private::NONE);
+        let reject = Reject { local: id, remote, of, reason: reason::TIMEOUT, guid, private };
         let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
         connection.last = Some(mad);
         self.outgoing.push_back((connection.peer, mad));
         self.end(now, id);
-        self.events.push_back(Event::Unreachable(Id(id)));
+    }
+
+    /// The user has to answer a request of `peer` more.
+    fn wait_for_user(&mut self, peer: IpAddr) {
+        self.pending += 1;
+        *self.pending_of.entry(peer).or_default() += 1;
+    }
+
+    /// A request of `peer` waits for the user no more.
+    fn answered(&mut self, peer: IpAddr) {
+        self.pending -= 1;
+        if let Some(left) = self.pending_of.get_mut(&peer) {
+            *left -= 1;
+            if *left == 0 {
+                self.pending_of.remove(&peer);
+            }
+        }
+    }
+
+    /// Whether there is room for another request of `peer`.
+    fn has_room_for(&self, peer: IpAddr) -> bool {
+        self.pending < PENDING_MAX && self.pending_of.get(&peer).is_none_or(|count| *count < PENDING_SHARE)
     }
 }
 

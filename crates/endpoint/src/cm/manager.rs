@@ -65,13 +65,14 @@ impl ConnectionManager {
                 qp.post_recv(RecvWr::new(buffer)).map_err(|error| io::Error::other(error.to_string()))?;
             }
         }
-        let machine = Machine::new(random);
+        let guid = u64::from(random()) << 32 | u64::from(random());
+        let machine = Machine::new(guid, random);
         let core = Core { machine, free, notes: BTreeMap::new(), asked: BTreeMap::new(), has_news: false };
         let inner = Arc::new(Inner {
             device: device.clone(),
             qp,
             cq,
-            guid: u64::from(random()) << 32 | u64::from(random()),
+            guid,
             core: Mutex::new(core),
             changed: Condvar::new(),
             #[cfg(feature = "tokio")]

@@ -1,8 +1,6 @@
 //! What the peer says, and what becomes of a connection by it.
 
-use super::{
-    Connection, Event, Id, Machine, PATIENCE, PENDING_MAX, RESPONSE_TIMEOUT, State, interval, patience,
-};
+use super::{Connection, Event, Id, Machine, PATIENCE, RESPONSE_TIMEOUT, State, interval, patience};
 use roci_units::{Instant, Span};
 use roci_wire::cm::{Answered, Mad, Message, Private, Reject, Reply, Request, reason};
 use std::net::IpAddr;
@@ -62,14 +60,15 @@ impl Machine {
             Some(reason::INVALID_SERVICE_TYPE)
         } else if request.gids.0.to_canonical() != from {
             Some(reason::INVALID_GID)
-        } else if self.pending >= PENDING_MAX {
+        } else if !self.has_room_for(from) {
             Some(reason::NO_RESOURCES)
         } else {
             None
         };
         if let Some(reason) = reason {
             // Nothing is remembered of it: who asks again is told again.
-            let reject = Reject { local: 0, remote, of: Answered::Request, reason, private: Private::NONE };
+            let (of, guid, private) = (Answered::Request, None, Private::NONE);
+            let reject = Reject { local: 0, remote, of, reason, guid, private };
             self.outgoing.push_back((from, Mad { transaction, message: Message::Reject(reject) }));
             return;
         }
@@ -78,6 +77,7 @@ impl Machine {
             peer: from,
             state: State::Asked,
             remote,
+            guid: Some(request.guid),
             transaction,
             peer_qpn: request.qpn,
             last: None,
@@ -86,7 +86,7 @@ impl Machine {
         };
         self.connections.insert(id, connection);
         self.asked.insert((from, remote), id);
-        self.pending += 1;
+        self.wait_for_user(from);
         self.start(id, now + patience(request.response_timeout, request.max_retries));
         self.events.push_back(Event::Asked { id: Id(id), from, request: Box::new(*request) });
     }
@@ -98,6 +98,7 @@ impl Machine {
                 self.stop(id);
                 if let Some(connection) = self.connections.get_mut(&id) {
                     (connection.state, connection.remote) = (State::Granted, reply.local);
+                    connection.guid = Some(reply.guid);
                     (connection.peer_qpn, connection.last) = (reply.qpn, None);
                 }
                 self.events.push_back(Event::Granted { id: Id(id), reply: Box::new(*reply) });
@@ -110,9 +111,10 @@ impl Machine {
 
     fn rejected(&mut self, now: Instant, from: IpAddr, reject: &Reject) {
         let id = match reject.remote {
-            // Who has not heard our answer does not know how we call what it gives up.
+            // Who has not heard our answer does not know how we call what it gives up: by its own id, and by its device
+            // if it names one, we know. It rejects the request, or (Linux) no message.
             0 => match self.asked.get(&(from, reject.local)) {
-                Some(&id) if reject.of == Answered::Request => id,
+                Some(&id) if reject.of != Answered::Reply && self.is_of_device(id, reject.guid) => id,
                 _ => return,
             },
             id => id,
@@ -124,7 +126,7 @@ impl Machine {
             .is_some_and(|connection| connection.peer == from && connection.state == State::Asking);
         let state = if is_asking { Some(State::Asking) } else { self.state(from, id, reject.local) };
         if state == Some(State::Asked) {
-            self.pending -= 1;
+            self.answered(from);
         }
         match state {
             Some(State::Asking | State::Granting | State::Granted | State::Asked) => {
@@ -139,6 +141,12 @@ impl Machine {
             }
             _ => {}
         }
+    }
+
+    /// Whether a connection's peer is this device, as far as anybody has said.
+    fn is_of_device(&self, id: u32, guid: Option<u64>) -> bool {
+        let known = self.connections.get(&id).and_then(|connection| connection.guid);
+        guid.is_none() || known.is_none() || guid == known
     }
 
     fn forget_last(&mut self, id: u32) {

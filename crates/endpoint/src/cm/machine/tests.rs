@@ -91,7 +91,7 @@ struct Pair {
 impl Pair {
     fn new(seed: u64, faults: Faults) -> Self {
         Self {
-            ends: [Machine::new(drawing(seed ^ 1)), Machine::new(drawing(seed ^ 2))],
+            ends: [Machine::new(1, drawing(seed ^ 1)), Machine::new(2, drawing(seed ^ 2))],
             now: Instant::ZERO,
             way: BTreeSet::new(),
             draw: Box::new(drawing(seed)),
@@ -254,7 +254,7 @@ fn a_slow_user_is_waited_for_when_the_peer_says_so() {
 
 #[test]
 fn a_request_in_another_name_is_rejected() {
-    let mut machine = Machine::new(drawing(6));
+    let mut machine = Machine::new(2, drawing(6));
     machine.listen(PORT);
     let mad = Mad { transaction: 1, message: Message::Request(Request { local: 9, ..request() }) };
     machine.handle(Instant::ZERO, address(7), &mad.emit());
@@ -267,28 +267,77 @@ fn a_request_in_another_name_is_rejected() {
 
 #[test]
 fn more_requests_than_the_user_answers_are_turned_away() {
-    let mut machine = Machine::new(drawing(7));
+    let mut machine = Machine::new(2, drawing(7));
     machine.listen(PORT);
     for local in 1..=u32::try_from(PENDING_MAX).unwrap() + 5 {
-        let mad = Mad { transaction: 1, message: Message::Request(Request { local, ..request() }) };
-        machine.handle(Instant::ZERO, address(0), &mad.emit());
+        machine.handle(Instant::ZERO, address(source_of(local)), &asking(source_of(local), local));
     }
     assert_eq!(machine.len(), PENDING_MAX);
-    let mut refused = 0;
-    while machine.poll_transmit().is_some() {
-        refused += 1;
-    }
-    assert_eq!(refused, 5);
+    assert_eq!(refused(&mut machine), 5);
 }
 
-/// A machine that is asked by `ids` at address 0.
+#[test]
+fn one_address_that_asks_without_end_leaves_room_for_others() {
+    let mut machine = Machine::new(2, drawing(10));
+    machine.listen(PORT);
+    let share = u32::try_from(PENDING_SHARE).unwrap();
+    for local in 1..=share + 7 {
+        machine.handle(Instant::ZERO, address(0), &asking(0, local));
+    }
+    assert_eq!((machine.len(), refused(&mut machine)), (PENDING_SHARE, 7));
+    machine.handle(Instant::ZERO, address(3), &asking(3, 1));
+    assert_eq!((machine.len(), refused(&mut machine)), (PENDING_SHARE + 1, 0));
+    // Each of its requests that is answered, in whatever way, makes room for another.
+    let mut asked = Vec::new();
+    while let Some(event) = machine.poll_event() {
+        if let Event::Asked { id, from, .. } = event
+            && from == address(0)
+        {
+            asked.push(id);
+        }
+    }
+    machine.accept(Instant::ZERO, asked[0], reply());
+    machine.reject(Instant::ZERO, asked[1], reason::CONSUMER, Private::NONE);
+    while machine.poll_transmit().is_some() {}
+    for local in 1000..1003 {
+        machine.handle(Instant::ZERO, address(0), &asking(0, local));
+    }
+    assert_eq!(refused(&mut machine), 1);
+    while let Some(at) = machine.poll_timeout() {
+        machine.wake(at);
+    }
+    assert!(machine.is_empty() && machine.pending == 0 && machine.pending_of.is_empty());
+}
+
+/// Counts what a machine sends, all of which are rejections for want of resources.
+fn refused(machine: &mut Machine) -> usize {
+    let mut count = 0;
+    while let Some((_, mad)) = machine.poll_transmit() {
+        let Message::Reject(reject) = Mad::parse(&mad).unwrap().message else { panic!("a rejection") };
+        assert_eq!(reject.reason, reason::NO_RESOURCES);
+        count += 1;
+    }
+    count
+}
+
+/// The request `local` of `end`.
+fn asking(end: usize, local: u32) -> [u8; MAD_LEN] {
+    let request = Request { local, gids: (gid(end), gid(1)), ..request() };
+    Mad { transaction: 1, message: Message::Request(request) }.emit()
+}
+
+/// Who asks with this id, so that nobody asks for more than its share.
+fn source_of(local: u32) -> usize {
+    (local as usize - 1) / PENDING_SHARE
+}
+
+/// A machine that is asked by `ids`, the first of them at address 0.
 fn asked_by(ids: impl Iterator<Item = u32>) -> (Machine, Vec<Id>) {
-    let mut machine = Machine::new(drawing(8));
+    let mut machine = Machine::new(2, drawing(8));
     machine.listen(PORT);
     let mut asked = Vec::new();
     for local in ids {
-        let mad = Mad { transaction: 1, message: Message::Request(Request { local, ..request() }) };
-        machine.handle(Instant::ZERO, address(0), &mad.emit());
+        machine.handle(Instant::ZERO, address(source_of(local)), &asking(source_of(local), local));
         while let Some(event) = machine.poll_event() {
             if let Event::Asked { id, .. } = event {
                 asked.push(id);
@@ -329,33 +378,50 @@ fn who_asks_again_is_still_there() {
 #[test]
 fn a_peer_that_gives_up_before_it_hears_of_us_is_believed() {
     // Its rejection cannot bear our id, which it does not know.
-    let reject = |of, local| {
+    let reject = |of, local, guid| {
         let (remote, reason, private) = (0, reason::TIMEOUT, Private::NONE);
-        let reject = Reject { local, remote, of, reason, private };
+        let reject = Reject { local, remote, of, reason, guid, private };
         Mad { transaction: 1, message: Message::Reject(reject) }.emit()
     };
-    for is_granted in [false, true] {
+    // Linux says that it rejects no message, and which device it is; others say what they gave up.
+    let said = [(Answered::Request, None), (Answered::Request, Some(1)), (Answered::Other, Some(1))];
+    for (is_granted, (of, guid)) in [false, true].into_iter().flat_map(|is| said.map(|said| (is, said))) {
         let (mut machine, asked) = asked_by(9..=9);
         if is_granted {
             assert!(machine.accept(Instant::ZERO, asked[0], reply()));
         }
         for (from, octets) in [
-            (1, reject(Answered::Request, 9)),
-            (0, reject(Answered::Request, 8)),
-            (0, reject(Answered::Reply, 9)),
+            (1, reject(of, 9, guid)),
+            (0, reject(of, 8, guid)),
+            (0, reject(of, 9, Some(3))),
+            (0, reject(Answered::Reply, 9, guid)),
         ] {
             machine.handle(Instant::ZERO, address(from), &octets);
             assert_eq!(machine.poll_event(), None, "another's rejection");
         }
-        machine.handle(Instant::ZERO, address(0), &reject(Answered::Request, 9));
+        machine.handle(Instant::ZERO, address(0), &reject(of, 9, guid));
         assert!(matches!(machine.poll_event(), Some(Event::Rejected { id, .. }) if id == asked[0]));
         assert!(!machine.accept(Instant::ZERO, asked[0], reply()));
     }
 }
 
 #[test]
+fn who_gives_up_says_which_device_it_is_and_is_understood() {
+    let mut pair = Pair::new(11, Faults::default());
+    pair.ends[1].listen(PORT);
+    let near = pair.ends[0].connect(pair.now, address(1), request());
+    pair.step();
+    let Some(Event::Asked { id, .. }) = pair.events[1].pop() else { panic!("asked") };
+    pair.ends[0].disconnect(pair.now, near);
+    while pair.step() {}
+    let [Event::Rejected { id: over, reject }] = &pair.events[1][..] else { panic!("{:?}", pair.events) };
+    assert_eq!((*over, reject.reason, reject.of), (id, reason::TIMEOUT, Answered::Other));
+    assert_eq!((reject.remote, reject.guid), (0, Some(1)));
+}
+
+#[test]
 fn of_what_is_over_so_much_is_remembered_and_no_more() {
-    let mut machine = Machine::new(drawing(9));
+    let mut machine = Machine::new(2, drawing(9));
     machine.listen(PORT);
     let many = u32::try_from(2 * OVER_MAX).unwrap();
     for local in 1..=many {
