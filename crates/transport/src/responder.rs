@@ -580,7 +580,7 @@ impl Engine {
             if self.profile(slot).layout == Layout::Ndp {
                 self.answer_packet(slot, arrival.header.psn, false, reaction);
             } else if !self.qps[slot].responder.duties.has(Duties::OWES) {
-                self.acknowledge_again(slot, at, reaction);
+                self.acknowledge_again(slot, arrival.header, reaction);
             }
         } else if shape.has(Shape::RETH) {
             self.read_again(now, slot, at, arrival.header);

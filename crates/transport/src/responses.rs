@@ -4,7 +4,7 @@ use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Duties, Notes};
+use crate::qp::{Duties, Notes, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
 use crate::requester::{payload_of, set_drawn_by};
@@ -16,7 +16,7 @@ use crate::work::Status;
 use roci_control::Words;
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::layout::srnic::RequestPosition;
-use roci_wire::{Aeth, Header, Layout, NakCode, Opcode, Syndrome};
+use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Syndrome};
 
 impl Engine {
     /// A READ request, next in order.
@@ -203,22 +203,30 @@ impl Engine {
         self.answer(now, slot);
     }
 
-    /// A SEND or WRITE that came before, at `at`, is acknowledged again: with what came after it, up to the next READ or
-    /// atomic. Those are acknowledged by their responses alone, and who still waits for one would take it for lost, or
+    /// A SEND or WRITE that came before is acknowledged again: with what came after it, up to the next READ or atomic.
+    /// Those are acknowledged by their responses alone, and who still waits for one would take it for lost, or
     /// (Soft-RoCE) for come.
-    pub(crate) fn acknowledge_again(&mut self, slot: usize, at: u32, reaction: &mut Reaction) {
+    ///
+    /// As such responses acknowledge what came before them too, one that does not ask is not answered here: a late
+    /// acknowledgement between a READ's responses is what Soft-RoCE of Linux 6.12 does not bear.
+    pub(crate) fn acknowledge_again(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
         let responder = &self.qps[slot].responder;
         if responder.reads == NONE || responder.duties.has(Duties::RESPONDING) {
             return self.reply(slot, ACK, reaction);
         }
-        let mut header = self.acknowledgement(slot, ACK);
-        let layout = self.profile(slot).layout;
-        if let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).following(at) {
-            header.psn = Psn::new(resource.request).minus(1);
-            set_drawn_by(&mut header, layout, Psn::new(resource.request).minus(1));
-            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn.wrapping_sub(1) & 0x00ff_ffff });
+        let at = sequence(header.psn, responder.expected);
+        let following = self.reads.get_mut(responder.reads).following(at).map(|r| (r.request, r.msn));
+        if following.is_some() && !header.flags.has(Flags::ACK_REQUEST) {
+            return;
         }
-        self.answer_with(slot, header, reaction);
+        let layout = self.profile(slot).layout;
+        let mut answer = self.acknowledgement(slot, ACK);
+        if let Some((request, msn)) = following {
+            answer.psn = Psn::new(request).minus(1);
+            set_drawn_by(&mut answer, layout, Psn::new(request).minus(1));
+            answer.set_aeth(Aeth { syndrome: ACK, msn: msn.wrapping_sub(1) & 0x00ff_ffff });
+        }
+        self.answer_with(slot, answer, reaction);
     }
 
     /// Whether the last response that went acknowledges all that has come, and no mark waits to be told.

@@ -2,7 +2,7 @@
 
 use crate::pair::{Client, Pair};
 use crate::scripts::{MTU, config, request};
-use roci_transport::{Arrival, Operation, Reaction, Status};
+use roci_transport::{Arrival, Operation, QpConfig, Reaction, Status};
 
 /// A WRITE, a READ of four packets and a FETCH-ADD, all answered: PSNs 0, 1 to 4, and 5.
 fn answered() -> Pair {
@@ -61,6 +61,18 @@ fn a_write_that_comes_again_is_not_acknowledged_together_with_a_read_or_an_atomi
     pair.write(4, 0, 4096, 100);
     pair.run();
     assert_eq!(pair.again(&[3]), ["ack6"]);
+}
+
+#[test]
+fn of_what_a_read_s_responses_acknowledge_only_what_asks_is_acknowledged_again() {
+    let mut pair = Pair::connected(QpConfig { ack_every: 8, ..config() });
+    pair.write(1, 0, 4096, 3 * MTU);
+    pair.read(2, 50_000, 8192, 2 * MTU);
+    pair.run();
+    assert_eq!(pair.client.story(), ["w0", "w1", "w2!", "read3"]);
+    assert!(pair.again(&[0, 1]).is_empty());
+    assert_eq!(pair.again(&[2]), ["ack2"]);
+    assert_eq!(pair.again(&[0, 1, 2, 3]), ["ack2", "data3", "data4"]);
 }
 
 #[test]
