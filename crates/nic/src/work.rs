@@ -249,7 +249,9 @@ impl Eq for Pending {}
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use roci_control::Credit;
     use roci_fabric::packet::PacketId;
+    use roci_units::Qpn;
 
     fn at(slow: &mut Slow, now: Instant) -> Option<u64> {
         slow.take(now).map(|due| match due {
@@ -285,10 +287,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_and_heap_keep_the_order_of_time_and_of_asking(asked in prop::collection::vec((0u64..20, 0u8..6), 1..60)) {
+        fn lines_and_heap_keep_the_order_of_time_and_of_asking(asked in prop::collection::vec((0u64..20, 0u8..9), 1..60)) {
             let mut agenda = Agenda::default();
             let mut wanted = Vec::new();
             let packet = PacketId::NONE;
+            // Told apart by what a law answered, which lies beside the lines.
+            let answer = |cycles| Outcome { cycles, ..Outcome::unchanged(Credit::FREE, Instant::NEVER) };
+            let offer = |length| Offer {
+                qpn: Qpn::new(1),
+                length,
+                packets: 1,
+                priority: 0,
+                retransmission: false,
+                response: false,
+                wants_law: true,
+            };
             let mut begun = 0;
             for (number, &(ps, kind)) in (0u32..).zip(&asked) {
                 let at = Instant::from_ps(begun + ps);
@@ -298,7 +311,10 @@ mod tests {
                     2 => Due::Step(Step::Placed { token: Token(0), frame: number }),
                     3 => Due::Step(Step::Decide),
                     4 => Due::Resolve(Token(number.into()), Resolution::Placed),
-                    _ => Due::Step(Step::Free { unit: number as usize }),
+                    5 => Due::Step(Step::Free { unit: number as usize }),
+                    6 => Due::Resolve(Token(number.into()), Resolution::Law(answer(number))),
+                    7 => Due::Commit(offer(number), Grant::Law(answer(number))),
+                    _ => Due::Commit(offer(number), Grant::Engine),
                 };
                 agenda.at(at, due);
                 wanted.push((at, number, kind));
@@ -322,6 +338,13 @@ mod tests {
                     (3, Some(Due::Step(Step::Decide))) => true,
                     (4, Some(Due::Resolve(token, _))) => token == Token(number.into()),
                     (5, Some(Due::Step(Step::Free { unit }))) => unit == number as usize,
+                    (6, Some(Due::Resolve(token, Resolution::Law(outcome)))) => {
+                        token == Token(number.into()) && outcome == answer(number)
+                    }
+                    (7, Some(Due::Commit(committed, Grant::Law(outcome)))) => {
+                        committed == offer(number) && outcome == answer(number)
+                    }
+                    (8, Some(Due::Commit(committed, Grant::Engine))) => committed == offer(number),
                     _ => false,
                 };
                 prop_assert!(right);
