@@ -1,4 +1,4 @@
-//! The fields of a program's types, as `.debug_info` names them (DWARF 2 to 5).
+//! The fields of a program's types and the types of its variables, as `.debug_info` names them (DWARF 2 to 5).
 
 use core::cell::Cell;
 
@@ -10,7 +10,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// A number somewhere in a structure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Field {
     /// Its name, with those of what it lies in: `rate`, `links[2].at`.
     pub name: String,
@@ -20,6 +20,8 @@ pub struct Field {
     pub size: u32,
     /// Whether it can be negative.
     pub signed: bool,
+    /// The outermost `typedef` that its type is called by, such as `uint32_t`; empty where it has none.
+    pub type_name: String,
 }
 
 /// A structure with more fields is not told apart, nor one whose types lie deeper in each other.
@@ -31,22 +33,43 @@ const TYPES_MAX: u32 = 1 << 16;
 /// The fields of the structure that `name`, a `typedef`, stands for, by their offsets. `None` where the file does not
 /// tell: it has no such type, or was built without `-g`.
 pub fn fields(file: &[u8], name: &str) -> Option<Vec<Field>> {
+    let mut found = None;
+    each_unit(file, |reader| {
+        let Some(at) = reader.typedef(name) else { return true };
+        let mut fields = Vec::new();
+        found = reader.gather(at, String::new(), 0, DEPTH_MAX, &mut fields).map(|()| {
+            fields.sort_by_key(|field: &Field| field.offset);
+            fields
+        });
+        false
+    });
+    found
+}
+
+/// The program's variables that are numbers, by their names; `offset` is zero in each. None of a file that was built
+/// without `-g`.
+pub fn variables(file: &[u8]) -> Vec<Field> {
+    let mut variables = Vec::new();
+    each_unit(file, |reader| {
+        reader.variables(&mut variables);
+        true
+    });
+    variables
+}
+
+/// Calls `look` for each unit of a file's debugging information, until it says no.
+fn each_unit(file: &[u8], mut look: impl FnMut(&Reader<'_, '_>) -> bool) {
     let load = |id: gimli::SectionId| -> Result<Slice<'_>, gimli::Error> {
         Ok(EndianSlice::new(section(file, id.name()).unwrap_or(&[]), LittleEndian))
     };
-    let dwarf = Dwarf::load(load).ok()?;
+    let Ok(dwarf) = Dwarf::load(load) else { return };
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let reader = Reader { dwarf: &dwarf, unit: &unit, left: Cell::new(TYPES_MAX) };
-        if let Some(at) = reader.typedef(name) {
-            let mut fields = Vec::new();
-            reader.gather(at, String::new(), 0, DEPTH_MAX, &mut fields)?;
-            fields.sort_by_key(|field: &Field| field.offset);
-            return Some(fields);
+        if !look(&Reader { dwarf: &dwarf, unit: &unit, left: Cell::new(TYPES_MAX) }) {
+            return;
         }
     }
-    None
 }
 
 struct Reader<'a, 'u> {
@@ -84,6 +107,26 @@ impl<'a> Reader<'a, '_> {
         None
     }
 
+    /// Adds the variables outside of functions.
+    fn variables(&self, variables: &mut Vec<Field>) {
+        let Ok(mut tree) = self.unit.entries_tree(None) else { return };
+        let Ok(root) = tree.root() else { return };
+        let mut children = root.children();
+        while let Ok(Some(child)) = children.next() {
+            let entry = child.entry();
+            let (Some(name), Some(at)) = (self.name(entry), Self::type_of(entry)) else { continue };
+            let mut fields = Vec::new();
+            if entry.tag() == gimli::DW_TAG_variable
+                && self.gather(at, name.to_owned(), 0, DEPTH_MAX, &mut fields).is_some()
+                && let [variable] = &mut fields[..]
+                && variable.name == name
+                && variables.len() < FIELDS_MAX
+            {
+                variables.push(core::mem::take(variable));
+            }
+        }
+    }
+
     /// Adds the numbers in the type at `at`, which begins at `offset` and is called `name`.
     fn gather(
         &self,
@@ -106,7 +149,7 @@ impl<'a> Reader<'a, '_> {
                     encoding,
                     Some(AttributeValue::Encoding(gimli::DW_ATE_signed | gimli::DW_ATE_signed_char))
                 );
-                fields.push(Field { name, offset, size, signed });
+                fields.push(Field { name, offset, size, signed, type_name: String::new() });
             }
             gimli::DW_TAG_structure_type | gimli::DW_TAG_union_type => {
                 let mut tree = self.unit.entries_tree(Some(at)).ok()?;
@@ -131,7 +174,17 @@ impl<'a> Reader<'a, '_> {
             }
             gimli::DW_TAG_array_type => self.gather_array(at, &entry, &name, offset, depth, fields)?,
             // typedef, const, volatile, and other names for the same.
-            _ => self.gather(Self::type_of(&entry)?, name, offset, depth - 1, fields)?,
+            _ => {
+                let first = fields.len();
+                self.gather(Self::type_of(&entry)?, name.clone(), offset, depth - 1, fields)?;
+                // Not of what lies in a structure that this is the name of.
+                if entry.tag() == gimli::DW_TAG_typedef
+                    && let [field] = &mut fields[first..]
+                    && field.name == name
+                {
+                    field.type_name = self.name(&entry).unwrap_or("").to_owned();
+                }
+            }
         }
         Some(())
     }

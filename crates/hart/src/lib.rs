@@ -56,6 +56,7 @@ pub mod instruction;
 mod lines;
 pub mod memory;
 pub mod program;
+pub mod rote;
 #[cfg(feature = "translate")]
 pub mod translate;
 
@@ -66,9 +67,10 @@ pub use cycles::CycleModel;
 pub use decode::{Extensions, decode};
 pub use elf::Symbol;
 pub use error::LoadError;
-pub use fields::{Field, fields};
+pub use fields::{Field, fields, variables};
 pub use instruction::{Instruction, Op, Register, Shape};
 pub use memory::{Memory, MemoryMap, Misaligned, Refusal, Region};
 pub use program::{Location, Machine, Program};
+pub use rote::Rote;
 #[cfg(feature = "translate")]
 pub use translate::{TranslateError, Translation};
