@@ -67,8 +67,9 @@ impl Cores {
         })
     }
 
-    /// An event of `qpn` that takes `cycles` of its program comes in line at `now`, which never goes back for events of
-    /// one side.
+    /// An event of `qpn` that takes `cycles` of its program comes in line at `now`. For events of one side that never goes
+    /// back to an earlier cycle of the NIC's clock: what is decided within a cycle comes in line at its end, and may find
+    /// itself before what is fetched within it. The core is busy as long in either order.
     pub fn run(&mut self, now: Instant, side: Side, qpn: Qpn, cycles: u32) -> Turn {
         let pair = qpn.get() as usize % self.free.len();
         let free = &mut self.free[pair][usize::from(side == Side::Receive && !self.shared)];
@@ -150,5 +151,28 @@ mod tests {
             turn.reached.since(turn.begun)
         };
         assert_eq!((stall(false), stall(true)), (Span::from_nanos(100), Span::from_nanos(40)));
+    }
+
+    #[test]
+    fn events_of_one_cycle_keep_a_core_busy_as_long_in_any_order() {
+        // One was decided and stands in line at the cycle's end; the others were fetched within it.
+        let ps = |ps: u64| Instant::ZERO + Span::from_nanos(1_000) + Span::from_ps(ps);
+        let events = [(ps(4_000), 30), (ps(1), 50), (ps(3_999), 70)];
+        let free = |order: [usize; 3]| {
+            let mut cores = cores(1, false);
+            for number in 0..3 {
+                cores.table.reach(at(0), Qpn::new(number));
+            }
+            let turns = order.map(|event| {
+                let (now, cycles) = events[event];
+                cores.run(now, Side::Send, Qpn::new(u32::try_from(event).expect("three")), cycles)
+            });
+            assert_eq!(span(turns[0]).0, 1_004, "the first begins at the cycle's end, whichever it is");
+            assert!(turns.windows(2).all(|pair| pair[0].done == pair[1].begun), "and none waits for a clock");
+            turns[2].done
+        };
+        let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+        let last = free(orders[0]);
+        assert!(orders.iter().all(|order| free(*order) == last));
     }
 }

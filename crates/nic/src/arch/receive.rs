@@ -57,7 +57,8 @@ impl Host {
         if at > now && at >= now + machine.times.cycle {
             agenda.at(at, Due::Step(Step::Begin { packet }));
         } else {
-            // What else the NIC does before the clock's next edge, it does in the same cycle.
+            // What else the NIC does before the clock's next edge, it does in the same cycle: looking at the context now
+            // finds in the cache what is there less than a cycle before the edge, as in `decide`.
             self.take_in(net, at, packet);
         }
     }

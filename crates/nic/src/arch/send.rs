@@ -79,7 +79,10 @@ impl Host {
                 return;
             }
             let at = machine.edge(now.max(machine.next_turn));
-            // What is decided before the clock's next edge begins there, in the same cycle.
+            // What is decided before the clock's next edge begins there, in the same cycle. It rests on what the NIC
+            // knows now: what comes between now and the edge, less than a cycle, is seen by the next decision. A
+            // register between two stages does the same. Of two turns whose requests come within one cycle that may
+            // change which goes first, and by no more than that cycle when either is served.
             if at > now && at >= now + machine.times.cycle {
                 if !machine.deciding {
                     machine.deciding = true;
