@@ -6,9 +6,10 @@
 
 #define ONE (1u << 24)
 
-/* Parameters: kb/s, stages, octets, ns, and the gain in 16.16. */
+/* Parameters: kb/s, stages, octets, ns, and the gain. */
 uint32_t rai = 40000, rhai = 200000, rmin = 40000, threshold = 5, byte_counter = 10000000;
-uint32_t alpha_timer = 55000, increase_timer = 55000, cnp_gap = 50000, g = 256;
+uint32_t alpha_timer = 55000, increase_timer = 55000, cnp_gap = 50000;
+Fraction24 g = ONE / 256;
 
 enum { ALPHA, INCREASE, GAP }; /* timers */
 
@@ -23,7 +24,7 @@ typedef struct {
     uint32_t link;   /* the link's rate */
     uint32_t rate;   /* R_C */
     uint32_t target; /* R_T */
-    uint32_t alpha;
+    Fraction24 alpha;
     uint32_t stage;      /* increases by the timer since the last cut */
     uint32_t byte_stage; /* increases by the byte counter since then */
     uint32_t estimating; /* whether there has been a CNP, and with it an alpha */
@@ -43,7 +44,7 @@ int send() {
 
 /* (1 - g) alpha, equation 2. */
 static uint32_t decayed(uint32_t alpha) {
-    return mulHigh(alpha, (65536 - g) << 16);
+    return mulHigh(alpha, (ONE - g) << 8);
 }
 
 /* How far the target rises at these stages, equations 3 and 4: fast recovery, additive, hyper
@@ -55,6 +56,7 @@ static uint32_t step(uint32_t stage, uint32_t byte_stage) {
 
 int recv() {
     Event e;
+    require(g > 0 && g <= ONE);
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
@@ -72,7 +74,7 @@ int recv() {
             updateContext(e.context.target, rate);
             rate -= ((uint64_t)rate * alpha + ONE) >> 25;
             updateContext(e.context.rate, most(rate, low));
-            updateContext(e.context.alpha, decayed(alpha) + (g << 8));
+            updateContext(e.context.alpha, decayed(alpha) + g);
             updateContext(e.context.stage, 0);
             updateContext(e.context.byte_stage, 0);
             updateContext(e.context.estimating, 1);

@@ -4,7 +4,8 @@
    tau times u, so that only W^c / U divides, and a gap beyond T. */
 #define TracedPkts (ACK | Open)
 
-uint32_t eta = 62259, base_rtt = 13000, w_ai = 80, wmin = 80, max_stage = 5; /* parameters; T */
+uint32_t base_rtt = 13000, w_ai = 80, wmin = 80, max_stage = 5; /* parameters; T */
+Fraction eta = 62259;
 static uint32_t PER_T, OCTETS_OF_KBPS, KBPS_OF_OCTET; /* and what follows from T */
 #define HOPS 5
 #define UNIT (1u << 24)
@@ -77,6 +78,7 @@ static uint32_t divided(uint32_t reference, uint32_t utilisation) {
 
 int recv() {
     Event e;
+    require(eta > 0 && eta <= 1 << 16);
     PER_T = constant(1, 32, base_rtt), OCTETS_OF_KBPS = constant(base_rtt, 32, 8000000);
     KBPS_OF_OCTET = constant(8000000, 16, base_rtt);
     while (true) {

@@ -9,10 +9,10 @@
 #define OVERHEAD 82u /* octets of a packet's headers, preamble and gap */
 
 /* Parameters: windows are packets and fractions in 16.16, times are ns, mss is octets. */
-uint32_t ai = ONE, beta = 52429, max_mdf = ONE / 2, base_target = 20000, per_hop = 3053;
+Fraction ai = ONE, beta = 52429, max_mdf = ONE / 2, fs_min_cwnd = 6554, fs_max_cwnd = 100 * ONE;
+Fraction min_cwnd = 655, max_cwnd = 1000 * ONE, first_cwnd = 12 * ONE;
+uint32_t base_target = 20000, per_hop = 3053, fs_range = 100000, retx_reset = 5, mss = 1024;
 uint32_t hops_untold = 1; /* where packets do not tell */
-uint32_t fs_range = 100000, fs_min_cwnd = 6554, fs_max_cwnd = 100 * ONE;
-uint32_t min_cwnd = 655, max_cwnd = 1000 * ONE, first_cwnd = 12 * ONE, retx_reset = 5, mss = 1024;
 /* Flow scaling's alpha, with 12 fractional bits, and what it comes to at fs_max_cwnd. */
 static uint32_t FS_ALPHA, FS_OFFSET;
 
@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     uint32_t link; /* the link's rate in kb/s */
-    uint32_t cwnd;
+    Fraction cwnd;
     uint32_t target;       /* the target delay of this window and these hops */
     uint32_t hops;         /* which it counts */
     uint32_t grown;        /* octets acknowledged since the window grew */
@@ -78,6 +78,7 @@ static void answer(uint32_t cwnd, uint32_t rtt, uint32_t link) {
 
 int recv() {
     Event e;
+    require(beta > 0 && beta <= ONE && max_mdf > 0 && max_mdf <= ONE);
     uint32_t low = most(root(least(fs_min_cwnd, fs_max_cwnd - 1)), 1),
              high = most(root(fs_max_cwnd), 2);
     FS_ALPHA = saturate((uint64_t)fs_range * low * high / most(high - low, 1));

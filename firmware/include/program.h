@@ -14,6 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Fractions with 16 and with 24 bits behind the point. A parameter or a word of context whose type is called so is given
+   to a run, and shown by it, as a fraction: 1/16, 0.5, 1. Fraction1 to Fraction31 may be defined alike. */
+typedef uint32_t Fraction;
+typedef uint32_t Fraction24;
+
 /* Classes of events, one bit each, to be or-ed in TracedPkts and compared with `e.packet.opcode`. */
 enum {
     /* packets */
@@ -42,8 +47,6 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
         int eventType;          /* its class; the answer is put here */                                                \
         uint32_t now;           /* the NIC's clock in ns, modulo 2^32 */                                               \
         uint32_t sent;          /* when the packet was sent that this one answers, if sentKnown */                     \
-        uint32_t echoed;        /* when the peer saw it, by the peer's clock, if echoedKnown */                        \
-        uint32_t held;          /* ns that the peer held it */                                                         \
         uint32_t acked;         /* octets that it newly acknowledges */                                                \
         uint32_t inFlight;      /* octets sent and not acknowledged */                                                 \
         uint32_t ackedSequence; /* packets acknowledged and packets sent so far, counted modulo 2^32 */                \
@@ -51,7 +54,7 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
         uint32_t rate, window, tokens; /* the credit as it stands: kb/s, at most the link's; octets; octets */         \
         uint8_t timer, periods; /* which timer ran out, how often since the last event: 1 to 15 */                     \
         uint8_t hops;           /* switches that the packet crossed */                                                 \
-        bool timeout, drained, sentKnown, echoedKnown;                                                                 \
+        bool timeout, drained, sentKnown;                                                                              \
     }
 
 /* Registers. A read happens after the poll before it and before whatever is written or posted next, since both claim to
@@ -73,8 +76,8 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
 
 enum {
     ROCI_CONTEXT = 0x800, ROCI_HEADER = 0x820,
-    ROCI_EVENT = 0x830, ROCI_QPN, ROCI_OPCODE, ROCI_LENGTH, ROCI_DETAIL, ROCI_NOW, ROCI_SENT, ROCI_ECHOED, ROCI_HELD,
-    ROCI_ACKED, ROCI_IN_FLIGHT, ROCI_ACKED_SEQUENCE, ROCI_NEXT_SEQUENCE, ROCI_RATE, ROCI_WINDOW, ROCI_TOKENS,
+    ROCI_EVENT = 0x830, ROCI_QPN, ROCI_OPCODE, ROCI_LENGTH, ROCI_DETAIL, ROCI_NOW, ROCI_SENT,
+    ROCI_ACKED = 0x839, ROCI_IN_FLIGHT, ROCI_ACKED_SEQUENCE, ROCI_NEXT_SEQUENCE, ROCI_RATE, ROCI_WINDOW, ROCI_TOKENS,
     ROCI_COMMAND = ROCI_DETAIL,
 };
 
@@ -97,8 +100,6 @@ enum {
         ROCI_WORDS16((uint32_t *)&roci_e->packet + 4, sizeof(roci_e->packet) - 16, ROCI_HEADER)                        \
         roci_e->now = ROCI_GET(ROCI_NOW);                                                                              \
         roci_e->sent = ROCI_GET(ROCI_SENT);                                                                            \
-        roci_e->echoed = ROCI_GET(ROCI_ECHOED);                                                                        \
-        roci_e->held = ROCI_GET(ROCI_HELD);                                                                            \
         roci_e->acked = ROCI_GET(ROCI_ACKED);                                                                          \
         roci_e->inFlight = ROCI_GET(ROCI_IN_FLIGHT);                                                                   \
         roci_e->ackedSequence = ROCI_GET(ROCI_ACKED_SEQUENCE);                                                         \
@@ -109,7 +110,6 @@ enum {
         roci_e->timeout = ROCI_GET(ROCI_DETAIL) >> 1 & 1;                                                              \
         roci_e->drained = ROCI_GET(ROCI_DETAIL) >> 2 & 1;                                                              \
         roci_e->sentKnown = ROCI_GET(ROCI_DETAIL) >> 3 & 1;                                                            \
-        roci_e->echoedKnown = ROCI_GET(ROCI_DETAIL) >> 4 & 1;                                                          \
         roci_e->timer = ROCI_GET(ROCI_DETAIL) >> 8 & 3;                                                                \
         roci_e->periods = ROCI_GET(ROCI_DETAIL) >> 16 & 15;                                                            \
         roci_e->hops = ROCI_GET(ROCI_DETAIL) >> 24;                                                                    \
@@ -171,6 +171,12 @@ enum {
 /* A header word as it stands there, and field 0 to 3 of a switch that is shown; both numbers are constants. */
 #define headerWord(n) ROCI_GET(ROCI_HEADER + (n))
 #define hopWord(hop, field) headerWord((hop) % 4 * 4 + (field))
+
+/* Before the first poll: refuses parameters that the program cannot work with. */
+#define require(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) ROCI_DO(15, 0);                                                                              \
+    } while (0)
 
 /* Fixed-point arithmetic. With M a product is one or two instructions; without, a call. */
 static inline uint32_t mulHigh(uint32_t a, uint32_t b) {

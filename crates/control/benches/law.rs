@@ -183,3 +183,78 @@ fn ack(bencher: Bencher<'_, '_>, (name, links): (&str, usize)) {
         black_box(&outcome);
     });
 }
+
+/// Laws by name or image, what they hear of packets that arrive, and the switches on the way.
+const MIXED: [(&str, Class, usize); 12] = [
+    ("dcqcn", Class::ACK, 0),
+    ("dcqcn.elf", Class::ACK, 0),
+    ("timely", Class::ACK, 0),
+    ("timely.elf", Class::ACK, 0),
+    ("swift", Class::ACK, 0),
+    ("swift.elf", Class::ACK, 0),
+    ("hpcc", Class::ACK, 1),
+    ("hpcc.elf", Class::ACK, 1),
+    ("hpcc", Class::ACK, 5),
+    ("hpcc.elf", Class::ACK, 5),
+    ("homa", Class::GRANT, 0),
+    ("homa.elf", Class::GRANT, 0),
+];
+
+/// Queue pairs that take turns by chance.
+const QPS: usize = 64;
+
+/// The mix of a busy NIC: 49 % packets to be sent, 49 % acknowledgements or grants, 2 % CNPs, over 64 queue pairs. The law
+/// is told of what it traces, as the engine does it; what draws the event is in the time.
+#[divan::bench(args = MIXED, sample_size = 1000)]
+fn mix(bencher: Bencher<'_, '_>, (name, class, links): (&str, Class, usize)) {
+    let mut law = if name.ends_with(".elf") {
+        program(name)
+    } else {
+        Law::from_settings(name, &[], BitsPerSec::from_kbps(u64::from(LINK_KBPS))).expect("a law")
+    };
+    let traces = law.traces();
+    let mut pairs: Vec<_> = (0..QPS).map(|_| law.connect(LINK_KBPS)).collect();
+    let mut hops = [Hop { rate_kbps: LINK_KBPS, ..Hop::default() }; 5];
+    let (mut now, mut random) = (Instant::ZERO + Span::from_millis(1), 1u32);
+    bencher.bench_local(|| {
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        now += Span::from_nanos(40);
+        let (context, credit, wake) = &mut pairs[random as usize % QPS];
+        let class = match (random >> 8) % 100 {
+            0..49 => Class::TRANSMIT,
+            49..98 => class,
+            _ => Class::CNP,
+        };
+        let mut outcome = Outcome::unchanged(*credit, *wake);
+        if *wake <= now && traces.meets(Class::TIMER) {
+            let event = Event { class: Class::TIMER, now, ..Event::default() };
+            law.on_event(black_box(context), black_box(&event), &mut outcome);
+        }
+        if traces.meets(class) {
+            for hop in &mut hops[..links] {
+                hop.at = now;
+                hop.tx_bytes += 500;
+                hop.queue_bytes = random >> 20;
+            }
+            let sequence = now.as_ps().to_le_bytes();
+            let sequence = u32::from_le_bytes([sequence[2], sequence[3], sequence[4], sequence[5]]);
+            let event = Event {
+                class,
+                now,
+                length: 1_024,
+                sent: Instant::from_ps(now.as_ps() - 12_000_000 - u64::from(random >> 4)),
+                acked: 1_024,
+                acked_sequence: sequence,
+                next_sequence: sequence.wrapping_add(100),
+                in_flight: 100 * 1_024,
+                hops: if class == Class::TRANSMIT { &[] } else { &hops[..links] },
+                ..Event::default()
+            };
+            law.on_event(black_box(context), black_box(&event), &mut outcome);
+        }
+        (*credit, *wake) = (outcome.credit, outcome.wake);
+        black_box(&outcome);
+    });
+}

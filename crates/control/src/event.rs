@@ -2,7 +2,7 @@
 
 pub use roci_wire::Hop;
 
-use roci_units::{Instant, Span};
+use roci_units::Instant;
 
 /// Classes of events, one bit each: what a law traces is a set of them, an event's class is one.
 ///
@@ -134,10 +134,6 @@ pub struct Event<'a> {
     /// When the packet that this one answers was sent, by our clock; `Instant::ZERO` where the layout or the engine
     /// does not know.
     pub sent: Instant,
-    /// When the peer saw it, by the peer's clock, where the layout carries that.
-    pub echoed: Instant,
-    /// How long the peer held it before it answered, where the layout carries that (Swift's endpoint delay).
-    pub held: Span,
     /// Switches that the answered packet crossed, where the layout or the IP hop limit tells (Swift's target).
     pub hop_count: u8,
     /// Packets newly allowed by a `PULL`, or by an acknowledgement that carries the count of pulls (NDP).

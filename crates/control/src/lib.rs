@@ -207,6 +207,16 @@ impl Law {
         }
     }
 
+    /// The same law for queue pairs of its own, which ran law number `origin` before: with the same parameters, and nothing
+    /// counted.
+    #[must_use]
+    pub fn apart(&self, origin: u16) -> Self {
+        match self {
+            Self::Program(law) => Self::Program(Box::new(law.apart(origin))),
+            other => other.clone(),
+        }
+    }
+
     /// Its registers: parameters and what its contexts hold.
     pub fn registers(&self) -> &'static [Register] {
         match self {
@@ -306,7 +316,8 @@ impl Law {
 
     fn set_any(&mut self, name: &str, text: &str, running: bool) -> Option<Result<(), SettingError>> {
         match self {
-            Self::None | Self::Program(_) | Self::External(_) => None,
+            Self::None | Self::External(_) => None,
+            Self::Program(law) => law.set_parameter(name, text),
             Self::Dcqcn(law) => law.set(name, text, running),
             Self::Homa(law) => law.set(name, text, running),
             Self::Ndp(law) => law.set(name, text, running),
@@ -453,6 +464,14 @@ impl Law {
             (Self::Program(law), Context::Program(state)) => law.on_event(state, event, outcome),
             (Self::None | Self::External(_), Context::None) => {}
             _ => debug_assert!(false, "the context belongs to another law"),
+        }
+    }
+
+    /// The law has answered `event`, of a packet to be sent, with LoopBack where nothing will ever bring the packet back:
+    /// a program is stopped there, and `outcome` is what its fallback answers. A native law does no such thing.
+    pub fn give_up(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
+        if let (Self::Program(law), Context::Program(state)) = (self, context) {
+            law.give_up(state, event, outcome);
         }
     }
 }

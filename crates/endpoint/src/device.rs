@@ -16,6 +16,7 @@ use crate::queue_pair::{QueuePairBuilder, SharedReceiveQueue};
 use crate::shard::{Core, IoCounters, Shard};
 use crate::table::{Change, Table};
 use roci_control::Law;
+use roci_control::program::Tally;
 use roci_transport::{Access, Engine, EngineConfig, Pd, Reaction, Refusal, RegisterError};
 use roci_units::{BitsPerSec, Instant, Span};
 use std::collections::{HashMap, VecDeque};
@@ -313,6 +314,11 @@ impl Device {
         self.inner.counters()
     }
 
+    /// What each program has done that is a law here, by its name: events, cycles, and failures with their places.
+    pub fn programs(&self) -> Vec<(String, Tally)> {
+        self.inner.programs()
+    }
+
     /// Packets that the transport refused for this reason.
     pub fn refused(&self, reason: Refusal) -> u64 {
         self.inner.refused(reason)
@@ -372,6 +378,27 @@ pub(crate) fn span(duration: Duration) -> Span {
 }
 
 impl DeviceInner {
+    pub(crate) fn programs(&self) -> Vec<(String, Tally)> {
+        let mut programs: Vec<(String, Tally)> = Vec::new();
+        for cell in &self.cells {
+            let mut shard = cell.lock();
+            // Law 0 is none.
+            for number in 1.. {
+                let law = match shard.core.engine.law_mut(number) {
+                    Some(Law::Program(law)) => law,
+                    Some(_) => continue,
+                    None => break,
+                };
+                let name = law.image().name();
+                match programs.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, tally)) => tally.add(law.tally()),
+                    None => programs.push((name.to_owned(), law.tally().clone())),
+                }
+            }
+        }
+        programs
+    }
+
     pub(crate) fn counters(&self) -> IoCounters {
         let mut sum = IoCounters::default();
         for cell in &self.cells {

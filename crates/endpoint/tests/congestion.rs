@@ -267,3 +267,27 @@ fn a_program_controls_each_queue_pair_and_its_context_can_be_read_and_written() 
     ask(&format!("set {qp} link 123456"));
     assert_eq!(number(ask(&format!("get {qp} link")).trim()), 123_456);
 }
+
+#[test]
+fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
+    let wire = MemoryWire::new(9);
+    let link = BitsPerSec::from_gbps(10);
+    let refuses = include_bytes!("../../control/tests/images/refuses.elf");
+    let open = |address: &str| {
+        let laws = vec![congestion::law("refuses.elf", link, |_| Ok(refuses.to_vec())).unwrap()];
+        let config =
+            DeviceConfig { backend: Backend::Memory(wire.clone()), link, laws, ..common::by_caller() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let Pair { a, b, .. } = connect(&open("10.0.0.1"), &open("10.0.0.2"), plain);
+    let mut flows = [Flow::begin(&a, &b)];
+    let goes = (0..2000).any(|_| {
+        run(&mut flows, Duration::from_millis(1));
+        flows[0].octets > 0
+    });
+    assert!(goes, "nothing brings a packet back here");
+    let [(name, tally)] = &a.device.programs()[..] else { panic!("one program") };
+    assert_eq!((name.as_str(), tally.fallen(), tally.overruns), ("refuses.elf", 1, 1));
+    let fault = tally.first().unwrap().to_string();
+    assert!(fault.starts_with("send at ") && fault.contains("nothing in flight"), "{fault}");
+}

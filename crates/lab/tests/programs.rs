@@ -291,22 +291,76 @@ fn a_packet_that_waits_for_a_timer_goes_when_it_runs_out() {
 }
 
 #[test]
-fn a_credit_that_lets_nothing_go_is_found_out_where_packets_come_back() {
+fn a_credit_that_lets_nothing_go_is_found_out() {
     let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
     let small = PAIR.replace("4MB", "40KB");
-    let results = run(&text(&small, &[("transport.control", credit), ("nic.model", "swcc")]).unwrap());
-    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
-    let program = &results.programs[0];
-    assert_eq!((program.tally.overruns, program.tally.fallen()), (2, 2));
-    let told: Vec<_> =
-        program.failures.iter().map(|(host, fault)| format!("{}: {fault}", results.host(*host))).collect();
-    assert!(told[0].starts_with("h0: send at ") && told[0].contains("LoopBacks in a row"), "{told:?}");
-    assert!(told[1].starts_with("h1: send at "), "{told:?}");
-    // Where nothing comes back, nothing more happens, which ends the run as well.
-    let parked =
-        SimulatedWorld
-            .run(&text(&small, &[("transport.control", credit)]).unwrap(), 1, None, &mut |_| Go::On);
-    assert!(parked.unwrap_err().to_string().contains("stalled"));
+    // Where packets come back, after many rounds; where they do not, at once.
+    for (nic, says) in [("swcc", "LoopBacks in a row"), ("ideal", "nothing in flight and no timer armed")] {
+        let results = run(&text(&small, &[("transport.control", credit), ("nic.model", nic)]).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        let program = &results.programs[0];
+        assert_eq!((program.tally.overruns, program.tally.fallen()), (2, 2), "{nic}");
+        let told = program.failures.iter().map(|(host, fault)| format!("{}: {fault}", results.host(*host)));
+        let told: Vec<_> = told.collect();
+        assert!(told[0].starts_with("h0: send at ") && told[0].contains(says), "{nic}: {told:?}");
+        assert!(told[1].starts_with("h1: send at "), "{nic}: {told:?}");
+    }
+}
+
+#[test]
+fn a_program_that_waits_for_grants_is_replaced_within_a_message() {
+    // Each flow is one message, and most of it has to be granted.
+    let replaced = format!(
+        "{PAIR}\n[[at]]\ntime = \"1ms\"\nset = {{ \"transport.control.elf\" = \"firmware/homa.elf\" }}\n"
+    );
+    for nic in ["ideal", "swcc"] {
+        let homa = control("firmware/homa.elf");
+        let last = |scenario: &str| {
+            let results = run(&text(scenario, &[("transport.control", &homa), ("nic.model", nic)]).unwrap());
+            assert!(
+                results.flows.iter().all(|flow| flow.status == FlowStatus::OK),
+                "{nic}: {:?}",
+                results.flows
+            );
+            (
+                results.programs[0].tally.replaced,
+                results.flows.iter().filter_map(|flow| flow.fct()).max().unwrap(),
+            )
+        };
+        let ((never, usual), (once, later)) = (last(PAIR), last(&replaced));
+        assert_eq!((never, once), (0, 1));
+        assert!(later < usual + usual / 10, "{nic}: {later}, and {usual} without");
+    }
+}
+
+#[test]
+fn a_parameter_is_written_during_the_run() {
+    let rates = |flow: &str| {
+        // Rates rise by a hundredth of what they did, after a cut.
+        let written = format!(
+            "{PAIR}\n[[at]]\ntime = \"200us\"\n{flow}set = {{ \"transport.control.rmin\" = \"3Gb/s\", \
+             \"transport.control.g\" = \"1\" }}\n"
+        );
+        let results = run(&text(&written, &[]).unwrap());
+        assert_eq!(results.programs[0].tally.fallen(), 0);
+        let mut least = [u32::MAX; 2];
+        results.series.words(|at, flow, name, value| {
+            if name == "rate" && at.as_ps() > 1_000_000_000 {
+                let least = &mut least[flow as usize];
+                *least = value.min(*least);
+            }
+        });
+        (least, results.programs[0].tally.events)
+    };
+    let (both, events) = rates("");
+    assert!(both.iter().all(|least| *least >= 3_000_000), "no cut goes below the new minimum: {both:?}");
+    let (one, other_events) = rates("flow = \"a\"\n");
+    assert!(one[0] >= 3_000_000 && one[1] < 3_000_000, "{one:?}");
+    // A flow with a parameter of its own is counted with the others, and once.
+    assert!(other_events[1].abs_diff(events[1]) < events[1] / 10, "{other_events:?} {events:?}");
+    let wrong = format!("{PAIR}\n[[at]]\ntime = \"1ms\"\nset = {{ \"transport.control.g\" = 2 }}\n");
+    let refused = text(&wrong, &[]).unwrap_err();
+    assert!(refused.contains("`g` takes a fraction"), "{refused}");
 }
 
 #[test]

@@ -154,6 +154,8 @@ impl Engine {
         let words = &event.words.words[..usize::from(event.words.len).min(event.words.words.len())];
         let event = Event { words, hops, ..event.event };
         self.note_tokens(slot);
+        // Whoever was replaced while this event was out: it is the law of today that answers it.
+        self.aside(slot).outdated = false;
         let outcome = self.run_law(slot, &event);
         if outcome.verdict == Verdict::LoopBack {
             // Nobody commits to what is refused, but its timers and its credit count.
@@ -294,7 +296,9 @@ impl Engine {
             if out {
                 self.aside(slot).outdated = true;
             }
+            let (granted, priority) = (self.credit(slot).tokens, self.qps[slot].requester.priority);
             self.renew_law(now, slot, number);
+            self.resume_message(now, slot, granted, priority);
             self.unpark(now, slot);
         }
         true
@@ -308,6 +312,46 @@ impl Engine {
                 self.qps[slot].requester.window = window;
                 self.arm(now, slot);
             }
+        }
+    }
+
+    /// A law that deals by the message hears of one that begins with its packet `work.first`.
+    pub(crate) fn tell_of_message(&mut self, now: Instant, slot: usize, current: u32) {
+        let work = self.sends.get(current);
+        let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
+        let message = work.first.wrapping_sub(self.qps[slot].common.base);
+        let part = Part { message, message_length: length, offset: 0, end: length, priority: 0 };
+        let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
+        self.tell_law(now, slot, &event);
+    }
+
+    /// A law that takes over within a message hears of it as if it began, and what has been sent of it counts against
+    /// what the law lets go. What its predecessor had been granted, `granted` octets beyond that at `priority`, no
+    /// receiver grants again: it hears of that too.
+    #[cold]
+    fn resume_message(&mut self, now: Instant, slot: usize, granted: u32, priority: u8) {
+        let current = self.qps[slot].requester.current;
+        if !self.hears(slot, Class::MESSAGE) || current == NONE {
+            return;
+        }
+        let work = self.sends.get(current);
+        if !work.has(flag::NUMBERED) {
+            return;
+        }
+        let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
+        let message = work.first.wrapping_sub(self.qps[slot].common.base);
+        let packets = self.qps[slot].requester.high.wrapping_sub(work.first);
+        let sent = packets.saturating_mul(u32::from(self.profile(slot).mtu)).min(length);
+        let index = self.qps[slot].common.law as usize;
+        if let Some(state) = self.laws.states.get_mut(index) {
+            state.tokens.owe(sent);
+        }
+        self.tell_of_message(now, slot, current);
+        if granted != Credit::UNLIMITED && granted > 0 && self.hears(slot, Class::GRANT) {
+            let end = sent.saturating_add(granted).min(length);
+            let part = Part { message, message_length: length, offset: 0, end, priority };
+            let event = Event { part, ..self.event(now, slot, Class::GRANT) };
+            self.tell_law(now, slot, &event);
         }
     }
 
@@ -400,12 +444,40 @@ impl Engine {
     }
 
     /// Applies the answer that a caller's law gave to an offer.
-    pub(crate) fn settle_law(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
+    ///
+    /// Whoever recirculates what the law refuses declines the offer instead: what is refused here waits for an event.
+    pub(crate) fn settle_law(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        length: u32,
+        outcome: &Outcome,
+    ) -> Verdict {
         self.begin_law(now, slot);
+        let mut outcome = *outcome;
         if outcome.verdict == Verdict::LoopBack && !self.is_outdated(slot) {
-            self.park(slot, Standing::PARKED);
+            let event = Event { length, ..self.event(now, slot, Class::TRANSMIT) };
+            self.refuse_what_strands(slot, &event, &mut outcome);
+            if outcome.verdict == Verdict::LoopBack {
+                self.park(slot, Standing::PARKED);
+            }
         }
-        self.apply_late(now, slot, outcome);
+        self.apply_late(now, slot, &outcome);
+        outcome.verdict
+    }
+
+    /// The law says LoopBack to the packet of `event`, which waits for the queue pair's next event. Where none can come,
+    /// for nothing is in flight, no timer runs and the law waits for no receiver's leave, the law has to give up.
+    #[cold]
+    fn refuse_what_strands(&mut self, slot: usize, event: &Event<'_>, outcome: &mut Outcome) {
+        const LEAVE: Class = Class::GRANT.with(Class::PULL);
+        if event.in_flight > 0 || outcome.wake != Instant::NEVER || self.hears(slot, LEAVE) {
+            return;
+        }
+        let Laws { laws, states, .. } = &mut self.laws;
+        if let Some(state) = states.get_mut(self.qps[slot].common.law as usize) {
+            laws[usize::from(state.law)].give_up(&mut state.context, event, outcome);
+        }
     }
 
     fn is_outdated(&self, slot: usize) -> bool {
@@ -419,7 +491,10 @@ impl Engine {
             return Some(None);
         }
         let event = Event { length: plan.length, ..self.event(now, slot, Class::TRANSMIT) };
-        let outcome = self.run_law(slot, &event);
+        let mut outcome = self.run_law(slot, &event);
+        if outcome.verdict == Verdict::LoopBack {
+            self.refuse_what_strands(slot, &event, &mut outcome);
+        }
         if outcome.verdict == Verdict::LoopBack {
             self.park(slot, Standing::PARKED);
         }
@@ -628,8 +703,6 @@ fn own(event: &Event<'_>) -> OwnedEvent {
         acked_sequence,
         next_sequence,
         sent,
-        echoed,
-        held,
         hop_count: crossed,
         pulled,
         missing,
@@ -654,8 +727,6 @@ fn own(event: &Event<'_>) -> OwnedEvent {
             acked_sequence,
             next_sequence,
             sent,
-            echoed,
-            held,
             hop_count: crossed,
             pulled,
             missing,

@@ -45,7 +45,7 @@ impl Engine {
         let parameter = law.registers().iter().any(|it| it.name == register && it.place == Place::Law);
         if parameter && state.law == shared && state.port.is_none() {
             let number = u16::try_from(laws.len()).map_err(|_| None)?;
-            let mut own = laws[usize::from(shared)].clone();
+            let mut own = laws[usize::from(shared)].apart(shared);
             own.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;
             laws.push(own);
             ports.push(NONE);

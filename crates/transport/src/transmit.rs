@@ -11,7 +11,7 @@ use crate::queue::{Kind, NONE, flag};
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
 use crate::timer::TimerId;
-use roci_control::{Class, Credit, Event, Part, Verdict, Words};
+use roci_control::{Class, Credit, Verdict, Words};
 use roci_units::{Instant, Qpn};
 use roci_wire::{IpVersion, Opcode, WIRE_OVERHEAD, frame_len};
 
@@ -189,8 +189,7 @@ impl Engine {
         let slot = self.withdraw(offer)?;
         let mut refused = false;
         if let Grant::Law(outcome) = &grant {
-            self.settle_law(now, slot, outcome);
-            refused = outcome.verdict != Verdict::Proceed;
+            refused = self.settle_law(now, slot, offer.length, outcome) != Verdict::Proceed;
         }
         let segment = if refused { None } else { self.settle(now, slot, &offer, &grant) };
         if offer.wants_law {
@@ -435,10 +434,7 @@ impl Engine {
             let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.set_left(slot as u32, Some(length));
-            let message = work.first.wrapping_sub(self.qps[slot].common.base);
-            let part = Part { message, message_length: length, offset: 0, end: length, priority: 0 };
-            let event = Event { length, part, ..self.event(now, slot, Class::MESSAGE) };
-            self.tell_law(now, slot, &event);
+            self.tell_of_message(now, slot, current);
             if self.qps[slot].common.state != QpState::ReadyToSend {
                 return false;
             }

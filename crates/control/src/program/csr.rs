@@ -23,15 +23,11 @@ pub const OPCODE: usize = 50;
 pub const LENGTH: usize = 51;
 /// Read: the flags in [`detail`]. Written: a [`Command`].
 pub const DETAIL: usize = 52;
-/// The NIC's clock in nanoseconds, modulo 2³², as are the next two.
+/// The NIC's clock in nanoseconds, modulo 2³², as is the next.
 pub const NOW: usize = 53;
 /// When the packet was sent that this one answers.
 pub const SENT: usize = 54;
-/// When the peer saw it, by the peer's clock.
-pub const ECHOED: usize = 55;
-/// Nanoseconds that the peer held it.
-pub const HELD: usize = 56;
-/// Octets newly acknowledged.
+/// Octets newly acknowledged. The two words before it are reserved, and zero.
 pub const ACKED: usize = 57;
 /// Octets sent and not acknowledged.
 pub const IN_FLIGHT: usize = 58;
@@ -62,8 +58,6 @@ pub mod detail {
     pub const DRAINED: u32 = 1 << 2;
     /// [`SENT`](super::SENT) is known.
     pub const SENT_KNOWN: u32 = 1 << 3;
-    /// [`ECHOED`](super::ECHOED) is known.
-    pub const ECHOED_KNOWN: u32 = 1 << 4;
     /// The first bit of the timer's number, of two.
     pub const TIMER: u32 = 8;
     /// The first bit of the count of periods, of four.

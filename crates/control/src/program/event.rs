@@ -2,7 +2,7 @@
 
 use super::csr::{self, HEADER, HEADER_WORDS, HOPS_SHOWN, detail};
 use crate::event::{Class, Event, Hop, Part};
-use crate::fixed::{nanos, span_nanos};
+use crate::fixed::nanos;
 use crate::outcome::{Credit, Words};
 use roci_hart::CsrBlock;
 use roci_units::Instant;
@@ -26,8 +26,6 @@ pub(super) fn deliver(
     block[csr::DETAIL] = flags(event);
     block[csr::NOW] = nanos(event.now);
     block[csr::SENT] = nanos(event.sent);
-    block[csr::ECHOED] = nanos(event.echoed);
-    block[csr::HELD] = span_nanos(event.held);
     block[csr::ACKED] = event.acked;
     block[csr::IN_FLIGHT] = event.in_flight;
     block[csr::ACKED_SEQUENCE] = event.acked_sequence;
@@ -60,7 +58,6 @@ fn flags(event: &Event<'_>) -> u32 {
         | flag(event.timeout, detail::TIMEOUT)
         | flag(event.drained, detail::DRAINED)
         | flag(event.sent != Instant::ZERO, detail::SENT_KNOWN)
-        | flag(event.echoed != Instant::ZERO, detail::ECHOED_KNOWN)
         | u32::from(event.timer & 3) << detail::TIMER
         | event.periods.min(csr::PERIODS_MAX) << detail::PERIODS
         | u32::from(if event.hops.is_empty() { event.hop_count } else { count(event.hops) }) << detail::HOPS

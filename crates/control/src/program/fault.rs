@@ -24,6 +24,9 @@ pub enum Why {
         /// LoopBacks in a row.
         count: u32,
     },
+    /// It said LoopBack where nobody recirculates packets, with nothing in flight whose answer it could wait for and no
+    /// timer armed.
+    Stranded,
     /// It waits for another event without having answered.
     Silent,
     /// What it posted is no answer.
@@ -55,6 +58,9 @@ impl fmt::Display for Why {
             Self::Overrun { cycles } => write!(f, "no answer after {cycles} cycles"),
             Self::Timers => f.write_str("timers that run out too often"),
             Self::LoopBacks { count } => write!(f, "{count} LoopBacks in a row, and nothing was sent"),
+            Self::Stranded => f.write_str(
+                "LoopBack with nothing in flight and no timer armed, where nothing else brings the packet back",
+            ),
             Self::Silent => f.write_str("no answer"),
             Self::Answer { word } => write!(f, "{word:#x} is no answer"),
             Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
@@ -105,7 +111,7 @@ pub struct Tally {
     pub cycles: [u64; 2],
     /// Traps, each with a queue pair that fell back.
     pub traps: u64,
-    /// Overruns, alike: of cycles, of timers, of LoopBacks.
+    /// Overruns, alike: of cycles, of timers, of LoopBacks and what they strand.
     pub overruns: u64,
     /// Answers that were none, alike.
     pub wrong: u64,
@@ -129,7 +135,7 @@ impl Tally {
     pub(super) fn note(&mut self, fault: Fault) {
         match fault.why {
             Why::Trap(_) => self.traps += 1,
-            Why::Overrun { .. } | Why::Timers | Why::LoopBacks { .. } => self.overruns += 1,
+            Why::Overrun { .. } | Why::Timers | Why::LoopBacks { .. } | Why::Stranded => self.overruns += 1,
             _ => self.wrong += 1,
         }
         if self.faults.len() < FAULTS_KEPT {

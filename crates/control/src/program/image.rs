@@ -1,6 +1,6 @@
 //! A program's image: loaded, checked, and with names for its context.
 
-use super::csr::{self, CONTEXT_WORDS, Command, HEADER_WORDS, Side};
+use super::csr::{self, Answer, CONTEXT_WORDS, Command, HEADER_WORDS, Side};
 use crate::event::Class;
 use crate::register::{Place, Register};
 use alloc::boxed::Box;
@@ -9,7 +9,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use roci_hart::{CSR_WORDS, Core, CsrBlock, LoadError, Machine, Program, Refused, Region, Stop, check};
+use roci_hart::{
+    CSR_WORDS, Core, CsrBlock, Field, LoadError, Machine, Program, Refused, Region, Rote, Stop, Symbol, check,
+};
 
 #[cfg(feature = "translate")]
 use roci_hart::Translation;
@@ -100,14 +102,22 @@ pub struct Image {
     started: [Option<Core>; 2],
     /// The most cycles that a run of each side gets.
     budgets: [u64; 2],
+    /// Sides that answer the same whatever they are told.
+    rotes: [Option<Rote>; 2],
     bounds: [Option<u64>; 2],
     traces: Class,
     header_words: u8,
     reads_telemetry: bool,
     fields: Vec<ContextField>,
     registers: &'static [Register],
-    /// Parameters, and where they lie in the cores' memory.
-    parameters: Vec<(u32, &'static Register)>,
+    parameters: Vec<Parameter>,
+}
+
+/// Both sides' cores as they wait for their first event, and what the program hears.
+#[derive(Clone, Debug)]
+pub(crate) struct Started {
+    pub(crate) cores: [Option<Core>; 2],
+    pub(crate) traces: Class,
 }
 
 /// A word of the context with its name.
@@ -119,6 +129,17 @@ pub struct ContextField {
     pub word: u8,
     /// Whether it can be negative.
     pub signed: bool,
+    /// Of a fraction, its bits behind the point: it is given and shown as one.
+    pub fraction_bits: Option<u8>,
+}
+
+/// A variable that a scenario may set.
+#[derive(Clone, Copy, Debug)]
+struct Parameter {
+    /// Where it lies in the cores' memory.
+    address: u32,
+    register: &'static Register,
+    fraction_bits: Option<u8>,
 }
 
 impl Image {
@@ -136,6 +157,7 @@ impl Image {
         let context_octets = size("context_octets", "context", CONTEXT_WORDS)?;
         let header_octets = size("header_octets", "header", HEADER_WORDS)?;
         let (mut started, mut budgets, mut bounds) = ([None, None], [0; 2], [None, None]);
+        let mut rotes = [None; 2];
         let (mut traces, mut reads) = (Class::NONE, BTreeSet::new());
         for (at, side) in Side::ALL.into_iter().enumerate() {
             let Some(start) = side.start(&program) else {
@@ -155,35 +177,38 @@ impl Image {
             let mut core = Core::new(program.clone());
             core.set_pc(start);
             traces = traces.with(begin(&mut core, side, options.cycles_max)?);
+            rotes[at] = rote(&core, side, header_octets, options.cycles_max);
             started[at] = Some(core);
         }
         // Header words that are not its own: those of acknowledgements are telemetry.
         let foreign = csr::number(csr::HEADER + header_octets as usize / 4)..csr::number(csr::EVENT);
         let mut fields = context_fields(file, context_octets);
         fields.sort_by_key(|field| field.word);
+        let parameters = parameters(&program, &roci_hart::variables(file));
         Ok(Self {
             name: name.to_string(),
             file: file.into(),
             options: options.clone(),
             #[cfg(feature = "translate")]
             translation: options.translated.then(|| Translation::new(program.clone()).ok()).flatten(),
-            parameters: parameters(&program),
             program,
             started,
             budgets,
+            rotes,
             bounds,
             traces,
             reads_telemetry: traces.meets(Class::ACK) && reads.iter().any(|csr| foreign.contains(csr)),
             #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
             header_words: (header_octets / 4) as u8,
-            registers: registers(&fields),
+            registers: registers(&fields, &parameters),
+            parameters,
             fields,
         })
     }
 
-    /// Its parameters: variables of 32 bits that are not `static`, which a scenario may set before the program starts.
+    /// Its parameters: variables of 32 bits that are not `static`, which a scenario may set.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Register> + '_ {
-        self.parameters.iter().map(|(_, register)| *register)
+        self.parameters.iter().map(|parameter| parameter.register)
     }
 
     /// The parameter `name`.
@@ -193,32 +218,41 @@ impl Image {
 
     /// The value that the image gives to the parameter `name`.
     pub fn parameter_value(&self, name: &str) -> Option<u32> {
-        let (address, _) = self.parameters.iter().find(|(_, register)| register.name == name)?;
-        Core::new(self.program.clone()).memory().load(*address, 4).ok()
+        let parameter = self.parameters.iter().find(|parameter| parameter.register.name == name)?;
+        Core::new(self.program.clone()).memory().load(parameter.address, 4).ok()
     }
 
-    /// Both sides' cores as they wait for their first event when parameters have other values than the image's.
+    /// The bits behind the point of the word of context or parameter `name`, which is looked for in this order; `None`
+    /// where that is no fraction, or there is none.
+    pub(crate) fn fraction_bits(&self, name: &str) -> Option<u8> {
+        match self.field(name) {
+            Some(field) => field.fraction_bits,
+            None => {
+                let parameter = self.parameters.iter().find(|parameter| parameter.register.name == name);
+                parameter.and_then(|parameter| parameter.fraction_bits)
+            }
+        }
+    }
+
+    /// What its cores come to when parameters have other values than the image's.
     ///
     /// # Errors
     /// [`ImageError::Start`], where one does not come to wait.
-    pub(crate) fn started_with(
-        &self,
-        parameters: &[(&'static str, u32)],
-    ) -> Result<[Option<Core>; 2], ImageError> {
-        let mut cores = [None, None];
+    pub(crate) fn started_with(&self, values: &[(&'static str, u32)]) -> Result<Started, ImageError> {
+        let mut started = Started { cores: [None, None], traces: Class::NONE };
         for side in Side::ALL {
             let Some(start) = side.start(&self.program) else { continue };
             let mut core = Core::new(self.program.clone());
             core.set_pc(start);
-            for (name, value) in parameters {
-                let place = self.parameters.iter().find(|(_, register)| register.name == *name);
+            for (name, value) in values {
+                let place = self.parameters.iter().find(|parameter| parameter.register.name == *name);
                 // Where a parameter lies, was found out from the memory that it lies in.
-                place.map(|(address, _)| core.store(*address, 4, *value));
+                place.map(|parameter| core.store(parameter.address, 4, *value));
             }
-            begin(&mut core, side, self.options.cycles_max)?;
-            cores[side as usize] = Some(core);
+            started.traces = started.traces.with(begin(&mut core, side, self.options.cycles_max)?);
+            started.cores[side as usize] = Some(core);
         }
-        Ok(cores)
+        Ok(started)
     }
 
     /// The same file, taken in otherwise: for other cores, or within other limits.
@@ -289,7 +323,7 @@ impl Image {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The words of its context as registers.
+    /// The words of its context and its parameters as registers.
     pub fn registers(&self) -> &'static [Register] {
         self.registers
     }
@@ -304,6 +338,13 @@ impl Image {
         self.budgets[side as usize]
     }
 
+    /// What `core` of `side` does at its next event, where that is known beforehand. Its registers are not looked at again
+    /// then, and need not be brought up to date.
+    #[inline]
+    pub(crate) fn rote(&self, core: &Core, side: Side) -> Option<&Rote> {
+        self.rotes[side as usize].as_ref().filter(|rote| rote.pc == core.pc())
+    }
+
     /// Runs one of its cores until it stops.
     #[inline]
     pub(crate) fn run(&self, core: &mut Core, block: &mut CsrBlock, budget: u64) -> Stop {
@@ -313,6 +354,19 @@ impl Image {
         }
         core.run(block, budget)
     }
+}
+
+/// The answer that the sending side `waits` for events with, where it is always `Send` and nothing else.
+fn rote(waits: &Core, side: Side, header_octets: u32, budget: u64) -> Option<Rote> {
+    if side != Side::Tx || header_octets > 0 {
+        return None;
+    }
+    let (mut core, mut block) = (waits.clone(), [0; CSR_WORDS]);
+    block[csr::EVENT] = Class::TRANSMIT.0;
+    core.run(&mut block, budget);
+    let rote = core.program().rote(core.pc())?;
+    let sends = rote.csr == csr::number(csr::EVENT) && Answer::new(rote.value) == Some(Answer::Send);
+    (sends && rote.cycles <= budget).then_some(rote)
 }
 
 /// Runs the start of `core` up to its first poll; returns what it traces.
@@ -330,6 +384,7 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
             Stop::Written { csr } if csr == csr::number(csr::DETAIL) && left > 0 => {
                 match Command::new(block[csr::DETAIL]) {
                     Some(Command::Trace { classes }) => traces = traces.with(classes),
+                    None => return refused(core, &"it does not take these parameters"),
                     _ => return refused(core, &"a command that needs an event"),
                 }
             }
@@ -343,8 +398,7 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
 /// The words of `QPContext`; without `-g`, numbered ones.
 fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
     let named = roci_hart::fields(file, "QPContext").unwrap_or_default();
-    let whole =
-        |field: &roci_hart::Field| field.size == 4 && field.offset.is_multiple_of(4) && field.offset < octets;
+    let whole = |field: &Field| field.size == 4 && field.offset.is_multiple_of(4) && field.offset < octets;
     let mut fields: Vec<_> = named
         .iter()
         .filter(|field| whole(field))
@@ -353,6 +407,7 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
             #[expect(clippy::cast_possible_truncation, reason = "at most 32 words")]
             word: (field.offset / 4) as u8,
             signed: field.signed,
+            fraction_bits: fraction_bits(field),
         })
         .collect();
     if fields.is_empty() {
@@ -360,45 +415,60 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
             name: Box::leak(alloc::format!("word{word}").into_boxed_str()),
             word,
             signed: false,
+            fraction_bits: None,
         }));
     }
     fields
 }
 
+/// The bits behind the point of a number whose type is called `Fraction`, which has 16, or `Fraction24` and so on.
+fn fraction_bits(field: &Field) -> Option<u8> {
+    match field.type_name.strip_prefix("Fraction")? {
+        "" => Some(16),
+        bits => bits.parse().ok().filter(|bits| (1..=31).contains(bits)),
+    }
+}
+
 /// Variables of one word in data that other files could see: those that are not `static`.
-fn parameters(program: &Program) -> Vec<(u32, &'static Register)> {
+fn parameters(program: &Program, variables: &[Field]) -> Vec<Parameter> {
     let memory = &program.machine().memory;
     let in_data = |address| memory.holds(address, 4) == Some(Region::Data);
     let visible = program.symbols().iter().filter(|symbol| {
         symbol.is_variable && symbol.size == 4 && symbol.address.is_multiple_of(4) && in_data(symbol.address)
     });
-    let register = |name: &str| Register {
-        name: Box::leak(name.to_string().into_boxed_str()),
-        place: Place::Law,
-        unit: "count",
-        range: RANGE,
-        writable: false,
-        doc: "A parameter of the program.",
+    let parameter = |symbol: &Symbol| {
+        let variable = variables.iter().find(|variable| variable.name == symbol.name);
+        let fraction_bits = variable.and_then(fraction_bits);
+        let register = register(
+            Box::leak(symbol.name.clone().into_boxed_str()),
+            Place::Law,
+            fraction_bits,
+            "A parameter of the program.",
+        );
+        Parameter { address: symbol.address, register: Box::leak(Box::new(register)), fraction_bits }
     };
-    visible.map(|symbol| (symbol.address, &*Box::leak(Box::new(register(&symbol.name))))).collect()
+    visible.map(parameter).collect()
 }
 
 /// What a word of context and a parameter take.
 const RANGE: &str =
     "a number of 32 bits, or octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16) that is one";
+/// The same of a fraction.
+const FRACTION_RANGE: &str = "a fraction, such as 1/16 or 0.5, that the program takes";
 
-/// The same as registers. Their names stay for the rest of the process, as those of native laws do: programs are few.
-fn registers(fields: &[ContextField]) -> &'static [Register] {
-    let registers: Vec<_> = fields
-        .iter()
-        .map(|field| Register {
-            name: field.name,
-            place: Place::Context,
-            unit: "count",
-            range: RANGE,
-            writable: true,
-            doc: "A word of the program's context.",
-        })
-        .collect();
+fn register(name: &'static str, place: Place, fraction_bits: Option<u8>, doc: &'static str) -> Register {
+    let (unit, range) = if fraction_bits.is_some() { ("ratio", FRACTION_RANGE) } else { ("count", RANGE) };
+    Register { name, place, unit, range, writable: true, doc }
+}
+
+/// Both as registers. Their names stay for the rest of the process, as those of native laws do: programs are few.
+fn registers(fields: &[ContextField], parameters: &[Parameter]) -> &'static [Register] {
+    let words = fields.iter().map(|field| {
+        register(field.name, Place::Context, field.fraction_bits, "A word of the program's context.")
+    });
+    // Of two with one name the word of context is meant.
+    let hidden = |name: &str| fields.iter().any(|field| field.name == name);
+    let parameters = parameters.iter().map(|parameter| *parameter.register);
+    let registers: Vec<_> = words.chain(parameters.filter(|register| !hidden(register.name))).collect();
     Box::leak(registers.into_boxed_slice())
 }

@@ -3,7 +3,7 @@
 use super::csr::{self, Answer, Command, OPEN, Side};
 use super::event;
 use super::fault::{Fault, Tally, Why};
-use super::image::Image;
+use super::image::{Image, Started};
 use super::record::{Recorded, Recorder, Run};
 use super::timers::Timers;
 use crate::event::{Class, Event};
@@ -50,9 +50,10 @@ pub struct Programmed {
     initial: Vec<(u8, u32)>,
     /// Parameters that are not what the image says, by name, and the cores that begin with them.
     parameters: Vec<(&'static str, u32)>,
-    started: Option<Box<[Option<Core>; 2]>>,
+    started: Option<Box<Started>>,
     fallback: Box<Law>,
     tally: Tally,
+    origin: Option<u16>,
     /// Single runs, where they are asked for.
     runs: Option<Vec<Run>>,
     /// What it hears, where that is recorded.
@@ -109,6 +110,7 @@ impl Programmed {
             started: None,
             fallback: Box::new(fallback),
             tally: Tally::default(),
+            origin: None,
             runs: None,
             recorder: None,
         })
@@ -120,23 +122,34 @@ impl Programmed {
     /// # Errors
     /// [`SettingError`], when the program has no such word or parameter, or `text` is no value of one.
     pub fn set_initial(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
-        if self.image.field(name).is_none()
-            && let Some(parameter) = self.image.parameter(name)
-        {
-            let value = value(text).map_err(|why| parameter.refuse(text, why))?;
-            let before = self.parameters.clone();
-            self.parameters.retain(|(other, _)| *other != parameter.name);
-            self.parameters.push((parameter.name, value));
-            if let Err(why) = self.restart() {
-                self.parameters = before;
-                return Err(why.refuse(text, ValueError::Range));
-            }
-            return Ok(());
+        if let Some(done) = self.set_parameter(name, text) {
+            return done;
         }
         let word = self.word(name, text)?;
         self.initial.retain(|(at, _)| *at != word.0);
         self.initial.push(word);
         Ok(())
+    }
+
+    /// Sets a parameter, before a run or during it: the cores start over with it, their memory as the image has it and
+    /// what follows from parameters computed anew; contexts stay. `None` where there is none of that name.
+    pub(crate) fn set_parameter(&mut self, name: &str, text: &str) -> Option<Result<(), SettingError>> {
+        if self.image.field(name).is_some() {
+            return None;
+        }
+        let parameter = self.image.parameter(name)?;
+        let value = match value(text, self.image.fraction_bits(name)) {
+            Ok(value) => value,
+            Err(why) => return Some(Err(parameter.refuse(text, why))),
+        };
+        let before = self.parameters.clone();
+        self.parameters.retain(|(other, _)| *other != parameter.name);
+        self.parameters.push((parameter.name, value));
+        let done = self.restart();
+        if done.is_err() {
+            self.parameters = before;
+        }
+        Some(done.map_err(|why| why.refuse(text, ValueError::Range)))
     }
 
     /// Makes the cores that begin with the parameters. The parameter that was set last is to blame if they do not come to
@@ -145,12 +158,25 @@ impl Programmed {
         let started = self.image.started_with(&self.parameters);
         let last = self.parameters.last().and_then(|(name, _)| self.image.parameter(name));
         match (started, last) {
-            (Ok(cores), _) => self.started = Some(Box::new(cores)),
+            (Ok(started), _) => self.started = Some(Box::new(started)),
             (Err(_), Some(last)) => return Err(last),
             (Err(_), None) => self.started = None,
         }
         self.cores = [None, None];
         Ok(())
+    }
+
+    /// The same for queue pairs of its own, which ran law number `origin` before, with cores that have not begun and
+    /// nothing counted.
+    #[must_use]
+    pub fn apart(&self, origin: u16) -> Self {
+        let runs = self.runs.as_ref().map(|_| Vec::new());
+        Self { origin: Some(origin), runs, ..self.clone_shallow() }
+    }
+
+    /// The law that its queue pairs ran before they had one of [their own](Programmed::apart).
+    pub fn origin(&self) -> Option<u16> {
+        self.origin
     }
 
     /// From now on each run is noted, to be [taken](Programmed::take_runs).
@@ -190,7 +216,12 @@ impl Programmed {
 
     /// The classes of events that it wants to hear of a new queue pair.
     pub fn traces(&self) -> Class {
-        heard(self.image.traces())
+        heard(self.traced())
+    }
+
+    /// What it traces with the parameters that it has, before it has met a queue pair.
+    fn traced(&self) -> Class {
+        self.started.as_ref().map_or(self.image.traces(), |started| started.traces)
     }
 
     /// Another program from now on. Queue pairs begin anew with it, as if they had just been made: those that are not
@@ -238,6 +269,7 @@ impl Programmed {
             started: self.started.clone(),
             fallback: self.fallback.clone(),
             tally: Tally::default(),
+            origin: None,
             runs: None,
             recorder: None,
         }
@@ -250,7 +282,7 @@ impl Programmed {
             timers: Timers::NONE,
             link_kbps,
             generation: self.generation,
-            traces: self.image.traces(),
+            traces: self.traced(),
             loop_backs: 0,
             opened: now,
             fallen: None,
@@ -345,11 +377,16 @@ impl Programmed {
         let core = match &mut self.cores[side as usize] {
             Some(core) => core,
             empty => {
-                let own = self.started.as_ref().map(|started| started[side as usize].clone());
+                let own = self.started.as_ref().map(|started| started.cores[side as usize].clone());
                 let Some(core) = own.unwrap_or_else(|| image.core(side)) else { return Ok(()) };
                 empty.insert(core)
             }
         };
+        if let Some(rote) = image.rote(core, side) {
+            let cycles = rote.cycles;
+            self.count(side, event.class, cycles, outcome);
+            return Ok(());
+        }
         let block = &mut state.block;
         event::deliver(block, event, &outcome.credit, state.link_kbps, image.header_words());
         let (rate, detail) = (block[csr::RATE], block[csr::DETAIL]);
@@ -390,12 +427,8 @@ impl Programmed {
             }
         };
         let cycles = core.cycles() - from;
-        self.tally.events[side as usize] += 1;
-        self.tally.cycles[side as usize] += cycles;
-        if let Some(runs) = &mut self.runs {
-            runs.push(Run { class: event.class, cycles });
-        }
-        outcome.cycles = outcome.cycles.saturating_add(u32::try_from(cycles).unwrap_or(u32::MAX));
+        self.count(side, event.class, cycles, outcome);
+        let image = &*self.image;
         let answer = answer?;
         // A run only stops by itself where it jumps back: the measure is the answer, as it is the checker's.
         if cycles > budget {
@@ -431,6 +464,25 @@ impl Programmed {
             (_, answer) => return Err(Why::Side { answer }),
         }
         Ok(())
+    }
+
+    /// Counts a run.
+    #[inline]
+    fn count(&mut self, side: Side, class: Class, cycles: u64, outcome: &mut Outcome) {
+        self.tally.events[side as usize] += 1;
+        self.tally.cycles[side as usize] += cycles;
+        if let Some(runs) = &mut self.runs {
+            runs.push(Run { class, cycles });
+        }
+        outcome.cycles = outcome.cycles.saturating_add(u32::try_from(cycles).unwrap_or(u32::MAX));
+    }
+
+    /// The program has answered LoopBack where nothing brings the packet back: it is stopped, and the fallback law answers.
+    #[cold]
+    pub(crate) fn give_up(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        if state.fallen.is_none() {
+            self.fall(state, event, Side::Tx, Why::Stranded, outcome);
+        }
     }
 
     /// The program has failed with this queue pair: the fallback law takes over.
@@ -471,7 +523,7 @@ impl Programmed {
         *outcome = Outcome { emit: None, verdict: Verdict::Proceed, words: None, ..fresh };
     }
 
-    /// Its registers: the words of its context.
+    /// Its registers: the words of its context, and its parameters.
     pub fn registers(&self) -> &'static [Register] {
         self.image.registers()
     }
@@ -480,9 +532,11 @@ impl Programmed {
     pub fn get(&self, state: &State, name: &str, now: Instant) -> Option<Value> {
         let Some(field) = self.image.field(name) else {
             let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
-            return set.or_else(|| self.image.parameter_value(name)).map(Value::Count);
+            let value = set.or_else(|| self.image.parameter_value(name))?;
+            return Some(shown(value, self.image.fraction_bits(name)));
         };
-        Some(Value::Count(self.at(state, now, |state| state.block[usize::from(field.word)])))
+        let value = self.at(state, now, |state| state.block[usize::from(field.word)]);
+        Some(shown(value, field.fraction_bits))
     }
 
     /// The words of the context as they stand at `now`.
@@ -553,7 +607,7 @@ impl Programmed {
             return Err(SettingError::Key { name: name.to_string(), valid });
         };
         let register = self.registers().iter().find(|register| register.name == name);
-        match (value(text), register) {
+        match (value(text, field.fraction_bits), register) {
             (Ok(value), _) => Ok((field.word, value)),
             (Err(why), Some(register)) => Err(register.refuse(text, why)),
             (Err(_), None) => Err(SettingError::Key { name: name.to_string(), valid: Vec::new() }),
@@ -582,9 +636,21 @@ fn acknowledge(event: &Event<'_>, outcome: &mut Outcome) {
     }
 }
 
-/// A number of 32 bits: plain, or octets, a rate in kb/s, a time in nanoseconds, or a fraction in 16.16.
-fn value(text: &str) -> Result<u32, ValueError> {
+/// What a word says.
+fn shown(word: u32, fraction_bits: Option<u8>) -> Value {
+    let fraction = fraction_bits.and_then(|bits| Ratio::checked(word.into(), 1 << bits));
+    fraction.map_or(Value::Count(word), Value::Fraction)
+}
+
+/// A number of 32 bits: plain, or octets, a rate in kb/s, a time in nanoseconds, or a fraction in 16.16. A word of so many
+/// `fraction_bits` takes a fraction alone, and the least there is for one that is smaller and not zero.
+fn value(text: &str, fraction_bits: Option<u8>) -> Result<u32, ValueError> {
     let text = text.trim();
+    if let Some(bits) = fraction_bits {
+        let ratio = text.parse::<Ratio>()?;
+        let fixed = ratio.fixed(bits.into()).max((ratio != Ratio::ZERO).into());
+        return u32::try_from(fixed).map_err(|_| ValueError::Range);
+    }
     let number = if let Ok(number) = text.parse::<i64>() {
         #[expect(
             clippy::cast_possible_truncation,

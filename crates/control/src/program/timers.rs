@@ -27,12 +27,16 @@ struct Timer {
 pub(super) struct Timers {
     timers: [Timer; TIMERS],
     next: Instant,
+    wake: Instant,
 }
 
 impl Timers {
     /// None is armed.
-    pub(super) const NONE: Self =
-        Self { timers: [Timer { due: Instant::NEVER, period: Span::ZERO }; TIMERS], next: Instant::NEVER };
+    pub(super) const NONE: Self = Self {
+        timers: [Timer { due: Instant::NEVER, period: Span::ZERO }; TIMERS],
+        next: Instant::NEVER,
+        wake: Instant::NEVER,
+    };
 
     /// When the first of them runs out.
     #[inline]
@@ -41,9 +45,9 @@ impl Timers {
     }
 
     /// When the first runs out that is not private: when the queue pair wants to be woken.
-    pub(super) fn wake(&self) -> Instant {
-        let plain = self.timers.iter().filter(|timer| timer.period.is_zero());
-        plain.map(|timer| timer.due).min().unwrap_or(Instant::NEVER)
+    #[inline]
+    pub(super) const fn wake(&self) -> Instant {
+        self.wake
     }
 
     /// Arms a timer `ns` after `now`, again and again if it is `private`; zero cancels it.
@@ -87,8 +91,13 @@ impl Timers {
         Some(expiry)
     }
 
+    /// Notes what is asked at each event: timers change at few.
     fn note(&mut self) {
-        self.next = self.timers.iter().map(|timer| timer.due).min().unwrap_or(Instant::NEVER);
+        let first = |timers: &mut dyn Iterator<Item = &Timer>| {
+            timers.map(|timer| timer.due).min().unwrap_or(Instant::NEVER)
+        };
+        self.next = first(&mut self.timers.iter());
+        self.wake = first(&mut self.timers.iter().filter(|timer| timer.period.is_zero()));
     }
 }
 

@@ -57,6 +57,21 @@ impl DeviceInner {
         for (reason, refusal) in REFUSALS {
             text.value("refused_total", &format!("{device},reason=\"{reason}\""), self.refused(refusal));
         }
+        text.begin(
+            "program_failures_total",
+            "counter",
+            "Queue pairs that programs lost to their fallback, by why.",
+        );
+        for (name, tally) in self.programs() {
+            for (why, count) in [("trap", tally.traps), ("overrun", tally.overruns), ("answer", tally.wrong)]
+            {
+                text.value(
+                    "program_failures_total",
+                    &format!("{device},program=\"{name}\",why=\"{why}\""),
+                    count,
+                );
+            }
+        }
         let mut rows = Vec::new();
         self.each(None, |core, entry, place, law| {
             let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn.get(), law.name());

@@ -7,7 +7,8 @@
 use super::{CLASSES, class_name, stream::Heard};
 use roci_control::program::{Programmed, Recorded, State};
 use roci_control::{Class, Event, Hop, Outcome, Part, Verdict};
-use roci_units::{Instant, Span};
+use roci_fabric::queue::HORIZON_PS;
+use roci_units::Instant;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
@@ -88,7 +89,7 @@ impl Events {
             });
             let open = || {
                 let (state, outcome) = law.open(*link_kbps, event.qpn, *opened);
-                Pair { state, outcome, opened: *opened, next: event.next_sequence }
+                Pair { state, outcome, opened: *opened, heard: *opened, next: event.next_sequence }
             };
             let pair = match pairs.entry((*host, event.qpn)) {
                 std::collections::btree_map::Entry::Vacant(entry) => entry.insert(open()),
@@ -106,10 +107,19 @@ impl Events {
                 (told.offered, told.sent) = (told.offered + sent, told.sent + sent);
                 pair.next = event.next_sequence;
             }
+            let mut timers = TIMERS_MAX;
             while pair.outcome.wake <= event.now {
+                timers = timers.checked_sub(1).ok_or_else(|| {
+                    format!(
+                        "the program's timers run out more than {TIMERS_MAX} times before the event at {}, since {}: \
+                         is that event's time right?",
+                        event.now, pair.heard
+                    )
+                })?;
                 let timer = Event { class: Class::TIMER, now: pair.outcome.wake, qpn: event.qpn, ..*event };
                 pair.tell(law, &Event { length: 0, acked: 0, ..timer }, hear);
             }
+            pair.heard = event.now;
             pair.tell(law, &Event { words, hops, ..*event }, hear);
             if event.class == Class::TRANSMIT {
                 told.offered += 1;
@@ -128,6 +138,8 @@ struct Pair {
     state: State,
     outcome: Outcome,
     opened: Instant,
+    /// The last event's time.
+    heard: Instant,
     next: u32,
 }
 
@@ -163,8 +175,6 @@ fn line(f: &mut impl Write, host: u16, recorded: &Recorded) -> fmt::Result {
         ("acked_sequence", event.acked_sequence.into()),
         ("next_sequence", event.next_sequence.into()),
         ("sent", event.sent.as_ps()),
-        ("echoed", event.echoed.as_ps()),
-        ("held", event.held.as_ps()),
         ("hop_count", event.hop_count.into()),
         ("pulled", event.pulled.into()),
         ("missing", event.missing.into()),
@@ -188,6 +198,10 @@ fn line(f: &mut impl Write, host: u16, recorded: &Recorded) -> fmt::Result {
     }
     writeln!(f)
 }
+
+/// How often a queue pair's timers may run out between two of its events. A stream has real silences, of seconds for timers of microseconds; one whose
+/// times are wrong would keep a program's timers busy for years.
+const TIMERS_MAX: u32 = 1 << 20;
 
 /// The most words and switches of an event.
 const WORDS_MAX: usize = 16;
@@ -225,8 +239,6 @@ fn event(line: &str) -> Result<(u16, Recorded), String> {
             "acked_sequence" => event.acked_sequence = number(text)?,
             "next_sequence" => event.next_sequence = number(text)?,
             "sent" => event.sent = instant(text)?,
-            "echoed" => event.echoed = instant(text)?,
-            "held" => event.held = Span::from_ps(number(text)?),
             "hop_count" => event.hop_count = number(text)?,
             "pulled" => event.pulled = number(text)?,
             "missing" => event.missing = number(text)?,
@@ -265,9 +277,12 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 fn instant(text: &str) -> Result<Instant, String> {
-    // Half of all there is leaves room for what programs add to it.
     let ps: u64 = number(text)?;
-    if ps <= u64::MAX / 2 { Ok(Instant::from_ps(ps)) } else { Err(format!("`{text}` is out of range")) }
+    if ps < HORIZON_PS {
+        Ok(Instant::from_ps(ps))
+    } else {
+        Err(format!("{text} ps is out of range: no run lasts {HORIZON_PS} ps"))
+    }
 }
 
 fn flag(text: &str) -> Result<bool, String> {
@@ -282,12 +297,15 @@ fn flag(text: &str) -> Result<bool, String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use roci_control::program::Options;
+    use roci_control::{Image, Law};
+    use std::sync::Arc;
 
     fn recorded() -> impl Strategy<Value = Recorded> {
         let class =
             prop::sample::select(CLASSES.to_vec()).prop_filter("timers", |(class, _)| *class != Class::TIMER);
         let hop = (any::<u32>(), any::<u64>(), any::<u32>(), any::<u32>());
-        let times = (0..1u64 << 60, 0..1u64 << 60, 0..1u64 << 60);
+        let times = (0..HORIZON_PS, 0..HORIZON_PS, 0..HORIZON_PS);
         let words = prop::collection::vec(any::<u32>(), 0..=16);
         let part = any::<(u32, u32, u32, u32, u8)>();
         (class, any::<[u32; 8]>(), any::<[bool; 3]>(), times, words, prop::collection::vec(hop, 0..8), part)
@@ -355,10 +373,28 @@ mod tests {
             ("1 2 3 ACK ecn=2", "neither 0 nor 1"),
             ("1 2 3 ACK size=2", "an event has no `size`"),
             ("1 2 99999999999999999999 ACK", "out of range"),
+            ("1 2 9000000000000000000 ACK", "no run lasts 4503599627370495 ps"),
+            ("1 2 3 ACK sent=5000000000000000", "no run lasts"),
             ("1 2 3 ACK part=1,2", "has not 5 numbers"),
         ] {
             let refused = refused(line);
             assert!(refused.starts_with("line 2: ") && refused.contains(says), "{line}: {refused}");
         }
+    }
+
+    #[test]
+    fn a_time_that_keeps_timers_busy_for_ever_is_refused() {
+        let file = include_bytes!("../../../control/tests/images/tuned.elf");
+        let image = Image::new("tuned", file, &Options::default()).unwrap();
+        let mut law = Programmed::new(Arc::new(image), Law::None).unwrap();
+        law.set_initial("tick", "100ns").unwrap();
+        let tell = |time: u64| {
+            let events = Events::parse(&format!("{FIRST}\n0 1 1000000 CNP\n0 1 {time} CNP\n")).unwrap();
+            let mut heard = 0;
+            events.tell(&law, &mut |_| heard += 1).map(|_| heard)
+        };
+        assert_eq!(tell(2_000_000), Ok(2 + 10));
+        let refused = tell(4_000_000_000_000_000).unwrap_err();
+        assert!(refused.contains("more than 1048576 times before the event at 4000s"), "{refused}");
     }
 }

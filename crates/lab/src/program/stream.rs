@@ -254,7 +254,7 @@ impl Stream {
             Instant::ZERO
         };
         let ecn = self.one_in(16);
-        Event { sent, echoed: sent, ecn, hop_count: self.hops.len().to_le_bytes()[0], ..self.event() }
+        Event { sent, ecn, hop_count: self.hops.len().to_le_bytes()[0], ..self.event() }
     }
 
     fn hear_traced(&mut self, event: &Event<'_>, hear: &mut impl FnMut(Heard)) {

@@ -347,13 +347,14 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
     let mut programs: Vec<ProgramResult> = Vec::new();
     let mut recorded: Vec<Events> = Vec::new();
     for (id, host) in (0u16..).zip(hosts) {
-        // Law 0 is none, and the controls follow.
+        // Law 0 is none, the controls follow, and then the laws of single flows that a parameter was written for.
         for (law, control) in (1u16..).zip(0u16..) {
             let law = match host.engine.law_mut(law) {
                 Some(Law::Program(law)) => law,
                 Some(_) => continue,
                 None => break,
             };
+            let control = law.origin().map_or(control, |origin| origin.saturating_sub(1));
             let failures = law.tally().faults.iter().map(|fault| (id, fault.clone()));
             let known = programs.iter().position(|program| program.control == control);
             let place = known.unwrap_or_else(|| {

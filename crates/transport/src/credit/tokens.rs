@@ -53,6 +53,12 @@ impl Tokens {
         self.owed = 0;
     }
 
+    /// Octets of the message in course that left before this law dealt: its first grants pay for them.
+    #[inline]
+    pub const fn owe(&mut self, octets: u32) {
+        self.owed = octets;
+    }
+
     /// How many of `packets` may leave, which carry `octets` in packets of `mtu` and are `fresh` or sent again.
     #[inline]
     #[must_use]
@@ -110,6 +116,16 @@ mod tests {
         tokens.begin();
         tokens.set(1_000);
         assert_eq!(tokens.left(), 1_000);
+    }
+
+    #[test]
+    fn what_left_before_a_law_dealt_is_paid_for_by_what_it_deals_first() {
+        let mut tokens = Tokens::new(0, TokenUnit::Octets);
+        tokens.owe(3_000);
+        tokens.set(2_000);
+        assert_eq!(tokens.left(), 0);
+        tokens.set(4_000);
+        assert_eq!(tokens.left(), 3_000);
     }
 
     #[test]

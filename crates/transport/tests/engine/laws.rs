@@ -2,14 +2,15 @@
 
 use crate::pair::{Client, Fate, Pair};
 use crate::scripts::{MTU, config, request};
-use roci_control::{Class, Emit, Event, Law};
+use roci_control::program::Options;
+use roci_control::{Class, Emit, Event, Image, Law, Programmed};
 use roci_transport::{
     Access, Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, Pd, PortAgent,
-    QpConfig, QpState, Reaction, Recovery, Refusal, Resolution, Status, Tail, Transition, Until,
+    QpConfig, QpState, Reaction, Recovery, Refusal, Resolution, Segment, Status, Tail, Transition, Until,
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
-use roci_wire::{Header, IpVersion, Layout, Opcode, Reth, frame_len};
+use roci_wire::{Aeth, Header, IpVersion, Layout, Opcode, Reth, frame_len};
 use std::sync::{Arc, Mutex};
 
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
@@ -455,7 +456,7 @@ fn a_law_hears_of_a_loss_once_for_each_recovery_of_a_window() {
     // has sent up to 14 meanwhile.
     for (cumulative, came) in [(1, 1), (1, 3), (1, 4), (1, 6), (1, 7), (4, 4), (14, 14)] {
         let mut header = Header::new(Opcode::ACKNOWLEDGE, qpn, Psn::new(cumulative));
-        header.set_aeth(roci_wire::Aeth { syndrome: 31, msn: 0 });
+        header.set_aeth(Aeth { syndrome: 31, msn: 0 });
         header.set_trigger(Psn::new(came));
         let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
         let mut reaction = Reaction::default();
@@ -471,4 +472,75 @@ fn a_law_hears_of_a_loss_once_for_each_recovery_of_a_window() {
     }
     assert_eq!(heard, [(1, 6, Class::LOSS, false)]);
     assert_eq!(again, [2, 5]);
+}
+
+/// An engine whose program answers LoopBack to packets of 22 octets, and arms a timer before one of 20.
+fn refusing(deferred: bool) -> (Engine, Qpn, u16) {
+    let file = include_bytes!("../../../control/tests/images/faults.elf");
+    let image = Image::new("faults", file, &Options { checked: false, ..Options::default() }).unwrap();
+    let fallback = Law::from_settings("dcqcn", &[], EngineConfig::default().link).unwrap();
+    let program = Programmed::new(Arc::new(image), fallback).unwrap();
+    let mut engine = Engine::new(EngineConfig::default());
+    let law = engine.add_law(Law::Program(Box::new(program)));
+    let deferred = Deferred { law: deferred, ..Deferred::default() };
+    let qpn = engine.create_qp(QpConfig { law, deferred, peer: Qpn::new(9), path: 9, ..config() }).unwrap();
+    (engine, qpn, law)
+}
+
+/// The next packet, with the law run by the engine or by whoever has the offer.
+fn next(engine: &mut Engine, now: Instant) -> Option<Segment> {
+    let offer = engine.offer(now, 1)?;
+    let event = engine.transmit_event(now, &offer).filter(|_| offer.wants_law);
+    let outcome = event.and_then(|event| engine.evaluate(offer.qpn, &event));
+    engine.commit(now, offer, outcome.map_or(Grant::Engine, Grant::Law))
+}
+
+#[test]
+fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
+    for deferred in [false, true] {
+        let (mut engine, qpn, law) = refusing(deferred);
+        let tally = |engine: &mut Engine| match engine.law_mut(law) {
+            Some(Law::Program(program)) => program.tally().clone(),
+            _ => panic!("a program"),
+        };
+        let send = |id, length| request(id, Operation::Send(Tail::Plain), 0, length);
+        engine.post_send(Instant::ZERO, qpn, &send(1, 23)).unwrap();
+        engine.post_send(Instant::ZERO, qpn, &send(2, 22)).unwrap();
+        assert!(next(&mut engine, Instant::ZERO).is_some_and(|segment| segment.length == 23));
+        assert!(next(&mut engine, Instant::ZERO).is_none(), "it waits for the answer to what is in flight");
+        assert_eq!(tally(&mut engine).fallen(), 0);
+        let mut ack = Header::new(Opcode::ACKNOWLEDGE, qpn, config().send_psn);
+        ack.set_aeth(Aeth { syndrome: 0x1f, msn: 1 });
+        let now = Instant::ZERO + Span::from_micros(5);
+        let arrival = Arrival { header: &ack, path: 9, ce: false, words: &[], hops: &[] };
+        let mut reaction = Reaction::default();
+        engine.receive(now, &arrival, &mut reaction);
+        assert_eq!(reaction.refused, None);
+        while let Some(Deferral::Law { token, qpn, event }) = engine.poll_deferral() {
+            let outcome = engine.evaluate(qpn, &event).unwrap();
+            engine.resolve(now, token, Resolution::Law(outcome));
+        }
+        assert!(next(&mut engine, now).is_some_and(|segment| segment.length == 22), "{deferred}");
+        let tally = tally(&mut engine);
+        assert_eq!((tally.fallen(), tally.overruns), (1, 1));
+        let fault = tally.first().unwrap().to_string();
+        assert!(
+            fault.starts_with("send at 5us of queue pair") && fault.contains("nothing in flight"),
+            "{fault}"
+        );
+    }
+}
+
+#[test]
+fn a_packet_that_a_timer_brings_back_waits_for_it() {
+    let (mut engine, qpn, law) = refusing(false);
+    let file = include_bytes!("../../../control/tests/images/waits.elf");
+    let waits = Arc::new(Image::new("waits", file, &Options::default()).unwrap());
+    assert!(engine.replace_program(Instant::ZERO, law, &waits));
+    let send = request(1, Operation::Send(Tail::Plain), 0, 22);
+    engine.post_send(Instant::ZERO, qpn, &send).unwrap();
+    assert!(next(&mut engine, Instant::ZERO).is_none());
+    let wakeup = engine.next_wakeup().expect("the timer");
+    engine.wake(wakeup);
+    assert!(next(&mut engine, wakeup).is_some());
 }

@@ -1,13 +1,16 @@
 //! Homa's senders: which message goes first, and what they answer to a receiver that misses something.
 
 use crate::scripts::{MTU, config, request};
-use roci_control::Law;
+use roci_control::program::Options;
+use roci_control::{Image, Law, Programmed};
 use roci_transport::{
-    Arrival, Engine, EngineConfig, Operation, QpConfig, Reaction, Recovery, Segment, SendRequest, Tail,
+    Arrival, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, QpConfig, Reaction, Recovery,
+    Resolution, Segment, SendRequest, Tail, Until,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
 use roci_wire::{Header, Layout, Opcode};
+use std::sync::Arc;
 
 /// An engine with queue pairs of law `homa`; the peer of the one numbered n is 100 + n.
 fn sender(unscheduled: &str, count: u32) -> (Engine, Vec<Qpn>) {
@@ -71,4 +74,93 @@ fn who_has_granted_packets_to_send_is_busy_and_sends_nothing_again() {
     let again: Vec<Segment> = all(&mut engine, now);
     assert_eq!(again.len(), 1, "all is sent: the packet may be lost");
     assert!(again[0].retransmission && again[0].header.psn == config().send_psn);
+}
+
+/// Homa in C, which lets four packets of a message go unscheduled, and the same once more.
+fn coded(deferred: bool) -> (Engine, Qpn, u16, Arc<Image>) {
+    let file = include_bytes!("../../../../firmware/homa.elf");
+    let image = Arc::new(Image::new("homa", file, &Options::default()).unwrap());
+    let mut program = Programmed::new(Arc::clone(&image), Law::None).unwrap();
+    program.set_initial("unscheduled", &(4 * MTU).to_string()).unwrap();
+    let mut engine = Engine::new(EngineConfig::default());
+    let law = engine.add_law(Law::Program(Box::new(program)));
+    let deferred = Deferred { law: deferred, ..Deferred::default() };
+    let homa = QpConfig { law, deferred, layout: Layout::Homa, recovery: Recovery::Irn, path: 9, ..config() };
+    let qpn = engine.create_qp(QpConfig { peer: Qpn::new(100), ..homa }).unwrap();
+    (engine, qpn, law, image)
+}
+
+/// The receiver grants the first `end` octets of the first message on `qpn`.
+fn grant(engine: &mut Engine, now: Instant, qpn: Qpn, end: u32) {
+    let body = HomaBody::Grant { offset: end, priority: 2, resend_all: false };
+    let header = Header::new(Opcode::HOMA_GRANT, qpn, Psn::new(0));
+    let words = Homa { rpc: 0, body }.encode();
+    let arrival = Arrival { header: &header, path: 9, ce: false, words: words.as_slice(), hops: &[] };
+    let mut reaction = Reaction::default();
+    engine.receive(now, &arrival, &mut reaction);
+    assert_eq!(reaction.refused, None);
+}
+
+/// The next packet that is offered, where what the law hears takes no time.
+fn offered(engine: &mut Engine, now: Instant) -> Option<Offer> {
+    loop {
+        if let Some(offer) = engine.offer(now, 1) {
+            return Some(offer);
+        }
+        let Deferral::Law { token, qpn, event } = engine.poll_deferral()? else { return None };
+        let outcome = engine.evaluate(qpn, &event)?;
+        engine.resolve(now, token, Resolution::Law(outcome));
+    }
+}
+
+/// Sends what may go, at most so many packets; how many it were.
+fn serve(engine: &mut Engine, now: Instant, most: u32) -> u32 {
+    let mut packets = 0;
+    while packets < most
+        && let Some(offer) = offered(engine, now)
+    {
+        let event = engine.transmit_event(now, &offer).filter(|_| offer.wants_law);
+        let outcome = event.and_then(|event| engine.evaluate(offer.qpn, &event));
+        let sent = engine.commit(now, offer, outcome.map_or(Grant::Engine, Grant::Law));
+        packets += u32::from(sent.is_some());
+    }
+    packets
+}
+
+#[test]
+fn a_program_that_takes_over_within_a_message_goes_on_with_it() {
+    // How many packets have gone of forty, of which so many are granted, when another program comes.
+    for (gone, granted) in [(0, 4), (2, 4), (4, 4), (4, 10), (7, 10), (10, 10), (39, 40)] {
+        for deferred in [false, true] {
+            let (mut engine, qpn, law, image) = coded(deferred);
+            let now = Instant::ZERO;
+            engine.post_send(now, qpn, &message(0, 40 * MTU)).unwrap();
+            let first = offered(&mut engine, now).expect("the message begins");
+            engine.decline(now, first, Until::Recirculated);
+            if granted > 4 {
+                grant(&mut engine, now, qpn, granted * MTU);
+            }
+            assert_eq!(serve(&mut engine, now, gone), gone);
+            assert!(engine.replace_program(now, law, &image));
+            assert_eq!(gone + serve(&mut engine, now, 99), granted, "after {gone}: what is granted, no more");
+            grant(&mut engine, now, qpn, 40 * MTU);
+            assert_eq!(granted + serve(&mut engine, now, 99), 40, "after {gone} of {granted}");
+        }
+    }
+}
+
+#[test]
+fn the_first_answer_of_a_program_that_came_while_a_packet_was_offered_counts() {
+    let (mut engine, qpn, law, image) = coded(true);
+    let now = Instant::ZERO;
+    engine.post_send(now, qpn, &message(0, MTU)).unwrap();
+    let waits = include_bytes!("../../../control/tests/images/waits.elf");
+    let waits = Arc::new(Image::new("waits", waits, image.options()).unwrap());
+    let offer = offered(&mut engine, now).expect("the message begins");
+    assert!(engine.replace_program(now, law, &waits));
+    // It lets the packet wait for a timer, which it arms: nothing else would wake the queue pair.
+    let event = engine.transmit_event(now, &offer).unwrap();
+    let outcome = engine.evaluate(offer.qpn, &event).unwrap();
+    assert!(engine.commit(now, offer, Grant::Law(outcome)).is_none());
+    assert_eq!(engine.next_wakeup(), Some(now + Span::from_micros(10)));
 }

@@ -14,6 +14,8 @@ use roci_units::{BitsPerSec, Instant, Span};
 const FAULTS: &[u8] = include_bytes!("../../../tests/images/faults.elf");
 const OTHER: &[u8] = include_bytes!("../../../tests/images/other.elf");
 const OPENING: &[u8] = include_bytes!("../../../tests/images/opening.elf");
+const TUNED: &[u8] = include_bytes!("../../../tests/images/tuned.elf");
+const DCQCN: &[u8] = include_bytes!("../../../../../firmware/dcqcn.elf");
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
 fn image(file: &[u8], checked: bool) -> Result<Arc<Image>, ImageError> {
@@ -294,5 +296,110 @@ fn programs_run_as_laws_side_by_side() {
         let mut outcome = Outcome::unchanged(credit, wake);
         law.on_event(&mut context, &Event { class: Class::CNP, ..Event::default() }, &mut outcome);
         assert!(matches!(context, Context::Program(_)) && outcome.cycles > 0);
+    }
+}
+
+/// A law that runs `file`, with one queue pair.
+fn lone(file: &[u8]) -> (Law, Context) {
+    let law = Law::Program(Box::new(Programmed::new(image(file, true).unwrap(), fallback()).unwrap()));
+    let context = law.connect(LINK.as_kbps()).0;
+    (law, context)
+}
+
+#[test]
+fn parameters_decide_what_is_heard() {
+    let mut law = Programmed::new(image(TUNED, true).unwrap(), fallback()).unwrap();
+    assert!(!law.traces().meets(Class::ACK));
+    law.set_initial("hears_acks", "1").unwrap();
+    assert!(law.traces().meets(Class::ACK));
+    let (mut state, outcome) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
+    let mut outcome = Outcome { cycles: 0, ..outcome };
+    law.on_event(&mut state, &Event { class: Class::ACK, ..Event::default() }, &mut outcome);
+    assert_eq!(law.get(&state, "heard", Instant::ZERO), Some(Value::Count(2)));
+}
+
+#[test]
+fn parameters_are_written_during_a_run_with_what_follows_from_them() {
+    let (mut law, mut context) = lone(TUNED);
+    let hear = |law: &mut Law, context: &mut Context| {
+        let mut outcome = Outcome::unchanged(crate::Credit::FREE, Instant::NEVER);
+        law.on_event(context, &Event { class: Class::CNP, ..Event::default() }, &mut outcome);
+    };
+    hear(&mut law, &mut context);
+    law.set("added", "50").unwrap();
+    hear(&mut law, &mut context);
+    let heard = law.get(&mut context, "heard", Instant::ZERO);
+    assert_eq!(heard, Some(Value::Count(102)), "contexts stay");
+    assert_eq!(law.get(&mut context, "added", Instant::ZERO), Some(Value::Count(50)));
+    assert!(matches!(law.set("heard", "1"), Err(SettingError::Key { .. })), "a word of context has no law");
+    let names: alloc::vec::Vec<_> = law.registers().iter().map(|register| register.name).collect();
+    assert_eq!(names[..2], ["heard", "part"]);
+    assert!(
+        ["added", "hears_acks", "share", "tick"].iter().all(|name| names[2..].contains(name)),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_fraction_is_given_and_shown_as_one() {
+    let shown = |(law, mut context): (Law, Context), name: &str| {
+        law.get(&mut context, name, Instant::ZERO).unwrap().to_string()
+    };
+    for (file, name, text, says) in [
+        (TUNED, "share", "1", "1"),
+        (TUNED, "share", "0.25", "1/4"),
+        (TUNED, "part", "0.75", "3/4"),
+        (TUNED, "part", "7", "7"),
+        (DCQCN, "g", "1", "1"),
+        (DCQCN, "g", "1/256", "1/256"),
+        (DCQCN, "g", "1/1000000000", "1/16777216"),
+        (DCQCN, "alpha", "1/2", "1/2"),
+    ] {
+        let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
+        law.set_initial(name, text).unwrap_or_else(|error| panic!("{name} = {text}: {error}"));
+        let law = Law::Program(Box::new(law));
+        let context = law.connect(LINK.as_kbps()).0;
+        assert_eq!(shown((law, context), name), says, "{name} = {text}");
+    }
+    for (file, name, text) in [
+        (TUNED, "share", "0"),
+        (TUNED, "share", "1.1"),
+        (TUNED, "share", "65536"),
+        (TUNED, "share", "10us"),
+        (TUNED, "part", "-1"),
+        (DCQCN, "g", "0"),
+        (DCQCN, "g", "1.0001"),
+        (DCQCN, "g", "256"),
+        (DCQCN, "alpha", "300"),
+    ] {
+        let (mut law, _) = lone(file);
+        let Law::Program(program) = &mut law else { unreachable!("it is one") };
+        let refused = program.set_initial(name, text).unwrap_err().to_string();
+        assert!(refused.contains("it takes a fraction"), "{name} = {text}: {refused}");
+    }
+}
+
+#[test]
+fn a_side_that_answers_by_rote_costs_what_its_core_takes() {
+    for (file, rote) in [(DCQCN, true), (FAULTS, false)] {
+        let image = image(file, false).unwrap();
+        let mut core = image.core(Side::Tx).expect("it has one");
+        let (begun, mut block) = (core.cycles(), [0; roci_hart::CSR_WORDS]);
+        let mut law = Programmed::new(image.clone(), fallback()).unwrap();
+        let mut state = law.open(LINK.as_kbps(), 0, Instant::ZERO).0;
+        for packet in 0..4 {
+            assert_eq!(image.rote(&core, Side::Tx).is_some(), rote && packet > 0);
+            (block[csr::EVENT], block[csr::LENGTH]) = (Class::TRANSMIT.0, 1_024);
+            core.run(&mut block, 2_000);
+            let mut outcome = Outcome::unchanged(crate::Credit::FREE, Instant::NEVER);
+            let event = Event { class: Class::TRANSMIT, length: 1_024, ..Event::default() };
+            law.on_event(&mut state, &event, &mut outcome);
+            assert_eq!(outcome.verdict, Verdict::Proceed);
+            let tally = law.tally();
+            assert_eq!(
+                (tally.events, tally.cycles[Side::Tx as usize]),
+                ([0, packet + 1], core.cycles() - begun)
+            );
+        }
     }
 }
