@@ -21,6 +21,7 @@ const UDP: usize = 8;
 pub(crate) const ICRC_LEN: usize = 4;
 /// Octets of a BTH.
 pub(crate) const BTH_LEN: usize = 12;
+const RETH_LEN: usize = 16;
 /// The octet of the BTH that holds FECN and BECN.
 const BTH_MARKS: usize = 4;
 
@@ -123,15 +124,35 @@ impl Flow {
         Self { base: crc32fast::hash(&octets), version }
     }
 
-    /// The CRC up to the end of the UDP header of a packet with `carried` octets from BTH to ICRC.
-    #[inline]
-    pub(crate) fn head(&self, carried: usize, id: u16, source_port: u16) -> u32 {
+    /// The CRC up to the end of the UDP header of a packet with `carried` octets from BTH to ICRC and identification zero.
+    fn head(&self, carried: usize, source_port: u16) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "a datagram has at most 65535 octets")]
         let udp = (carried + UDP) as u16;
         let common = self.base ^ SOURCE_PORT.adds(source_port) ^ UDP_LENGTH.adds(udp);
         match self.version {
-            IpVersion::V4 => common ^ V4_LENGTH.adds(udp.wrapping_add(20)) ^ V4_ID.adds(id),
+            IpVersion::V4 => common ^ V4_LENGTH.adds(udp.wrapping_add(20)),
             IpVersion::V6 => common ^ V6_LENGTH.adds(udp),
+        }
+    }
+}
+
+/// The CRC up to the end of the UDP header, remembered for packets that differ in their identification alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heads {
+    last: Option<(Flow, usize, u16)>,
+    head: u32,
+}
+
+impl Heads {
+    /// That of a packet of `flow` with `carried` octets from BTH to ICRC.
+    #[inline]
+    pub(crate) fn head(&mut self, flow: &Flow, carried: usize, id: u16, source_port: u16) -> u32 {
+        if self.last != Some((*flow, carried, source_port)) {
+            (self.last, self.head) = (Some((*flow, carried, source_port)), flow.head(carried, source_port));
+        }
+        match flow.version {
+            IpVersion::V4 => self.head ^ V4_ID.adds(id),
+            IpVersion::V6 => self.head,
         }
     }
 }
@@ -143,17 +164,23 @@ fn as_v6(address: IpAddr) -> std::net::Ipv6Addr {
     }
 }
 
+/// The register that was `mixed` with a word, after it.
+#[inline]
+fn after_word(mixed: u32) -> u32 {
+    let octets = mixed.to_le_bytes();
+    TABLES[3][usize::from(octets[0])]
+        ^ TABLES[2][usize::from(octets[1])]
+        ^ TABLES[1][usize::from(octets[2])]
+        ^ TABLES[0][usize::from(octets[3])]
+}
+
 /// Goes on with `crc` over a few octets.
 #[inline]
 pub(crate) fn update_few(crc: u32, octets: &[u8]) -> u32 {
     let mut register = !crc;
     let (words, rest) = octets.as_chunks::<4>();
     for word in words {
-        let mixed = (register ^ u32::from_le_bytes(*word)).to_le_bytes();
-        register = TABLES[3][usize::from(mixed[0])]
-            ^ TABLES[2][usize::from(mixed[1])]
-            ^ TABLES[1][usize::from(mixed[2])]
-            ^ TABLES[0][usize::from(mixed[3])];
+        register = after_word(register ^ u32::from_le_bytes(*word));
     }
     for octet in rest {
         register = register >> 8 ^ TABLES[0][usize::from(register.to_le_bytes()[0] ^ octet)];
@@ -173,14 +200,30 @@ pub(crate) fn update(crc: u32, octets: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// Goes on with `crc` over a packet's headers and payload; which of them count as ones is said below.
+#[inline]
+pub(crate) fn update_packet(crc: u32, headers: &[u8], cc: usize, payload: &[u8]) -> u32 {
+    if cc == 0
+        && let Some((crc, rest)) = fold::packet(crc, headers, payload)
+    {
+        return update_few(crc, rest);
+    }
+    update(update_headers(crc, headers, cc), payload)
+}
+
 /// Goes on with `crc` over a packet's headers from the BTH on; what switches may rewrite counts as ones: the octet
 /// with the marks, and the `cc` octets behind the BTH.
 #[inline]
-pub(crate) fn update_headers(crc: u32, headers: &[u8], cc: usize) -> u32 {
+fn update_headers(crc: u32, headers: &[u8], cc: usize) -> u32 {
     let Some((bth, rest)) = headers.split_first_chunk::<BTH_LEN>() else { return crc };
-    let mut bth = *bth;
-    bth[BTH_MARKS] = 0xff;
-    let mut crc = update_few(crc, &bth);
+    // In registers: a copy with one octet changed would have to reach the cache before its words could be read.
+    let (words, _) = bth.as_chunks::<4>();
+    let mut register = !crc;
+    for (index, word) in words.iter().enumerate() {
+        let marks = if index == BTH_MARKS / 4 { 0xff << (8 * (BTH_MARKS % 4)) } else { 0 };
+        register = after_word(register ^ (u32::from_le_bytes(*word) | marks));
+    }
+    let mut crc = !register;
     let (masked, rest) = rest.split_at(cc.min(rest.len()));
     for _ in masked {
         crc = update_few(crc, &[0xff]);
@@ -210,9 +253,11 @@ pub(crate) fn judge(
 ) -> Option<u16> {
     let (covered, stored) = carried.split_last_chunk::<ICRC_LEN>()?;
     let (Id::Seen(guess) | Id::Guess(guess)) = id;
-    let head = covered.get(..BTH_LEN + cc)?;
-    let crc = update_headers(flow.head(carried.len(), guess, source_port), head, cc);
-    let crc = update(crc, &covered[head.len()..]);
+    // What is left beyond whole blocks may be a RETH; whatever it is, headers or payload, counts alike.
+    let beyond = if cc == 0 && covered.len() % 64 == BTH_LEN + RETH_LEN { RETH_LEN } else { 0 };
+    let (headers, payload) = covered.split_at_checked(BTH_LEN + cc + beyond)?;
+    let head = solver.heads.head(flow, carried.len(), guess, source_port);
+    let crc = update_packet(head, headers, cc, payload);
     let difference = crc ^ u32::from_le_bytes(*stored);
     if difference == 0 {
         return Some(guess);
@@ -232,13 +277,14 @@ pub(crate) fn judge(
 /// Finds which two octets, followed by so many others, make a difference in the CRC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solver {
+    heads: Heads,
     after: usize,
     inverse: u32,
 }
 
 impl Default for Solver {
     fn default() -> Self {
-        Self { after: 0, inverse: power(u64::from(u32::MAX) - 16) }
+        Self { heads: Heads::default(), after: 0, inverse: power(u64::from(u32::MAX) - 16) }
     }
 }
 
@@ -247,7 +293,7 @@ impl Solver {
     fn solve(&mut self, difference: u32, after: usize) -> u32 {
         if self.after != after {
             let exponent = (8 * after as u64 + 16) % u64::from(u32::MAX);
-            *self = Self { after, inverse: power(u64::from(u32::MAX) - exponent) };
+            (self.after, self.inverse) = (after, power(u64::from(u32::MAX) - exponent));
         }
         multiply(difference, self.inverse)
     }

@@ -1,14 +1,15 @@
 //! Packets gathered for one system call: headers in an arena, payload where it lies.
 
 use super::arena::Arena;
-use crate::icrc::Flow;
+use crate::icrc::{Flow, Heads};
 use roci_wire::Ecn;
 use std::net::IpAddr;
 
 /// Octets of headers and copied payload in one batch.
 const ARENA: usize = 192 << 10;
-/// Octets after which a batch is full: what fits the second-level cache beside the receiver's buffers.
-const OCTETS: usize = 240 << 10;
+/// Octets after which a batch is full: what fits the second-level cache beside the receiver's buffers, and four messages
+/// of 64 KiB, so that they do not end in a run of the last few packets.
+const OCTETS: usize = 256 << 10;
 /// The most pieces that one run may consist of (`UIO_MAXIOV`, less those of a packet).
 const PIECES_MAX: usize = 1000;
 /// The most octets that a run may carry: what an IP datagram holds, less its headers.
@@ -31,6 +32,7 @@ pub struct Batch {
     run_max: usize,
     packets: usize,
     octets: usize,
+    heads: Heads,
 }
 
 // SAFETY: the addresses in `pieces` are used only while the memory behind them is kept alive by the shard that owns
@@ -97,6 +99,7 @@ impl Batch {
             run_max,
             packets: 0,
             octets: 0,
+            heads: Heads::default(),
         }
     }
 
@@ -159,14 +162,16 @@ impl Batch {
         let pad = length.next_multiple_of(4) - length;
         let octets = headers.len() + length + pad + crate::icrc::ICRC_LEN;
         let id = self.join_or_begin(route, octets, next_id);
-        let crc =
-            crate::icrc::update_headers(route.flow.head(octets, id, roci_wire::udp::ROCE_PORT), headers, cc);
-        self.put(headers);
+        let head = self.heads.head(&route.flow, octets, id, roci_wire::udp::ROCE_PORT);
+        match headers.first_chunk::<{ crate::icrc::BTH_LEN }>() {
+            Some(bth) if headers.len() == bth.len() => self.put_some(bth),
+            _ => self.put(headers),
+        }
         let crc = match payload {
             Payload::Copied(length, fill) => {
                 let (begin, crc) = self.arena.append(length, |place| {
                     fill(place);
-                    crate::icrc::update(crc, place)
+                    crate::icrc::update_packet(head, headers, cc, place)
                 });
                 self.extend_piece(begin, length);
                 crc
@@ -175,14 +180,16 @@ impl Batch {
                 self.pieces
                     .push(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
                 self.in_arena = false;
-                crate::icrc::update(crc, octets)
+                crate::icrc::update_packet(head, headers, cc, octets)
             }
         };
-        const ZEROS: [u8; 3] = [0; 3];
-        let crc = crate::icrc::update_few(crc, &ZEROS[..pad]);
-        let mut tail = [0; 3 + crate::icrc::ICRC_LEN];
-        tail[pad..pad + crate::icrc::ICRC_LEN].copy_from_slice(&crc.to_le_bytes());
-        self.put(&tail[..pad + crate::icrc::ICRC_LEN]);
+        if pad == 0 {
+            self.put_some(&crc.to_le_bytes());
+        } else {
+            const ZEROS: [u8; 3] = [0; 3];
+            self.put(&ZEROS[..pad]);
+            self.put_some(&crate::icrc::update_few(crc, &ZEROS[..pad]).to_le_bytes());
+        }
         let pieces = self.pieces.len();
         if let Some(run) = self.runs.last_mut() {
             run.pieces = pieces - run.first_piece;
@@ -228,6 +235,13 @@ impl Batch {
     fn put(&mut self, octets: &[u8]) {
         let (begin, ()) = self.arena.append(octets.len(), |place| place.copy_from_slice(octets));
         self.extend_piece(begin, octets.len());
+    }
+
+    /// The same for a number of octets that is known.
+    #[inline]
+    fn put_some<const N: usize>(&mut self, octets: &[u8; N]) {
+        let (begin, ()) = self.arena.append(N, |place| place.copy_from_slice(octets));
+        self.extend_piece(begin, N);
     }
 
     /// Counts the `length` octets of the arena at `begin` to the last piece, or to a new one.

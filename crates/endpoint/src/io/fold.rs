@@ -18,6 +18,25 @@ pub(crate) fn update(crc: u32, octets: &[u8]) -> (u32, &[u8]) {
     (crc, octets)
 }
 
+/// Goes on with `crc` over a packet: BTH, RETH where there is one, and payload. The BTH's octet with the marks counts as
+/// ones. Gives back what is left of the payload; `None` where the processor lacks the instructions, the payload is too
+/// short, or other headers stand before it.
+///
+/// BTH and register make up a lane, and a RETH is one: they are brought to the payload as its own lanes are, where tables
+/// would have to be fetched again for each packet, as payload drives them from the cache.
+#[inline]
+pub(crate) fn packet<'a>(crc: u32, headers: &[u8], payload: &'a [u8]) -> Option<(u32, &'a [u8])> {
+    #[cfg(target_arch = "x86_64")]
+    if payload.len() >= STRIDE && wide::has_instructions() {
+        let (bth, reth) = headers.split_first_chunk()?;
+        let reth = if reth.is_empty() { None } else { Some(reth.try_into().ok()?) };
+        // SAFETY: the processor has the instructions.
+        return Some(unsafe { wide::packet(crc, bth, reth, payload) });
+    }
+    let _ = (crc, headers, payload);
+    None
+}
+
 /// Octets that the loop takes at once: four registers.
 #[cfg(target_arch = "x86_64")]
 const STRIDE: usize = 4 * 64;
@@ -26,10 +45,10 @@ const STRIDE: usize = 4 * 64;
 mod wide {
     use crate::icrc::power;
     use std::arch::x86_64::{
-        __m128i, __m512i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi32_si128, _mm_extract_epi32,
-        _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128, _mm512_castsi128_si512, _mm512_castsi512_si128,
-        _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_loadu_si512, _mm512_set_epi64,
-        _mm512_ternarylogic_epi64, _mm512_xor_si512,
+        __m128i, __m512i, _MM_HINT_T0, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi32_si128,
+        _mm_extract_epi32, _mm_prefetch, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
+        _mm512_castsi128_si512, _mm512_castsi512_si128, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32,
+        _mm512_loadu_si512, _mm512_set_epi64, _mm512_ternarylogic_epi64, _mm512_xor_si512,
     };
 
     /// What moves 128 bits `bits` further from the end: x to `bits` + 32 for the half that comes first, x to `bits` - 32
@@ -83,14 +102,57 @@ mod wide {
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
     pub(super) fn update(crc: u32, octets: &[u8]) -> (u32, &[u8]) {
         let (blocks, rest) = octets.as_chunks::<64>();
-        let (strides, blocks) = blocks.as_chunks::<4>();
-        let Some(([a, b, c, d], strides)) = strides.split_first() else { return (crc, octets) };
+        let Some((first, blocks)) = blocks.split_first() else { return (crc, octets) };
         let register = _mm512_castsi128_si512(_mm_cvtsi32_si128((!crc).cast_signed()));
         // The cast leaves the upper lanes undefined by contract; clear them.
         let register = clear_upper(register);
-        let (mut a, mut b, mut c, mut d) = (_mm512_xor_si512(load(a), register), load(b), load(c), load(d));
+        match through(_mm512_xor_si512(load(first), register), blocks) {
+            Some(crc) => (crc, rest),
+            None => (crc, octets),
+        }
+    }
+
+    #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
+    pub(super) fn packet<'a>(
+        crc: u32,
+        bth: &[u8; 12],
+        reth: Option<&[u8; 16]>,
+        octets: &'a [u8],
+    ) -> (u32, &'a [u8]) {
+        let (words, _) = bth.as_chunks::<4>();
+        let word = |index: usize| u32::from_le_bytes(words[index]);
+        // Four octets of zero before the first change nothing.
+        let (low, high) =
+            (u64::from(word(0) ^ !crc) << 32, u64::from(word(1) | 0xff) | u64::from(word(2)) << 32);
+        let (low, high) = (low.cast_signed(), high.cast_signed());
+        let before = match reth {
+            None => lanes([0, 0], [0, 0], [0, 0], [low, high]),
+            Some(reth) => {
+                let (halves, _) = reth.as_chunks::<8>();
+                let half = |index: usize| i64::from_le_bytes(halves[index]);
+                lanes([0, 0], [0, 0], [low, high], [half(0), half(1)])
+            }
+        };
+        let (blocks, rest) = octets.as_chunks::<64>();
+        let crc = blocks.split_first().and_then(|(first, blocks)| {
+            through(fold(before, lanes(BY_512, BY_512, BY_512, BY_512), load(first)), blocks)
+        });
+        // The caller has seen to it that there are enough.
+        (crc.unwrap_or_default(), rest)
+    }
+
+    /// The CRC of a first block, with what came before it, and of `blocks`; `None` where these are too few.
+    #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
+    fn through(mut a: __m512i, blocks: &[[u8; 64]]) -> Option<u32> {
+        let ([b, c, d], blocks) = blocks.split_first_chunk()?;
+        let (strides, blocks) = blocks.as_chunks::<4>();
+        let (mut b, mut c, mut d) = (load(b), load(c), load(d));
         let by_2048 = lanes(BY_2048, BY_2048, BY_2048, BY_2048);
         for [e, f, g, h] in strides {
+            // What comes after a page is nowhere near the cache, and packets follow each other.
+            for line in [e, f, g, h] {
+                _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(AHEAD).cast());
+            }
             a = fold(a, by_2048, load(e));
             b = fold(b, by_2048, load(f));
             c = fold(c, by_2048, load(g));
@@ -109,8 +171,11 @@ mod wide {
         let first = _mm_xor_si128(_mm512_castsi512_si128(moved), _mm512_extracti32x4_epi32::<1>(moved));
         let second =
             _mm_xor_si128(_mm512_extracti32x4_epi32::<2>(moved), _mm512_extracti32x4_epi32::<3>(all));
-        (reduce(_mm_xor_si128(first, second)), rest)
+        Some(reduce(_mm_xor_si128(first, second)))
     }
+
+    /// So many octets ahead the cache is told to fetch.
+    const AHEAD: usize = 2048;
 
     #[target_feature(enable = "avx512f")]
     fn clear_upper(register: __m512i) -> __m512i {
@@ -142,6 +207,24 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn the_crc_of_a_packet_is_that_of_its_parts(
+            before: u32, headers in proptest::collection::vec(any::<u8>(), 28), long: bool,
+            payload in proptest::collection::vec(any::<u8>(), 0..5000),
+        ) {
+            let mut headers = headers[..if long { 28 } else { 12 }].to_vec();
+            let found = packet(before, &headers, &payload);
+            #[cfg(target_arch = "x86_64")]
+            prop_assert_eq!(found.is_some(), wide::has_instructions() && payload.len() >= STRIDE);
+            if let Some((crc, rest)) = found {
+                headers[4] = 0xff;
+                let mut hasher = crc32fast::Hasher::new_with_initial(before);
+                hasher.update(&headers);
+                hasher.update(&payload[..payload.len() - rest.len()]);
+                prop_assert_eq!((crc, rest.len()), (hasher.finalize(), payload.len() % 64));
+            }
+        }
+
         #[test]
         fn the_quick_crc_is_that_of_crc32fast(
             before: u32, octets in proptest::collection::vec(any::<u8>(), 0..5000),
