@@ -534,6 +534,8 @@ impl Core {
             paths: Paths::default(),
             memories: HashMap::new(),
             held: None,
+            placements: Vec::new(),
+            unplaced: 0,
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
             replied: 0,

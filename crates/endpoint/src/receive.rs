@@ -4,12 +4,26 @@ use crate::icrc::{self, Flow, Id};
 use crate::io::Arrived;
 use crate::numbers::inner;
 use crate::shard::Core;
-use roci_transport::{Arrival, Placement};
+use roci_transport::Arrival;
 use roci_units::Instant;
 use roci_wire::bth::{DEFAULT_PKEY, RethView};
 use roci_wire::transport::PAYLOAD_MAX;
 use roci_wire::{BthView, Header, Layout, Opcode, Shape, Transport};
 use std::net::IpAddr;
+use std::ops::Range;
+
+/// Octets of payload that are put in their places together. What is being written to memory holds up whatever reads what
+/// was just put together from smaller parts, as a header is: packet by packet that cost as much as the copying itself.
+/// And what was judged is to be in the cache still.
+const PLACED_AT_ONCE: usize = 16 << 10;
+
+/// Payload of the run in hand that waits to be put in its place.
+pub(crate) struct Unplaced {
+    /// Where it lies in the run.
+    payload: Range<usize>,
+    key: u32,
+    address: u64,
+}
 
 impl Core {
     /// A run of packets has arrived.
@@ -22,12 +36,15 @@ impl Core {
         let (path, flow) = self.flow_from(source);
         // What a socket sends begins at zero and counts up within a run.
         let mut guess = 0;
-        for packet in octets.chunks_mut(segment) {
+        let run = &*octets;
+        for (index, packet) in run.chunks(segment).enumerate() {
             let id = id.map_or(Id::Guess(guess), Id::Seen);
-            if let Some(id) = self.take(now, source, (path, &flow), source_port, ce, id, packet) {
+            let at = (run, index * segment);
+            if let Some(id) = self.take(now, source, (path, &flow), source_port, ce, id, at, packet) {
                 guess = id.wrapping_add(1);
             }
         }
+        self.place_all(run);
         self.let_go();
     }
 
@@ -56,6 +73,7 @@ impl Core {
         source_port: u16,
         ce: bool,
         id: Id,
+        (run, at): (&[u8], usize),
         packet: &[u8],
     ) -> Option<u16> {
         self.counters.received += 1;
@@ -68,13 +86,19 @@ impl Core {
             return None;
         };
         let layout = self.entries[place as usize].as_ref()?.layout;
-        let parsed = match plain(&bth, packet, layout) {
-            Some((header, payload)) => Ok((Transport::standard(header), payload)),
-            None => Transport::parse(packet, layout),
-        };
-        let Ok((mut transport, payload)) = parsed else {
-            self.counters.malformed += 1;
-            return None;
+        let mut transport = Transport::standard(Header::new(bth.opcode(), bth.dest_qpn(), bth.psn()));
+        let payload = match plain(&bth, packet, layout, &mut transport.header) {
+            Some(payload) => payload,
+            None => match Transport::parse(packet, layout) {
+                Ok((parsed, payload)) => {
+                    transport = parsed;
+                    payload
+                }
+                Err(_) => {
+                    self.counters.malformed += 1;
+                    return None;
+                }
+            },
         };
         let cc = layout.rewritable_len(transport.header.opcode);
         let Some(id) = icrc::judge(flow, id, source_port, packet, cc, &mut self.solver) else {
@@ -93,14 +117,27 @@ impl Core {
         };
         let arrival =
             Arrival { header: &transport.header, path, ce, words: transport.words.as_slice(), hops: &[] };
-        self.engine.receive(now, &arrival, &mut self.reaction);
-        if let Some(placement) = self.reaction.placement.take() {
-            self.place(&placement, payload);
+        if transport.header.opcode.shape().has(Shape::ATOMIC) {
+            // It is carried out at once, on what came before it.
+            self.place_all(run);
         }
-        if let Some(reply) = self.reaction.reply.take() {
+        self.engine.receive(now, &arrival, &mut self.reaction);
+        if let Some(placement) = &self.reaction.placement {
+            debug_assert_eq!(placement.length as usize, payload.len());
+            let (key, address) = (placement.key, placement.address);
+            self.reaction.placement = None;
+            // Where the payload begins in the run.
+            let from = at + (payload.as_ptr().addr() - packet.as_ptr().addr());
+            self.place_soon(run, from..from + payload.len(), key, address);
+        }
+        if self.reaction.reply.is_some()
+            && let Some(reply) = self.reaction.reply.take()
+        {
             self.queue_reply(now, reply);
         }
-        if let Some(notice) = self.reaction.notice.take() {
+        if self.reaction.notice.is_some()
+            && let Some(notice) = self.reaction.notice.take()
+        {
             self.queue_reply(now, notice);
         }
         self.counters.refused += u64::from(self.reaction.refused.is_some());
@@ -108,26 +145,51 @@ impl Core {
         Some(id)
     }
 
+    /// Has this part of a run put in its place, soon.
     #[inline]
-    fn place(&mut self, placement: &Placement, payload: &[u8]) {
-        debug_assert_eq!(placement.length as usize, payload.len());
-        if placement.key == 0 {
+    fn place_soon(&mut self, run: &[u8], payload: Range<usize>, key: u32, address: u64) {
+        if self.placements.last().is_some_and(|last| last.key != key) {
+            self.place_all(run);
+        }
+        if key != 0
+            && let Some((memory, offset)) = self.memory(key, address)
+        {
+            memory.expect(offset, payload.len());
+        }
+        self.unplaced += payload.len();
+        self.placements.push(Unplaced { payload, key, address });
+        if self.unplaced >= PLACED_AT_ONCE {
+            self.place_all(run);
+        }
+    }
+
+    /// Puts those parts of a run in their places that have been judged, all of which are of one region.
+    fn place_all(&mut self, run: &[u8]) {
+        let Some(first) = self.placements.first() else { return };
+        let (key, mut placements) = (first.key, std::mem::take(&mut self.placements));
+        if key == 0 {
             self.let_go();
-            self.works.place(placement.address, payload);
-        } else if let Some((memory, offset)) = self.memory(placement.key, placement.address) {
-            // SAFETY: it is held.
-            #[expect(unsafe_code, reason = "see above")]
-            unsafe {
-                memory.copy_in_held(offset, payload);
+        }
+        for Unplaced { payload, address, .. } in placements.drain(..) {
+            let payload = &run[payload];
+            if key == 0 {
+                self.works.place(address, payload);
+            } else if let Some((memory, offset)) = self.memory(key, address) {
+                // SAFETY: it is held.
+                #[expect(unsafe_code, reason = "see above")]
+                unsafe {
+                    memory.copy_in_held(offset, payload);
+                }
             }
         }
+        (self.placements, self.unplaced) = (placements, 0);
     }
 }
 
 /// The quick way for the many: a well-formed packet that has nothing between BTH and payload, or what a WRITE of one
 /// packet has. `None` for all others.
 #[inline]
-fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout) -> Option<(Header, &'a [u8])> {
+fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout, header: &mut Header) -> Option<&'a [u8]> {
     let shape = bth.opcode().shape();
     let is_plain = layout == Layout::Standard
         && shape.has(Shape::KNOWN)
@@ -140,13 +202,12 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout) -> Option<(Hea
     if !is_plain || !body.len().is_multiple_of(4) || payload.len() > PAYLOAD_MAX {
         return None;
     }
-    let mut header = Header::new(bth.opcode(), bth.dest_qpn(), bth.psn());
-    header.flags = bth.flags();
     header.payload = u16::try_from(payload.len()).ok()?;
+    header.flags = bth.flags();
     if let Ok((reth, _)) = RethView::split(reth) {
         header.set_reth(reth.get());
     }
-    Some((header, payload))
+    Some(payload)
 }
 
 #[cfg(test)]
@@ -224,7 +285,8 @@ mod tests {
                 (packet[2], packet[3]) = (0xff, 0xff);
             }
             let Ok((bth, _)) = BthView::split(&packet) else { return Ok(()) };
-            if let Some((header, payload)) = plain(&bth, &packet, Layout::Standard) {
+            let mut header = Header::new(bth.opcode(), bth.dest_qpn(), bth.psn());
+            if let Some(payload) = plain(&bth, &packet, Layout::Standard, &mut header) {
                 let (long, same) = Transport::parse(&packet, Layout::Standard).unwrap();
                 prop_assert_eq!((long.header, same), (header, payload));
             }

@@ -9,6 +9,7 @@ use crate::io::{Batch, PacketIo};
 use crate::memory::region::Memory;
 use crate::numbers::{Numbers, inner, place_of};
 use crate::paths::Paths;
+use crate::receive::Unplaced;
 use crate::table::{Change, Table};
 use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
@@ -78,6 +79,10 @@ pub(crate) struct Core {
     pub(crate) memories: HashMap<u32, Arc<Memory>>,
     /// The region that the run of packets in hand touches. It is let go before anything else that may take a region.
     pub(crate) held: Option<(u32, Arc<Memory>)>,
+    /// Payloads of the run in hand that wait to be put in their places.
+    pub(crate) placements: Vec<Unplaced>,
+    /// Their octets.
+    pub(crate) unplaced: usize,
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,

@@ -131,8 +131,9 @@ impl Core {
         let (mut payload, mut source, mut va) = (0, segment.source, 0u64);
         for index in 0..segment.packets {
             if uniform && index > 1 && index + 1 < segment.packets {
-                let psn = segment.header.psn.plus(index.into()).get().to_be_bytes();
-                headers[9..12].copy_from_slice(&psn[1..]);
+                // As one word, for that is how it is read again.
+                let psn = segment.header.psn.plus(index.into()).get() | u32::from(headers[8]) << 24;
+                headers[8..12].copy_from_slice(&psn.to_be_bytes());
                 source.address = source.address.wrapping_add(segment.mtu.into());
                 if segment.each_placed {
                     va = va.wrapping_add(segment.mtu.into());

@@ -158,3 +158,15 @@ fn a_write_that_leaves_its_region_fails_and_is_placed_in_part_only_where_it_is_m
         assert_eq!(there.iter().all(|octet| *octet == 0), !lone);
     }
 }
+
+#[test]
+fn an_atomic_sees_what_was_written_before_it_in_the_same_run() {
+    let Pair { a, b, .. } = over_udp("127.0.0.1", |qp| qp);
+    // A WRITE of twelve octets and an atomic are packets of one length, which travel together.
+    let at = b.open.remote().plus(64);
+    let mut twelve = [0; 12];
+    twelve[..8].copy_from_slice(&7u64.to_ne_bytes());
+    a.qp.post_sends([SendWr::write_inline(&twelve, at), SendWr::fetch_add(at, 1)]).unwrap();
+    a.done();
+    assert_eq!((a.done().original, b.open.load(64).unwrap()), (7, 8));
+}

@@ -351,7 +351,23 @@ impl Messages {
         // caller answers for the pieces.
         let sent = unsafe {
             if let [one] = headers {
-                if libc::sendmsg(fd, &raw const one.msg_hdr, libc::MSG_DONTWAIT) < 0 { -1 } else { 1 }
+                let header = &one.msg_hdr;
+                let sent = if header.msg_iovlen == 1 && header.msg_controllen == 0 {
+                    // A short packet is one piece, and the call for that has less to look at.
+                    let piece = &*header.msg_iov;
+                    let to = header.msg_name.cast();
+                    libc::sendto(
+                        fd,
+                        piece.iov_base,
+                        piece.iov_len,
+                        libc::MSG_DONTWAIT,
+                        to,
+                        header.msg_namelen,
+                    )
+                } else {
+                    libc::sendmsg(fd, header, libc::MSG_DONTWAIT)
+                };
+                if sent < 0 { -1 } else { 1 }
             } else {
                 #[expect(clippy::cast_possible_truncation, reason = "a few")]
                 libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT)

@@ -16,11 +16,11 @@ use std::time::Duration;
 /// Octets of the largest run.
 const BUFFER: usize = 1 << 16;
 /// Runs received before what they lead to is sent.
-const RECEIVED_MAX: usize = 4;
+const RECEIVED_MAX: usize = 8;
 /// How often packets are looked for that came to another endpoint at the address.
 const DETOUR: u32 = 16;
-/// Octets of a run after which another one is to be expected.
-const LARGE: usize = 8 << 10;
+/// Octets of a lone packet after which another one is to be expected.
+const LARGE: usize = 1 << 10;
 /// Runs sent by one call.
 const SENT_MAX: usize = 64;
 /// Packets in a run: what every kernel with segmentation offload takes.
@@ -185,8 +185,8 @@ impl PacketIo for UdpIo {
             let segment = told.segment.unwrap_or(length).max(1);
             let ce = told.class & 3 == 3;
             self.claim.sort(Arrived { source, source_port, ce, id: None, octets, segment }, sink);
-            // After little there is seldom more.
-            if length < LARGE {
+            // After little there is seldom more; but a run, however short, is the beginning of a message.
+            if length < LARGE && told.segment.is_none() {
                 break;
             }
         }
