@@ -8,8 +8,8 @@ use std::net::IpAddr;
 /// Octets of headers and copied payload in one batch.
 const ARENA: usize = 192 << 10;
 /// Octets after which a batch is full: what fits the second-level cache beside the receiver's buffers, and four messages
-/// of 64 KiB, so that they do not end in a run of the last few packets.
-const OCTETS: usize = 256 << 10;
+/// of 64 KiB with their headers, so that they do not end in a run of the last few packets.
+const OCTETS: usize = 272 << 10;
 /// The most pieces that one run may consist of (`UIO_MAXIOV`, less those of a packet).
 const PIECES_MAX: usize = 1000;
 /// The most octets that a run may carry: what an IP datagram holds, less its headers.
