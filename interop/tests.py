@@ -150,8 +150,25 @@ def ping(bench, cell):
     return well, f"{PINGS} pings" if well else remark
 
 
+GAVE_UP = "completion with status 5, 2 to go"
+"""What the guest's program says when its kernel has ended a READ without its data, and has flushed the two atomics behind it."""
+
+
 def verify(bench, cell):
-    """Every octet of SENDs, WRITEs, READs and atomics is compared."""
+    """Every octet of SENDs, WRITEs, READs and atomics is compared.
+
+    The requester of kernel 6.12 gives up when an acknowledgement falls between a READ's responses, which a path that reorders
+    may bring about with whatever responder: once is forgiven then, and told.
+    """
+    well, remark = verify_once(bench, cell)
+    reorders = cell.fault in ("reordering", "all-faults")
+    if not well and GAVE_UP in remark and (cell.kernel, cell.direction) == ("6.12", "from-guest") and reorders:
+        well, remark = verify_once(bench, cell)
+        remark = f"at the second attempt, for the guest gave up a READ: {remark}"
+    return well, remark
+
+
+def verify_once(bench, cell):
     ours, theirs = ("lead", "follow") if cell.direction == "to-guest" else ("follow", "lead")
     here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
     program = bench.binaries / "examples/verify"
