@@ -250,7 +250,7 @@ mod tests {
         std::thread::sleep(WHILE);
         device.inner.cells[0].stop();
         let busy = thread.join().unwrap();
-        assert!(busy < WHILE / 4, "it was busy for {busy:?}");
+        assert!(busy < WHILE / 30, "it was busy for {busy:?}");
     }
 
     #[test]
@@ -260,6 +260,6 @@ mod tests {
         let (begin, before) = (device.inner.passed(), clock::busy());
         assert_eq!(cq.wait(WHILE).unwrap_err().kind(), ErrorKind::TimedOut);
         let busy = clock::busy() - before;
-        assert!(device.inner.passed() - begin >= WHILE && busy < WHILE / 4, "it was busy for {busy:?}");
+        assert!(device.inner.passed() - begin >= WHILE && busy < WHILE / 30, "it was busy for {busy:?}");
     }
 }

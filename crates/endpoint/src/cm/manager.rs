@@ -340,7 +340,7 @@ mod tests {
         assert!(manager.handle.inner.wait(WHILE, |_| None::<()>).is_none(), "nothing comes any more");
         drop(manager);
         let busy = thread.join().unwrap();
-        assert!(busy < WHILE / 4, "it was busy for {busy:?}");
+        assert!(busy < WHILE / 30, "it was busy for {busy:?}");
     }
 
     #[cfg(feature = "tokio")]
