@@ -109,7 +109,8 @@ impl Dcqcn {
     #[inline]
     pub fn on_event(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if event.class == Class::CE {
-            return self.notify(state, event.now, outcome);
+            outcome.emit = self.notify(&mut state.cnp_next, event.now);
+            return;
         }
         self.advance(state, event.now, outcome);
         match event.class {
@@ -142,16 +143,18 @@ impl Dcqcn {
         [&rates[..], &stages, &flags].concat()
     }
 
-    /// The notification point: a CNP for a marked packet, unless the last one is less than the gap ago.
-    fn notify(&mut self, state: &mut State, now: Instant, outcome: &mut Outcome) {
+    /// The notification point, which needs nothing of a queue pair but when its next CNP may be sent: a CNP for a marked
+    /// packet, unless the last one is less than the gap ago.
+    #[inline]
+    pub fn notify(&mut self, next: &mut Instant, now: Instant) -> Option<Emit> {
         let next = match self.params.cnp_scope {
-            Scope::Qp => &mut state.cnp_next,
+            Scope::Qp => next,
             Scope::Port => &mut self.cnp_next,
         };
-        if now >= *next {
+        (now >= *next).then(|| {
             *next = now + self.params.cnp_gap;
-            outcome.emit = Some(Emit::plain(Class::CNP));
-        }
+            Emit::plain(Class::CNP)
+        })
     }
 
     /// Does what the timers have come to by `now`, in the order of time.

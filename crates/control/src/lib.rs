@@ -393,6 +393,21 @@ impl Law {
         }
     }
 
+    /// Whether it answers marks by an instant alone ([`Law::notify`]), so that a receiver needs no context.
+    pub const fn notifies(&self) -> bool {
+        matches!(self, Self::Dcqcn(_))
+    }
+
+    /// A data packet with CE arrived at `now` on a queue pair of which nothing is remembered but `next`: zero at first,
+    /// then what this law left there. Laws that do not [notify](Law::notifies) answer nothing.
+    #[inline]
+    pub fn notify(&mut self, next: &mut Instant, now: Instant) -> Option<Emit> {
+        match self {
+            Self::Dcqcn(law) => law.notify(next, now),
+            _ => None,
+        }
+    }
+
     /// What a token of its credit lets go.
     pub const fn token_unit(&self) -> TokenUnit {
         match self {

@@ -41,7 +41,7 @@ pub(crate) struct Aside {
     pub(crate) held: Option<u32>,
     /// The sending side of a loss.
     pub(crate) losing: Option<Losing>,
-    /// The receiving side of a loss.
+    /// The receiving side of a loss; one that is over keeps its memory for the next.
     pub(crate) keeping: Option<Keeping>,
     /// READs whose responses are acknowledged, as requester.
     pub(crate) reading: Option<Box<Reading>>,
@@ -138,8 +138,6 @@ impl Lane {
 pub(crate) struct Asides {
     places: Vec<Aside>,
     free: Vec<u32>,
-    /// What gaps that are closed were kept in.
-    keepings: Vec<Keeping>,
 }
 
 impl Asides {
@@ -157,7 +155,8 @@ impl Asides {
         place.events.clear();
         place.inbound.clear();
         place.outbound.clear();
-        debug_assert!(place.losing.is_none() && place.keeping.is_none(), "bitmaps went back before");
+        debug_assert!(place.losing.is_none(), "bitmaps went back before");
+        debug_assert!(place.keeping.as_ref().is_none_or(Keeping::is_empty), "bitmaps went back before");
         debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
         place.asked_at = None;
@@ -165,20 +164,6 @@ impl Asides {
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         place.unheard = 0;
         self.free.push(index);
-    }
-
-    /// What the responder keeps behind a gap, with the memory of an earlier one.
-    pub(crate) fn keeping(&mut self, index: u32) -> &mut Keeping {
-        let (keeping, spare) = (&mut self.places[index as usize].keeping, &mut self.keepings);
-        keeping.get_or_insert_with(|| spare.pop().unwrap_or_default())
-    }
-
-    /// It keeps nothing any more.
-    pub(crate) fn end_keeping(&mut self, index: u32) {
-        if let Some(mut keeping) = self.places[index as usize].keeping.take() {
-            keeping.clear();
-            self.keepings.push(keeping);
-        }
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Aside> {

@@ -48,11 +48,14 @@ enum What {
 }
 
 impl Keeping {
-    /// Forgets all but the memory that it took; the gap went back before.
-    pub(crate) fn clear(&mut self) {
-        debug_assert!(self.onloaded.is_none(), "bitmaps went back before");
+    /// Whether there is no gap, and nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.onloaded.is_none() && self.ends.is_empty() && self.taken.is_empty()
+    }
+
+    /// Forgets what came early; the gap and the receive requests went back before.
+    fn clear(&mut self) {
         self.ends.clear();
-        self.taken.clear();
     }
 }
 
@@ -255,7 +258,7 @@ impl Engine {
         let (psn, expected) = (header.psn, Psn::new(old));
         let slow = self.profile(slot).recovery.has_slow_path();
         self.aside(slot);
-        let keeping = self.asides.keeping(self.qps[slot].common.aside);
+        let keeping = self.asides.get_mut(self.qps[slot].common.aside).keeping.get_or_insert_default();
         match &mut keeping.onloaded {
             Some(onloaded) => onloaded.arrived(psn),
             None => {
@@ -350,8 +353,7 @@ impl Engine {
     }
 
     fn keeping(&mut self, slot: usize) -> &mut Keeping {
-        self.aside(slot);
-        self.asides.keeping(self.qps[slot].common.aside)
+        self.aside(slot).keeping.get_or_insert_default()
     }
 
     /// Says where the payload goes, by what the packet itself tells.
@@ -487,10 +489,6 @@ impl Engine {
             keeping.ends.pop_front();
             self.end_message(now, slot, end, reaction)?;
         }
-        let keeping = self.asides.get_mut(index).keeping.as_ref();
-        if keeping.is_some_and(|k| k.onloaded.is_none() && k.ends.is_empty() && k.taken.is_empty()) {
-            self.asides.end_keeping(index);
-        }
         Ok(())
     }
 
@@ -625,6 +623,6 @@ impl Engine {
                 self.recvs.remove(recv);
             }
         }
-        self.asides.end_keeping(index);
+        self.asides.get_mut(index).keeping.iter_mut().for_each(Keeping::clear);
     }
 }

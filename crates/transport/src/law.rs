@@ -12,7 +12,7 @@ use crate::token::Purpose;
 use crate::transmit::Plan;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use roci_control::{Class, Credit, Emit, Event, Hop, Image, Law, Outcome, Part, Verdict, Words};
+use roci_control::{Class, Credit, Emit, Event, Hop, Image, Law, Outcome, Part, Scope, Verdict, Words};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Layout, Opcode};
 
@@ -637,11 +637,28 @@ impl Engine {
             self.tell_law_of_data(now, slot, arrival, class);
         } else if arrival.ce {
             self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
-            if self.hears(slot, Class::CE) {
+            if self.hears(slot, Class::CE) && !self.notifies(now, slot) {
                 let event = self.packet_event(now, slot, arrival, Class::CE);
                 self.tell_law(now, slot, &event);
             }
         }
+    }
+
+    /// Lets a law answer a mark that needs no state of the queue pair for it; false where it does.
+    fn notifies(&mut self, now: Instant, slot: usize) -> bool {
+        let profile = self.profile(slot);
+        let (shared, deferred) = (profile.law, profile.deferred.law);
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        let number = state.map_or(shared, |state| state.law);
+        // Queue pairs whose port is limited share one state, and what it says of CNPs with it.
+        let alone = |law: &Law| law.notifies() && law.limiter() == Scope::Qp;
+        if deferred || !self.laws.law(number).is_some_and(alone) {
+            return false;
+        }
+        if let Some(emit) = self.laws.notify(number, slot, now) {
+            self.emit(slot, &emit);
+        }
+        true
     }
 
     /// Tells a law that traces data of a packet that was accepted; its answer carries the acknowledgement.

@@ -7,7 +7,7 @@ use crate::timer::{TimerId, Timers};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use roci_control::{Class, Context, Credit, Law, Outcome, Scope};
+use roci_control::{Class, Context, Credit, Emit, Law, Outcome, Scope};
 use roci_units::Instant;
 
 /// The kind of a law's timer.
@@ -26,7 +26,11 @@ pub(crate) struct Laws {
     pub(crate) laws: Vec<Law>,
     /// For laws that limit the port: their one state.
     pub(crate) ports: Vec<u32>,
-    pub(crate) vacant: Vec<u32>,
+    /// The first state that is vacant; the others are linked by their slots. [`NONE`]: none is.
+    pub(crate) vacant: u32,
+    /// By queue pair, when a law that notifies may do so next: all that a receiver needs. It reaches as far as the last
+    /// one that has heard of a mark.
+    pub(crate) notices: Box<[Instant]>,
 }
 
 /// What a law remembers of one queue pair, or of a port. What each packet that is sent touches comes first.
@@ -97,7 +101,8 @@ impl Laws {
             laws: alloc::vec![Law::None],
             ports: alloc::vec![NONE],
             states: Vec::new(),
-            vacant: Vec::new(),
+            vacant: NONE,
+            notices: Box::default(),
             timers: Timers::new(2),
         }
     }
@@ -192,7 +197,10 @@ impl Laws {
             port,
             sent: (traces.meets(Class::ACK) && law.wants_times()).then(Box::default),
         };
-        let index = self.vacant.pop().unwrap_or_else(|| u32::try_from(self.states.len()).unwrap_or(NONE));
+        let index = match self.states.get(self.vacant as usize) {
+            Some(vacant) => core::mem::replace(&mut self.vacant, vacant.slot),
+            None => u32::try_from(self.states.len()).unwrap_or(NONE),
+        };
         if index as usize == self.states.len() {
             if self.states.len() == self.states.capacity() {
                 self.states.reserve_exact(if index < 16 { 2 } else { index as usize / 8 });
@@ -218,8 +226,24 @@ impl Laws {
         self.states.get(index as usize).is_some_and(|state| state.count_down != 0 || state.sent.is_some())
     }
 
+    /// A mark arrived on a queue pair whose law, of this number, notifies.
+    pub(crate) fn notify(&mut self, number: u16, slot: usize, now: Instant) -> Option<Emit> {
+        if slot >= self.notices.len() {
+            // By a sixty-fourth: many queue pairs must not cost double.
+            let mut longer = core::mem::take(&mut self.notices).into_vec();
+            let count = slot + 1 + slot / 64;
+            longer.reserve_exact(count - longer.len());
+            longer.resize(count, Instant::ZERO);
+            self.notices = longer.into_boxed_slice();
+        }
+        self.laws.get_mut(usize::from(number))?.notify(&mut self.notices[slot], now)
+    }
+
     /// Gives back what a queue pair's law remembered.
     pub(crate) fn disconnect(&mut self, index: u32, slot: u32) {
+        if let Some(next) = self.notices.get_mut(slot as usize) {
+            *next = Instant::ZERO;
+        }
         if index == NONE {
             return;
         }
@@ -234,7 +258,7 @@ impl Laws {
         }
         self.timers.cancel(TimerId { qp: index, kind: TIMER_LAW });
         self.timers.cancel(TimerId { qp: index, kind: TIMER_PACE });
-        self.vacant.push(index);
+        self.states[index as usize].slot = core::mem::replace(&mut self.vacant, index);
     }
 
     /// Whether the law must be asked before each packet for tokens or for its port's turn.

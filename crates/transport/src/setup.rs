@@ -366,6 +366,9 @@ impl Engine {
 
     /// Lets the queue pair's law begin anew: a connection that was made again knows nothing of the path's load.
     fn reconnect(&mut self, now: Instant, slot: usize) {
+        if let Some(next) = self.laws.notices.get_mut(slot) {
+            *next = Instant::ZERO;
+        }
         let Some(state) = self.laws.states.get(self.qps[slot].common.law as usize) else { return };
         self.renew_law(now, slot, state.law);
     }

@@ -62,8 +62,7 @@ impl Onloaded {
     /// the packet must not be kept then.
     #[must_use]
     pub fn enter(pool: &mut Pool, expected: Psn, psn: Psn) -> Option<Self> {
-        let bitmap = pool.take()?;
-        let mut metadata = pool.take_queue();
+        let (bitmap, mut metadata) = pool.take_with_queue()?;
         metadata.push_back(psn);
         Some(Self { left: psn, right: psn, metadata, asked: 0, expected, bitmap })
     }
@@ -137,8 +136,7 @@ impl Onloaded {
 
     /// Gives the bitmap back.
     pub fn leave(self, pool: &mut Pool) {
-        pool.give_queue(self.metadata);
-        pool.give(self.bitmap);
+        pool.give_with_queue(self.bitmap, self.metadata);
     }
 }
 

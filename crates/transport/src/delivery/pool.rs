@@ -14,9 +14,7 @@ use roci_units::Psn;
 pub struct Pool {
     words: Vec<u64>,
     /// Slots given back. It has room for all, so that giving one back allocates nothing.
-    free: Vec<Slot>,
-    /// Queues given back, for slots that need one.
-    queues: Vec<VecDeque<Psn>>,
+    free: Vec<(Slot, VecDeque<Psn>)>,
     slots: u32,
     limit: u32,
     planes: u32,
@@ -45,8 +43,7 @@ impl Pool {
             "a window of {packets} packets"
         );
         assert!(planes > 0, "a slot has bitmaps");
-        let (words, free, queues) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words, free, queues, slots: 0, limit, planes, words_per_plane: packets / 64 }
+        Self { words: Vec::new(), free: Vec::new(), slots: 0, limit, planes, words_per_plane: packets / 64 }
     }
 
     /// The packets in a window.
@@ -71,11 +68,16 @@ impl Pool {
 
     /// A slot with all bits clear; `None` when all are taken.
     pub fn take(&mut self) -> Option<Slot> {
+        self.take_with_queue().map(|(slot, _)| slot)
+    }
+
+    /// The same with an empty queue for packets' numbers, which has the memory that was given back with the slot.
+    pub(super) fn take_with_queue(&mut self) -> Option<(Slot, VecDeque<Psn>)> {
         let words = (self.planes * self.words_per_plane) as usize;
-        if let Some(slot) = self.free.pop() {
+        if let Some((slot, queue)) = self.free.pop() {
             let first = slot.index() * words;
             self.words[first..first + words].fill(0);
-            return Some(slot);
+            return Some((slot, queue));
         }
         if self.slots >= self.limit {
             return None;
@@ -83,23 +85,18 @@ impl Pool {
         self.slots += 1;
         self.words.resize(self.slots as usize * words, 0);
         self.free.reserve(self.slots as usize);
-        NonZeroU32::new(self.slots).map(Slot)
+        NonZeroU32::new(self.slots).map(|number| (Slot(number), VecDeque::new()))
     }
 
     /// Takes a slot back.
     pub fn give(&mut self, slot: Slot) {
-        self.free.push(slot);
+        self.give_with_queue(slot, VecDeque::new());
     }
 
-    /// An empty queue of packets' numbers for who has a slot, with the memory of one that was given back.
-    pub(super) fn take_queue(&mut self) -> VecDeque<Psn> {
-        self.queues.pop().unwrap_or_default()
-    }
-
-    /// Takes a queue back.
-    pub(super) fn give_queue(&mut self, mut queue: VecDeque<Psn>) {
+    /// Takes a slot back with its queue.
+    pub(super) fn give_with_queue(&mut self, slot: Slot, mut queue: VecDeque<Psn>) {
         queue.clear();
-        self.queues.push(queue);
+        self.free.push((slot, queue));
     }
 
     /// One bitmap of a slot.
