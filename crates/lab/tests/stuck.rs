@@ -1,5 +1,6 @@
 //! A run in which nothing moves any more is found out and reported, not left hanging.
 
+use roci_lab::results::FlowStatus;
 use roci_lab::run::{Go, RunError, Stall, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
@@ -104,6 +105,35 @@ fn a_cycle_of_pauses_is_named_though_the_flows_have_failed_before_anyone_looked(
         }
         other => panic!("{other}"),
     }
+}
+
+/// Two more hosts at two of the switches: what one sends the other crosses the ring, and a storm holds it for a while.
+fn ring_beside_a_storm() -> String {
+    let more = r#"links = [{ a = "h10", b = "s0", rate = "10Gb/s", delay = "1us" },
+                { a = "h11", b = "s1", rate = "10Gb/s", delay = "1us" }, "#;
+    let storm = r#"
+        [[faults.on]]
+        link = "s1>h11"
+        until = "900us"
+        pause_storm = true
+        "#;
+    ring("20us")
+        .replace(r#""h9"]"#, r#""h9", "h10", "h11"]"#)
+        .replace("links = [", more)
+        .replace("flows = [", r#"flows = [{ src = "h10", dst = "h11", op = "write", size = "10MB" },"#)
+        + storm
+}
+
+#[test]
+fn a_cycle_that_frees_itself_behind_failed_flows_lengthens_no_run() {
+    let text = format!("stop = \"400us\"\n{}", ring_beside_a_storm());
+    let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let results =
+        SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        results.flows.iter().all(|flow| flow.status != FlowStatus::Running && flow.status != FlowStatus::OK)
+    );
+    assert!(results.simulated <= Instant::ZERO + Span::from_micros(400), "{}", results.simulated);
 }
 
 const PAIR: &str = r#"

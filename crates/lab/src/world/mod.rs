@@ -73,7 +73,9 @@ impl World for SimulatedWorld {
             setup_s,
             output_s: 0.0,
         };
-        Ok(simulation.results(seed, figures))
+        let results = simulation.results(seed, figures);
+        simulation.look_behind_failures(&results.flows)?;
+        Ok(results)
     }
 }
 
@@ -179,7 +181,6 @@ impl<'a> Simulation<'a> {
         }
         self.sampler.finish(&mut self.fabric);
         self.capture.finish(&mut self.fabric.net)?;
-        self.look_behind_failures()?;
         progress(&self.progress(stop));
         Ok(())
     }
@@ -270,8 +271,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Everything that the run found out.
-    fn results(mut self, seed: u64, figures: HostFigures) -> Results {
+    /// Everything that the run found out, once.
+    fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
         let Fabric { net, nics } = &mut self.fabric;
         let live: Vec<_> = nics.application.live.iter().flatten().copied().collect();
         for live in live {
@@ -300,7 +301,7 @@ impl<'a> Simulation<'a> {
             result
         });
         let (flows, places) = in_order(&mut nics.application);
-        let mut series = self.sampler.into_series();
+        let mut series = self.sampler.take_series();
         series.renumber(&places);
         let hosts = (0u16..).zip(&graph.hosts).map(|(number, name)| HostResult {
             name: name.clone(),

@@ -157,8 +157,8 @@ impl Sampler {
         }
     }
 
-    pub(super) fn into_series(self) -> Series {
-        self.series
+    pub(super) fn take_series(&mut self) -> Series {
+        std::mem::take(&mut self.series)
     }
 }
 

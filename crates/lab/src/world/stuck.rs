@@ -1,7 +1,7 @@
 //! Runs that do not get on: deadlocks, stalls, and the end of time.
 
 use super::{SLICE, Simulation, build};
-use crate::results::FlowStatus;
+use crate::results::{FlowResult, FlowStatus};
 use crate::run::{RunError, Stall};
 use crate::scenario::Scenario;
 use roci_fabric::fabric::Stopped;
@@ -60,11 +60,10 @@ impl Simulation<'_> {
 
     /// Fails when flows of a run that is done have failed because of a deadlock, which may have come and ended them
     /// between two looks. Their packets still stand in it: time passes until a second look can tell that they do not
-    /// move.
-    pub(super) fn look_behind_failures(&mut self) -> Result<(), RunError> {
+    /// move, so the run's results have been taken before.
+    pub(super) fn look_behind_failures(&mut self, flows: &[FlowResult]) -> Result<(), RunError> {
         let failed = |status| !matches!(status, FlowStatus::Running | FlowStatus::Completed(Status::Success));
-        let records = &self.fabric.nics.application.records;
-        if self.alive() > 0 || !records.iter().any(|record| failed(record.status)) {
+        if self.alive() > 0 || !flows.iter().any(|flow| failed(flow.status)) {
             return Ok(());
         }
         self.suspect = self.suspect();
