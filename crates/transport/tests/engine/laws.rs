@@ -544,3 +544,18 @@ fn a_packet_that_a_timer_brings_back_waits_for_it() {
     engine.wake(wakeup);
     assert!(next(&mut engine, wakeup).is_some());
 }
+
+#[test]
+fn the_first_answer_of_a_program_that_came_while_a_packet_was_offered_counts() {
+    let (mut engine, qpn, law) = refusing(true);
+    let now = Instant::ZERO;
+    engine.post_send(now, qpn, &request(1, Operation::Send(Tail::Plain), 0, 20)).unwrap();
+    let offer = engine.offer(now, 1).expect("it may go");
+    let Some(Law::Program(program)) = engine.law_mut(law) else { panic!("a program") };
+    let again = Arc::clone(program.image());
+    assert!(engine.replace_program(now, law, &again));
+    let event = engine.transmit_event(now, &offer).unwrap();
+    let outcome = engine.evaluate(offer.qpn, &event).unwrap();
+    assert!(engine.commit(now, offer, Grant::Law(outcome)).is_some());
+    assert_eq!(engine.next_wakeup(), Some(now + Span::from_micros(5)), "the timer that it armed runs");
+}

@@ -148,19 +148,3 @@ fn a_program_that_takes_over_within_a_message_goes_on_with_it() {
         }
     }
 }
-
-#[test]
-fn the_first_answer_of_a_program_that_came_while_a_packet_was_offered_counts() {
-    let (mut engine, qpn, law, image) = coded(true);
-    let now = Instant::ZERO;
-    engine.post_send(now, qpn, &message(0, MTU)).unwrap();
-    let waits = include_bytes!("../../../control/tests/images/waits.elf");
-    let waits = Arc::new(Image::new("waits", waits, image.options()).unwrap());
-    let offer = offered(&mut engine, now).expect("the message begins");
-    assert!(engine.replace_program(now, law, &waits));
-    // It lets the packet wait for a timer, which it arms: nothing else would wake the queue pair.
-    let event = engine.transmit_event(now, &offer).unwrap();
-    let outcome = engine.evaluate(offer.qpn, &event).unwrap();
-    assert!(engine.commit(now, offer, Grant::Law(outcome)).is_none());
-    assert_eq!(engine.next_wakeup(), Some(now + Span::from_micros(10)));
-}
