@@ -5,6 +5,7 @@ use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
+use roci_transport::Status;
 use std::collections::BTreeMap;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
@@ -93,6 +94,39 @@ fn what_is_under_way_has_goodput_within_the_line() {
     assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::Running && flow.delivered > 0));
     let total: u64 = results.flows.iter().map(|flow| flow.goodput_bps(results.simulated)).sum();
     assert!((8_500_000_000..10_000_000_000).contains(&total), "{total}");
+}
+
+#[test]
+fn reads_have_goodput_within_the_line_whether_they_go_on_or_have_failed() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        control = "none"
+        timeout = "20us"
+        retry = 2
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "read", size = "1MB" }]
+        "#;
+    for recovery in ["go-back-n", "irn", "srnic"] {
+        let recovery = ("transport.recovery", recovery);
+        let results = run(text, &[recovery, ("stop", "400us")]);
+        let flow = &results.flows[0];
+        assert_eq!(flow.status, FlowStatus::Running);
+        assert!((400_000..500_000).contains(&flow.delivered), "{recovery:?}: {} octets", flow.delivered);
+        let last = results.series.flow_readings(0).last().expect("it was sampled").1;
+        assert!((400_000..500_000).contains(&last.payload), "{recovery:?}: {last:?}");
+
+        let cut = text.to_owned() + "[[faults.on]]\nlink = \"h1-s0\"\nfrom = \"400us\"\nloss = 1\n";
+        let results = run(&cut, &[recovery]);
+        let flow = &results.flows[0];
+        assert!(matches!(flow.status, FlowStatus::Completed(status) if status != Status::Success));
+        assert!((400_000..500_000).contains(&flow.delivered), "{recovery:?}: {} octets", flow.delivered);
+    }
 }
 
 #[test]

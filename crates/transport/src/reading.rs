@@ -20,6 +20,8 @@ use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndr
 /// The READs of one queue pair.
 #[derive(Debug)]
 pub(crate) struct Reading {
+    /// Sequence of the first response ever expected.
+    first: u32,
     /// Sequence of the next response expected.
     expected: u32,
     /// Sequence after the last response that was asked for.
@@ -58,6 +60,7 @@ impl Engine {
         let base = self.qps[slot].common.base;
         let reading = self.aside(slot).reading.get_or_insert_with(|| {
             alloc::boxed::Box::new(Reading {
+                first: base,
                 expected: base,
                 end: base,
                 current: NONE,
@@ -424,6 +427,26 @@ impl Engine {
         }
         let segment = self.control(slot, header);
         self.post(segment);
+    }
+
+    /// Responses that have arrived in order.
+    pub(crate) fn responses_in_order(&self, slot: usize) -> u32 {
+        let reading = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.reading.as_ref());
+        reading.map_or(0, |reading| reading.expected.wrapping_sub(reading.first))
+    }
+
+    /// The queue pair has failed: nothing is read any more, and what was stays known.
+    pub(crate) fn stop_reading(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE {
+            return;
+        }
+        if let Some(reading) = &mut self.asides.get_mut(index).reading {
+            (reading.current, reading.end) = (NONE, reading.expected);
+            if let Some(onloaded) = reading.onloaded.take() {
+                onloaded.leave(&mut self.kept);
+            }
+        }
     }
 
     /// Forgets the READs.

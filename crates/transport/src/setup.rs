@@ -427,6 +427,14 @@ impl Engine {
         })
     }
 
+    /// Packets of READ data that have arrived in order since the queue pair was made, modulo 2³², where the responses are
+    /// acknowledged on their own; `None` where they share the sequences of requests, so that
+    /// [`QpStatus::acknowledged`] counts them.
+    pub fn responses(&self, qpn: Qpn) -> Option<u32> {
+        let slot = self.place(qpn).filter(|&slot| self.profile(slot).separate_reads())?;
+        Some(self.responses_in_order(slot))
+    }
+
     /// What a queue pair's packets have met; all zero where there is no such queue pair.
     #[inline]
     pub fn counters(&self, qpn: Qpn) -> Counters {
@@ -598,8 +606,10 @@ impl Engine {
         self.schedule.set_left(place, None);
         self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
-        let requester = &mut self.qps[slot].requester;
+        let Qp { requester, common, .. } = &mut self.qps[slot];
         requester.current = NONE;
+        // What was not acknowledged is not: the count begins so much later.
+        common.base = common.base.wrapping_add(requester.high.wrapping_sub(requester.una));
         requester.una = requester.high;
         requester.in_flight = 0;
         requester.reads = 0;
@@ -611,7 +621,7 @@ impl Engine {
             .clear(Notes::SENDS.with(Notes::RESPONSES).with(Notes::SEND_TIMER).with(Notes::ACK_TIMER));
         requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
         self.end_recovery(slot);
-        self.end_reading(slot);
+        self.stop_reading(slot);
         self.end_responses(now, slot);
     }
 

@@ -217,7 +217,8 @@ impl Driver {
         let (Ok(src), Ok(dst)) = (src, dst) else { return record.delivered };
         let acknowledged = src.acknowledged;
         let packets = if record.op == Op::Read {
-            u64::from(acknowledged)
+            let responses = hosts[usize::from(record.src)].engine.responses(live.src_qpn);
+            u64::from(responses.unwrap_or(acknowledged))
         } else {
             // The responder tells its place on the circle of PSNs; it is less than half of it ahead of what the
             // requester has heard.
