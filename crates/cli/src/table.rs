@@ -147,6 +147,10 @@ fn run(results: &Results) -> String {
     if sent > 0 {
         text.push_str(&format!("\n  hosts sent {sent} PAUSE frames\n"));
     }
+    let dropped: u64 = results.hosts.iter().map(|host| host.dropped).sum();
+    if dropped > 0 {
+        text.push_str(&format!("\n  receive buffers of hosts had no room for {dropped} frames\n"));
+    }
     if let Some(faults) = results.faults {
         text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
     }

@@ -264,6 +264,8 @@ pub struct HostResult {
     pub pause_received: u64,
     /// How long its port stood paused, summed over priorities.
     pub paused: Span,
+    /// Frames that the receive buffer of its NIC had no room for.
+    pub dropped: u64,
     /// What the parts of its NIC counted; `None` where it is made of none.
     pub nic: Option<Box<ArchCounters>>,
 }

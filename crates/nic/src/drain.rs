@@ -2,7 +2,7 @@
 
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, PacketId};
-use roci_units::{BitsPerSec, Bytes, Instant, Pace};
+use roci_units::{BitsPerSec, Bytes, Instant, Pace, Span};
 use std::collections::VecDeque;
 
 /// How a NIC's receive path is made.
@@ -14,6 +14,21 @@ pub struct DrainConfig {
     pub rate: BitsPerSec,
     /// The priorities that it pauses, bit p for priority p; zero: it drops without a warning.
     pub pause: u8,
+}
+
+impl DrainConfig {
+    /// Octets that may still arrive once a FIFO at a link of `rate` and `delay` has decided to pause it: the link's round
+    /// trip, a frame begun on each side, the PAUSE frame.
+    #[must_use]
+    pub fn headroom(rate: BitsPerSec, delay: Span) -> u64 {
+        rate.octets_in(delay * 2) + 2 * MAX_FRAME + 64
+    }
+
+    /// Octets that a FIFO must hold so that pauses keep it from overflowing: the headroom and a frame.
+    #[must_use]
+    pub fn least(rate: BitsPerSec, delay: Span) -> u64 {
+        Self::headroom(rate, delay) + MAX_FRAME
+    }
 }
 
 /// The receive FIFO of one NIC.
@@ -37,9 +52,7 @@ const RESUME_OFFSET: u64 = 3_000;
 
 impl Drain {
     pub(crate) fn new(config: DrainConfig, net: &Net, host: HostId) -> Self {
-        // What still arrives after the decision: the link's round trip, a frame begun on each side, the PAUSE frame.
-        let flight = net.rate_of(host).octets_in(net.delay_of(host) * 2);
-        let headroom = flight + 2 * MAX_FRAME + 64;
+        let headroom = DrainConfig::headroom(net.rate_of(host), net.delay_of(host));
         let pause_above = config.fifo.0.saturating_sub(headroom);
         Self {
             config,

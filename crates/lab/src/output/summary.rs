@@ -211,6 +211,7 @@ struct HostRecord<'a> {
     pause_sent: u64,
     pause_received: u64,
     paused_s: f64,
+    dropped: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     nic: Option<NicRecord>,
 }
@@ -224,6 +225,7 @@ impl<'a> HostRecord<'a> {
             pause_sent: host.pause_sent,
             pause_received: host.pause_received,
             paused_s: host.paused.as_secs_f64(),
+            dropped: host.dropped,
             nic: host.nic.as_deref().map(NicRecord::new),
         }
     }
@@ -373,7 +375,7 @@ mod tests {
                 "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",
             ]),
             (&json["hosts"][0], vec![
-                "name", "tx_bytes", "rx_bytes", "pause_sent", "pause_received", "paused_s",
+                "name", "tx_bytes", "rx_bytes", "pause_sent", "pause_received", "paused_s", "dropped",
             ]),
             (&serde_json::to_value(NicRecord::new(&ArchCounters::default())).unwrap(), vec![
                 "pcie_bytes", "context", "wqe", "receive_wqe", "mtt", "turns", "dropped_wqes", "halts", "recoveries", "overflowed",

@@ -123,7 +123,11 @@ impl Scenario {
         for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
             names.switch(&source, name)?;
         }
-        let nic = Nic::read(top.table("nic", &keys::NIC)?)?;
+        let table = top.table("nic", &keys::NIC)?;
+        let nic = Nic::read(table)?;
+        if switch.config.pfc.is_some() {
+            nic.fits(table, &topology.graph)?;
+        }
         for name in nic.rules.iter().flat_map(|rule| &rule.hosts) {
             names.host(&source, name)?;
         }

@@ -5,8 +5,9 @@ use super::keys;
 use super::read::Table;
 use super::source::{Located, ScenarioError};
 use super::tree::{Entry, Kind};
+use roci_fabric::graph::Graph;
 use roci_nic::arch::{file as architecture_file, presets};
-use roci_nic::{Architecture, Delays};
+use roci_nic::{Architecture, Delays, DrainConfig};
 use roci_transport::Deferred;
 use roci_units::{BitsPerSec, Bytes};
 use std::sync::Arc;
@@ -81,6 +82,32 @@ impl Nic {
     pub fn config_of(&self, name: &str) -> &NicConfig {
         let meant = |rule: &&NicRule| rule.hosts.iter().any(|host| host.value == name);
         self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
+    }
+
+    /// Refuses a receive buffer that PAUSE frames cannot keep from overflowing, for what still arrives after one: the
+    /// links in `graph` decide that. `table` is `[nic]`, where there is one.
+    pub(super) fn fits(&self, table: Option<Table<'_>>, graph: &Graph) -> Result<(), ScenarioError> {
+        let Some(table) = table else { return Ok(()) };
+        for link in &graph.links {
+            for node in [link.a, link.b] {
+                let Some(name) = graph.hosts.get(node.0 as usize) else { continue };
+                let config = self.config_of(name);
+                let (Some(fifo), Some(rate)) = (config.rx_fifo, config.rx_rate) else { continue };
+                let least = DrainConfig::least(link.rate, link.delay);
+                if fifo.0 >= least || rate >= link.rate {
+                    continue;
+                }
+                let message = format!(
+                    "the receive buffer of host `{name}` holds {fifo}, and {} may still arrive after it has filled so far \
+                     that the NIC, which takes {rate}, sends PAUSE",
+                    Bytes(least)
+                );
+                let remedy = "enlarge `nic.rx_fifo` to that, shorten the link, or turn `switch.pfc` off";
+                let key = if table.get("rx_fifo").is_some() { "rx_fifo" } else { "on" };
+                return Err(table.refuse(key, message, remedy));
+            }
+        }
+        Ok(())
     }
 
     /// Reads `[nic]`.

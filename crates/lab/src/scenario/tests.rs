@@ -346,6 +346,10 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ),
         ("a delay longer than a run", tail("[faults]\ndelay = \"18446744s\"")),
         ("a buffer that headroom takes", tail("[switch]\nbuffer = \"20KB\"")),
+        (
+            "a receive buffer that pauses come too late for",
+            star(PERMUTATION).replace("1us", "100us") + "[nic]\nrx_fifo = \"64KB\"\nrx_rate = \"5Gb/s\"\n",
+        ),
         ("a default buffer that headroom takes", star(PERMUTATION).replace("hosts = 4", "hosts = 1500")),
         ("more ports than can be routed over", star(PERMUTATION).replace("hosts = 4", "hosts = 65535")),
         ("a size of zero", flow("src = \"h0\", dst = \"h1\", size = \"0B\"")),

@@ -310,6 +310,7 @@ impl<'a> Simulation<'a> {
             pause_sent: net.pauses(u32::from(number)).sent,
             pause_received: net.pauses(u32::from(number)).received,
             paused: net.pauses(u32::from(number)).paused(now),
+            dropped: nics.hosts[usize::from(number)].overflowed(),
             nic: nics.hosts[usize::from(number)].parts().map(Box::new),
         });
         let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));

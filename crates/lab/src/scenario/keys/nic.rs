@@ -15,7 +15,7 @@ pub static NIC_EACH: Section = section(
     &[
         key(
             "model",
-            "`\"ideal\"`, `\"delaying\"`, `\"srnic\"`, `\"tonic\"`, `\"cx5\"`, `\"cx6\"`, or the name of a file ending in `.toml`",
+            "`\"ideal\"`, `\"delaying\"`, the name of a preset that `roci nic list` shows, such as `\"srnic\"` or `\"swcc\"`, or that of a file ending in `.toml`",
             "`\"ideal\"`",
             "The NIC's architecture. `ideal` takes no time; `delaying` returns everything that can be deferred after a random 0 to 5 µs; the others are made of parts, which `roci nic show` prints and [NICs](nics.md) explains.",
         ),
@@ -30,7 +30,7 @@ pub static NIC_EACH: Section = section(
             "rx_fifo",
             "a size, 16KB to 4GB",
             "unlimited",
-            "The receive buffer. A NIC that it fills sends PAUSE.",
+            "The receive buffer. A NIC that it fills sends PAUSE; with `switch.pfc` on it must hold what still arrives after that.",
         ),
         key("rx_rate", RATE, "the link's", "How fast the NIC empties its receive buffer."),
     ],
