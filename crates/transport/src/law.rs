@@ -111,7 +111,18 @@ impl Engine {
             let changed = i64::from(left) + i64::from(*tokens) - i64::from(seen);
             *tokens = u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1);
         }
+        // The timer went off while the law was out, and the law is to hear of it: armed anew for an instant that has passed
+        // it would go off with each answer that leaves it as it was, for ever.
+        if outcome.wake <= now && self.timer_waits(slot) {
+            outcome.wake = Instant::NEVER;
+        }
         self.apply(now, slot, &outcome);
+    }
+
+    /// Whether among the events that wait for the law is one of its timer.
+    fn timer_waits(&self, slot: usize) -> bool {
+        let waiting = self.asides.get(self.qps[slot].common.aside).map(|aside| &aside.events);
+        waiting.is_some_and(|events| events.iter().any(|event| event.event.class == Class::TIMER))
     }
 
     /// What stands of an answer: of one that a law gave before it was replaced, what it sends.

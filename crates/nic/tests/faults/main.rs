@@ -166,4 +166,8 @@ const FOUND: &[&str] = &[
     "messages=4 depth=4 size=4 pfc=1 operations=91 silent=1 fences=1 seed=2957195547615475276",
     // A granted READ response was overtaken by the acknowledgement behind it.
     "messages=6 depth=4 pfc=1 operations=81 silent=1 fences=1 seed=17426121067018774705",
+    // A law's timer that went off while the law was out was armed again for the same instant, for ever.
+    "shape=2 hosts=4 pairs=3 incast=1 messages=11 depth=3 size=7 operations=93 both=1 mtu=2 recovery=6 law=1 pfc=1 small=1 \
+     rate=1 slow_receivers=1 ring=5 reads=4 timeout=2 no_retries=5 few_receives=5 late_receives=1 fault=2:49:25:1 \
+     fault=5:30:0:0 fault=0:48:20:0 fault=6:47:31:0 seed=3131110596583623831",
 ];
