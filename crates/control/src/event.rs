@@ -150,3 +150,56 @@ pub struct Event<'a> {
     /// Telemetry that the packet gathered, nearest switch first.
     pub hops: &'a [Hop],
 }
+
+impl Event<'_> {
+    /// The same without its words and hops, which whoever keeps an event keeps beside it.
+    #[must_use]
+    pub const fn bare(&self) -> Event<'static> {
+        let Event {
+            class,
+            now,
+            qpn,
+            opcode,
+            length,
+            ecn,
+            timeout,
+            timer,
+            periods,
+            acked,
+            in_flight,
+            acked_sequence,
+            next_sequence,
+            sent,
+            hop_count,
+            pulled,
+            missing,
+            drained,
+            part,
+            words: _,
+            hops: _,
+        } = *self;
+        Event {
+            class,
+            now,
+            qpn,
+            opcode,
+            length,
+            ecn,
+            timeout,
+            timer,
+            periods,
+            acked,
+            in_flight,
+            acked_sequence,
+            next_sequence,
+            sent,
+            hop_count,
+            pulled,
+            missing,
+            drained,
+            part,
+            words: &[],
+            hops: &[],
+        }
+    }
+}

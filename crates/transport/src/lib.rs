@@ -29,6 +29,7 @@ pub mod arrival;
 mod aside;
 pub mod config;
 pub mod credit;
+mod deferred_law;
 pub mod delivery;
 pub mod engine;
 mod intake;

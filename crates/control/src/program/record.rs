@@ -55,57 +55,7 @@ impl Recorder {
         }
         self.left = left;
         let (words, hops) = (event.words.to_vec(), event.hops.to_vec());
-        let event = owned(event);
+        let event = event.bare();
         self.events.push(Recorded { event, words, hops, opened, link_kbps });
-    }
-}
-
-/// `event` without what it refers to.
-fn owned(event: &Event<'_>) -> Event<'static> {
-    let Event {
-        class,
-        now,
-        qpn,
-        opcode,
-        length,
-        ecn,
-        timeout,
-        timer,
-        periods,
-        acked,
-        in_flight,
-        acked_sequence,
-        next_sequence,
-        sent,
-        hop_count,
-        pulled,
-        missing,
-        drained,
-        part,
-        words: _,
-        hops: _,
-    } = *event;
-    Event {
-        class,
-        now,
-        qpn,
-        opcode,
-        length,
-        ecn,
-        timeout,
-        timer,
-        periods,
-        acked,
-        in_flight,
-        acked_sequence,
-        next_sequence,
-        sent,
-        hop_count,
-        pulled,
-        missing,
-        drained,
-        part,
-        words: &[],
-        hops: &[],
     }
 }
