@@ -146,8 +146,9 @@ fn isekai() -> Params {
 ///
 /// The periods of the VHDL are counts of a 156.25 MHz clock (625, 8594, 234375); its state machines spend one to
 /// three clocks more per period, which we leave out, and it halves R_C and R_T one by one, which can lose one unit
-/// more. It receives CNPs only, so the gap of the receiver is that of a
-/// ConnectX.
+/// more. It receives CNPs only, so the gap is that of the receiver in front of which it was built, a ConnectX, whose
+/// driver's documentation has it as the least time between CNPs from the port (`min_time_between_cnps`): senders that
+/// meet there share it.
 fn surf() -> Params {
     Params {
         g: Ratio::new(4, 1024),
@@ -166,6 +167,7 @@ fn surf() -> Params {
         clamp: false,
         clamp_off: ClampOff::UnlessStageZero,
         cnp_gap: Span::from_micros(4),
+        cnp_scope: Scope::Port,
         limiter: Scope::Port,
         alpha_bits: 10,
         alpha_rounding: Rounding::Nearest,
@@ -196,7 +198,8 @@ fn swcc() -> Params {
 
 /// The three-sender hardware test of the LST front-end paper, Table II, on the firmware that `surf` describes.
 ///
-/// Where the paper is silent: a CNP gap of 4 µs, a least rate of 10 MB/s and a first alpha of one are our choice.
+/// Where the paper is silent: a CNP gap of 4 µs over the port, which is the default of its receiver, a ConnectX-5, and a
+/// least rate of 10 MB/s and a first alpha of one, which are our choice.
 fn lst_table2() -> Params {
     Params {
         g: Ratio::new(1, 256),

@@ -421,6 +421,16 @@ fn a_gap_may_be_the_ports() {
         bench.happen(Class::CE, 1024);
         assert_eq!(bench.cnps, expected, "{scope}");
     }
+    // A ConnectX behind boards with SURF's firmware keeps it for the port.
+    for preset in ["surf", "lst-table2"] {
+        let mut bench = Bench::new(preset, &[]);
+        for board in 0..3 {
+            bench.context = bench.law.connect(LINK).0;
+            bench.now = us(board);
+            bench.happen(Class::CE, 4096);
+        }
+        assert_eq!(bench.cnps, 1, "{preset}: three boards are marked within 4 µs");
+    }
 }
 
 #[test]
