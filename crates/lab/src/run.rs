@@ -66,7 +66,7 @@ pub enum RunError {
         /// The ports of the cycle: each switch and the neighbour that it may not send to.
         cycle: Vec<(String, String)>,
     },
-    /// Flows are left over, and nothing will ever happen again.
+    /// Flows are left over, and nothing will ever happen again, or only after the longest run.
     Stalled {
         /// When the last event happened.
         at: Instant,
@@ -105,7 +105,8 @@ impl fmt::Display for Stall {
                 ways.join(", ")
             ),
             Self::EndOfTime => f.write_str(
-                "a run lasts at most 75 minutes; shorten delays and timeouts, raise rates, or start earlier",
+                "a run lasts at most 75 minutes of simulated time; give the scenario a `stop` to have the results until then, or \
+                 shorten `start`, delays and `transport.timeout`, send less, or raise rates",
             ),
             Self::NoTimeout => {
                 f.write_str("packets were lost and `transport.timeout` is \"0s\"; give it a time")
@@ -121,14 +122,24 @@ impl fmt::Display for RunError {
             Self::Scenario(error) => error.fmt(f),
             Self::Impossible(why) | Self::Output(why) => f.write_str(why),
             Self::Deadlock { at, cycle } => {
-                write!(f, "deadlock at {at}: PAUSE holds a cycle of ports, each waiting for the next:")?;
+                let at = at.since(Instant::ZERO).as_secs_f64();
+                write!(f, "deadlock at {at:.6} s: PAUSE holds a cycle of ports, each waiting for the next:")?;
                 for (node, neighbour) in cycle {
                     write!(f, "\n  {node} may not send to {neighbour}")?;
                 }
                 f.write_str("\nbreak the cycle: change routes or topology, or turn `switch.pfc` off")
             }
             Self::Stalled { at, flows, left, why } => {
-                write!(f, "stalled at {at}: {left} flows are not done and nothing more will happen")?;
+                let undone = match left {
+                    0 => "further flows have not begun".to_owned(),
+                    1 => "1 flow is not done".to_owned(),
+                    more => format!("{more} flows are not done"),
+                };
+                let at = at.since(Instant::ZERO).as_secs_f64();
+                match why {
+                    Stall::EndOfTime => write!(f, "out of time: after {at:.6} s {undone}")?,
+                    _ => write!(f, "stalled at {at:.6} s: {undone} and nothing more will happen")?,
+                }
                 if !flows.is_empty() {
                     write!(f, ", among them {}", flows.join(", "))?;
                 }

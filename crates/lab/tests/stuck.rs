@@ -182,7 +182,18 @@ fn what_lies_beyond_the_end_of_time_ends_a_run_without_a_panic() {
     assert_eq!(stall(&flow("4503.599627s")), Stall::EndOfTime);
     // A packet would arrive after the end of time, or the timer of a lost one end after it.
     let slow = "[transport]\ntimeout = \"0s\"\n[faults]\ndelay = \"1s\"\n";
-    assert_eq!(stall(&format!("{slow}{}", flow("4503.5s"))), Stall::EndOfTime);
+    let late = format!("{slow}{}", flow("4503.5s"));
+    assert_eq!(stall(&late), Stall::EndOfTime);
+    // What it says is true, and what it advises helps.
+    let said = run(&format!("{PAIR}{late}")).to_string();
+    assert!(said.starts_with("out of time: after 4503.500864 s 1 flow is"), "{said}");
+    assert!(said.contains("not done, among them") && !said.contains("nothing more"), "{said}");
+    assert!(said.contains("75 minutes") && said.contains("`stop`"), "{said}");
+    let stopped = format!("stop = \"4503.55s\"\n{PAIR}{late}");
+    let scenario = Scenario::parse(&stopped, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let results =
+        SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).expect("it ends where it is told to");
+    assert_eq!(results.flows[0].status, FlowStatus::Running);
     let lossy =
         "[transport]\ntimeout = \"1s\"\n[[faults.on]]\nlink = \"h0>s0\"\nloss = 1\nuntil = \"4503.55s\"\n";
     assert_eq!(stall(&format!("{lossy}{}", flow("4503.5s"))), Stall::EndOfTime);
