@@ -214,6 +214,7 @@ keys! {
     "send.fetch" => send.fetch, "Send requests (WQEs) fetched at once.";
     "send.serve" => send.serve, "Send requests served in a turn, at most.";
     "send.burst" => send.burst, "Octets of payload sent in a turn, at most, though at least one packet.";
+    "send.whole" => send.whole, "Whether a turn about whose packets cores are asked, one by one, goes on until its message ends.";
     "send.turns" => send.turns, "Turns under way at once.";
     "send.buffer" => send.buffer, "Octets of payload fetched, or being fetched, ahead of the port.";
     "send.inline" => send.inline, "Payload up to this long lies in the send request itself.";

@@ -193,6 +193,8 @@ impl Host {
         };
         let (qpn, mut next) = (offer.qpn, Some(offer));
         let (mut served, mut octets, mut packets) = (0, 0u64, 0u32);
+        // Whether the last packet ended its message.
+        let mut ended = true;
         while let Some(offer) = next.take() {
             if let Some((machine, _)) = self.machine() {
                 machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
@@ -202,8 +204,8 @@ impl Host {
                 served += 1;
                 octets += u64::from(segment.length);
                 packets += u32::from(segment.packets);
-                let whole = segment.last_opcode.shape().has(Shape::LAST);
-                if !offer.response && !offer.retransmission && whole {
+                ended = segment.last_opcode.shape().has(Shape::LAST);
+                if !offer.response && !offer.retransmission && ended {
                     left = left.saturating_sub(1);
                 }
                 self.make(net, id, begun, qpn, &segment);
@@ -218,9 +220,14 @@ impl Host {
             }
             self.settle(net, id);
         }
+        // What is sliced stands in line at the core at once: the rest of the message goes on with this turn.
+        let open = !net.paused(u32::from(id.0)) >> offer.priority & 1 == 1;
+        let room = self.machine().is_some_and(|(machine, _)| machine.ahead < send.buffer.0);
+        let more = send.whole && offer.wants_law && !ended && open && room;
+        let next = if more { self.engine.offer_more(now, qpn, 1) } else { None };
         let waiting = self.engine.requests_waiting(qpn, send.fetch);
         let Some((machine, agenda)) = self.machine() else { return };
-        machine.turns -= 1;
+        machine.turns -= u32::from(next.is_none());
         if offer.wants_law {
             machine.note_sliced(now, qpn, waiting > 0);
         }
@@ -241,6 +248,9 @@ impl Host {
         if let Some(unit) = machine.unit_of(qpn) {
             let taken = machine.work(packets) + std::mem::take(&mut machine.taken);
             agenda.at(begun + taken, Due::Step(Step::Free { unit }));
+        }
+        if let Some(next) = next {
+            self.begin_work(net, id, begun, qpn, Work::Turn(next));
         }
     }
 

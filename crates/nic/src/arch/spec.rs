@@ -179,6 +179,8 @@ pub struct Send {
     pub serve: u32,
     /// Octets of payload sent in a turn, though at least one packet.
     pub burst: Bytes,
+    /// Whether a turn about whose packets cores are asked, one by one, goes on until its message ends.
+    pub whole: bool,
     /// Turns under way at once.
     pub turns: u32,
     /// Octets of payload fetched, or being fetched, ahead of the port.
@@ -196,6 +198,7 @@ impl Default for Send {
             fetch: 1,
             serve: 1,
             burst: Bytes(1),
+            whole: false,
             turns: 64,
             buffer: Bytes(65_536),
             inline: Bytes(0),

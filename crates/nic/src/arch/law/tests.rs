@@ -1,4 +1,5 @@
 use super::*;
+use crate::arch::spec::Architecture;
 use crate::host::Classes;
 use crate::nics::{Application, Simulated};
 use crate::path::Path;
@@ -35,15 +36,24 @@ fn fabric(queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
 }
 
 fn fabric_of(preset: &str, queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
+    let architecture = super::super::presets::find(preset).expect("it exists");
+    fabric_that_hears(architecture, queue_pairs, Class::TRANSMIT.with(Class::ACK))
+}
+
+/// The same with a law that hears `traces`.
+fn fabric_that_hears(
+    mut architecture: Architecture,
+    queue_pairs: u32,
+    traces: Class,
+) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
     let graph = Star { hosts: 2, rate: RATE, delay: Span::from_nanos(100) }.build().expect("two hosts").graph;
-    let mut architecture = super::super::presets::find(preset).expect("it exists");
     (architecture.cores.pairs, architecture.cores.native) = (1, 1_000);
     let architecture = Arc::new(architecture);
     let mut key = 0;
     let mut hosts: Vec<Host> = (0..2)
         .map(|number| {
             let mut engine = Engine::new(EngineConfig { link: RATE, ..EngineConfig::default() });
-            engine.add_law(Law::External(Class::TRANSMIT.with(Class::ACK)));
+            engine.add_law(Law::External(traces));
             (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
             Host::of_parts(engine, Classes::default(), Arc::clone(&architecture), Random::new(1, number))
         })
@@ -67,8 +77,12 @@ fn fabric_of(preset: &str, queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qp
 }
 
 fn post(fabric: &mut Fabric<Simulated<Ends>>, qpn: Qpn, rkey: u32) {
+    post_request(fabric, qpn, &request(rkey));
+}
+
+fn post_request(fabric: &mut Fabric<Simulated<Ends>>, qpn: Qpn, request: &SendRequest) {
     let Fabric { net, nics } = fabric;
-    nics.hosts[0].engine.post_send(net.now(), qpn, &request(rkey)).expect("it is connected");
+    nics.hosts[0].engine.post_send(net.now(), qpn, request).expect("it is connected");
     nics.hosts[0].poke(net, A);
 }
 
@@ -139,6 +153,29 @@ fn a_refusal_frees_the_processing_unit_for_the_next_packet() {
         assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle, "{preset}");
         assert_eq!(fabric.nics.application.0.len(), 1, "{preset}: the message ends");
     }
+}
+
+#[test]
+fn a_turn_may_go_on_until_its_message_ends() {
+    // Two messages of four packets each, a turn at a time: when the first has ended, in parts of when the last has.
+    let first_of_last = |whole| {
+        let mut architecture = super::super::presets::find("swcc").expect("it exists");
+        (architecture.send.whole, architecture.send.turns) = (whole, 1);
+        let (mut fabric, qpns, key) = fabric_that_hears(architecture, 2, Class::TRANSMIT);
+        let mtu = u32::from(QpConfig::default().mtu);
+        for qpn in qpns {
+            post_request(&mut fabric, qpn, &SendRequest { length: 4 * mtu, ..request(key) });
+        }
+        assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+        let ends = &fabric.nics.application.0;
+        assert_eq!(ends.len(), 2);
+        let cores = fabric.nics.hosts[0].parts().expect("it is made of parts").cores;
+        assert_eq!(cores.sends, 8, "each packet is asked about");
+        100 * ends[0].as_ps() / ends[1].as_ps()
+    };
+    let (sliced, by_packet) = (first_of_last(true), first_of_last(false));
+    assert!((45..65).contains(&sliced), "{sliced} %");
+    assert!(by_packet > 80, "{by_packet} %");
 }
 
 /// Takes the first answer of a core out of the agenda, whenever it is due.
