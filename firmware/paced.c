@@ -45,7 +45,7 @@ int send() {
         if (gap) {
             /* It has come, unless it is less than the longest packet's time ahead: a clock of 32 bits
                goes round while a queue pair is idle. */
-            if (at - e.now - 1 < mulShift(PACKET_MAX, gap, 14)) {
+            if (at - e.now - 1 < gap / (16384 / PACKET_MAX)) {
                 e.eventType = LoopBack;
             } else {
                 updateContext(e.context.next, e.now + mulShift(length, gap, 14));
