@@ -28,6 +28,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         median(&teeth(results).iter().map(|tooth| tooth.r_squared).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     });
     measured.each("linear_worst", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
+    measured.each("hyperbolic", &runs, |results| {
+        let teeth: Vec<f64> = teeth(results).iter().map(|tooth| tooth.r_squared_of_inverse).collect();
+        median(&teeth).unwrap_or(f64::NAN)
+    });
     measured
         .each("linear_in_cnps", &runs, |results| worst(results, |tooth| tooth.r_squared_in_cnps, f64::min));
     let mut plot =
@@ -51,7 +55,9 @@ struct Tooth {
     cnps: f64,
     /// How linear log R_C is in time while it decays, from the first cut to the last.
     r_squared: f64,
-    /// How linear it is in the number of cuts.
+    /// How linear 1/R_C is in time, as it would be if every packet were as likely to be marked.
+    r_squared_of_inverse: f64,
+    /// How linear log R_C is in the number of cuts.
     r_squared_in_cnps: f64,
 }
 
@@ -98,7 +104,11 @@ fn teeth(results: &Results) -> Vec<Tooth> {
         let end = cnps.iter().rfind(fell).map_or(climb + 1, |place| place + 1);
         let decay = trace.readings[climb + 1..=end].iter();
         let decay: Vec<(f64, f64)> =
-            decay.filter_map(|(at, reading)| Some((*at, gbps(reading.rate_kbps?).ln()))).collect();
+            decay.filter_map(|(at, reading)| Some((*at, gbps(reading.rate_kbps?)))).collect();
+        let fit = |of: fn(f64) -> f64| {
+            let points: Vec<(f64, f64)> = decay.iter().map(|(at, rate)| (*at, of(*rate))).collect();
+            regression(&points).map_or(0.0, |line| line.r_squared)
+        };
         let cuts = (0..cnps.len()).map(count).zip(&cnps);
         let by_cut: Vec<(f64, f64)> = cuts
             .filter_map(|(n, place)| Some((n, gbps(trace.readings[*place + 1].1.rate_kbps?).ln())))
@@ -107,7 +117,8 @@ fn teeth(results: &Results) -> Vec<Tooth> {
             waited: trace.readings[climb + 1].0 - since,
             climb: (gbps(after) - gbps(before)) / (gbps(target) - gbps(before)),
             cnps: count(cnps.len()),
-            r_squared: regression(&decay).map_or(0.0, |line| line.r_squared),
+            r_squared: fit(f64::ln),
+            r_squared_of_inverse: fit(f64::recip),
             r_squared_in_cnps: regression(&by_cut).map_or(0.0, |line| line.r_squared),
         });
     }
