@@ -104,12 +104,13 @@ const PARTS: [Off; 4] = [
 /// there with each part off, and the timeouts there.
 type Kind = (&'static str, &'static str, &'static str, [&'static str; 10]);
 
-/// What depends on the round trip is set by it (SwCC §5.1); TIMELY's thresholds in proportion, for the paper is silent.
+/// What depends on the round trip is set by it (SwCC §5.1); TIMELY's thresholds in proportion, for the paper is silent. Each
+/// acknowledgement is an event of TIMELY's (SwCC Table 3), not one in 64 KB.
 const LAWS: [Kind; 3] = [
     (
         "TIMELY",
-        "{ law = \"timely\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
-        "{ law = \"timely\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
+        "{ law = \"timely\", segment = \"1B\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
+        "{ law = \"timely\", segment = \"1B\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
         [
             "timely_drain",
             "timely_slow_drain",

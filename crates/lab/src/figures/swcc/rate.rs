@@ -4,8 +4,13 @@ use super::super::bench::{Bench, SWCC_RATE};
 use super::super::plot::Plot;
 use super::super::statistics::count;
 use super::super::{FigureError, Measured};
-use super::PACED;
+use super::budget::packet_time;
+use super::{PACED, event};
+use crate::nic::load;
 use crate::results::Results;
+use roci_control::Class;
+use roci_control::program::csr::Side;
+use roci_nic::arch::spec::Time;
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Layout, Opcode, frame_len};
 
@@ -29,6 +34,11 @@ fn packets_per_second(results: &Results, payload: u16) -> f64 {
 /// Frames, in Gb/s.
 fn frame_gbps(results: &Results, payload: u16) -> f64 {
     packets_per_second(results, payload) * f64::from(frame(payload)) * 8e-9
+}
+
+/// Payload, in Gb/s.
+fn goodput_gbps(results: &Results, payload: u16) -> f64 {
+    packets_per_second(results, payload) * f64::from(payload) * 8e-9
 }
 
 /// What the frames with preamble and gap take of a link of so many Gb/s, in percent.
@@ -71,11 +81,26 @@ struct Sweep {
 }
 
 impl Sweep {
+    /// Messages of one packet each.
     fn run(bench: &Bench<'_>, sizes: &[u16], set: &[(&str, &str)]) -> Result<Self, FigureError> {
+        Self::of_messages(bench, sizes, None, set)
+    }
+
+    /// Messages of `message`, or of one packet each.
+    fn of_messages(
+        bench: &Bench<'_>,
+        sizes: &[u16],
+        message: Option<&str>,
+        set: &[(&str, &str)],
+    ) -> Result<Self, FigureError> {
         let mut points = Vec::new();
         for &size in sizes {
-            let message = format!("{size}B");
-            let set: Vec<_> = set.iter().copied().chain([("traffic.0.message", message.as_str())]).collect();
+            let (octets, mtu) = (format!("{size}B"), size.to_string());
+            let message = match message {
+                Some(message) => [("traffic.0.message", message), ("nic.mtu", mtu.as_str())].to_vec(),
+                None => [("traffic.0.message", octets.as_str())].to_vec(),
+            };
+            let set: Vec<_> = set.iter().copied().chain(message).collect();
             points.push((size, bench.run(SWCC_RATE, &set)?));
         }
         Ok(Self { points })
@@ -89,6 +114,10 @@ impl Sweep {
 
     fn frames(&self, size: u16) -> Vec<f64> {
         self.at(size, |run| frame_gbps(run, size))
+    }
+
+    fn goodputs(&self, size: u16) -> Vec<f64> {
+        self.at(size, |run| goodput_gbps(run, size))
     }
 
     fn share(&self, size: u16) -> Vec<f64> {
@@ -108,8 +137,13 @@ impl Sweep {
     }
 
     fn line(&self) -> Vec<(f64, f64)> {
+        self.line_of(frame_gbps)
+    }
+
+    /// What `value` reads from the first seed.
+    fn line_of(&self, value: fn(&Results, u16) -> f64) -> Vec<(f64, f64)> {
         let first = |(size, runs): &(u16, Vec<Results>)| {
-            runs.first().map(|run| (f64::from(*size), frame_gbps(run, *size)))
+            runs.first().map(|run| (f64::from(*size), value(run, *size)))
         };
         self.points.iter().filter_map(first).collect()
     }
@@ -158,10 +192,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     Ok(measured)
 }
 
-/// Figure 11c: one pair of cores, a hundred thousand flows.
+/// Figure 11c: one pair of cores, a hundred thousand flows, messages of 1 KB (§5.4).
 pub(in super::super) fn memory(bench: &Bench<'_>) -> Result<Measured, FigureError> {
-    const SIZES: [u16; 4] = [64, 256, 1024, 4096];
-    let many = |model| {
+    const SIZES: [u16; 4] = [64, 128, 256, 1024];
+    let many = |model, message: Option<&'static str>| {
         let set = [
             ("nic.model", model),
             SWCC[1],
@@ -171,20 +205,26 @@ pub(in super::super) fn memory(bench: &Bench<'_>) -> Result<Measured, FigureErro
             ("traffic.0.depth", "1"),
             ("stop", "2ms"),
         ];
-        Sweep::run(bench, &SIZES, &set)
+        Sweep::of_messages(bench, &SIZES, message, &set)
     };
-    let (naive, aware) = (many("swcc-naive")?, many("swcc")?);
+    let both = |message| Ok::<_, FigureError>((many("swcc-naive", message)?, many("swcc", message)?));
+    let (naive, aware) = both(Some("1KiB"))?;
     let mut measured = Measured::default();
-    measured.add("naive_64", naive.frames(64));
-    measured.add("aware_64", aware.frames(64));
-    for (size, key) in [(64, "share_64"), (256, "share_256"), (1024, "share_1k"), (4096, "share_4k")] {
-        measured
-            .add(key, ratio(&naive.frames(size), &aware.frames(size)).iter().map(|r| r * 100.0).collect());
-    }
+    let mut shares = |naive: &Sweep, aware: &Sweep, rows: &[(u16, &'static str)]| {
+        for &(size, key) in rows {
+            let shares = ratio(&naive.goodputs(size), &aware.goodputs(size));
+            measured.add(key, shares.iter().map(|share| share * 100.0).collect());
+        }
+    };
+    shares(&naive, &aware, &[(64, "share_64"), (128, "share_128"), (256, "share_256"), (1024, "share_1k")]);
+    let single = both(None)?;
+    shares(&single.0, &single.1, &[(64, "single_64")]);
+    measured.add("naive_64", naive.goodputs(64));
+    measured.add("aware_64", aware.goodputs(64));
     measured.plots.push(
-        Plot::new("One pair of cores, 100 000 flows", "octets of payload", "frames (Gb/s)")
-            .line("naive cache", naive.line())
-            .line("QP-aware", aware.line()),
+        Plot::new("One pair of cores, 100 000 flows", "octets of payload", "goodput (Gb/s)")
+            .line("naive cache", naive.line_of(goodput_gbps))
+            .line("QP-aware", aware.line_of(goodput_gbps)),
     );
     Ok(measured)
 }
@@ -211,6 +251,12 @@ pub(in super::super) fn clock(bench: &Bench<'_>) -> Result<Measured, FigureError
         let [first, second] = both;
         measured.add(naive, first);
         measured.add(aware, second);
+    }
+    let alone = ["swcc-naive", "swcc"].map(|model| receiver_ghz(model, 800));
+    for (key, value) in
+        [("naive_data", alone[0]), ("aware_data", alone[1]), ("ratio_data", alone[0] / alone[1])]
+    {
+        measured.add(key, vec![value; bench.seeds().len()]);
     }
     let [naive, aware] = lines;
     measured.plots.push(
@@ -254,6 +300,16 @@ fn needed_mhz(bench: &Bench<'_>, model: &str, gbps: u32) -> Result<Vec<f64>, Fig
         if enough { high = middle } else { low = middle }
     }
     Ok(vec![f64::from(high) / 1e3; bench.seeds().len()])
+}
+
+/// The clock in GHz with which the receiver's core alone keeps up with packets of 1 KB: the cycles of an event about data,
+/// and those until its context is loaded, in the time that a packet takes.
+fn receiver_ghz(model: &str, gbps: u64) -> f64 {
+    let cores = load(model).expect("a preset").cores;
+    let Time::Cycles(before) = cores.load else { unreachable!("its cores load in cycles") };
+    let mut core = event::Bench::new(event::PACED, Side::Rx, &cores).open(100_000_000);
+    let cycles = core.cycles(Class::WRITE, 1024) + u64::from(before);
+    number(cycles) / packet_time(gbps, 1024).as_secs_f64() * 1e-9
 }
 
 /// What acknowledged packets of 1 KB took of the link, in percent, from the end of the run `early` to that of `late`.
