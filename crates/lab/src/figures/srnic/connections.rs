@@ -70,6 +70,9 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("cx6_misses_256", cx6.at(256.0), misses);
     measured.each("cx6_pcie", cx6.at(16_384.0), extra_pcie);
     measured.each("cx6_pcie_256", cx6.at(256.0), extra_pcie);
+    let onset = cx6.at(512.0).iter().zip(cx6.at(256.0));
+    measured.add("cx6_onset", onset.map(|(more, few)| fetched(more) - fetched(few)).collect());
+    measured.each("srnic_misses", srnic.at(10_000.0), misses);
     measured.plots.push(
         Plot::new("Throughput against connections", "queue pairs", "wire throughput (Gb/s)")
             .line("srnic", srnic.line(wire_gbps))
@@ -80,6 +83,12 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         Plot::new("What misses cost the sender", "queue pairs", "PCIe besides payload (Gb/s)")
             .line("cx6", cx6.line(extra_pcie))
             .line("srnic", srnic.line(extra_pcie)),
+    );
+    measured.plots.push(
+        Plot::new("Contexts missed at the sender", "queue pairs", "lookups (%)")
+            .line("cx6", cx6.line(misses))
+            .line("cx5", cx5.line(misses))
+            .line("srnic", srnic.line(misses)),
     );
     Ok(measured)
 }
@@ -112,6 +121,14 @@ pub(in super::super) fn normalised(bench: &Bench<'_>) -> Result<Measured, Figure
 fn misses(results: &Results) -> f64 {
     let context = counters(results).context;
     100.0 * context.misses as f64 / (context.hits + context.misses).max(1) as f64
+}
+
+/// What the sender's NIC fetches or writes back of contexts and requests that are not on its chip, in Gb/s.
+#[expect(clippy::cast_precision_loss, reason = "a printed figure has few digits")]
+fn fetched(results: &Results) -> f64 {
+    let counters = counters(results);
+    let octets = counters.pcie_of(Cause::Context) + counters.pcie_of(Cause::Wqe);
+    octets as f64 * 8e-9 / results.simulated.as_secs_f64()
 }
 
 /// PCIe traffic of the sender besides payload, in Gb/s.

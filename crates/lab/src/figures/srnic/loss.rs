@@ -3,7 +3,7 @@
 use super::super::bench::{Bench, LOSS};
 use super::super::plot::Plot;
 use super::super::{FigureError, Measured};
-use super::{counters, wire_gbps};
+use super::{counters, slow_path_cpu, wire_gbps};
 use crate::results::Results;
 use roci_nic::arch::counters::Cause;
 
@@ -37,6 +37,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             measured.each("ideal_go_back_n", &ideal[1], goodput);
             measured.each("cx6_wire", &cx6, wire_gbps);
             measured.each("slow_path", &srnic, slow_path);
+            measured.each("cpu", &srnic, slow_path_cpu);
         }
         for (line, runs) in lines.iter_mut().zip([&srnic, &cx6, &ideal[0], &ideal[1]]) {
             line.push((percent, goodput(&runs[0])));

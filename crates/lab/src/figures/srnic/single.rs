@@ -3,7 +3,7 @@
 use super::super::bench::{Bench, SINGLE};
 use super::super::plot::Plot;
 use super::super::{FigureError, Measured};
-use super::wire_gbps;
+use super::{slow_path_cpu, wire_gbps};
 use crate::results::Results;
 
 /// Message sizes of the plot.
@@ -36,7 +36,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             }
             match (nic, size) {
                 ("srnic", "4KiB") => measured.each("srnic_4k", &runs, wire_gbps),
-                ("srnic", "64KiB") => measured.each("srnic_64k", &runs, wire_gbps),
+                ("srnic", "64KiB") => {
+                    measured.each("srnic_64k", &runs, wire_gbps);
+                    measured.each("cpu", &runs, slow_path_cpu);
+                }
                 ("cx6", "4KiB") => measured.each("cx6_4k", &runs, wire_gbps),
                 _ => {}
             }
