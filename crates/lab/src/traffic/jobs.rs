@@ -3,6 +3,7 @@
 use super::fault::{TrafficError, check};
 use super::source::Source;
 use super::spec::{Common, Traffic};
+use crate::results::FlowName;
 use roci_fabric::graph::Graph;
 use roci_fabric::packet::HostId;
 use roci_units::{BitsPerSec, Bytes, Instant, Random, Span};
@@ -40,14 +41,21 @@ pub struct Job {
     pub common: Common,
 }
 
-/// What a job is called: the name that the scenario gives it, else `<traffic index>.<n>`.
-pub fn job_name(traffic: &[Traffic], id: JobId) -> String {
-    if let Some(Traffic::Flows(flows)) = traffic.get(id.traffic as usize)
-        && let Some(name) = flows.get(id.number as usize).and_then(|flow| flow.name.as_ref())
-    {
-        return name.to_string();
+impl Job {
+    /// Octets of all its messages; `u64::MAX` without an end.
+    pub fn octets(&self) -> u64 {
+        self.messages.map_or(u64::MAX, |messages| self.size.0.saturating_mul(messages))
     }
-    format!("{}.{}", id.traffic, id.number)
+}
+
+/// What a job's flow is called: the name that the scenario gives it, else `<traffic index>.<n>`.
+pub fn flow_name(traffic: &[Traffic], id: JobId) -> FlowName {
+    if let Some(Traffic::Flows(flows)) = traffic.get(id.traffic as usize)
+        && let Some(name) = flows.get(id.number as usize).and_then(|flow| flow.name.as_deref())
+    {
+        return FlowName::Given(name.into());
+    }
+    FlowName::Numbered { traffic: u16::try_from(id.traffic).unwrap_or(u16::MAX), n: id.number }
 }
 
 /// The world that traffic is generated for.

@@ -21,7 +21,7 @@ mod tests;
 
 pub use fault::{Fault, MESSAGE_MAX, TrafficError};
 pub use hpcc::FlowFileError;
-pub use jobs::{Job, JobId, Jobs, Setting, job_name};
+pub use jobs::{Job, JobId, Jobs, Setting, flow_name};
 pub use spec::{
     ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlow, HpccFlows, Incast, Op, Poisson, Repeat,
     Traffic, Trigger,

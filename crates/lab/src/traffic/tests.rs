@@ -87,7 +87,8 @@ fn listed_flows_come_in_the_order_of_time_with_their_own_numbers() {
     named.name = Some("b".into());
     let traffic = vec![Traffic::Flows(vec![flow(1, 0, at(2)), named, flow(0, 1, at(2))])];
     let jobs = generate(traffic.clone(), &setting(&graph)).unwrap();
-    let seen: Vec<_> = jobs.iter().map(|j| (job_name(&traffic, j.id), j.src.0, j.start)).collect();
+    let seen: Vec<_> =
+        jobs.iter().map(|j| (flow_name(&traffic, j.id).to_string(), j.src.0, j.start)).collect();
     assert_eq!(seen, [("b".into(), 2, at(1)), ("0.0".into(), 1, at(2)), ("0.2".into(), 0, at(2))]);
     assert!(jobs.iter().all(|j| j.messages == Some(1) && j.depth == 1));
 }

@@ -6,7 +6,7 @@ use super::profile::Profiles;
 use crate::run::RunError;
 use crate::scenario::program::Registers;
 use crate::scenario::{NicModel, Routing, Scenario};
-use crate::traffic::ControlIndex;
+use crate::traffic::{ControlIndex, Traffic};
 use roci_control::program::ImageError;
 use roci_control::{Image, Law, Programmed};
 use roci_fabric::fabric::Fabric;
@@ -21,7 +21,11 @@ use roci_wire::{Hop, IpVersion, Opcode};
 use std::sync::Arc;
 
 /// The network of `scenario` with its hosts, at the start of time.
-pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<Driver>>, RunError> {
+pub(super) fn fabric(
+    scenario: &Scenario,
+    traffic: Arc<[Traffic]>,
+    seed: u64,
+) -> Result<Fabric<Simulated<Driver>>, RunError> {
     let graph = &scenario.topology.graph;
     let mut hosts = roci_prefetch::with_huge_pages(graph.hosts.len());
     let mut keys = Vec::with_capacity(graph.hosts.len());
@@ -57,7 +61,7 @@ pub(super) fn fabric(scenario: &Scenario, seed: u64) -> Result<Fabric<Simulated<
         host.set_traced(scenario.switch.int);
         hosts.push(host);
     }
-    let driver = Driver::new(Profiles::new(scenario, &keys), seed);
+    let driver = Driver::new(Profiles::new(scenario, &keys), traffic, seed);
     let nics = Simulated::new(hosts, driver);
     let mut fabric = Fabric::new(graph, &config(scenario, seed), nics)
         .map_err(|error| RunError::Impossible(error.to_string()))?;

@@ -1,8 +1,9 @@
 //! The application on the simulated hosts: it connects queue pairs, posts messages and records their end.
 
+use super::build::law_index;
 use super::profile::Profiles;
-use crate::results::{FlowResult, FlowStatus, Op};
-use crate::traffic::JobId;
+use crate::results::{FlowName, FlowResult, FlowStatus, Op};
+use crate::traffic::{Job, JobId, Traffic, flow_name};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
@@ -10,69 +11,82 @@ use roci_nic::{Application, Host, Path};
 use roci_transport::{
     Change, Completion, CompletionKind, Operation, QpConfig, RecvRequest, SendRequest, Status, Tail,
 };
-use roci_units::{Instant, Psn, Qpn, Random};
+use roci_units::{Instant, Psn, Qpn, Random, Span};
+use std::sync::Arc;
 
-/// A flow to be started: what is posted on a queue pair of its own.
-#[derive(Clone, Debug)]
-pub(super) struct Start {
-    /// Where it stands in the scenario.
-    pub(super) id: JobId,
-    /// Its record, as it stands before anything was sent.
-    pub(super) record: FlowResult,
-    /// Octets of each message but the last.
-    pub(super) message: u64,
-    /// Messages that may be outstanding.
-    pub(super) depth: u32,
-    /// The priority of its data; `None`: the scenario's.
-    pub(super) priority: Option<u8>,
-    /// Which of the scenario's laws it runs.
-    pub(super) law: u16,
-}
-
-/// A flow whose queue pairs exist.
+/// A flow whose queue pairs exist. Half a million of them may live at once, so it is small: its result is made when it
+/// ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
-    /// Its record's place.
-    pub(super) record: u32,
+    /// Where it stands in the scenario.
+    pub(super) id: JobId,
+    /// Its number in the order of starts.
+    pub(super) number: u32,
     pub(super) src_qpn: Qpn,
     pub(super) dst_qpn: Qpn,
     /// The PSN of the requester's first packet.
     first_psn: Psn,
     /// Octets of each message but the last.
-    pub(super) message: u64,
-    /// Octets not yet posted.
-    left: u64,
+    message: u32,
     outstanding: u32,
     depth: u32,
+    pub(super) src: HostId,
+    pub(super) dst: HostId,
+    /// Which of its engines' laws it runs.
+    law: u16,
+    pub(super) op: Op,
+    pub(super) bytes: u64,
+    /// Octets not yet posted.
+    left: u64,
+    /// Octets that were known to have arrived when its queue pairs were last asked.
+    delivered: u64,
+    start: Instant,
+    /// How long it takes alone on an idle path.
+    ideal: Span,
+}
+
+const _: () = assert!(size_of::<Option<Live>>() <= 88, "a live flow is part of its 700 octets");
+
+/// What the queue pairs of a flow have counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) delivered: u64,
+    pub(super) packets: u32,
+    pub(super) retransmitted: u32,
+    pub(super) timeouts: u32,
+    pub(super) naks: u32,
+    pub(super) cnps: u32,
+    pub(super) ecn_marked: u32,
 }
 
 /// A flow that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Ended {
-    /// Its record's place.
-    pub(super) record: u32,
-    /// Octets of each of its messages but the last.
-    pub(super) message: u64,
+    pub(super) id: JobId,
+    /// Its number in the order of starts.
+    pub(super) number: u32,
+    /// Octets of payload of its full packets.
+    pub(super) packet: u16,
+    pub(super) result: FlowResult,
 }
 
 /// The longest message: half of what a RETH can say, as the specification has it.
-const MESSAGE_MAX: u64 = 1 << 30;
+const MESSAGE_MAX: u32 = 1 << 30;
 /// What receive requests are named, so that their completions are told from those of flows.
 const RECV: u64 = u64::MAX;
 
 /// All flows of a run.
 pub(super) struct Driver {
     pub(super) profiles: Profiles,
-    /// Records of flows, in the order of their starts.
-    pub(super) records: Vec<FlowResult>,
-    /// Where each of them stands in the scenario.
-    pub(super) order: Vec<JobId>,
+    traffic: Arc<[Traffic]>,
     /// The flows that are alive; a work request's name is its flow's place here.
     pub(super) live: Vec<Option<Live>>,
     vacant: Vec<u32>,
-    /// Flows that ended since the last sample.
-    pub(super) ended: Vec<Ended>,
     pub(super) alive: usize,
+    /// The flows that have ended, in that order.
+    pub(super) ended: Vec<Ended>,
+    /// How many of them have been sampled since.
+    pub(super) sampled: usize,
     /// Octets that completed.
     pub(super) completed_octets: u64,
     /// When the last flow ended.
@@ -86,15 +100,15 @@ pub(super) struct Driver {
 const CONNECT_STREAM: u64 = 1 << 42;
 
 impl Driver {
-    pub(super) fn new(profiles: Profiles, seed: u64) -> Self {
+    pub(super) fn new(profiles: Profiles, traffic: Arc<[Traffic]>, seed: u64) -> Self {
         Self {
             profiles,
-            records: Vec::new(),
-            order: Vec::new(),
+            traffic,
             live: Vec::new(),
             vacant: Vec::new(),
-            ended: Vec::new(),
             alive: 0,
+            ended: Vec::new(),
+            sampled: 0,
             completed_octets: 0,
             last_end: Instant::ZERO,
             first_received: None,
@@ -102,28 +116,52 @@ impl Driver {
         }
     }
 
-    /// Connects two queue pairs for `start` and posts its first messages. The caller pokes the source's NIC.
-    pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], start: Start) {
-        let Start { id, record, message, depth, priority, law } = start;
-        let (src, dst) = (HostId(record.src), HostId(record.dst));
-        let (src_qpn, dst_qpn, first_psn) = self.connect(now, hosts, src, dst, priority, law);
-        let place = self.vacant.pop().unwrap_or_else(|| {
-            self.live.push(None);
-            index(self.live.len() - 1)
-        });
+    /// What a flow is called.
+    pub(super) fn name(&self, id: JobId) -> FlowName {
+        flow_name(&self.traffic, id)
+    }
+
+    /// Flows that have been started.
+    pub(super) fn begun(&self) -> usize {
+        self.alive + self.ended.len()
+    }
+
+    /// Connects two queue pairs for `job`, whose ideal completion time is `ideal`, and posts its first messages. The
+    /// caller pokes the source's NIC.
+    pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], job: &Job, ideal: Span) {
+        let law = law_index(job.common.control);
+        let number = index(self.begun());
+        let (src_qpn, dst_qpn, first_psn) =
+            self.connect(now, hosts, job.src, job.dst, job.common.priority, law);
+        let bytes = job.octets();
         let live = Live {
-            record: index(self.records.len()),
+            id: job.id,
+            number,
             src_qpn,
             dst_qpn,
             first_psn,
-            message: message.min(MESSAGE_MAX),
-            left: record.bytes,
+            message: u32::try_from(job.size.0).map_or(MESSAGE_MAX, |size| size.min(MESSAGE_MAX)),
             outstanding: 0,
-            depth,
+            depth: job.depth,
+            src: job.src,
+            dst: job.dst,
+            law,
+            op: job.common.op,
+            bytes,
+            left: bytes,
+            delivered: 0,
+            start: now,
+            ideal,
         };
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            // Many live flows must not cost double.
+            if self.live.len() == self.live.capacity() {
+                self.live.reserve_exact(16 + self.live.len() / 16);
+            }
+            self.live.push(None);
+            index(self.live.len() - 1)
+        });
         self.live[place as usize] = Some(live);
-        self.records.push(record);
-        self.order.push(id);
         self.alive += 1;
         self.post(now, hosts, place);
     }
@@ -174,10 +212,9 @@ impl Driver {
     /// Posts as many messages of a flow as may be outstanding.
     fn post(&mut self, now: Instant, hosts: &mut [Host], place: u32) {
         let Some(live) = &mut self.live[place as usize] else { return };
-        let record = &self.records[live.record as usize];
-        let (src, dst, op) = (HostId(record.src), HostId(record.dst), record.op);
+        let (src, dst, op) = (live.src, live.dst, live.op);
         while live.left > 0 && live.outstanding < live.depth {
-            let length = u32::try_from(live.message.min(live.left)).expect("messages are below 2^30");
+            let length = u32::try_from(live.left).map_or(live.message, |left| left.min(live.message));
             if op == Op::Send {
                 let request = RecvRequest { id: RECV, address: 0, length, lkey: self.profiles.key(dst) };
                 hosts[at(dst)].engine.post_recv(live.dst_qpn, request).expect("the queue pair is connected");
@@ -211,13 +248,12 @@ impl Driver {
 
     /// Octets of a flow's payload that have arrived in order, those of open messages included.
     fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
-        let record = &self.records[live.record as usize];
-        let src = hosts[usize::from(record.src)].engine.query(live.src_qpn);
-        let dst = hosts[usize::from(record.dst)].engine.query(live.dst_qpn);
-        let (Ok(src), Ok(dst)) = (src, dst) else { return record.delivered };
+        let src = hosts[at(live.src)].engine.query(live.src_qpn);
+        let dst = hosts[at(live.dst)].engine.query(live.dst_qpn);
+        let (Ok(src), Ok(dst)) = (src, dst) else { return live.delivered };
         let acknowledged = src.acknowledged;
-        let packets = if record.op == Op::Read {
-            let responses = hosts[usize::from(record.src)].engine.responses(live.src_qpn);
+        let packets = if live.op == Op::Read {
+            let responses = hosts[at(live.src)].engine.responses(live.src_qpn);
             u64::from(responses.unwrap_or(acknowledged))
         } else {
             // The responder tells its place on the circle of PSNs; it is less than half of it ahead of what the
@@ -225,54 +261,106 @@ impl Driver {
             let ahead = dst.receive_psn.since(live.first_psn.plus(acknowledged));
             u64::from(acknowledged).saturating_add_signed(ahead.into())
         };
-        let mtu = u64::from(self.profiles.mtu(HostId(record.src), HostId(record.dst)));
-        let of_message = live.message.div_ceil(mtu);
-        let open = (packets % of_message * mtu).min(live.message);
-        (packets / of_message * live.message + open).min(record.bytes).max(record.delivered)
+        let mtu = u64::from(self.profiles.mtu(live.src, live.dst));
+        let message = u64::from(live.message);
+        let of_message = message.div_ceil(mtu);
+        let open = (packets % of_message * mtu).min(message);
+        (packets / of_message * message + open).min(live.bytes).max(live.delivered)
     }
 
-    /// Writes what the queue pairs of a flow have counted into its record.
-    pub(super) fn update(&mut self, hosts: &[Host], live: &Live) {
-        let delivered = self.delivered(hosts, live);
-        let record = &mut self.records[live.record as usize];
-        let sender = hosts[usize::from(record.src)].engine.counters(live.src_qpn);
-        let receiver = hosts[usize::from(record.dst)].engine.counters(live.dst_qpn);
-        // A READ's data travel the other way: its responder sends and counts them.
-        let (data, arrivals) = if record.op == Op::Read { (receiver, sender) } else { (sender, receiver) };
-        record.delivered = delivered;
-        record.packets = u64::from(data.packets);
-        record.retransmitted = data.retransmitted;
-        record.timeouts = sender.timeouts;
-        record.naks = sender.naks;
-        record.cnps = data.cnps;
-        record.ecn_marked = arrivals.ecn_marked;
-    }
-
-    /// Ends a flow: its record is closed and its queue pairs are gone.
-    fn end(&mut self, now: Instant, hosts: &mut [Host], place: u32, status: Status) {
-        let Some(live) = self.live[place as usize].take() else { return };
-        self.update(hosts, &live);
-        let record = &mut self.records[live.record as usize];
-        record.status = FlowStatus::Completed(status);
-        if status == Status::Success {
-            record.delivered = record.bytes;
+    /// A live flow and what its queue pairs have counted.
+    pub(super) fn count(&mut self, hosts: &[Host], place: usize) -> Option<(Live, Counted)> {
+        let live = self.live[place]?;
+        let delivered = self.delivered(hosts, &live);
+        if let Some(live) = &mut self.live[place] {
+            live.delivered = delivered;
         }
-        record.end = now;
-        if let (Some(fct), Status::Success) = (record.fct(), status) {
+        let sender = hosts[at(live.src)].engine.counters(live.src_qpn);
+        let receiver = hosts[at(live.dst)].engine.counters(live.dst_qpn);
+        // A READ's data travel the other way: its responder sends and counts them.
+        let (data, arrivals) = if live.op == Op::Read { (receiver, sender) } else { (sender, receiver) };
+        let counted = Counted {
+            delivered,
+            packets: data.packets,
+            retransmitted: data.retransmitted,
+            timeouts: sender.timeouts,
+            naks: sender.naks,
+            cnps: data.cnps,
+            ecn_marked: arrivals.ecn_marked,
+        };
+        Some((live, counted))
+    }
+
+    /// Octets of payload of a flow's full packets.
+    pub(super) fn packet(&self, live: &Live) -> u16 {
+        let mtu = self.profiles.mtu(live.src, live.dst);
+        u16::try_from(live.message).map_or(mtu, |message| message.min(mtu))
+    }
+
+    /// What became of a flow, as one that ends at `end`.
+    fn close(&self, live: &Live, counted: &Counted, status: FlowStatus, end: Instant) -> Ended {
+        let result = FlowResult {
+            name: self.name(live.id),
+            src: live.src.0,
+            dst: live.dst.0,
+            op: live.op,
+            control: live.law - 1,
+            status,
+            bytes: live.bytes,
+            delivered: if status == FlowStatus::OK { live.bytes } else { counted.delivered },
+            start: live.start,
+            end,
+            ideal: live.ideal,
+            packets: u64::from(counted.packets),
+            retransmitted: counted.retransmitted,
+            timeouts: counted.timeouts,
+            naks: counted.naks,
+            cnps: counted.cnps,
+            ecn_marked: counted.ecn_marked,
+        };
+        Ended { id: live.id, number: live.number, packet: self.packet(live), result }
+    }
+
+    /// Ends a flow: its result is kept and its queue pairs are gone.
+    fn end(&mut self, now: Instant, hosts: &mut [Host], place: u32, status: Status) {
+        let Some((live, counted)) = self.count(hosts, place as usize) else { return };
+        self.live[place as usize] = None;
+        let ended = self.close(&live, &counted, FlowStatus::Completed(status), now);
+        if let Some(fct) = ended.result.fct() {
             assert!(
-                fct >= record.ideal,
+                fct >= live.ideal,
                 "flow {} took {fct}, less than the {} that it takes alone on an idle path",
-                record.name,
-                record.ideal
+                ended.result.name,
+                live.ideal
             );
         }
-        let (src, dst) = (usize::from(record.src), usize::from(record.dst));
-        hosts[src].engine.destroy_qp(live.src_qpn).expect("it exists until here");
-        hosts[dst].engine.destroy_qp(live.dst_qpn).expect("it exists until here");
+        hosts[at(live.src)].engine.destroy_qp(live.src_qpn).expect("it exists until here");
+        hosts[at(live.dst)].engine.destroy_qp(live.dst_qpn).expect("it exists until here");
+        self.ended.push(ended);
         self.vacant.push(place);
-        self.ended.push(Ended { record: live.record, message: live.message });
         self.alive -= 1;
         self.last_end = now;
+    }
+
+    /// What became of all flows, in the order of the scenario, and the place there of each by its number. Those that
+    /// are alive stay as they are.
+    pub(super) fn results(&mut self, hosts: &[Host]) -> (Vec<FlowResult>, Vec<u32>) {
+        let mut flows = std::mem::take(&mut self.ended);
+        for place in 0..self.live.len() {
+            if let Some((live, counted)) = self.count(hosts, place) {
+                flows.push(self.close(&live, &counted, FlowStatus::Running, Instant::NEVER));
+            }
+        }
+        flows.sort_by_key(|flow| flow.id);
+        let mut places = vec![0; flows.len()];
+        for (place, flow) in (0u32..).zip(&mut flows) {
+            places[flow.number as usize] = place;
+            if flow.result.bytes == u64::MAX {
+                // A flow without an end has posted as much as was done.
+                flow.result.bytes = flow.result.delivered;
+            }
+        }
+        (flows.into_iter().map(|flow| flow.result).collect(), places)
     }
 }
 
@@ -297,10 +385,8 @@ impl Application for Driver {
         if done {
             self.end(now, hosts, place, Status::Success);
         } else {
+            debug_assert_eq!(live.src, host, "requests complete where they were posted");
             self.post(now, hosts, place);
-            let src =
-                HostId(self.records[self.live[place as usize].expect("still alive").record as usize].src);
-            debug_assert_eq!(src, host, "requests complete where they were posted");
         }
     }
 }

@@ -25,15 +25,12 @@ mod stuck;
 mod writes;
 
 use crate::program::events::Events;
-use crate::results::{
-    FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, ProgramResult, Results,
-    SwitchResult,
-};
+use crate::results::{FaultResult, HostFigures, HostResult, ProgramResult, Results, SwitchResult};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::Scenario;
-use crate::traffic::{Job, Jobs, Setting, Traffic};
+use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
-use driver::{Driver, Start};
+use driver::Driver;
 use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -84,7 +81,6 @@ struct Simulation<'a> {
     scenario: &'a Scenario,
     fabric: Fabric<Simulated<Driver>>,
     jobs: Peekable<Jobs>,
-    traffic: Arc<[Traffic]>,
     paths: Paths<'a>,
     sampler: Sampler,
     /// How many of the scenario's register writes have been made.
@@ -109,8 +105,8 @@ impl<'a> Simulation<'a> {
                 "a run lasts at most 75 minutes; make `stop` shorter".to_owned(),
             ));
         }
-        let mut fabric = build::fabric(scenario, seed)?;
         let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
+        let mut fabric = build::fabric(scenario, Arc::clone(&traffic), seed)?;
         let setting = Setting {
             graph: &scenario.topology.graph,
             seed,
@@ -126,7 +122,6 @@ impl<'a> Simulation<'a> {
             paths: Paths::new(scenario),
             fabric,
             jobs: jobs.peekable(),
-            traffic,
             written: 0,
             suspect: None,
             look: stuck::look_interval(scenario),
@@ -196,8 +191,8 @@ impl<'a> Simulation<'a> {
             stop: (stop != Instant::NEVER).then_some(stop),
             delivered: driver.completed_octets,
             total: None,
-            flows_done: (driver.records.len() - driver.alive) as u64,
-            flows_begun: driver.records.len() as u64,
+            flows_done: driver.ended.len() as u64,
+            flows_begun: driver.begun() as u64,
             packet_hops: self.fabric.net.totals().packet_hops,
         }
     }
@@ -215,69 +210,19 @@ impl<'a> Simulation<'a> {
             if started % TURNS == 0 && progress(&self.progress(stop)) == Go::Stop {
                 return Err(RunError::Interrupted);
             }
-            let start = self.start_of(&job);
-            let src = job.src;
             let Fabric { net, nics } = &mut self.fabric;
-            nics.application.start(now, &mut nics.hosts, start);
-            nics.hosts[usize::from(src.0)].poke(net, src);
+            let mtu = nics.application.profiles.mtu(job.src, job.dst);
+            // A flow of many messages takes at least as long as one message of all their octets.
+            let ideal = self.paths.ideal(net, &job, job.octets().min(IDEAL_BYTES_MAX), mtu);
+            nics.application.start(now, &mut nics.hosts, &job, ideal);
+            nics.hosts[usize::from(job.src.0)].poke(net, job.src);
         }
         Ok(())
-    }
-
-    /// A job as the driver starts it.
-    fn start_of(&mut self, job: &Job) -> Start {
-        let size = job.size.0;
-        let bytes = job.messages.map_or(u64::MAX, |messages| size.saturating_mul(messages));
-        let given = match &self.traffic[job.id.traffic as usize] {
-            Traffic::Flows(flows) => flows[job.id.number as usize].name.as_deref(),
-            _ => None,
-        };
-        let name = given.map_or(
-            FlowName::Numbered {
-                traffic: u16::try_from(job.id.traffic).unwrap_or(u16::MAX),
-                n: job.id.number,
-            },
-            |name| FlowName::Given(name.into()),
-        );
-        let driver = &self.fabric.nics.application;
-        let mtu = driver.profiles.mtu(job.src, job.dst);
-        // A flow of many messages takes at least as long as one message of all their octets.
-        let ideal = self.paths.ideal(&self.fabric.net, job, bytes.min(IDEAL_BYTES_MAX), mtu);
-        Start {
-            id: job.id,
-            record: FlowResult {
-                name,
-                src: job.src.0,
-                dst: job.dst.0,
-                op: job.common.op,
-                control: build::law_index(job.common.control) - 1,
-                status: FlowStatus::Running,
-                bytes,
-                delivered: 0,
-                start: self.fabric.net.now(),
-                end: Instant::NEVER,
-                ideal,
-                packets: 0,
-                retransmitted: 0,
-                timeouts: 0,
-                naks: 0,
-                cnps: 0,
-                ecn_marked: 0,
-            },
-            message: size,
-            depth: job.depth,
-            priority: job.common.priority,
-            law: build::law_index(job.common.control),
-        }
     }
 
     /// Everything that the run found out, once.
     fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
         let Fabric { net, nics } = &mut self.fabric;
-        let live: Vec<_> = nics.application.live.iter().flatten().copied().collect();
-        for live in live {
-            nics.application.update(&nics.hosts, &live);
-        }
         let done = nics.application.alive == 0 && self.scenario.stop.is_none();
         // The last event of a run that is done may be a timer that came to nothing.
         let now = if done { nics.application.last_end } else { net.now() };
@@ -300,7 +245,7 @@ impl<'a> Simulation<'a> {
             result.max_buffer_bytes = u64::from(net.switch(number).peak());
             result
         });
-        let (flows, places) = in_order(&mut nics.application);
+        let (flows, places) = nics.application.results(&nics.hosts);
         let mut series = self.sampler.take_series();
         series.renumber(&places);
         let hosts = (0u16..).zip(&graph.hosts).map(|(number, name)| HostResult {
@@ -379,23 +324,6 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
         program.failures.truncate(FAULTS_KEPT);
     }
     programs
-}
-
-/// The records of all flows in the order of the scenario, and the place there of each that started.
-fn in_order(driver: &mut Driver) -> (Vec<FlowResult>, Vec<u32>) {
-    let ids = std::mem::take(&mut driver.order);
-    let mut records: Vec<(usize, FlowResult)> =
-        std::mem::take(&mut driver.records).into_iter().enumerate().collect();
-    records.sort_by_key(|(start, _)| ids[*start]);
-    let mut places = vec![0; records.len()];
-    for (place, (start, record)) in (0u32..).zip(&mut records) {
-        places[*start] = place;
-        if record.bytes == u64::MAX {
-            // A flow without an end has posted as much as was done.
-            record.bytes = record.delivered;
-        }
-    }
-    (records.into_iter().map(|(_, record)| record).collect(), places)
 }
 
 /// Beyond this many octets an ideal completion time is not asked for: flows without an end have none.

@@ -4,13 +4,14 @@
 //! is read from when it first holds something at a sample, and a host's port from when it has first been paused, so that
 //! what is not used costs nothing. A port's marks and pauses are told with the first of its queues.
 
-use super::driver::{Driver, Ended, Live};
+use super::driver::{Counted, Driver, Live};
 use crate::results::{FlowSample, QueueSample, Series};
 use crate::scenario::Scenario;
 use crate::traffic::spec::Traffic;
 use roci_control::Credit;
 use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
+use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
@@ -120,23 +121,23 @@ impl Sampler {
         self.series.begin(now);
         self.last = Some(now);
         let driver = &mut nics.application;
-        for Ended { record, message } in driver.ended.drain(..) {
-            // Its queue pairs are gone: what they did is in its record.
-            let flow = &driver.records[record as usize];
-            let mtu = driver.profiles.mtu(roci_fabric::HostId(flow.src), roci_fabric::HostId(flow.dst));
-            let wire = wire_octets(flow, message.min(mtu.into()), self.overhead);
-            self.series.flow(record, FlowSample { wire, payload: flow.delivered, ..FlowSample::default() });
+        for ended in &driver.ended[driver.sampled..] {
+            // Its queue pairs are gone: what they did is in its result.
+            let flow = &ended.result;
+            let wire = wire_octets(flow.packets, flow.retransmitted, flow.bytes, ended.packet, self.overhead);
+            let sample = FlowSample { wire, payload: flow.delivered, ..FlowSample::default() };
+            self.series.flow(ended.number, sample);
         }
-        let live: Vec<Live> = driver.live.iter().flatten().copied().collect();
-        for live in live {
-            driver.update(&nics.hosts, &live);
-            let reading = read(driver, &mut nics.hosts, &live, now, self.overhead);
-            self.series.flow(live.record, reading);
-            let (sender, qpn) = sending_end(driver, &live);
+        driver.sampled = driver.ended.len();
+        for place in 0..driver.live.len() {
+            let Some((live, counted)) = driver.count(&nics.hosts, place) else { continue };
+            let reading = read(driver, &mut nics.hosts, &live, &counted, now, self.overhead);
+            self.series.flow(live.number, reading);
+            let (sender, qpn) = sending_end(&live);
             let series = &mut self.series;
-            nics.hosts[usize::from(sender)]
+            nics.hosts[usize::from(sender.0)]
                 .engine
-                .program_context(qpn, now, |name, value| series.word(live.record, name, value));
+                .program_context(qpn, now, |name, value| series.word(live.number, name, value));
         }
         self.find_queues(net);
         for (place, &Queue { port, priority, first }) in (0u32..).zip(&self.queues) {
@@ -187,24 +188,30 @@ fn data_priority(scenario: &Scenario) -> u8 {
 }
 
 /// The end of a flow that sends data, and so is paced: of a READ its responder.
-fn sending_end(driver: &Driver, live: &Live) -> (u16, Qpn) {
-    let flow = &driver.records[live.record as usize];
-    let reads = flow.op == crate::results::Op::Read;
-    if reads { (flow.dst, live.dst_qpn) } else { (flow.src, live.src_qpn) }
+fn sending_end(live: &Live) -> (HostId, Qpn) {
+    let reads = live.op == crate::results::Op::Read;
+    if reads { (live.dst, live.dst_qpn) } else { (live.src, live.src_qpn) }
 }
 
 /// What a flow has done so far and may do now.
-fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead: u64) -> FlowSample {
-    let flow = &driver.records[live.record as usize];
-    let (sender, qpn) = sending_end(driver, live);
-    let mtu = driver.profiles.mtu(roci_fabric::HostId(flow.src), roci_fabric::HostId(flow.dst));
-    let engine = &mut hosts[usize::from(sender)].engine;
+fn read(
+    driver: &Driver,
+    hosts: &mut [Host],
+    live: &Live,
+    counted: &Counted,
+    now: Instant,
+    overhead: u64,
+) -> FlowSample {
+    let (sender, qpn) = sending_end(live);
+    let mtu = driver.profiles.mtu(live.src, live.dst);
+    let engine = &mut hosts[usize::from(sender.0)].engine;
     let status = engine.query(qpn).ok();
     let sample = engine.sample(qpn, now);
     let limited = |value: u32| (value != Credit::UNLIMITED).then_some(value);
+    let packets = u64::from(counted.packets);
     FlowSample {
-        wire: wire_octets(flow, live.message.min(mtu.into()), overhead),
-        payload: flow.delivered,
+        wire: wire_octets(packets, counted.retransmitted, live.bytes, driver.packet(live), overhead),
+        payload: counted.delivered,
         rate_kbps: sample.and_then(|sample| limited(sample.rate_kbps)),
         target_kbps: sample.and_then(|sample| limited(sample.target_kbps)),
         #[expect(clippy::cast_possible_truncation, reason = "a report shows fewer digits than f32 holds")]
@@ -217,10 +224,10 @@ fn read(driver: &Driver, hosts: &mut [Host], live: &Live, now: Instant, overhead
     }
 }
 
-/// Octets on the wire of all data packets that a flow has sent, where `packet` is the payload of the largest: full ones,
-/// but for what is known to be less.
-fn wire_octets(flow: &crate::results::FlowResult, packet: u64, overhead: u64) -> u64 {
-    let again = u64::from(flow.retransmitted);
-    let fresh = flow.packets.saturating_sub(again);
-    (fresh * packet).min(flow.bytes) + again * packet + flow.packets * overhead
+/// Octets on the wire of all data packets that a flow of so many `bytes` has sent, where `packet` is the payload of the
+/// largest: full ones, but for what is known to be less.
+fn wire_octets(packets: u64, retransmitted: u32, bytes: u64, packet: u16, overhead: u64) -> u64 {
+    let (again, packet) = (u64::from(retransmitted), u64::from(packet));
+    let fresh = packets.saturating_sub(again);
+    (fresh * packet).min(bytes) + again * packet + packets * overhead
 }

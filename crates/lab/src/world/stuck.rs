@@ -116,8 +116,7 @@ impl Simulation<'_> {
     /// The error of a run that leaves flows undone.
     fn left(&self, why: Stall) -> RunError {
         let driver = &self.fabric.nics.application;
-        let left =
-            driver.live.iter().flatten().map(|live| driver.records[live.record as usize].name.to_string());
+        let left = driver.live.iter().flatten().map(|live| driver.name(live.id).to_string());
         let at = self.fabric.net.now();
         RunError::Stalled { at, flows: left.take(5).collect(), left: driver.alive, why }
     }

@@ -4,6 +4,7 @@ use super::Simulation;
 use super::build::replacement;
 use crate::scenario::RegisterWrite;
 use roci_control::{Image, Law};
+use roci_fabric::packet::HostId;
 use roci_units::{Instant, Qpn};
 use std::sync::Arc;
 
@@ -61,22 +62,19 @@ impl Simulation<'_> {
         }
         let driver = &nics.application;
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
-        let ends: Vec<(u16, Qpn)> = driver
+        let ends: Vec<(HostId, Qpn)> = driver
             .live
             .iter()
             .flatten()
-            .filter(|live| wanted(&driver.records[live.record as usize].name.to_string()))
-            .flat_map(|live| {
-                let flow = &driver.records[live.record as usize];
-                [(flow.src, live.src_qpn), (flow.dst, live.dst_qpn)]
-            })
+            .filter(|live| wanted(&driver.name(live.id).to_string()))
+            .flat_map(|live| [(live.src, live.src_qpn), (live.dst, live.dst_qpn)])
             .collect();
         for (host, qpn) in ends {
             let net = &mut self.fabric.net;
-            let nic = &mut nics.hosts[usize::from(host)];
+            let nic = &mut nics.hosts[usize::from(host.0)];
             // The end that runs no such law has no such register.
             let _ = nic.engine.control_set(qpn, register, text, now);
-            nic.poke(net, roci_fabric::HostId(host));
+            nic.poke(net, host);
         }
     }
 }
