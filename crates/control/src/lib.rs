@@ -119,13 +119,13 @@ pub enum Context {
     /// Swift's window and target.
     Swift(swift::State),
     /// NSCC's window and delays.
-    Nscc(nscc::State),
+    Nscc(Box<nscc::State>),
     /// A program's registers and timers.
     Program(Box<program::State>),
 }
 
 // A context lies beside the queue pair's state and is fetched with it; a law with more words boxes them.
-const _: () = assert!(size_of::<Context>() <= 72);
+const _: () = assert!(size_of::<Context>() <= 56);
 
 impl Law {
     /// The law `name` with `settings`, pairs of a key and a text as in a scenario, on links of `link`.
@@ -442,7 +442,7 @@ impl Law {
             Self::Nscc(law) => {
                 let state = law.connect(link_kbps);
                 let credit = law.credit(&state);
-                (Context::Nscc(state), credit, Instant::NEVER)
+                (Context::Nscc(Box::new(state)), credit, Instant::NEVER)
             }
             Self::Program(_) => {
                 let (context, outcome) = self.open(link_kbps, 0, Instant::ZERO);

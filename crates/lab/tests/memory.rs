@@ -83,7 +83,7 @@ fn flows(qps: usize, more: &str) -> String {
         kind = "star"
         hosts = 9
         rate = "100Gb/s"
-        delay = "1us"
+        delay = "100ns"
         [transport]
         timeout = "0s"
         {more}
@@ -123,12 +123,14 @@ fn a_live_flow_takes_six_hundred_octets_at_most_before_congestion() {
 #[test]
 fn a_live_flow_takes_seven_hundred_octets_at_most_under_congestion() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Every packet is marked, and at last all are lost, so that nothing is in flight.
+    // Every packet is marked, and at last all are lost, so that nothing is in flight. A small buffer keeps few packets on
+    // their way before that: their room is not the flows'.
     let lost: String = (0..9)
         .map(|host| format!("[[faults.on]]\nlink = \"h{host}>s0\"\nfrom = \"5ms\"\nloss = 1\n"))
         .collect();
     let marks = r#"control = { law = "dcqcn" }
         [switch]
+        buffer = "400KB"
         ecn = { kmin = "0B", kmax = "0B", pmax = 1 }
         "#;
     let (each, results) = octets_a_flow(&format!("{marks}{lost}"), 7);

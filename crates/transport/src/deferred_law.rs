@@ -75,8 +75,7 @@ impl Engine {
             return *outcome;
         }
         self.note_tokens(slot);
-        let wake = self.laws.states.get(law as usize).map_or(Instant::NEVER, |state| state.wake);
-        Outcome { emit: outcome.emit, ..Outcome::unchanged(self.credit(slot), wake) }
+        Outcome { emit: outcome.emit, ..Outcome::unchanged(self.credit(slot), self.laws.wake(law)) }
     }
 
     /// A number for the event that goes out next. Each queue pair counts its own, for those of a port share a law but

@@ -2,13 +2,12 @@
 
 use crate::arrival::Arrival;
 use crate::engine::Engine;
-use crate::laws::{Laws, TIMED, TIMER_PACE, User};
+use crate::laws::{LawState, Laws, TIMED, TIMER_PACE, User};
 use crate::messages::message_words;
 use crate::qp::{Common, Notes, Qp, Standing};
 use crate::queue::{NONE, flag};
 use crate::timer::TimerId;
 use crate::transmit::Plan;
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use roci_control::{Class, Credit, Emit, Event, Image, Law, Outcome, Part, Scope, Verdict, Words};
 use roci_units::{Instant, Psn, Span};
@@ -71,9 +70,10 @@ impl Engine {
 
     pub(crate) fn run_law(&mut self, slot: usize, event: &Event<'_>) -> Outcome {
         let credit = self.credit(slot);
+        let index = self.qps[slot].common.law;
+        let mut outcome = Outcome::unchanged(credit, self.laws.wake(index));
         let Laws { laws, states, .. } = &mut self.laws;
-        let state = &mut states[self.qps[slot].common.law as usize];
-        let mut outcome = Outcome::unchanged(credit, state.wake);
+        let state = &mut states[index as usize];
         laws[usize::from(state.law)].on_event(&mut state.context, event, &mut outcome);
         outcome
     }
@@ -102,7 +102,7 @@ impl Engine {
     pub(crate) fn credit(&self, slot: usize) -> Credit {
         let requester = &self.qps[slot].requester;
         let state = self.laws.states.get(self.qps[slot].common.law as usize);
-        let port = state.and_then(|state| state.port.as_ref());
+        let port = state.and_then(LawState::port);
         Credit {
             rate_kbps: port.map_or(requester.pacer.rate_kbps(), |port| port.pacer.rate_kbps()),
             window: requester.window,
@@ -125,7 +125,7 @@ impl Engine {
         state.tokens.set(tokens);
         if let Some(octets) = outcome.byte_counter {
             (state.count_down, state.counts) = (octets, octets);
-            self.qps[slot].common.counts = octets != 0 || state.sent.is_some();
+            self.qps[slot].common.counts = octets != 0 || state.is_timed();
         }
         let requester = &mut self.qps[slot].requester;
         requester.window = window;
@@ -136,14 +136,14 @@ impl Engine {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
         }
-        let limited = state.port.is_some() || tokens != Credit::UNLIMITED;
+        let limited = state.port().is_some() || tokens != Credit::UNLIMITED;
         if limited {
             requester.notes.set(Notes::LAW_CREDIT);
         } else {
             requester.notes.clear(Notes::LAW_CREDIT);
         }
         let mut changed = false;
-        if let Some(port) = &mut state.port {
+        if let Some(port) = state.port_mut() {
             changed = port.window != window;
             port.window = window;
             if port.pacer.rate_kbps() != rate_kbps {
@@ -178,12 +178,8 @@ impl Engine {
         if let Some(state) = self.laws.states.get_mut(common.law as usize) {
             state.traces = traces;
             let timed = traces.meets(Class::ACK) && self.laws.laws[usize::from(state.law)].wants_times();
-            if !timed {
-                state.sent = None;
-            } else if state.sent.is_none() {
-                state.sent = Some(Box::default());
-            }
-            common.counts = state.counts != 0 || state.sent.is_some();
+            state.set_timed(timed);
+            common.counts = state.counts != 0 || timed;
         }
     }
 
@@ -265,9 +261,7 @@ impl Engine {
     pub(crate) fn park(&mut self, slot: usize, why: Standing) {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         requester.standing.set(why);
-        if let Some(port) =
-            self.laws.states.get_mut(common.law as usize).and_then(|state| state.port.as_mut())
-        {
+        if let Some(port) = self.laws.states.get_mut(common.law as usize).and_then(LawState::port_mut) {
             port.parks = true;
         }
     }
@@ -360,7 +354,7 @@ impl Engine {
                 return false;
             }
         }
-        let Some(port) = &mut state.port else { return true };
+        let Some(port) = state.port_mut() else { return true };
         let eligible = port.pacer.eligible_at();
         if eligible <= now {
             return true;
@@ -378,7 +372,7 @@ impl Engine {
 
     /// The port's pacer lets another packet go: the next in line may send.
     pub(crate) fn port_eligible(&mut self, now: Instant, index: u32) {
-        let Some(port) = &mut self.laws.states[index as usize].port else { return };
+        let Some(port) = self.laws.states[index as usize].port_mut() else { return };
         let eligible = port.pacer.eligible_at();
         let next = if eligible <= now { port.waiting.pop_front() } else { None };
         if !port.waiting.is_empty() {
@@ -404,7 +398,7 @@ impl Engine {
         if !plan.response {
             state.tokens.spend(plan.packets, plan.length, plan.fresh);
         }
-        if let Some(port) = &mut state.port {
+        if let Some(port) = state.port_mut() {
             port.pacer.charge(now, wire_octets);
             if !port.waiting.is_empty() {
                 let eligible = port.pacer.eligible_at();
@@ -414,7 +408,7 @@ impl Engine {
         let state = &mut self.laws.states[index as usize];
         if plan.fresh
             && !plan.response
-            && let Some(sent) = &mut state.sent
+            && let Some(sent) = state.sent_mut()
             && sent.times.len() < TIMED
         {
             sent.times.push_back((plan.at.wrapping_add(u32::from(plan.packets) - 1), now));
@@ -432,8 +426,7 @@ impl Engine {
 
     /// A law's timer ran out.
     pub(crate) fn law_timer(&mut self, now: Instant, index: u32) {
-        let state = &mut self.laws.states[index as usize];
-        state.wake = Instant::NEVER;
+        let state = &self.laws.states[index as usize];
         let traced = state.traces.meets(Class::TIMER);
         let mut slot = state.slot as usize;
         if self.qps[slot].common.law != index {
@@ -441,7 +434,7 @@ impl Engine {
             let Some(other) = self.qps.iter().position(|qp| qp.common.law == index) else { return };
             slot = other;
         }
-        let port = self.laws.states[index as usize].port.as_mut();
+        let port = self.laws.states[index as usize].port_mut();
         if port.is_some_and(|port| core::mem::take(&mut port.parks)) {
             for other in 0..self.qps.len() {
                 if self.qps[other].common.law == index {

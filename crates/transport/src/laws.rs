@@ -35,21 +35,64 @@ pub(crate) struct Laws {
 
 /// What a law remembers of one queue pair, or of a port. What each packet that is sent touches comes first.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 pub(crate) struct LawState {
     /// The queue pair; of a port's state, the one that spoke last.
     pub(crate) slot: u32,
     pub(crate) tokens: Tokens,
-    pub(crate) port: Option<Box<Port>>,
-    /// When packets were sent, for laws that measure round trips.
-    pub(crate) sent: Option<Box<SentTimes>>,
+    /// What few laws need.
+    extra: Option<Box<Extra>>,
     /// Octets until the byte counter's event; zero: stopped.
     pub(crate) count_down: u32,
     pub(crate) counts: u32,
     pub(crate) traces: Class,
     pub(crate) law: u16,
-    pub(crate) wake: Instant,
     pub(crate) context: Context,
+}
+
+// Under congestion each live flow has one, within its 700 octets.
+const _: () = assert!(size_of::<LawState>() == 96);
+
+/// What laws need that pace the port or measure round trips.
+#[derive(Debug, Default)]
+struct Extra {
+    port: Option<Port>,
+    sent: Option<SentTimes>,
+}
+
+impl LawState {
+    /// What its queue pairs share, if its law limits the port.
+    #[inline]
+    pub(crate) fn port(&self) -> Option<&Port> {
+        self.extra.as_ref()?.port.as_ref()
+    }
+
+    /// As [`LawState::port`].
+    #[inline]
+    pub(crate) fn port_mut(&mut self) -> Option<&mut Port> {
+        self.extra.as_mut()?.port.as_mut()
+    }
+
+    /// When packets were sent, for laws that measure round trips.
+    #[inline]
+    pub(crate) fn sent_mut(&mut self) -> Option<&mut SentTimes> {
+        self.extra.as_mut()?.sent.as_mut()
+    }
+
+    /// Whether the times of packets are kept.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.sent.is_some())
+    }
+
+    /// From now on the times of packets are kept, or not.
+    pub(crate) fn set_timed(&mut self, timed: bool) {
+        if timed {
+            self.extra.get_or_insert_default().sent.get_or_insert_default();
+        } else if let Some(extra) = &mut self.extra {
+            extra.sent = None;
+        }
+    }
 }
 
 /// What queue pairs share whose law limits the port.
@@ -167,7 +210,7 @@ impl Laws {
         }
         if self.ports[usize::from(number)] != NONE {
             let index = self.ports[usize::from(number)];
-            if let Some(port) = &mut self.states[index as usize].port {
+            if let Some(port) = self.states[index as usize].port_mut() {
                 port.users += 1;
                 let credit = Credit { window: port.window, ..Credit::FREE };
                 return Begun { index, credit, priority: None, traces };
@@ -182,20 +225,19 @@ impl Laws {
             let mut pacer = Pacer::new(config.pacing_burst);
             pacer.set_rate(Instant::ZERO, credit.rate_kbps);
             own.rate_kbps = Credit::UNLIMITED;
-            Box::new(Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1, parks: false })
+            Port { pacer, window: credit.window, waiting: VecDeque::new(), users: 1, parks: false }
         });
         let is_port = port.is_some();
+        let sent = (traces.meets(Class::ACK) && law.wants_times()).then(SentTimes::default);
         let state = LawState {
             context,
             traces,
             law: number,
             slot,
-            wake: Instant::NEVER,
             tokens: Tokens::new(credit.tokens, law.token_unit()),
             count_down: counts,
             counts,
-            port,
-            sent: (traces.meets(Class::ACK) && law.wants_times()).then(Box::default),
+            extra: (port.is_some() || sent.is_some()).then(|| Box::new(Extra { port, sent })),
         };
         let index = match self.states.get(self.vacant as usize) {
             Some(vacant) => core::mem::replace(&mut self.vacant, vacant.slot),
@@ -223,7 +265,7 @@ impl Laws {
 
     /// Whether state `index` counts the octets or the times of what is sent, of one queue pair alone.
     pub(crate) fn counts(&self, index: u32) -> bool {
-        self.states.get(index as usize).is_some_and(|state| state.count_down != 0 || state.sent.is_some())
+        self.states.get(index as usize).is_some_and(|state| state.count_down != 0 || state.is_timed())
     }
 
     /// A mark arrived on a queue pair whose law, of this number, notifies.
@@ -248,7 +290,7 @@ impl Laws {
             return;
         }
         let state = &mut self.states[index as usize];
-        if let Some(port) = &mut state.port {
+        if let Some(port) = state.port_mut() {
             port.users -= 1;
             port.waiting.retain(|&waiting| waiting != slot);
             if port.users > 0 {
@@ -263,20 +305,24 @@ impl Laws {
 
     /// Whether the law must be asked before each packet for tokens or for its port's turn.
     pub(crate) fn limits(&self, index: u32) -> bool {
-        self.states.get(index as usize).is_some_and(|state| state.port.is_some() || state.tokens.limit())
+        self.states.get(index as usize).is_some_and(|state| state.port().is_some() || state.tokens.limit())
+    }
+
+    /// When the law of state `index` is to be woken.
+    #[inline]
+    pub(crate) fn wake(&self, index: u32) -> Instant {
+        self.timers.armed(TimerId { qp: index, kind: TIMER_LAW })
     }
 
     pub(crate) fn set_wake(&mut self, index: u32, wake: Instant) {
-        let state = &mut self.states[index as usize];
-        if state.wake != wake {
-            state.wake = wake;
+        if self.wake(index) != wake {
             self.timers.arm(TimerId { qp: index, kind: TIMER_LAW }, wake);
         }
     }
 
     /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
     pub(crate) fn sent_at(&mut self, index: u32, sequence: u32) -> Instant {
-        let Some(sent) = self.states.get_mut(index as usize).and_then(|state| state.sent.as_mut()) else {
+        let Some(sent) = self.states.get_mut(index as usize).and_then(LawState::sent_mut) else {
             return Instant::ZERO;
         };
         let mut at = Instant::ZERO;
@@ -293,7 +339,7 @@ impl Laws {
 
     /// Forgets all sending times: an acknowledgement after a retransmission does not tell what it answers.
     pub(crate) fn forget_times(&mut self, index: u32) {
-        if let Some(sent) = self.states.get_mut(index as usize).and_then(|state| state.sent.as_mut()) {
+        if let Some(sent) = self.states.get_mut(index as usize).and_then(LawState::sent_mut) {
             sent.times.clear();
         }
     }

@@ -36,14 +36,15 @@ impl Engine {
         self.begin_law(now, slot);
         let credit = self.credit(slot);
         let shared = self.profile(slot).law;
+        let index = self.qps[slot].common.law;
+        let mut outcome = Outcome::unchanged(credit, self.laws.wake(index));
         let Laws { laws, states, ports, .. } = &mut self.laws;
-        let Some(state) = states.get_mut(self.qps[slot].common.law as usize) else {
+        let Some(state) = states.get_mut(index as usize) else {
             return laws[usize::from(shared)].set(register, text).map_err(Some);
         };
-        let mut outcome = Outcome::unchanged(credit, state.wake);
         let law = &mut laws[usize::from(state.law)];
         let parameter = law.registers().iter().any(|it| it.name == register && it.place == Place::Law);
-        if parameter && state.law == shared && state.port.is_none() {
+        if parameter && state.law == shared && state.port().is_none() {
             let number = u16::try_from(laws.len()).map_err(|_| None)?;
             let mut own = laws[usize::from(shared)].apart(shared);
             own.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;

@@ -91,7 +91,7 @@ impl Bench {
 
 #[test]
 fn a_context_is_small_enough_to_lie_beside_its_queue_pair() {
-    assert!(size_of::<Context>() <= 72, "{}", size_of::<Context>());
+    assert!(size_of::<Context>() <= 56, "{}", size_of::<Context>());
 }
 
 #[test]

@@ -22,15 +22,15 @@ pub(super) struct Many {
     near: Vec<u32>,
     /// All timers beyond the cursor; `None` while everything is near.
     wheel: Option<Box<Wheel>>,
-    serial: u64,
+    serial: u32,
 }
 
 /// One outstanding timer.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     at: u64,
-    /// Counts arms, to order those of one instant.
-    serial: u64,
+    /// Counts arms modulo 2³², to order those of one instant: no two of those are half as many arms apart.
+    serial: u32,
     id: u32,
     /// The neighbours in a wheel's list; in the heap `previous` is the position.
     previous: u32,
@@ -111,7 +111,7 @@ impl Many {
         if flat as usize >= self.nodes_by_id.len() {
             self.prepare(id.qp + 1);
         }
-        self.serial += 1;
+        self.serial = self.serial.wrapping_add(1);
         let serial = self.serial;
         let node = self.nodes_by_id[flat as usize];
         if node == NIL {
@@ -191,7 +191,7 @@ impl Many {
     }
 
     #[inline]
-    fn restamp(&mut self, node: u32, at: u64, serial: u64) {
+    fn restamp(&mut self, node: u32, at: u64, serial: u32) {
         let node = &mut self.nodes[node as usize];
         (node.at, node.serial) = (at, serial);
     }
@@ -396,7 +396,7 @@ impl Wheel {
 #[inline]
 fn before(nodes: &[Node], a: u32, b: u32) -> bool {
     let (a, b) = (&nodes[a as usize], &nodes[b as usize]);
-    (a.at, a.serial) < (b.at, b.serial)
+    if a.at == b.at { a.serial.wrapping_sub(b.serial).cast_signed() < 0 } else { a.at < b.at }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "positions are below the number of nodes, a u32")]
