@@ -135,6 +135,39 @@ pub(crate) trait Keyed: Sized {
     }
 }
 
+/// Makes the law `$law` of the module's `Params`, `State` and `KEYS` [`Keyed`], with what a written context tells the
+/// engine.
+macro_rules! keyed {
+    ($law:ty, |$this:ident, $state:ident, $outcome:ident| $answer:expr) => {
+        impl $crate::keys::Keyed for $law {
+            type Params = Params;
+            type State = State;
+
+            fn keys() -> &'static [$crate::keys::Key<Params, State>] {
+                &KEYS
+            }
+
+            fn params(&self) -> &Params {
+                &self.params
+            }
+
+            fn params_mut(&mut self) -> &mut Params {
+                &mut self.params
+            }
+
+            fn refresh(&mut self) {
+                self.derive();
+            }
+
+            fn answer(&self, $state: &State, $outcome: &mut $crate::outcome::Outcome) {
+                let $this = self;
+                $answer;
+            }
+        }
+    };
+}
+pub(crate) use keyed;
+
 fn find<L: Keyed>(name: &str) -> Option<&'static Key<L::Params, L::State>> {
     L::keys().iter().find(|key| key.register.name == name)
 }

@@ -2,8 +2,7 @@
 
 use super::{Dctcp, Params, State};
 use crate::fixed::octets_in;
-use crate::keys::{Key, Keyed, registers};
-use crate::outcome::Outcome;
+use crate::keys::{Key, keyed, registers};
 use crate::register::{Register, Value, flag, fraction, octets, period_within};
 use crate::units::{MSS, PORTION, octets_of, time};
 use roci_units::{Ratio, Span};
@@ -70,30 +69,7 @@ static KEYS: [Key<Params, State>; 11] = [
     }),
 ];
 
-impl Keyed for Dctcp {
-    type Params = Params;
-    type State = State;
-
-    fn keys() -> &'static [Key<Params, State>] {
-        &KEYS
-    }
-
-    fn params(&self) -> &Params {
-        &self.params
-    }
-
-    fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
-    }
-
-    fn refresh(&mut self) {
-        self.derive();
-    }
-
-    fn answer(&self, state: &State, outcome: &mut Outcome) {
-        outcome.credit = self.credit(state);
-    }
-}
+keyed!(Dctcp, |law, state, outcome| outcome.credit = law.credit(state));
 
 impl Params {
     /// The preset `name` for a link of `link`, or `None` where there is no such preset.

@@ -2,8 +2,7 @@
 
 use super::{Hpcc, Params, State};
 use crate::fixed::octets_in;
-use crate::keys::{Key, Keyed, registers};
-use crate::outcome::Outcome;
+use crate::keys::{Key, keyed, registers};
 use crate::register::{Register, Value, count, fraction, octets, period_within};
 use crate::units::{PORTION, octets_of, time};
 use roci_units::{BitsPerSec, Ratio, Span};
@@ -67,30 +66,7 @@ static KEYS: [Key<Params, State>; 9] = [
     ),
 ];
 
-impl Keyed for Hpcc {
-    type Params = Params;
-    type State = State;
-
-    fn keys() -> &'static [Key<Params, State>] {
-        &KEYS
-    }
-
-    fn params(&self) -> &Params {
-        &self.params
-    }
-
-    fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
-    }
-
-    fn refresh(&mut self) {
-        self.derive();
-    }
-
-    fn answer(&self, state: &State, outcome: &mut Outcome) {
-        outcome.credit = self.credit(state);
-    }
-}
+keyed!(Hpcc, |law, state, outcome| outcome.credit = law.credit(state));
 
 impl Params {
     /// The preset `name` for a link of `link`, or `None` where there is no such preset. Only `hpcc` depends on the

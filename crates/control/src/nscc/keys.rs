@@ -1,8 +1,7 @@
 //! NSCC's registers and presets.
 
 use super::{Nscc, Params, State};
-use crate::keys::{Key, Keyed, registers};
-use crate::outcome::Outcome;
+use crate::keys::{Key, keyed, registers};
 use crate::register::{Register, Value, ValueError, count, fraction, octets, period_within};
 use crate::units::{MSS, PORTION, octets_of, time};
 use roci_units::{Ratio, Span};
@@ -65,30 +64,7 @@ fn within(text: &str) -> Result<Span, ValueError> {
     period_within(text, Span::from_micros(1), Span::from_millis(67))
 }
 
-impl Keyed for Nscc {
-    type Params = Params;
-    type State = State;
-
-    fn keys() -> &'static [Key<Params, State>] {
-        &KEYS
-    }
-
-    fn params(&self) -> &Params {
-        &self.params
-    }
-
-    fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
-    }
-
-    fn refresh(&mut self) {
-        self.derive();
-    }
-
-    fn answer(&self, state: &State, outcome: &mut Outcome) {
-        outcome.credit = self.credit(state);
-    }
-}
+keyed!(Nscc, |law, state, outcome| outcome.credit = law.credit(state));
 
 impl Params {
     /// The preset `name`, or `None` where there is no such preset.

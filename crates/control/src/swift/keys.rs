@@ -1,8 +1,7 @@
 //! Swift's registers and presets.
 
 use super::{Params, State, Swift};
-use crate::keys::{Key, Keyed, registers};
-use crate::outcome::Outcome;
+use crate::keys::{Key, keyed, registers};
 use crate::register::{Register, Value, ValueError, count, fraction, octets, period_within};
 use crate::units::{MSS, PORTION, octets_of, time};
 use roci_units::{Ratio, Span};
@@ -104,30 +103,7 @@ fn packets(text: &str, most: u32) -> Result<Ratio, ValueError> {
     if number * 1_000 >= of && number <= u64::from(most) * of { Ok(ratio) } else { Err(ValueError::Range) }
 }
 
-impl Keyed for Swift {
-    type Params = Params;
-    type State = State;
-
-    fn keys() -> &'static [Key<Params, State>] {
-        &KEYS
-    }
-
-    fn params(&self) -> &Params {
-        &self.params
-    }
-
-    fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
-    }
-
-    fn refresh(&mut self) {
-        self.derive();
-    }
-
-    fn answer(&self, state: &State, outcome: &mut Outcome) {
-        outcome.credit = self.credit(state);
-    }
-}
+keyed!(Swift, |law, state, outcome| outcome.credit = law.credit(state));
 
 impl Params {
     /// The preset `name`, or `None` where there is no such preset.

@@ -1,8 +1,7 @@
 //! TIMELY's registers and presets.
 
 use super::{Params, State, Timely};
-use crate::keys::{Key, Keyed, registers};
-use crate::outcome::Outcome;
+use crate::keys::{Key, keyed, registers};
 use crate::register::{Register, Value, ValueError, count, fraction, octets, period_within, rate_kbps};
 use crate::units::{PORTION, RATES, octets_of, rate, time};
 use roci_units::{BitsPerSec, Ratio, Span};
@@ -97,30 +96,7 @@ fn within(text: &str) -> Result<Span, ValueError> {
     period_within(text, Span::from_nanos(100), Span::from_millis(67))
 }
 
-impl Keyed for Timely {
-    type Params = Params;
-    type State = State;
-
-    fn keys() -> &'static [Key<Params, State>] {
-        &KEYS
-    }
-
-    fn params(&self) -> &Params {
-        &self.params
-    }
-
-    fn params_mut(&mut self) -> &mut Params {
-        &mut self.params
-    }
-
-    fn refresh(&mut self) {
-        self.derive();
-    }
-
-    fn answer(&self, state: &State, outcome: &mut Outcome) {
-        self.answer_rate(state, outcome);
-    }
-}
+keyed!(Timely, |law, state, outcome| law.answer_rate(state, outcome));
 
 impl Params {
     /// The preset `name` for a link of `link`, or `None` where there is no such preset. Only `hpcc` depends on the
