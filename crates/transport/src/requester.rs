@@ -276,7 +276,7 @@ impl Engine {
                 if self.profile(slot).rnr_retry < 7 {
                     let requester = &mut self.qps[slot].requester;
                     if requester.rnr_retries == 0 {
-                        self.fail(now, slot, Status::RnrRetryCounterExceeded);
+                        self.fail_at(now, slot, at, Status::RnrRetryCounterExceeded);
                         return Ok(());
                     }
                     requester.rnr_retries -= 1;
@@ -291,10 +291,27 @@ impl Engine {
             }
             Syndrome::Nak(code) => {
                 self.acknowledge(now, slot, at);
-                self.fail(now, slot, status_of(code));
+                self.fail_at(now, slot, at, status_of(code));
                 Ok(())
             }
         }
+    }
+
+    /// The responder has refused the packet at `at`, and answers nothing any more: the request that the packet belongs to
+    /// ends with `status`. A READ or atomic before it whose response was lost will never hear it, and ends as flushed, in
+    /// its turn; so does what follows.
+    #[cold]
+    fn fail_at(&mut self, now: Instant, slot: usize, at: u32, status: Status) {
+        let head = self.qps[slot].common.head;
+        let mut guilty = head;
+        while guilty != NONE {
+            let work = self.sends.get(guilty);
+            if after(at, work.end) < 0 {
+                break;
+            }
+            guilty = work.next;
+        }
+        self.fail_by(now, slot, if guilty == NONE { head } else { guilty }, status);
     }
 
     /// A NAK for a sequence: all before `at` arrived, the packet at `at` did not.

@@ -576,6 +576,11 @@ impl Engine {
 
     /// Puts a queue pair into the error state: the oldest send request ends with `status`, all else as flushed.
     pub(crate) fn fail(&mut self, now: Instant, slot: usize, status: Status) {
+        self.fail_by(now, slot, self.qps[slot].common.head, status);
+    }
+
+    /// The same where the request `guilty` ends with `status`.
+    pub(crate) fn fail_by(&mut self, now: Instant, slot: usize, guilty: u32, status: Status) {
         let common = &mut self.qps[slot].common;
         if common.state == QpState::Error {
             return;
@@ -584,12 +589,12 @@ impl Engine {
         let qpn = common.qpn;
         let mut work = common.head;
         (common.head, common.tail) = (NONE, NONE);
-        let mut status = status;
         while work != NONE {
             let SendWork { id, kind, next, .. } = *self.sends.get(work);
+            let status = if work == guilty { status } else { Status::WorkRequestFlushed };
             self.tell_sender(slot, Completion { status, ..flushed(id, qpn, kind.completion()) });
             self.sends.remove(work);
-            (work, status) = (next, Status::WorkRequestFlushed);
+            work = next;
         }
         let current = core::mem::replace(&mut self.qps[slot].responder.recv, NONE);
         if current != NONE {

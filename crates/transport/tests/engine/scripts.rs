@@ -7,7 +7,7 @@ use roci_transport::{
 };
 use roci_units::{Instant, Psn, Span};
 use roci_wire::layout::srnic::RequestPosition;
-use roci_wire::{Layout, Opcode};
+use roci_wire::{Layout, Opcode, Shape};
 
 pub(crate) const MTU: u32 = 1024;
 
@@ -194,6 +194,48 @@ fn a_wrong_key_ends_both_sides_and_moves_nothing() {
     assert_eq!(pair.client.ended(), [(1, Status::RemoteAccessError)]);
     assert_eq!(pair.server.refused, [Refusal::Rejected]);
     assert!(pair.server.memory == before);
+}
+
+/// The responder has given up, so the READ cannot be asked for again; but it is not what was refused.
+#[test]
+fn a_fatal_nak_behind_a_read_whose_response_was_lost_ends_the_request_that_drew_it() {
+    let layouts = [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+    ];
+    for (recovery, layout) in layouts {
+        let mut pair =
+            Pair::connected(QpConfig { recovery, layout, ..config() }).script(|side, _, packet, _| {
+                let response = packet.header.opcode.shape().has(Shape::RESPONSE);
+                let lost = side == Server && response && packet.header.opcode != Opcode::ACKNOWLEDGE;
+                if lost { Fate::Drop } else { Fate::Pass }
+            });
+        pair.read(1, 50_000, 4096, 2 * MTU);
+        pair.write(2, 0, 4096, 100);
+        let write = Operation::Write { va: 0, rkey: pair.server.key ^ 1, tail: Tail::Plain };
+        pair.post(Client, request(3, write, 0, 3 * MTU));
+        pair.write(4, 0, 4096, 100);
+        pair.run();
+        let flushed = Status::WorkRequestFlushed;
+        assert_eq!(
+            pair.client.ended(),
+            [(1, flushed), (2, flushed), (3, Status::RemoteAccessError), (4, flushed)],
+            "{layout:?}"
+        );
+    }
+}
+
+#[test]
+fn a_receiver_that_is_never_ready_ends_the_send_that_found_it_so_and_not_the_read_before_it() {
+    let mut pair = Pair::connected(QpConfig { rnr_retry: 0, ..config() }).script(|side, _, packet, _| {
+        let lost = side == Server && packet.header.opcode == Opcode::READ_RESPONSE_ONLY;
+        if lost { Fate::Drop } else { Fate::Pass }
+    });
+    pair.read(1, 50_000, 4096, 100);
+    pair.send(2, 0, 100);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::WorkRequestFlushed), (2, Status::RnrRetryCounterExceeded)]);
 }
 
 #[test]
