@@ -75,6 +75,10 @@ enum Event {
 pub(crate) struct Node {
     pub(crate) engine: Engine,
     pub(crate) memory: Vec<u8>,
+    /// Which octets of it payload has been placed at.
+    pub(crate) placed: Vec<bool>,
+    /// Octets that other ones have been placed over.
+    pub(crate) overwritten: usize,
     pub(crate) key: u32,
     pub(crate) pd: Pd,
     pub(crate) qpns: Vec<Qpn>,
@@ -410,6 +414,8 @@ impl Node {
             (0..MEMORY).map(|i| (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8 ^ salt)).collect();
         Self {
             engine,
+            placed: vec![false; MEMORY],
+            overwritten: 0,
             memory,
             key,
             pd,
@@ -443,7 +449,11 @@ impl Node {
 
     fn place(&mut self, placement: &Placement, payload: &[u8]) {
         let to = placement.address as usize;
-        self.memory[to..to + payload.len()].copy_from_slice(payload);
+        let range = to..to + payload.len();
+        let old = self.memory[range.clone()].iter().zip(&self.placed[range.clone()]);
+        self.overwritten += old.zip(payload).filter(|((old, placed), new)| **placed && old != new).count();
+        self.placed[range.clone()].fill(true);
+        self.memory[range].copy_from_slice(payload);
     }
 
     fn answer(&mut self, deferral: &Deferral) -> Resolution {

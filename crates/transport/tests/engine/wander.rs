@@ -145,6 +145,8 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
 }
 
 fn check(pair: &Pair, draw: Draw, before: &[u8], counter: u64, adds: u64) -> Result<(), TestCaseError> {
+    // Each message has memory of its own, so whatever lies there twice is twice the same.
+    prop_assert_eq!((pair.client.overwritten, pair.server.overwritten), (0, 0), "octets placed over others");
     let ended = pair.client.ended();
     let ids: Vec<u64> = ended.iter().map(|end| end.0).collect();
     prop_assert_eq!(ids, (0..draw.operations).collect::<Vec<_>>(), "each ends once, in the order of posting");
@@ -169,9 +171,17 @@ fn check(pair: &Pair, draw: Draw, before: &[u8], counter: u64, adds: u64) -> Res
         let range = at..at + completion.length as usize;
         match completion.kind {
             CompletionKind::Write | CompletionKind::Send => {
+                prop_assert!(
+                    pair.server.placed[range.clone()].iter().all(|placed| *placed),
+                    "each is placed"
+                );
                 prop_assert!(pair.client.memory[range.clone()] == pair.server.memory[range], "octets arrive");
             }
             CompletionKind::Read => {
+                prop_assert!(
+                    pair.client.placed[range.clone()].iter().all(|placed| *placed),
+                    "each is placed"
+                );
                 prop_assert!(pair.client.memory[range.clone()] == before[range], "octets are read");
             }
             CompletionKind::FetchAdd => {
