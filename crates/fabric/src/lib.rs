@@ -12,11 +12,11 @@
 //! | [`net`] | everything but the NICs, and what a NIC may ask of it |
 //! | [`fabric`] | the network with its NICs, and the loop that runs it |
 //! | [`fault`] | loss, damage, delay, pause storms, forged CNPs |
-//! | `deadlock` | finding a cycle of paused ports: [`Net::deadlock`] |
+//! | [`deadlock`] | finding ports that can never send again: [`Net::deadlock`] |
 //! | [`tap`] | what a capture records |
 #![forbid(unsafe_code)]
 
-mod deadlock;
+pub mod deadlock;
 pub mod fabric;
 pub mod fault;
 pub mod graph;

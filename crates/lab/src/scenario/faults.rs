@@ -146,6 +146,12 @@ pub struct CnpForger {
 }
 
 impl LinkFaults {
+    /// How much later than without faults a packet may arrive.
+    fn latest(&self) -> Span {
+        let delay = self.delay.map_or(Span::ZERO, |delay| delay.max);
+        delay + self.reorder.map_or(Span::ZERO, |reorder| reorder.by)
+    }
+
     /// Whether nothing befalls a packet.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -168,6 +174,12 @@ impl LinkFaults {
 }
 
 impl Faults {
+    /// How much later than without faults a packet may arrive over any one link.
+    pub fn latest(&self) -> Span {
+        let rules = self.rules.iter().map(|rule| rule.faults.latest());
+        rules.fold(self.common.latest(), Span::max)
+    }
+
     /// Reads `[faults]`.
     pub(super) fn read(
         table: Option<Table<'_>>,

@@ -35,6 +35,7 @@ use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
 use roci_control::program::fault::FAULTS_KEPT;
+use roci_fabric::deadlock::Held;
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
@@ -44,7 +45,6 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 use stopwatch::Stopwatch;
-use stuck::Suspect;
 
 /// The world in which everything is simulated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +86,8 @@ struct Simulation<'a> {
     /// How many of the scenario's register writes have been made.
     written: usize,
     capture: Capture,
-    suspect: Option<Suspect>,
+    /// The ports that stood still at the last look for a deadlock.
+    suspects: Vec<Held>,
     /// How long lies between two looks for a deadlock, and when the next is due.
     look: Span,
     look_at: Instant,
@@ -123,7 +124,7 @@ impl<'a> Simulation<'a> {
             fabric,
             jobs: jobs.peekable(),
             written: 0,
-            suspect: None,
+            suspects: Vec::new(),
             look: stuck::look_interval(scenario),
             look_at: Instant::ZERO + stuck::look_interval(scenario),
         })

@@ -14,21 +14,12 @@ use roci_wire::ethernet::WIRE_OVERHEAD;
 /// The last instant that can be simulated.
 pub(super) const LAST: Instant = Instant::from_ps(HORIZON_PS - 1);
 
-/// A cycle of pauses that was seen at the last look.
-#[derive(PartialEq)]
-pub(super) struct Suspect {
-    /// The ports, each with its switch.
-    cycle: Vec<(u32, u32)>,
-    /// The octets that each had sent by then.
-    sent: Vec<u64>,
-}
-
-/// How long lies between two looks for a deadlock: so long that a port which is free to send has begun another frame
-/// and word of it has come back, even on the slowest link.
+/// How long lies between two looks for a deadlock: so long that what was on its way at the first has arrived by the
+/// second, even on the slowest link.
 pub(super) fn look_interval(scenario: &Scenario) -> Span {
     let frame = u64::from(scenario.switch.config.max_frame) + WIRE_OVERHEAD as u64;
     let slowest = slowest_frame(&scenario.topology.graph, frame);
-    SLICE.max(slowest * 4)
+    SLICE.max(slowest * 4) + scenario.faults.latest()
 }
 
 /// The longest time that a frame of `octets` takes over a link.
@@ -38,24 +29,14 @@ fn slowest_frame(graph: &Graph, octets: u64) -> Span {
 }
 
 impl Simulation<'_> {
-    /// The cycle that stands now, if one does.
-    fn suspect(&self) -> Option<Suspect> {
-        let net = &self.fabric.net;
-        net.deadlock().map(|cycle| {
-            let sent = cycle.iter().map(|&(_, port)| net.tx_octets(port)).collect();
-            Suspect { cycle, sent }
-        })
-    }
-
-    /// Fails when ports stand in a cycle of pauses of which none has sent anything since the last look. Traffic may go
-    /// on elsewhere, and for a moment a cycle may stand in a run that frees itself.
+    /// Fails when ports that were held at the last look are held by one another still, and for ever. Traffic may go on
+    /// elsewhere, and for a moment ports may stand so in a run that frees itself.
     pub(super) fn look_for_deadlock(&mut self) -> Result<(), RunError> {
-        let standing = self.suspect();
-        if standing.is_none() || standing != self.suspect {
-            self.suspect = standing;
-            return Ok(());
+        if let Some(cycle) = self.fabric.net.deadlock_since(&self.suspects) {
+            return Err(self.deadlocked(cycle));
         }
-        Err(self.deadlocked())
+        self.suspects = self.fabric.net.held();
+        Ok(())
     }
 
     /// Fails when flows of a run that is done have failed because of a deadlock, which may have come and ended them
@@ -66,8 +47,8 @@ impl Simulation<'_> {
         if self.alive() > 0 || !flows.iter().any(|flow| failed(flow.status)) {
             return Ok(());
         }
-        self.suspect = self.suspect();
-        if self.suspect.is_none() {
+        self.suspects = self.fabric.net.held();
+        if self.suspects.is_empty() {
             return Ok(());
         }
         let until = (self.fabric.net.now() + self.look).min(LAST);
@@ -75,11 +56,11 @@ impl Simulation<'_> {
         self.look_for_deadlock()
     }
 
-    fn deadlocked(&self) -> RunError {
+    fn deadlocked(&self, cycle: Vec<(u32, u32)>) -> RunError {
         let net = &self.fabric.net;
-        let cycle = net.deadlock().unwrap_or_default().into_iter();
-        let cycle =
-            cycle.map(|(_, port)| (self.name(net.node_of(port)), self.name(net.node_of(net.peer(port)))));
+        let cycle = cycle
+            .into_iter()
+            .map(|(_, port)| (self.name(net.node_of(port)), self.name(net.node_of(net.peer(port)))));
         RunError::Deadlock { at: net.now(), cycle: cycle.collect() }
     }
 
@@ -89,8 +70,8 @@ impl Simulation<'_> {
 
     /// Nothing will happen any more, and flows are left. With an end given the run just ends there.
     pub(super) fn stalled(&mut self, stop: Instant) -> Result<(), RunError> {
-        if self.fabric.net.deadlock().is_some() {
-            return Err(self.deadlocked());
+        if let Some(cycle) = self.fabric.net.deadlock() {
+            return Err(self.deadlocked(cycle));
         }
         if stop != Instant::NEVER {
             self.fabric.net.pass_to(stop);
@@ -149,18 +130,20 @@ impl Simulation<'_> {
 mod tests {
     use super::*;
 
-    fn on_links_of(rate: &str) -> Scenario {
+    fn on_links_of(rate: &str, faults: &str) -> Scenario {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"{rate}\"\ndelay = \"1us\"\n\
-             [[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+             [nic]\nmtu = 4096\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n{faults}"
         );
         Scenario::parse(&text, "here.toml", &[]).unwrap()
     }
 
     #[test]
     fn looks_for_a_deadlock_lie_further_apart_than_frames_on_the_slowest_link() {
-        assert_eq!(look_interval(&on_links_of("10Gb/s")), SLICE);
-        let slow = look_interval(&on_links_of("1Mb/s"));
-        assert!(slow >= Span::from_millis(2 * 33), "{slow}: a frame of 4178 octets takes 33 ms");
+        assert_eq!(look_interval(&on_links_of("10Gb/s", "")), SLICE);
+        let late = "[faults]\ndelay = \"20ms\"\n";
+        assert_eq!(look_interval(&on_links_of("10Gb/s", late)), SLICE + Span::from_millis(20));
+        let slow = look_interval(&on_links_of("1Mb/s", ""));
+        assert!(slow >= Span::from_millis(2 * 33), "{slow}: a frame of 4174 octets takes 33 ms");
     }
 }
