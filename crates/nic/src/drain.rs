@@ -2,6 +2,7 @@
 
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, PacketId};
+use roci_switch::{Headroom, LinkSpec};
 use roci_units::{BitsPerSec, Bytes, Instant, Pace, Span};
 use std::collections::VecDeque;
 
@@ -14,20 +15,22 @@ pub struct DrainConfig {
     pub rate: BitsPerSec,
     /// The priorities that it pauses, bit p for priority p; zero: it drops without a warning.
     pub pause: u8,
+    /// The largest frame that may arrive, FCS included: it decides how early to pause.
+    pub max_frame: u32,
 }
 
 impl DrainConfig {
     /// Octets that may still arrive once a FIFO at a link of `rate` and `delay` has decided to pause it: the link's round
-    /// trip, a frame begun on each side, the PAUSE frame.
+    /// trip, a frame of up to `max_frame` octets begun on each side, the PAUSE frame.
     #[must_use]
-    pub fn headroom(rate: BitsPerSec, delay: Span) -> u64 {
-        rate.octets_in(delay * 2) + 2 * MAX_FRAME + 64
+    pub fn headroom(rate: BitsPerSec, delay: Span, max_frame: u32) -> u64 {
+        Headroom::Exact.octets(LinkSpec { rate, delay }, max_frame)
     }
 
     /// Octets that a FIFO must hold so that pauses keep it from overflowing: the headroom and a frame.
     #[must_use]
-    pub fn least(rate: BitsPerSec, delay: Span) -> u64 {
-        Self::headroom(rate, delay) + MAX_FRAME
+    pub fn least(rate: BitsPerSec, delay: Span, max_frame: u32) -> u64 {
+        Self::headroom(rate, delay, max_frame) + u64::from(max_frame)
     }
 }
 
@@ -45,14 +48,12 @@ pub(crate) struct Drain {
     pub(crate) dropped: u64,
 }
 
-/// The largest frame, for the headroom.
-const MAX_FRAME: u64 = 4_178;
 /// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
 const RESUME_OFFSET: u64 = 3_000;
 
 impl Drain {
     pub(crate) fn new(config: DrainConfig, net: &Net, host: HostId) -> Self {
-        let headroom = DrainConfig::headroom(net.rate_of(host), net.delay_of(host));
+        let headroom = DrainConfig::headroom(net.rate_of(host), net.delay_of(host), config.max_frame);
         let pause_above = config.fifo.0.saturating_sub(headroom);
         Self {
             config,

@@ -7,6 +7,7 @@ use roci_fabric::routing::flow_hash;
 use roci_fabric::topology::Star;
 use roci_nic::{Application, Classes, Delays, DrainConfig, Host, Path, Simulated};
 use roci_switch::SwitchConfig;
+use roci_switch::config::CUSTOMARY_FRAME;
 use roci_transport::{
     Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Status, Tail,
 };
@@ -63,7 +64,8 @@ fn run(fifo: u64, pause: u8) -> Fabric<Simulated<Heard>> {
     let nics = Simulated::new(hosts, Heard::default());
     let mut fabric = Fabric::new(&graph, &config, nics).expect("it can be built");
     let Fabric { net, nics } = &mut fabric;
-    nics.hosts[1].set_drain(net, RECEIVER, DrainConfig { fifo: Bytes(fifo), rate: SLOW, pause });
+    let drain = DrainConfig { fifo: Bytes(fifo), rate: SLOW, pause, max_frame: CUSTOMARY_FRAME };
+    nics.hosts[1].set_drain(net, RECEIVER, drain);
     nics.hosts[0].poke(net, SENDER);
     assert_eq!(fabric.run_until(Instant::ZERO + Span::from_secs(5)), Stopped::Idle);
     assert_eq!(fabric.net.packets().live(), 0);

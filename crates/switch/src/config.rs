@@ -7,6 +7,10 @@ use roci_units::{BitsPerSec, Bytes, Ratio, Span};
 /// Octets of a PAUSE frame: the smallest Ethernet frame.
 pub const PAUSE_FRAME: u32 = 64;
 
+/// The frame that switches are usually set up for, FCS included: 4096 octets of payload in a WRITE with immediate over
+/// IPv4.
+pub const CUSTOMARY_FRAME: u32 = 4_178;
+
 /// A switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SwitchConfig {
@@ -24,8 +28,7 @@ pub struct SwitchConfig {
     pub trim: Option<Trim>,
     /// How packets of one priority share a port. Default one queue.
     pub queues: Buffering,
-    /// The largest frame, FCS included, for the headroom. Default 4178: 4096 octets of payload in a WRITE with
-    /// immediate over IPv4.
+    /// The largest frame that its links carry, FCS included, for the headroom. Default [`CUSTOMARY_FRAME`].
     pub max_frame: u32,
 }
 
@@ -39,7 +42,7 @@ impl Default for SwitchConfig {
             marking: Marking::Departure,
             trim: None,
             queues: Buffering::PerPriority,
-            max_frame: 4_178,
+            max_frame: CUSTOMARY_FRAME,
         }
     }
 }
@@ -89,7 +92,8 @@ impl Default for Pfc {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headroom {
     /// 3 · rate · delay, two maximum frames and the PAUSE frame: the custom of the field, with the frames that the
-    /// custom forgets.
+    /// custom forgets. A switch is set up before it is known what will be sent: these frames are customary ones
+    /// ([`CUSTOMARY_FRAME`]), or the largest that its links do carry where that is more.
     Usual,
     /// 2 · rate · delay, two maximum frames and the PAUSE frame: no octet more is ever needed. One frame may have
     /// begun just before the PAUSE frame could, one at the peer just before the PAUSE took effect.
@@ -101,12 +105,12 @@ pub enum Headroom {
 impl Headroom {
     /// Octets for a port on `link`, with frames of up to `max_frame` octets.
     pub fn octets(self, link: LinkSpec, max_frame: u32) -> u64 {
-        let flights = match self {
+        let (flights, frame) = match self {
             Self::Octets(octets) => return octets.0,
-            Self::Usual => 3,
-            Self::Exact => 2,
+            Self::Usual => (3, max_frame.max(CUSTOMARY_FRAME)),
+            Self::Exact => (2, max_frame),
         };
-        link.rate.octets_in(link.delay * flights) + 2 * u64::from(max_frame) + u64::from(PAUSE_FRAME)
+        link.rate.octets_in(link.delay * flights) + 2 * u64::from(frame) + u64::from(PAUSE_FRAME)
     }
 }
 

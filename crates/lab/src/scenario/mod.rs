@@ -8,6 +8,8 @@
 //! | `read` | reading one table |
 //! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`] | the tables |
 //! | `end` | whether a scenario can come to an end |
+//! | `frame` | the greatest frame of the run |
+//! | `reach` | how far apart the hosts are, for telemetry and the timeout |
 //! | [`overrides`] | `--set`, lists and ranges of values |
 //!
 //! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
@@ -16,11 +18,13 @@
 mod end;
 pub mod faults;
 mod file;
+mod frame;
 pub mod keys;
 pub mod measure;
 pub mod nic;
 pub mod overrides;
 pub(crate) mod program;
+mod reach;
 mod read;
 pub mod source;
 pub mod switch;
@@ -38,9 +42,11 @@ pub use switch::{Classes, Routing, Switch};
 pub use transport::{Control, Setting, Transport};
 
 use crate::traffic::spec::{ControlIndex, Traffic};
+use reach::Reach;
 use read::Table;
 use roci_control::Law;
 use roci_fabric::topology::Topology;
+use roci_switch::config::CUSTOMARY_FRAME;
 use roci_units::{BitsPerSec, Span};
 use std::path::Path;
 
@@ -73,6 +79,8 @@ pub struct Scenario {
     pub faults: Faults,
     /// Registers that are written during the run, in the order of time.
     pub writes: Vec<RegisterWrite>,
+    /// What a user should know of its timeout.
+    note: Option<String>,
     /// The text that it came from.
     pub source: Source,
 }
@@ -116,22 +124,19 @@ impl Scenario {
         let names = topology::Names::of(&topology.graph);
         let stop = top.period("stop")?;
 
-        let table = top.table("switch", &keys::SWITCH)?;
-        let int = table.and_then(|table| table.get("int")).map(|node| node.origin);
-        let mut switch = Switch::read(table)?;
-        switch.fits(table, top, &topology.graph)?;
+        let switch_table = top.table("switch", &keys::SWITCH)?;
+        let int = switch_table.and_then(|table| table.get("int")).map(|node| node.origin);
+        let mut switch = Switch::read(switch_table)?;
         for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
             names.switch(&source, name)?;
         }
-        let table = top.table("nic", &keys::NIC)?;
-        let nic = Nic::read(table)?;
-        if switch.config.pfc.is_some() {
-            nic.fits(table, &topology.graph)?;
-        }
+        let nic_table = top.table("nic", &keys::NIC)?;
+        let nic = Nic::read(nic_table)?;
         for name in nic.rules.iter().flat_map(|rule| &rule.hosts) {
             names.host(&source, name)?;
         }
-        let transport = Transport::read(top.table("transport", &keys::TRANSPORT)?)?;
+        let transport_table = top.table("transport", &keys::TRANSPORT)?;
+        let transport = Transport::read(transport_table)?;
         let mut reading = traffic::Reading::new(&names, stop.is_some());
         reading.read_all(top)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
@@ -154,6 +159,18 @@ impl Scenario {
             }
             switch.int = true;
         }
+        let frame = frame::greatest(&topology.graph, &nic, &transport, &traffic);
+        let reach = Reach::of(&topology.graph, frame, &transport);
+        let told = if switch.int { frame::telemetry(reach.most_switches) } else { 0 };
+        switch.set_max_frame(frame + told);
+        switch.fits(switch_table, top, &topology.graph)?;
+        if switch.config.pfc.is_some() {
+            let max_frame = switch.config.max_frame.max(CUSTOMARY_FRAME);
+            nic.fits(nic_table, &topology.graph, max_frame)?;
+        }
+        let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
+        let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
+        let note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),
@@ -168,6 +185,7 @@ impl Scenario {
             faults,
             writes,
             topology,
+            note,
             source: source.clone(),
         };
         scenario.load_programs()?;
@@ -187,7 +205,7 @@ impl Scenario {
             Traffic::Hpcc(hpcc) => hpcc.note.as_deref(),
             _ => None,
         });
-        self.topology.note.as_deref().into_iter().chain(of_traffic)
+        self.topology.note.as_deref().into_iter().chain(of_traffic).chain(self.note.as_deref())
     }
 
     /// What the congestion controls are called in results: the common one, then those of single flows in the order of

@@ -85,15 +85,20 @@ impl Nic {
     }
 
     /// Refuses a receive buffer that PAUSE frames cannot keep from overflowing, for what still arrives after one: the
-    /// links in `graph` decide that. `table` is `[nic]`, where there is one.
-    pub(super) fn fits(&self, table: Option<Table<'_>>, graph: &Graph) -> Result<(), ScenarioError> {
+    /// links in `graph` and the run's greatest frame decide that. `table` is `[nic]`, where there is one.
+    pub(super) fn fits(
+        &self,
+        table: Option<Table<'_>>,
+        graph: &Graph,
+        max_frame: u32,
+    ) -> Result<(), ScenarioError> {
         let Some(table) = table else { return Ok(()) };
         for link in &graph.links {
             for node in [link.a, link.b] {
                 let Some(name) = graph.hosts.get(node.0 as usize) else { continue };
                 let config = self.config_of(name);
                 let (Some(fifo), Some(rate)) = (config.rx_fifo, config.rx_rate) else { continue };
-                let least = DrainConfig::least(link.rate, link.delay);
+                let least = DrainConfig::least(link.rate, link.delay, max_frame);
                 if fifo.0 >= least || rate >= link.rate {
                     continue;
                 }

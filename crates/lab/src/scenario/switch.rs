@@ -4,14 +4,14 @@ use super::keys;
 use super::read::{Detail, Table};
 use super::source::{Located, ScenarioError};
 use roci_fabric::graph::Graph;
-use roci_switch::config::{Buffering, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
+use roci_switch::config::{Buffering, CUSTOMARY_FRAME, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 use roci_switch::red::Red;
 use roci_units::{BitsPerSec, Bytes, Ratio};
 
 /// All that a scenario says of switches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Switch {
-    /// What holds for every switch that no rule is about. Its largest frame is the world's to fill in.
+    /// What holds for every switch that no rule is about.
     pub config: SwitchConfig,
     /// Which traffic travels on which priority.
     pub classes: Classes,
@@ -74,6 +74,12 @@ impl Switch {
                 && rule.rate.is_none_or(|rate| rate == fastest)
         };
         self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
+    }
+
+    /// Tells all switches of the greatest frame of the run.
+    pub(super) fn set_max_frame(&mut self, octets: u32) {
+        let configs = self.rules.iter_mut().map(|rule| &mut rule.config);
+        configs.chain([&mut self.config]).for_each(|config| config.max_frame = octets);
     }
 
     /// Refuses a switch with more ports than can be routed over, or with too small a buffer: the ports that it has in
@@ -217,8 +223,8 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
         }
     }
     let trim_on = Trim {
-        threshold: Bytes(8 * 4_178),
-        headers: Bytes(8 * 4_178),
+        threshold: Bytes(8 * CUSTOMARY_FRAME as u64),
+        headers: Bytes(8 * CUSTOMARY_FRAME as u64),
         return_to_sender: true,
         header_priority: 7,
         random_tail: true,

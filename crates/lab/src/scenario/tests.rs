@@ -520,6 +520,41 @@ fn a_topology_file_whose_links_lose_everything_is_refused_where_it_is_named() {
 }
 
 #[test]
+fn a_timeout_that_is_over_before_anything_can_be_acknowledged_is_refused_with_the_round_trip() {
+    let tree = "[topology]\nkind = \"fat-tree\"\nk = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n".to_owned()
+        + PERMUTATION;
+    let timeout = |time: &str| parse(&format!("{tree}[transport]\ntimeout = \"{time}\"\n"));
+    // Two links each way in one rack: 4 us, and four times 84 octets at 10 Gb/s, 268.8 ns.
+    let error = timeout("4268800ps").unwrap_err();
+    let timeout_line = tree.lines().count() + 2;
+    assert!(error.to_string().starts_with(&format!("test.toml:{timeout_line}:11: ")), "{error}");
+    assert!(error.message.contains("between `h0` and `h1`, takes 4269ns"), "{}", error.message);
+    // Six links each way: 12 us, six times 1122 octets (a WRITE of 1024 with all that is around it) and six times 86.
+    assert!(error.remedy.contains(", 17799ns, for a full packet between `h0`"), "{}", error.remedy);
+    let near = timeout("4268801ps").unwrap();
+    assert!(near.notes().any(|note| note.contains("17799ns")), "{:?}", near.notes().collect::<Vec<_>>());
+    assert_eq!(timeout("17798401ps").unwrap().notes().count(), 0);
+    assert_eq!(timeout("0s").unwrap().notes().count(), 0);
+}
+
+#[test]
+fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
+    let error = parse(&star(PERMUTATION).replace("1us", "1ms")).unwrap_err();
+    assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");
+    assert!(error.remedy.starts_with("set `transport.timeout`"), "{error}");
+}
+
+#[test]
+fn what_a_file_says_is_quoted_whole_and_followed_by_what_to_do() {
+    let text = "[topology]\nkind = \"hpcc\"\nfile = \"t.txt\"\n".to_owned() + PERMUTATION;
+    let source = Source::new("test.toml", &text, &[]);
+    let source = source.with_files(&[("t.txt", "3 1 2\n2\n0 2; 1Gbps \"1us; 0\n")]);
+    let error = Scenario::read(source).unwrap_err();
+    assert_eq!(error.message, r#"t.txt: line 3: "0 2; 1Gbps \"1us; 0" cannot be read here"#);
+    assert!(error.remedy.starts_with("write a link: "), "{}", error.remedy);
+}
+
+#[test]
 fn a_recovery_brings_the_layout_that_it_speaks() {
     let layout = |lines: &str| parse(&(star(PERMUTATION) + lines)).unwrap().transport.layout;
     assert_eq!(layout("[transport]\nrecovery = \"irn\""), roci_wire::Layout::Irn);

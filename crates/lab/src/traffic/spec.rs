@@ -103,18 +103,34 @@ pub enum Traffic {
 }
 
 impl Traffic {
+    /// What its messages do, some of it more than once.
+    pub fn ops(&self) -> Box<dyn Iterator<Item = Op> + '_> {
+        match self {
+            Self::Flows(flows) => Box::new(flows.iter().map(|flow| flow.common.op)),
+            Self::Hpcc(hpcc) => Box::new(std::iter::once(hpcc.common.op)),
+            other => Box::new(other.common().map(|common| common.op).into_iter()),
+        }
+    }
+
+    /// What its messages share, where all have it from the table.
+    fn common(&self) -> Option<Common> {
+        match self {
+            Self::Flows(_) | Self::Hpcc(_) => None,
+            Self::ClosedLoop(spec) => Some(spec.common),
+            Self::Incast(spec) => Some(spec.common),
+            Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.common),
+            Self::Poisson(spec) => Some(spec.common),
+            Self::Trigger(spec) => Some(spec.common),
+        }
+    }
+
     /// The priorities that its data travel on, some of them more than once; `None`: the scenario's class for data.
     pub fn priorities(&self) -> Box<dyn Iterator<Item = Option<u8>> + '_> {
-        let common = match self {
-            Self::Flows(flows) => return Box::new(flows.iter().map(|flow| flow.common.priority)),
-            Self::Hpcc(hpcc) => return Box::new(hpcc.flows.iter().map(|flow| Some(flow.priority))),
-            Self::ClosedLoop(spec) => spec.common,
-            Self::Incast(spec) => spec.common,
-            Self::Permutation(spec) | Self::AllToAll(spec) => spec.common,
-            Self::Poisson(spec) => spec.common,
-            Self::Trigger(spec) => spec.common,
-        };
-        Box::new(std::iter::once(common.priority))
+        match self {
+            Self::Flows(flows) => Box::new(flows.iter().map(|flow| flow.common.priority)),
+            Self::Hpcc(hpcc) => Box::new(hpcc.flows.iter().map(|flow| Some(flow.priority))),
+            other => Box::new(other.common().map(|common| common.priority).into_iter()),
+        }
     }
 }
 

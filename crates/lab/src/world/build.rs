@@ -14,6 +14,7 @@ use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::net::FabricConfig;
 use roci_fabric::packet::HostId;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
+use roci_switch::config::CUSTOMARY_FRAME;
 use roci_transport::{Access, Engine, EngineConfig, Pd};
 use roci_units::{BitsPerSec, Bytes, Random};
 use roci_wire::ethernet::WIRE_OVERHEAD;
@@ -67,14 +68,15 @@ pub(super) fn fabric(
         .map_err(|error| RunError::Impossible(error.to_string()))?;
     for (number, name) in (0u16..).zip(&graph.hosts) {
         let nic = scenario.nic.config_of(name);
+        let max_frame = scenario.switch.config.max_frame.max(CUSTOMARY_FRAME);
         let pause = if scenario.switch.config.pfc.is_some() { scenario.switch.classes.pause } else { 0 };
         if let NicModel::Parts(_) = nic.model {
             let Fabric { net, nics } = &mut fabric;
-            nics.hosts[usize::from(number)].set_pauses(net, HostId(number), pause);
+            nics.hosts[usize::from(number)].set_pauses(net, HostId(number), pause, max_frame);
         }
         // A FIFO that empties as fast as the link never fills, and has no effect.
         if let Some(rate) = nic.rx_rate {
-            let drain = DrainConfig { fifo: nic.rx_fifo.unwrap_or(UNLIMITED), rate, pause };
+            let drain = DrainConfig { fifo: nic.rx_fifo.unwrap_or(UNLIMITED), rate, pause, max_frame };
             let Fabric { net, nics } = &mut fabric;
             nics.hosts[usize::from(number)].set_drain(net, HostId(number), drain);
         }

@@ -2,6 +2,7 @@
 
 use super::counters::Cause;
 use super::machine::{Judged, Machine, Step, Work};
+use crate::drain::DrainConfig;
 use crate::host::Host;
 use crate::work::Due;
 use roci_fabric::net::Net;
@@ -16,19 +17,16 @@ const COMPLETION: u64 = 64;
 const ATOMIC: u64 = 8;
 /// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
 const RESUME_OFFSET: u64 = 3_000;
-/// The largest frame, for the headroom.
-const MAX_FRAME: u64 = 4_178;
 
 impl Host {
-    /// Has a NIC made of parts pause `priorities` (bit p: priority p) when its receive FIFO fills. Nothing happens on
-    /// others.
-    pub fn set_pauses(&mut self, net: &Net, id: HostId, priorities: u8) {
+    /// Has a NIC made of parts pause `priorities` (bit p: priority p) when its receive FIFO fills, so early that frames of
+    /// up to `max_frame` octets do not overflow it. Nothing happens on others.
+    pub fn set_pauses(&mut self, net: &Net, id: HostId, priorities: u8, max_frame: u32) {
         let Some((machine, _)) = self.machine() else { return };
         let Some(fifo) = machine.arch.receive.fifo else { return };
-        // What still arrives after the decision: the link's round trip, a frame begun on each side, the PAUSE frame.
-        let flight = net.rate_of(id).octets_in(net.delay_of(id) * 2);
+        let headroom = DrainConfig::headroom(net.rate_of(id), net.delay_of(id), max_frame);
         machine.pauses = priorities;
-        machine.pause_above = fifo.0.saturating_sub(flight + 2 * MAX_FRAME + 64);
+        machine.pause_above = fifo.0.saturating_sub(headroom);
         machine.resume_below = machine.pause_above.saturating_sub(RESUME_OFFSET);
     }
 

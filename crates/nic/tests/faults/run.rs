@@ -10,7 +10,8 @@ use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
 use roci_nic::arch::presets;
 use roci_nic::{Architecture, Classes, Delays, DrainConfig, Host, Path, Simulated};
-use roci_transport::{Access, Change, Deferred, Engine, EngineConfig, Pd, QpConfig, Recovery};
+use roci_switch::config::CUSTOMARY_FRAME;
+use roci_transport::{Access, Change, Deferred, Engine, EngineConfig, Pd, QpConfig, Recovery, Service};
 use roci_units::{BitsPerSec, Bytes, Instant, Psn, Qpn, Random, Ratio, Span};
 use roci_wire::Layout;
 use std::sync::Arc;
@@ -135,10 +136,15 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     let pause = if case.pfc == 1 { 1 << 3 } else { 0 };
     let Fabric { net, nics } = &mut fabric;
     for (number, host) in nics.hosts.iter_mut().enumerate() {
-        host.set_pauses(net, id(number), pause);
+        host.set_pauses(net, id(number), pause, CUSTOMARY_FRAME);
     }
     if case.slow_receivers == 1 {
-        let config = DrainConfig { fifo: Bytes(100_000), rate: BitsPerSec(rate.0 / 2), pause };
+        let config = DrainConfig {
+            fifo: Bytes(100_000),
+            rate: BitsPerSec(rate.0 / 2),
+            pause,
+            max_frame: CUSTOMARY_FRAME,
+        };
         let Fabric { net, nics } = &mut fabric;
         for (number, host) in nics.hosts.iter_mut().enumerate() {
             host.set_drain(net, id(number), config);

@@ -1,0 +1,179 @@
+//! How far apart the hosts of a network are: the nearest two, the farthest two, and the most switches between any.
+
+use super::Transport;
+use super::source::{Origin, ScenarioError, Source};
+use roci_fabric::graph::{Graph, Link, NodeId};
+use roci_fabric::topology::ports::Ports;
+use roci_units::Span;
+use roci_wire::ethernet::{MIN_FRAME, WIRE_OVERHEAD};
+use roci_wire::{IpVersion, Opcode, frame_len};
+
+/// Two hosts, and how long something takes from one to the other and back over idle links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    hosts: [usize; 2],
+    time: Span,
+}
+
+/// The extremes among the shortest paths between hosts.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    /// The most switches on one.
+    pub(super) most_switches: usize,
+    /// The least time that the smallest packet and an answer of that size take.
+    nearest: Option<Pair>,
+    /// The most time that a full packet and its acknowledgement take.
+    farthest: Option<Pair>,
+}
+
+/// The times for one link there and back: of the smallest packet and answer, and of a full packet and acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    least: Span,
+    full: Span,
+}
+
+impl Times {
+    const NONE: Self = Self { least: Span::ZERO, full: Span::ZERO };
+
+    fn plus(self, other: Self) -> Self {
+        Self { least: self.least + other.least, full: self.full + other.full }
+    }
+}
+
+/// What hosts one leaf has.
+#[derive(Clone, Debug, Default)]
+struct Leaf {
+    /// The two with the fastest links, first the fastest.
+    nearest: Vec<(usize, Span)>,
+    /// The two with the slowest links, first the slowest.
+    farthest: Vec<(usize, Span)>,
+}
+
+impl Leaf {
+    fn add(&mut self, host: usize, times: Times) {
+        self.nearest.push((host, times.least));
+        self.nearest.sort_by_key(|(_, time)| *time);
+        self.nearest.truncate(2);
+        self.farthest.push((host, times.full));
+        self.farthest.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        self.farthest.truncate(2);
+    }
+}
+
+impl Reach {
+    /// Of `graph`, with frames of up to `frame` octets and acknowledgements as `transport` has them.
+    ///
+    /// Of equal paths one counts, since they are equally long where it matters.
+    pub(super) fn of(graph: &Graph, frame: u32, transport: &Transport) -> Self {
+        let answer = frame_len(Opcode::ACKNOWLEDGE, transport.layout, IpVersion::V4, 0);
+        let times = |link: &Link| {
+            let time = |octets: u64| link.rate.time_for(octets + u64::from(WIRE_OVERHEAD)) + link.delay;
+            Times {
+                least: time(MIN_FRAME as u64) * 2,
+                full: time(u64::from(frame)) + time(u64::from(answer)),
+            }
+        };
+        let hosts = graph.hosts.len();
+        let mut reach = Self::default();
+        let mut leaves = vec![Leaf::default(); graph.switches.len()];
+        for link in &graph.links {
+            let [a, b] = [link.a, link.b].map(|node| node.0 as usize);
+            match (a.checked_sub(hosts), b.checked_sub(hosts)) {
+                (None, None) => {
+                    let end = |host| {
+                        let mut end = Leaf::default();
+                        end.add(host, Times::NONE);
+                        end
+                    };
+                    reach.join(&end(a), &end(b), false, times(link), 0);
+                }
+                (Some(switch), None) => leaves[switch].add(b, times(link)),
+                (None, Some(switch)) => leaves[switch].add(a, times(link)),
+                (Some(_), Some(_)) => {}
+            }
+        }
+        let ports = Ports::of(graph);
+        let nodes: Vec<NodeId> = (0..).skip(hosts).take(leaves.len()).map(NodeId).collect();
+        let mut ways: Vec<Option<(usize, Times)>> = vec![None; leaves.len()];
+        for (start, leaf) in leaves.iter().enumerate().filter(|(_, leaf)| !leaf.nearest.is_empty()) {
+            ways.fill(None);
+            ways[start] = Some((1, Times::NONE));
+            let mut open = vec![start];
+            let mut head = 0;
+            while let Some(&switch) = open.get(head) {
+                head += 1;
+                let Some((switches, so_far)) = ways[switch] else { continue };
+                reach.join(leaf, &leaves[switch], start == switch, so_far, switches);
+                for port in ports.of_node(nodes[switch]) {
+                    let Some(next) = (port.peer.0 as usize).checked_sub(hosts) else { continue };
+                    if ways[next].is_none() {
+                        let link = &graph.links[port.link as usize];
+                        ways[next] = Some((switches + 1, so_far.plus(times(link))));
+                        open.push(next);
+                    }
+                }
+            }
+        }
+        reach
+    }
+
+    /// Takes the hosts of two leaves into account, or of one where they are the `same`.
+    fn join(&mut self, from: &Leaf, to: &Leaf, same: bool, between: Times, switches: usize) {
+        let other = usize::from(same);
+        if let (Some(near), Some(to_near)) = (from.nearest.first(), to.nearest.get(other)) {
+            self.most_switches = self.most_switches.max(switches);
+            let pair = Pair { hosts: [near.0, to_near.0], time: near.1 + between.least + to_near.1 };
+            if self.nearest.is_none_or(|nearest| pair.time < nearest.time) {
+                self.nearest = Some(pair);
+            }
+        }
+        if let (Some(far), Some(to_far)) = (from.farthest.first(), to.farthest.get(other)) {
+            let pair = Pair { hosts: [far.0, to_far.0], time: far.1 + between.full + to_far.1 };
+            if self.farthest.is_none_or(|farthest| pair.time > farthest.time) {
+                self.farthest = Some(pair);
+            }
+        }
+    }
+
+    /// Refuses a timeout that is over before anything can have been acknowledged, and has a remark on one that is over
+    /// before some packets can. `origin` is where the timeout, or else the topology, was written.
+    pub(super) fn judge(
+        &self,
+        source: &Source,
+        origin: Origin,
+        graph: &Graph,
+        timeout: Span,
+    ) -> Result<Option<String>, ScenarioError> {
+        let (Some(nearest), Some(farthest)) = (self.nearest, self.farthest) else { return Ok(None) };
+        if timeout.is_zero() || timeout > farthest.time {
+            return Ok(None);
+        }
+        let names = |pair: Pair| pair.hosts.map(|host| graph.hosts[host].as_str());
+        let [a, b] = names(farthest);
+        let longest = format!("{}, for a full packet between `{a}` and `{b}`", in_nanos(farthest.time));
+        if timeout > nearest.time {
+            return Ok(Some(format!(
+                "the timeout of {timeout} is shorter than the longest idle round trip, {longest}: packets are sent again \
+                 though none is lost; `transport.timeout` is best several times that"
+            )));
+        }
+        let [a, b] = names(nearest);
+        Err(source.error(
+            origin,
+            format!(
+                "the timeout of {timeout} is over before anything can be acknowledged: the shortest idle round trip, \
+                 between `{a}` and `{b}`, takes {}",
+                in_nanos(nearest.time)
+            ),
+            format!(
+                "set `transport.timeout` to several times the longest idle round trip, {longest}; or to \"0s\" for none"
+            ),
+        ))
+    }
+}
+
+/// `time`, rounded up to nanoseconds: what is to be read needs no picoseconds.
+fn in_nanos(time: Span) -> Span {
+    Span::from_nanos(time.as_ps().div_ceil(1_000))
+}
