@@ -16,16 +16,56 @@ use std::str::FromStr;
 /// Why a text is not a topology file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HpccError {
-    /// The text ends early.
-    #[error("line {line}: the file ends, but {missing} should follow")]
-    Ends {
-        /// The last line's number, from 1.
+    /// There is nothing in the text.
+    #[error("the file is empty; begin it with {HEADER}")]
+    Empty,
+    /// Fewer switches are listed than the first line counts.
+    #[error(
+        "line {line}: the first line counts {counted} switches, but only {found} are listed before this; list the others by \
+         their numbers, or correct the count"
+    )]
+    FewerSwitches {
+        /// The number of the line that lists no switch, or of the last one, from 1.
         line: usize,
-        /// What is missing.
-        missing: &'static str,
+        /// What the first line says.
+        counted: u32,
+        /// How many are listed.
+        found: u32,
+    },
+    /// More switches are listed than the first line counts.
+    #[error(
+        "line {line}: more switches are listed than the {counted} that the first line counts; correct the count or the list"
+    )]
+    MoreSwitches {
+        /// Its number, from 1.
+        line: usize,
+        /// What the first line says.
+        counted: u32,
+    },
+    /// Fewer links than the first line counts.
+    #[error(
+        "the first line counts {counted} links, but {found} follow; add the others, or correct the count"
+    )]
+    FewerLinks {
+        /// What the first line says.
+        counted: u32,
+        /// How many there are.
+        found: u32,
+    },
+    /// No node is a host.
+    #[error(
+        "line {line}: {switches} of {nodes} nodes are switches, which leaves no host; count the hosts among the nodes too"
+    )]
+    NoHost {
+        /// Its number, from 1.
+        line: usize,
+        /// How many nodes there are.
+        nodes: u32,
+        /// How many of them are switches.
+        switches: u32,
     },
     /// A line has another form.
-    #[error("line {line}: {text:?} is not {expected}")]
+    #[error("line {line}: {text:?} cannot be read here; write {expected}")]
     Form {
         /// Its number, from 1.
         line: usize,
@@ -53,7 +93,9 @@ pub enum HpccError {
         loss: Ratio,
     },
     /// A node number beyond those that the first line counts.
-    #[error("line {line}: node {node}, but the first line counts {nodes} nodes, from 0")]
+    #[error(
+        "line {line}: node {node}, but the first line counts {nodes} nodes, from 0; use a lower number, or correct the count"
+    )]
     UnknownNode {
         /// Its number, from 1.
         line: usize,
@@ -63,7 +105,9 @@ pub enum HpccError {
         nodes: u32,
     },
     /// A switch is listed twice.
-    #[error("line {line}: switch {node} is listed twice")]
+    #[error(
+        "line {line}: switch {node} is listed twice; name another one, or correct the count of switches in the first line"
+    )]
     SwitchTwice {
         /// Its number, from 1.
         line: usize,
@@ -71,7 +115,7 @@ pub enum HpccError {
         node: u32,
     },
     /// A delay longer than a run may last.
-    #[error("line {line}: a delay of {delay}; a run lasts less than 75 minutes")]
+    #[error("line {line}: a delay of {delay}; shorten it: a run lasts less than 75 minutes")]
     Delay {
         /// Its number, from 1.
         line: usize,
@@ -95,10 +139,13 @@ pub enum HpccError {
 pub fn read(text: &str) -> Result<Topology, HpccError> {
     let mut lines = Lines::new(text);
     let (line, [nodes, switches, links]) = lines.header()?;
+    if switches >= nodes {
+        return Err(HpccError::NoHost { line, nodes, switches });
+    }
     let refused = |reason| HpccError::Topology { line: Some(line), reason };
     // Bounded before anything is allocated by these numbers.
     check::switch_count(u64::from(switches)).map_err(refused)?;
-    check::host_count(u64::from(nodes.saturating_sub(switches))).map_err(refused)?;
+    check::host_count(u64::from(nodes - switches)).map_err(refused)?;
     check::link_count(u64::from(links)).map_err(refused)?;
     debug_assert!(nodes <= HOSTS_MAX + SWITCHES_MAX, "the sum of the two bounds");
 
@@ -107,7 +154,8 @@ pub fn read(text: &str) -> Result<Topology, HpccError> {
     let mut topology = Topology { graph, ..Topology::default() };
     let mut link_lines = Vec::new();
     for index in 0..links {
-        let (line, ends, quantities) = lines.link(nodes)?;
+        let next = lines.content.next().ok_or(HpccError::FewerLinks { counted: links, found: index })?;
+        let (line, ends, quantities) = link(next, nodes)?;
         let [a, b] = ends.map(|node| places[node as usize]);
         topology.graph.links.push(Link { a, b, rate: quantities.rate, delay: quantities.delay });
         if quantities.loss != Ratio::ZERO {
@@ -168,14 +216,9 @@ impl<'a> Lines<'a> {
         Self { content: content.peekable(), last: text.lines().count() }
     }
 
-    fn next(&mut self, missing: &'static str) -> Result<(usize, &'a str), HpccError> {
-        self.content.next().ok_or(HpccError::Ends { line: self.last, missing })
-    }
-
     fn header(&mut self) -> Result<(usize, [u32; 3]), HpccError> {
-        const EXPECTED: &str = "\"nodes switches links\", three numbers";
-        let (line, text) = self.next(EXPECTED)?;
-        let form = || HpccError::Form { line, text: text.to_owned(), expected: EXPECTED };
+        let (line, text) = self.content.next().ok_or(HpccError::Empty)?;
+        let form = || HpccError::Form { line, text: text.to_owned(), expected: HEADER };
         let mut fields = text.split_whitespace();
         let mut number = || fields.next().and_then(|f| f.parse().ok()).ok_or_else(form);
         let counts = [number()?, number()?, number()?];
@@ -183,57 +226,64 @@ impl<'a> Lines<'a> {
     }
 
     fn switches(&mut self, nodes: u32, switches: u32) -> Result<Vec<bool>, HpccError> {
-        const EXPECTED: &str = "a list of the switches' numbers";
         let mut is_switch = vec![false; nodes as usize];
-        let mut left = switches;
-        while left > 0 {
-            let (line, text) = self.next(EXPECTED)?;
-            for field in text.split_whitespace() {
-                let form = || HpccError::Form { line, text: field.to_owned(), expected: EXPECTED };
-                let node: u32 = field.parse().map_err(|_| form())?;
-                left = left.checked_sub(1).ok_or_else(form)?;
+        let mut found = 0;
+        while found < switches {
+            let fewer = |line| HpccError::FewerSwitches { line, counted: switches, found };
+            let (line, text) = self.content.next().ok_or(fewer(self.last))?;
+            // A line with anything else is the first link already.
+            let numbers = text.split_whitespace().map(|field| field.parse::<u32>().map_err(|_| fewer(line)));
+            for node in numbers.collect::<Result<Vec<_>, _>>()? {
+                if found == switches {
+                    return Err(HpccError::MoreSwitches { line, counted: switches });
+                }
                 match is_switch.get_mut(node as usize) {
                     None => return Err(HpccError::UnknownNode { line, node, nodes }),
                     Some(true) => return Err(HpccError::SwitchTwice { line, node }),
                     Some(switch) => *switch = true,
                 }
+                found += 1;
             }
         }
         Ok(is_switch)
     }
+}
 
-    fn link(&mut self, nodes: u32) -> Result<(usize, [u32; 2], Quantities), HpccError> {
-        const EXPECTED: &str = "a link: \"node node rate delay loss\", such as \"0 320 100Gbps 1us 0\"";
-        let (line, text) = self.next(EXPECTED)?;
-        let form = || HpccError::Form { line, text: text.to_owned(), expected: EXPECTED };
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        // The loss may be left out; it is zero in nearly every file.
-        let (&[a, b, rate, delay], rest) = fields.split_first_chunk().ok_or_else(form)?;
-        let loss = match rest {
-            [] => "0",
-            [loss] => loss,
-            _ => return Err(form()),
-        };
-        let mut ends = [0; 2];
-        for (end, field) in ends.iter_mut().zip([a, b]) {
-            *end = field.parse().map_err(|_| form())?;
-            if *end >= nodes {
-                return Err(HpccError::UnknownNode { line, node: *end, nodes });
-            }
+/// What the first line says.
+const HEADER: &str = "\"nodes switches links\", three numbers";
+/// What a line after the switches says.
+const LINK: &str = "a link: \"node node rate delay loss\", such as \"0 320 100Gbps 1us 0\"";
+
+/// A link's ends and quantities, with the line's number, where there are `nodes` nodes.
+fn link((line, text): (usize, &str), nodes: u32) -> Result<(usize, [u32; 2], Quantities), HpccError> {
+    let form = || HpccError::Form { line, text: text.to_owned(), expected: LINK };
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    // The loss may be left out; it is zero in nearly every file.
+    let (&[a, b, rate, delay], rest) = fields.split_first_chunk().ok_or_else(form)?;
+    let loss = match rest {
+        [] => "0",
+        [loss] => loss,
+        _ => return Err(form()),
+    };
+    let mut ends = [0; 2];
+    for (end, field) in ends.iter_mut().zip([a, b]) {
+        *end = field.parse().map_err(|_| form())?;
+        if *end >= nodes {
+            return Err(HpccError::UnknownNode { line, node: *end, nodes });
         }
-        let quantities = Quantities {
-            rate: quantity(line, rate)?,
-            delay: quantity(line, delay)?,
-            loss: quantity(line, loss)?,
-        };
-        if quantities.delay.as_ps() >= HORIZON_PS {
-            return Err(HpccError::Delay { line, delay: quantities.delay });
-        }
-        if quantities.loss.is_proper() {
-            Ok((line, ends, quantities))
-        } else {
-            Err(HpccError::Loss { line, loss: quantities.loss })
-        }
+    }
+    let quantities = Quantities {
+        rate: quantity(line, rate)?,
+        delay: quantity(line, delay)?,
+        loss: quantity(line, loss)?,
+    };
+    if quantities.delay.as_ps() >= HORIZON_PS {
+        return Err(HpccError::Delay { line, delay: quantities.delay });
+    }
+    if quantities.loss.is_proper() {
+        Ok((line, ends, quantities))
+    } else {
+        Err(HpccError::Loss { line, loss: quantities.loss })
     }
 }
 

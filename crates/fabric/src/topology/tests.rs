@@ -251,15 +251,20 @@ fn what_follows_the_counted_links_of_an_hpcc_file_is_not_read() {
 #[test]
 fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
     for (text, message) in [
-        ("", "line 0: the file ends, but \"nodes switches links\""),
-        ("3 1\n", "line 1: \"3 1\" is not \"nodes switches links\""),
+        ("", "the file is empty; begin it with \"nodes switches links\""),
+        ("3 1\n", "line 1: \"3 1\" cannot be read here; write \"nodes switches links\""),
         ("3 x 2\n", "line 1:"),
-        ("3 1 2\n", "line 1: the file ends, but a list of the switches"),
+        ("3 1 2\n", "line 1: the first line counts 1 switches, but only 0 are listed"),
+        // The count of switches is too high: the first link is none of them.
+        (
+            "3 2 2\n2\n0 2 1Gbps 1us 0\n",
+            "line 3: the first line counts 2 switches, but only 1 are listed before",
+        ),
         ("3 1 2\n7\n", "line 2: node 7, but the first line counts 3"),
-        ("3 1 2\n2 1\n", "line 2: \"1\" is not a list"),
+        ("3 1 2\n2 1\n", "line 2: more switches are listed than the 1 that the first line counts"),
         ("4 2 2\n2 2\n", "line 2: switch 2 is listed twice"),
-        ("3 1 2\n2\n0 2 10Gbps 1us 0\n", "line 3: the file ends, but a link"),
-        ("3 1 1\n2\n\n0 2 10Gbps\n", "line 4: \"0 2 10Gbps\" is not a link"),
+        ("3 1 2\n2\n0 2 10Gbps 1us 0\n", "the first line counts 2 links, but 1 follow"),
+        ("3 1 1\n2\n\n0 2 10Gbps\n", "line 4: \"0 2 10Gbps\" cannot be read here; write a link"),
         ("3 1 1\n2\n0 9 10Gbps 1us 0\n", "line 3: node 9, but"),
         ("3 1 1\n2\n0 2 10G 1us 0\n", "line 3: \"10G\": wrong or missing unit"),
         ("3 1 1\n2\n0 2 10Gbps 1 0\n", "line 3: \"1\": wrong or missing unit"),
@@ -267,11 +272,12 @@ fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
         ("3 1 1\n2\n0 2 0Gbps 1us 0\n", "line 3: link 0 (h0 to s2) has a rate of zero"),
         ("3 1 1\n2\n0 2 10Gbps 5000s 0\n", "line 3: a delay of"),
         ("3 1 1\n2\n0 2 1Gbps 1us 0\n", "host \"h1\" has no link"),
-        ("1 2 1\n", "line 1: hosts is 0"),
+        ("1 2 1\n", "line 1: 2 of 1 nodes are switches, which leaves no host"),
         ("4294967295 0 1\n", "line 1: 4294967295 hosts"),
     ] {
         let error = hpcc::read(text).unwrap_err().to_string();
         assert!(error.contains(message), "{text:?} gave {error:?}");
+        assert!(error.contains("; "), "{error:?} does not say what to do");
     }
 }
 

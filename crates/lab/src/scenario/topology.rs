@@ -203,9 +203,15 @@ fn refusal(source: &Source, origin: Origin, error: &TopologyError) -> ScenarioEr
     source.error(origin, message, remedy)
 }
 
-/// A message of the form "what is wrong; what to do" in its two parts.
+/// A message of the form "what is wrong; what to do" in its two parts. What stands in quotation marks is the user's.
 pub(super) fn split(text: &str) -> (String, String) {
-    match text.split_once("; ") {
+    let (mut quoted, mut escaped) = (false, false);
+    let parts = text.char_indices().find(|&(_, c)| {
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        c == ';' && !quoted
+    });
+    match parts.and_then(|(at, _)| Some((&text[..at], text[at..].strip_prefix("; ")?))) {
         Some((message, remedy)) => (message.to_owned(), remedy.to_owned()),
         None => (text.to_owned(), "change it so that this holds no more".to_owned()),
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowFileError {
     /// The first line is not a number.
-    #[error("line {line}: {text:?} is not the number of flows")]
+    #[error("line {line}: {text:?} is not the number of flows; begin the file with that")]
     Count {
         /// Its number, from 1.
         line: usize,
@@ -33,7 +33,7 @@ pub enum FlowFileError {
     },
     /// A line has another form.
     #[error(
-        "line {line}: {text:?} is not a flow: \"src dst pg dport bytes start_s\", such as \"0 1 3 100 5000 2.0\""
+        "line {line}: {text:?} is not a flow; write \"src dst pg dport bytes start_s\", such as \"0 1 3 100 5000 2.0\""
     )]
     Form {
         /// Its number, from 1.
@@ -42,7 +42,9 @@ pub enum FlowFileError {
         text: String,
     },
     /// A node that is no host of the topology.
-    #[error("line {line}: node {node} is not a host: the topology has no host \"h{node}\"")]
+    #[error(
+        "line {line}: node {node} is not a host: the topology has no host \"h{node}\"; give the number of one that it has"
+    )]
     UnknownHost {
         /// Its number, from 1.
         line: usize,
@@ -58,7 +60,7 @@ pub enum FlowFileError {
         node: u32,
     },
     /// A priority group that Ethernet does not have.
-    #[error("line {line}: priority group {group}; they are 0 to 7")]
+    #[error("line {line}: priority group {group}; use one from 0 to 7")]
     Priority {
         /// Its number, from 1.
         line: usize,
@@ -74,7 +76,7 @@ pub enum FlowFileError {
         start: Span,
     },
     /// A flow is longer than a message may be.
-    #[error("line {line}: a flow of {size}; at most 2GiB, so use several")]
+    #[error("line {line}: a flow of {size}; use several of at most 2GiB")]
     TooLong {
         /// Its number, from 1.
         line: usize,

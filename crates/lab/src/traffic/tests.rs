@@ -404,6 +404,7 @@ fn what_is_wrong_with_a_flow_file_is_said_with_its_line() {
     ] {
         let error = read(text, 3).unwrap_err().to_string();
         assert!(error.contains(message), "{text:?} gave {error:?}");
+        assert!(error.contains("; "), "{error:?} does not say what to do");
     }
 }
 
