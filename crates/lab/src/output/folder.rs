@@ -33,10 +33,15 @@ pub fn remove_drafts() {
 ///
 /// Results are written into [`Folder::draft`]; [`Folder::publish`] moves it into place, and what is dropped without
 /// that leaves nothing behind. An earlier folder of results is replaced; anything else is left alone and refused.
+///
+/// A draft is locked as long as its process lives, however that ends. One that a killed process has left is removed when
+/// the next folder is prepared beside it.
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
     draft: PathBuf,
+    /// Holds the lock; nothing is lost where there are none.
+    _lock: Option<fs::File>,
 }
 
 impl Folder {
@@ -52,11 +57,13 @@ impl Folder {
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         make(target, fs::create_dir_all(parent))?;
+        clear_up(parent);
         let draft = parent.join(format!(".{name}.{}.partial", std::process::id()));
         // The message names what was asked for: nobody knows of the draft.
         make(target, fs::create_dir(&draft))?;
         DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).push(draft.clone());
-        Ok(Self { target: target.into(), draft })
+        let lock = fs::File::open(&draft).ok().filter(|folder| folder.try_lock().is_ok());
+        Ok(Self { target: target.into(), draft, _lock: lock })
     }
 
     /// Where to write.
@@ -94,6 +101,55 @@ impl Drop for Folder {
         // Gone already when it was published; and nobody is left to hear of a failure.
         let _ = fs::remove_dir_all(&self.draft);
         DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|draft| *draft != self.draft);
+    }
+}
+
+/// Removes what processes that were killed have left in `parent`. Whatever cannot be removed stays: it is in nobody's way.
+fn clear_up(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(left) = name.to_str().and_then(Left::parse) else { continue };
+        let path = entry.path();
+        if !left.is_orphan(&path) || !matches!(foreign(&path), Ok(None)) {
+            continue;
+        }
+        let target = parent.join(left.target);
+        // Killed between two steps: the earlier results were to make room for new ones that never came.
+        let _ = if left.replaced && !target.exists() {
+            fs::rename(&path, &target)
+        } else {
+            fs::remove_dir_all(&path)
+        };
+    }
+}
+
+/// What the name of a draft, or of earlier results set aside, tells.
+struct Left<'a> {
+    target: &'a str,
+    process: u32,
+    replaced: bool,
+}
+
+impl<'a> Left<'a> {
+    /// Reads `.NAME.PROCESS.partial` and `.NAME.PROCESS.replaced`.
+    fn parse(name: &'a str) -> Option<Self> {
+        let (rest, kind) = name.strip_prefix('.')?.rsplit_once('.')?;
+        let (target, process) = rest.rsplit_once('.')?;
+        let replaced = match kind {
+            "partial" => false,
+            "replaced" => true,
+            _ => return None,
+        };
+        let process = process.parse().ok().filter(|_| !target.is_empty())?;
+        Some(Self { target, process, replaced })
+    }
+
+    /// Whether the process is gone: it is not listed, nor does it hold its lock, should it run where we see no list or
+    /// another one, as in a container.
+    fn is_orphan(&self, path: &Path) -> bool {
+        let listed = Path::new("/proc").join(self.process.to_string()).exists();
+        !listed && fs::File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
     }
 }
 
@@ -210,6 +266,62 @@ mod tests {
         fs::write(folder.draft().join("summary.json"), "{}").unwrap();
         drop(folder);
         assert!(scratch.names().is_empty());
+    }
+
+    /// The number of a process that has ended.
+    fn ended() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed_by_the_next_run_beside_it() {
+        let scratch = Scratch::new("killed");
+        let orphan = scratch.0.join(format!(".other.{}.partial", ended()));
+        fs::create_dir_all(orphan.join("a")).unwrap();
+        fs::write(orphan.join("a/flows.csv"), "half a li").unwrap();
+        let folder = Folder::prepare(&scratch.0.join("run")).unwrap();
+        assert!(!orphan.exists());
+        assert!(folder.draft().exists());
+    }
+
+    #[test]
+    fn what_a_living_process_or_somebody_else_has_there_is_kept() {
+        let scratch = Scratch::new("living");
+        let kept = [
+            format!(".run.{}.partial", std::process::id()),
+            format!(".mine.{}.partial", ended()),
+            ".notes.partial".to_owned(),
+            ".vimrc.12.swp".to_owned(),
+        ];
+        for name in &kept[1..] {
+            fs::create_dir(scratch.0.join(name)).unwrap();
+        }
+        fs::write(scratch.0.join(&kept[1]).join("thesis.tex"), "mine").unwrap();
+        // A draft of a process that is not listed here, but holds its lock.
+        let far = scratch.0.join(format!(".far.{}.partial", ended()));
+        fs::create_dir(&far).unwrap();
+        let lock = fs::File::open(&far).unwrap();
+        lock.try_lock().unwrap();
+        let folder = Folder::prepare(&scratch.0.join("run")).unwrap();
+        let other = Folder::prepare(&scratch.0.join("other")).unwrap();
+        assert!(folder.draft().exists() && other.draft().exists() && far.exists());
+        assert!(kept.iter().all(|name| scratch.0.join(name).exists()));
+        drop(lock);
+        drop(Folder::prepare(&scratch.0.join("third")).unwrap());
+        assert!(!far.exists());
+    }
+
+    #[test]
+    fn earlier_results_whose_successors_never_came_are_put_back() {
+        let scratch = Scratch::new("aside");
+        let aside = scratch.0.join(format!(".run.{}.replaced", ended()));
+        fs::create_dir(&aside).unwrap();
+        fs::write(aside.join("summary.json"), "old").unwrap();
+        drop(Folder::prepare(&scratch.0.join("other")).unwrap());
+        assert_eq!(fs::read_to_string(scratch.0.join("run/summary.json")).unwrap(), "old");
+        assert_eq!(scratch.names(), ["run"]);
     }
 
     #[test]
