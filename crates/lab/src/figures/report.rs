@@ -54,6 +54,8 @@ pub enum Verdict {
     FailsAsItShould,
     /// The mechanism is off and the row holds all the same: it proves nothing.
     HoldsWithoutMechanism,
+    /// The mechanism is off and a run yields no value: a row that measures nothing proves nothing.
+    NoValueWithoutMechanism,
     /// It is not judged.
     Reported,
 }
@@ -66,6 +68,7 @@ impl Verdict {
             Self::Fail => "FAIL",
             Self::FailsAsItShould => "fails as it should",
             Self::HoldsWithoutMechanism => "HOLDS WITHOUT THE MECHANISM",
+            Self::NoValueWithoutMechanism => "NO VALUE WITHOUT THE MECHANISM",
             Self::Reported => "reported",
         }
     }
@@ -147,14 +150,15 @@ impl Report {
 impl Row {
     fn new(expectation: &Expectation, values: &[f64], ablate: bool) -> Self {
         let ours = Estimate::of(values);
-        let holds = ours.is_some_and(|ours| expectation.bound.holds(&ours));
+        let holds = ours.map(|ours| expectation.bound.holds(&ours));
         let verdict = match (ablate, expectation.needs_mechanism, holds) {
             _ if expectation.bound == Bound::Reported => Verdict::Reported,
-            (false, _, true) => Verdict::Pass,
-            (false, _, false) => Verdict::Fail,
-            (true, true, true) => Verdict::HoldsWithoutMechanism,
-            (true, true, false) => Verdict::FailsAsItShould,
             (true, false, _) => Verdict::Reported,
+            (false, _, Some(true)) => Verdict::Pass,
+            (false, _, _) => Verdict::Fail,
+            (true, true, Some(true)) => Verdict::HoldsWithoutMechanism,
+            (true, true, Some(false)) => Verdict::FailsAsItShould,
+            (true, true, None) => Verdict::NoValueWithoutMechanism,
         };
         Self {
             what: expectation.what.clone(),
@@ -233,6 +237,11 @@ mod tests {
         let held = Row::new(&about, &[1.1], true).verdict;
         assert_eq!(held, Verdict::HoldsWithoutMechanism);
         assert!(!held.is_good());
+        for nothing in [&[][..], &[f64::NAN], &[0.8, f64::NAN]] {
+            let verdict = Row::new(&about, nothing, true).verdict;
+            assert_eq!(verdict, Verdict::NoValueWithoutMechanism, "{nothing:?} proves nothing");
+            assert!(!verdict.is_good());
+        }
         let other = expectation(Bound::Exactly(0.0), false);
         assert_eq!(Row::new(&other, &[3.0], true).verdict, Verdict::Reported);
     }
