@@ -10,11 +10,15 @@ use roci_lab::batch::{Group, Metric, Sum};
 use roci_lab::figures::Report;
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::nic::{Account, Structure};
+use roci_lab::results::statistics::jain;
+use roci_lab::results::together::Together;
 use roci_lab::results::{FaultResult, HostResult, Results, SwitchResult};
 
 /// More flows than this are shown by their sizes, more switches summed up.
 const MANY_FLOWS: usize = 24;
 const MANY_SWITCHES: usize = 12;
+/// The place of a flow's goodput among the columns.
+const GOODPUT: usize = 7;
 
 /// The tables of a group.
 pub(crate) fn group(group: &Group, results: &[Results]) -> String {
@@ -123,8 +127,9 @@ fn run(results: &Results) -> String {
         results.flows.len(),
         time(results.simulated.as_secs_f64())
     );
+    let together = (results.flows.len() <= MANY_FLOWS).then(|| results.together()).flatten();
     if results.flows.len() <= MANY_FLOWS {
-        text.push_str(&lines(&flows(results)));
+        text.push_str(&lines(&flows(results, together.as_ref())));
     } else {
         text.push_str(&lines(&sizes(results)));
         if let Some(failure) = results.failure() {
@@ -158,7 +163,16 @@ fn run(results: &Results) -> String {
     let goodput = results.total_goodput_bps().map(|bps| format!("goodput {}", rate(bps)));
     let fairness = results.fairness().map(|jain| format!("Jain's fairness index {}", number(jain)));
     let both: Vec<String> = goodput.into_iter().chain(fairness).collect();
-    text.push_str(&format!("\n  {}\n  {}\n", both.join(", "), speed(results)));
+    text.push_str(&format!("\n  {}\n", both.join(", ")));
+    if let Some(Together { from, until, goodput_bps }) = &together
+        && results.fairness().is_some()
+        && let Some(jain) = jain(goodput_bps)
+    {
+        let [from, until] = [from, until].map(|at| time(at.as_secs_f64()));
+        let jain = number(jain);
+        text.push_str(&format!("  while all sent, {from} to {until}: Jain's fairness index {jain}\n"));
+    }
+    text.push_str(&format!("  {}\n", speed(results)));
     text
 }
 
@@ -184,7 +198,8 @@ fn speed(results: &Results) -> String {
     )
 }
 
-fn flows(results: &Results) -> Table {
+/// The flows one by one, with what they got while all sent, where there was such a time.
+fn flows(results: &Results, together: Option<&Together>) -> Table {
     let mut header = vec![
         "flow",
         "from",
@@ -199,12 +214,15 @@ fn flows(results: &Results) -> Table {
         "marked",
         "status",
     ];
+    if together.is_some() {
+        header.insert(GOODPUT + 1, "while all sent");
+    }
     let controls = results.controls_differ();
     if controls {
         header.push("control");
     }
     let mut table = table(&header);
-    for flow in &results.flows {
+    for (place, flow) in results.flows.iter().enumerate() {
         let mut row = vec![
             flow.name.to_string(),
             results.host(flow.src).to_owned(),
@@ -219,6 +237,9 @@ fn flows(results: &Results) -> Table {
             flow.ecn_marked.to_string(),
             flow.status.name().to_owned(),
         ];
+        if let Some(together) = together {
+            row.insert(GOODPUT + 1, rate(together.goodput_bps[place]));
+        }
         if controls {
             row.push(results.control(flow).to_owned());
         }

@@ -4,6 +4,7 @@
 
 pub mod series;
 pub mod statistics;
+pub mod together;
 
 pub use series::{FlowSample, QueueSample, Series};
 

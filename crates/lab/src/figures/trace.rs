@@ -1,5 +1,6 @@
 //! The course of a flow, read out of a run's time series.
 
+use crate::results::together::count_at;
 use crate::results::{FlowResult, FlowSample, Results};
 use roci_units::Instant;
 
@@ -56,18 +57,7 @@ impl<'a> Trace<'a> {
 
     /// A counter at `at`, on a straight line between two readings.
     fn count(&self, at: f64, counter: impl Fn(&FlowSample) -> u64) -> f64 {
-        let next = self.readings.partition_point(|(time, _)| *time < at);
-        let start = (self.flow.start.as_secs_f64(), 0.0);
-        let point = |index: usize| {
-            let (time, reading) = &self.readings[index];
-            (*time, octets(counter(reading)))
-        };
-        let before = if next == 0 { start } else { point(next - 1) };
-        let Some(after) = (next < self.readings.len()).then(|| point(next)) else { return before.1 };
-        if at <= before.0 || after.0 <= before.0 {
-            return before.1;
-        }
-        before.1 + (after.1 - before.1) * (at - before.0) / (after.0 - before.0)
+        count_at(&self.readings, self.flow.start.as_secs_f64(), at, counter)
     }
 }
 
