@@ -99,6 +99,90 @@ fn a_run_prints_a_table_and_writes_its_results() {
     );
 }
 
+/// The arguments of the README's first command, run from the top of the repository with its results in `out`.
+fn readmes_first_command(out: &Path, more: &[&str]) -> String {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(top.join("README.md")).unwrap();
+    let (_, after) = readme.split_once("```sh\n").unwrap();
+    let arguments = after.lines().next().unwrap().strip_prefix("cargo run --release -- ").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(arguments.split_whitespace())
+        .args(more)
+        .arg("--out")
+        .arg(out)
+        .current_dir(top)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn the_readmes_first_command_shows_eight_boards_that_share_fairly() {
+    let scratch = Scratch::new("readme");
+    let printed = readmes_first_command(&scratch.0.join("fair"), &[]);
+    assert!(printed.contains("8 of 8 flows done"), "{printed}");
+    let summary = scratch.summary("fair/summary.json");
+    let numbers = |list: &str, key: &str| -> Vec<f64> {
+        summary[list].as_array().unwrap().iter().map(|record| record[key].as_f64().unwrap()).collect()
+    };
+    let goodput = numbers("flows", "goodput_bps");
+    assert_eq!(goodput.len(), 8);
+    assert!(summary["flows"].as_array().unwrap().iter().all(|flow| flow["status"] == "ok"));
+    let (sum, squares) = goodput.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    let jain = sum * sum / (8.0 * squares);
+    assert!(jain >= 0.99, "Jain's index {jain}: {goodput:?}");
+    assert_eq!(numbers("switches", "drops"), [0.0; 4]);
+    let report = text(&scratch.read("fair/report.html"));
+    assert!(report.starts_with("<!DOCTYPE html>") && report.contains("advcam-incast"));
+    assert!(!scratch.read("fair/series.parquet").is_empty() && !scratch.read("fair/flows.csv").is_empty());
+}
+
+#[test]
+fn its_table_shows_whom_pause_alone_favours_while_all_send() {
+    let scratch = Scratch::new("parked");
+    let printed = readmes_first_command(&scratch.0.join("parked"), &["--set", "switch.ecn=false"]);
+    let header = printed.lines().find(|line| line.contains("while all sent")).unwrap();
+    // Columns are two spaces apart; names of columns have single ones.
+    let cells = |line: &str| -> Vec<String> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    };
+    let column = cells(header).iter().position(|cell| cell == "while all sent").unwrap();
+    for (board, share) in [("s5", 1.54), ("s6", 1.54), ("s7", 0.77), ("s10", 0.77), ("s12", 1.54)] {
+        let row =
+            printed.lines().map(cells).find(|row| row.first().is_some_and(|name| name == board)).unwrap();
+        let (number, unit) = row[column].split_once(' ').unwrap();
+        let gbps = number.parse::<f64>().unwrap() * if unit == "Mb/s" { 1e-3 } else { 1.0 };
+        assert!((gbps / share - 1.0).abs() < 0.02, "{board}: {} in {printed}", row[column]);
+    }
+    assert!(printed.contains("  while all sent, "), "{printed}");
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_removed_by_the_next_one() {
+    let scratch = Scratch::new("killed");
+    scratch.scenario("small.toml", SMALL);
+    scratch.scenario("endless.toml", &SMALL.replace("200KB", "2GB"));
+    let mut endless = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(["run", "endless.toml"])
+        .current_dir(&scratch.0)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let left = || fs::read_dir(scratch.0.join("out")).map_or(0, Iterator::count);
+    while left() == 0 {
+        assert!(endless.try_wait().unwrap().is_none(), "it was to run for long");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    endless.kill().unwrap();
+    endless.wait().unwrap();
+    assert_eq!(left(), 1, "nothing can be done against SIGKILL at once");
+    assert!(scratch.roci(&["run", "small.toml"]).status.success());
+    let names: Vec<_> =
+        fs::read_dir(scratch.0.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["small"]);
+}
+
 #[test]
 fn one_seed_gives_the_same_octets_alone_and_among_parallel_runs() {
     let scratch = Scratch::new("same");
