@@ -14,6 +14,8 @@ use roci_wire::Opcode;
 use roci_wire::header::Flags;
 use std::collections::VecDeque;
 
+mod deadlock;
+
 /// What arrived: when, at which host, and the packet.
 type Arrival = (u64, u16, Packet);
 
@@ -570,44 +572,6 @@ fn a_tap_records_both_directions_and_pauses() {
     assert!(matches!(taps[0].frame, TappedFrame::Pause { priority: 5, on: true }) && taps[0].sent);
     assert!(taps.iter().all(|tap| tap.port == 1));
     assert!(taps.is_sorted_by_key(|tap| tap.at));
-}
-
-/// A ring of switches with a host each; every host sends to the one three switches on, clockwise.
-fn ring(switches: u32) -> Fabric<Script> {
-    let mut graph = Graph {
-        hosts: (0..switches).map(|n| format!("h{n}")).collect(),
-        switches: (0..switches).map(|n| format!("s{n}")).collect(),
-        links: Vec::new(),
-    };
-    for n in 0..switches {
-        let link = |a, b| Link { a: NodeId(a), b: NodeId(b), rate: RATE, delay: DELAY };
-        graph.links.push(link(n, switches + n));
-        graph.links.push(link(switches + n, switches + (n + 1) % switches));
-    }
-    let switch = tight(Headroom::Exact, 100_000, 3, 4_178);
-    let config = FabricConfig { switch, ..FabricConfig::default() };
-    let mut fabric = scripted(&graph, &config);
-    for n in 0..u16::try_from(switches).unwrap() {
-        let destination = (n + 3) % u16::try_from(switches).unwrap();
-        let packets = std::iter::repeat_n(data(n, destination, 3, FRAME), 2_000);
-        fabric.nics.queues[usize::from(n)].extend(packets);
-        fabric.net.kick(HostId(n));
-    }
-    fabric
-}
-
-#[test]
-fn a_ring_deadlocks_and_the_cycle_is_named() {
-    let mut fabric = ring(7);
-    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
-    assert!(fabric.nics.arrivals.len() < 7 * 2_000, "it stands still before all has arrived");
-    let cycle = fabric.net.deadlock().expect("a cycle of paused ports");
-    let mut switches: Vec<u32> = cycle.iter().map(|&(switch, _)| switch).collect();
-    for (here, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
-        assert_eq!(fabric.net.switch_of(fabric.net.peer(here.1)), Some(next.0), "each waits for the next");
-    }
-    switches.sort_unstable();
-    assert_eq!(switches, [0, 1, 2, 3, 4, 5, 6]);
 }
 
 proptest! {

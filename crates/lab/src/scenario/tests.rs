@@ -114,7 +114,10 @@ fn what_is_left_out_has_its_default() {
     let scenario = parse(&star(PERMUTATION)).unwrap();
     assert_eq!(scenario.name, "test");
     assert_eq!((scenario.seed, scenario.stop, scenario.start_jitter), (1, None, None));
-    assert_eq!(scenario.switch, Switch::default());
+    // A WRITE of 1024 octets has 78 around it.
+    let mut switch = Switch::default();
+    switch.config.max_frame = 1102;
+    assert_eq!(scenario.switch, switch);
     assert_eq!(scenario.nic, Nic::default());
     assert_eq!(scenario.transport, Transport::default());
     assert_eq!(scenario.measure, Measure::default());
@@ -539,7 +542,7 @@ fn a_timeout_that_is_over_before_anything_can_be_acknowledged_is_refused_with_th
 
 #[test]
 fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
-    let error = parse(&star(PERMUTATION).replace("1us", "1ms")).unwrap_err();
+    let error = parse(&star(PERMUTATION).replace("1us", "300us")).unwrap_err();
     assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");
     assert!(error.remedy.starts_with("set `transport.timeout`"), "{error}");
 }

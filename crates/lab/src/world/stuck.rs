@@ -133,7 +133,7 @@ mod tests {
     fn on_links_of(rate: &str, faults: &str) -> Scenario {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"{rate}\"\ndelay = \"1us\"\n\
-             [nic]\nmtu = 4096\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n{faults}"
+             [nic]\nmtu = 4096\n[transport]\ntimeout = \"0s\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n{faults}"
         );
         Scenario::parse(&text, "here.toml", &[]).unwrap()
     }
