@@ -91,6 +91,10 @@ choices! {
     silent: 0..=1,
     /// Whether some requests wait for READs and atomics before them.
     fences: 0..=1,
+    /// Whether the queue pairs of a host share one receive queue.
+    shared: 0..=1,
+    /// Datagrams, each from any host to any other.
+    datagrams: 0..=12,
 }
 
 /// A fault on a link.

@@ -1,12 +1,12 @@
 //! What must hold when a run is over.
 
 use crate::case::Case;
-use crate::load::{Action, Load, SUM, Side, number_of, word_of};
+use crate::load::{Action, Datagrams, Load, SUM, Side, number_of, word_of};
 use crate::run::Nic;
 use roci_fabric::fabric::Fabric;
 use roci_fabric::packet::HostId;
 use roci_nic::Simulated;
-use roci_transport::{Completion, Status};
+use roci_transport::{Completion, Status, Tail};
 use std::collections::BTreeSet;
 
 /// A run that is over, with what to say when something does not hold.
@@ -26,6 +26,7 @@ pub(crate) fn check(case: &Case, nic: Nic, fabric: &Fabric<Simulated<Load>>) {
         over.sent(side);
         over.received(side);
     }
+    over.datagrams(case);
     over.sums();
     over.swaps();
     over.links();
@@ -93,7 +94,8 @@ impl Over<'_> {
         let arrived: Vec<&Completion> =
             side.received.iter().take_while(|completion| completion.status == Status::Success).collect();
         for (number, completion) in side.received.iter().enumerate() {
-            assert_eq!(number_of(completion), number, "receive requests end in order {what}");
+            let in_order = self.is_shared() || number_of(completion) == number;
+            assert!(in_order, "receive requests end in order {what}");
             if completion.status != Status::Success {
                 assert!(side.failed && number >= arrived.len(), "{completion:?} {what}");
                 assert_eq!(completion.status, Status::WorkRequestFlushed, "{what}");
@@ -107,8 +109,48 @@ impl Over<'_> {
         }
         let believed = peer.messages[..self.succeeded(peer)].iter().filter(taken).count();
         assert!(arrived.len() >= believed, "{believed} sent but {} received {what}", arrived.len());
-        if side.failed {
+        // Those of a shared queue are for the host's other queue pairs.
+        if side.failed && !self.is_shared() {
             assert_eq!(side.received.len() as u64, side.receives_posted, "flushed receive requests {what}");
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        !self.fabric.nics.application.shared.is_empty()
+    }
+
+    /// Each datagram is sent once, and arrives at most as often as links have doubled packets: at its receiver, with its
+    /// length, from its sender. Where nothing can be lost, it arrives.
+    fn datagrams(&self, case: &Case) {
+        let (what, net) = (&self.what, &self.fabric.net);
+        let Datagrams { qpns, all, sent, received, .. } = &self.fabric.nics.application.datagrams;
+        let mut ended = vec![0; all.len()];
+        for completion in sent {
+            assert_eq!(completion.status, Status::Success, "{completion:?} {what}");
+            assert_eq!(completion.length, all[number_of(completion)].length, "{completion:?} {what}");
+            ended[number_of(completion)] += 1;
+        }
+        let stands = self.deadlock || ended.iter().all(|&times| times == 1);
+        assert!(stands && ended.iter().all(|&times| times <= 1), "datagrams sent {ended:?} times {what}");
+        let mut arrived = vec![0; all.len()];
+        for (host, completion) in received {
+            let Tail::Immediate(number) = completion.tail else { panic!("{completion:?} {what}") };
+            let datagram = all[number as usize];
+            assert_eq!(completion.status, Status::Success, "{completion:?} {what}");
+            assert_eq!((datagram.to, datagram.length), (*host, completion.length), "{completion:?} {what}");
+            let source = completion.source.map(|(_, qpn)| qpn);
+            assert_eq!(source, Some(qpns[datagram.from]), "{completion:?} {what}");
+            arrived[number as usize] += 1;
+        }
+        let ports = 0..net.port_count() as u32;
+        let doubled: u64 =
+            ports.filter_map(|port| net.fault_counters(port)).map(|faults| faults.duplicated.packets).sum();
+        assert!(arrived.iter().all(|&times| times <= 1 + doubled), "arrived {arrived:?} times {what}");
+        let lossless = case.pfc == 1 && case.faults.is_empty() && net.totals().dropped == 0;
+        if lossless && !self.deadlock {
+            let overflowed: u64 = self.fabric.nics.hosts.iter().map(|host| host.overflowed()).sum();
+            let missing = arrived.iter().filter(|&&times| times == 0).count() as u64;
+            assert!(missing <= overflowed, "arrived {arrived:?} times {what}");
         }
     }
 

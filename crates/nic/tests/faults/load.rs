@@ -3,8 +3,11 @@
 use crate::case::Case;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
-use roci_nic::{Application, Host};
-use roci_transport::{Completion, CompletionKind, Operation, RecvRequest, SendRequest, Status, Tail};
+use roci_fabric::routing::flow_hash;
+use roci_nic::{Application, Host, Path};
+use roci_transport::{
+    Completion, CompletionKind, Operation, Pd, RecvRequest, RecvTarget, SendRequest, Srq, Status, Tail,
+};
 use roci_units::{Instant, Qpn, Random, Ratio, Span};
 use std::collections::BTreeSet;
 
@@ -109,12 +112,47 @@ pub(crate) struct Side {
     pub(crate) failed: bool,
 }
 
-/// Receive requests are told from others by this bit of their name; below it is their number, above it their side.
+/// Receive requests are told from others by this bit of their name; below it is their number, above it their side, or
+/// for those of a shared queue the number of their host behind [`SHARED`].
 const RECEIVE: u64 = 1 << 31;
+/// The place of the first shared receive queue.
+const SHARED: usize = 1 << 16;
+/// The place of the datagram queue pair of the first host.
+const DATAGRAMS: usize = 1 << 17;
+
+/// A receive queue that the queue pairs of a host share.
+pub(crate) struct Shared {
+    pub(crate) srq: Srq,
+    pub(crate) posted: u64,
+    /// The numbers of those that have ended.
+    pub(crate) ended: BTreeSet<usize>,
+}
+
+/// A datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) length: u32,
+}
+
+/// The datagrams of a case, and what became of them.
+pub(crate) struct Datagrams {
+    /// By host.
+    pub(crate) qpns: Vec<Qpn>,
+    pub(crate) all: Vec<Datagram>,
+    /// Completions of those sent, and of receive requests, in the order of time.
+    pub(crate) sent: Vec<Completion>,
+    pub(crate) received: Vec<(usize, Completion)>,
+    pub(crate) q_key: u32,
+}
 
 /// The application on all hosts.
 pub(crate) struct Load {
     pub(crate) sides: Vec<Side>,
+    /// By host, the receive queue that its queue pairs share; empty where each has its own.
+    pub(crate) shared: Vec<Shared>,
+    pub(crate) datagrams: Datagrams,
     /// By host, the key of all its memory.
     pub(crate) keys: Vec<u32>,
     depth: usize,
@@ -127,9 +165,17 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn new(case: &Case, sides: Vec<Side>, keys: Vec<u32>) -> Self {
+    pub(crate) fn new(
+        case: &Case,
+        sides: Vec<Side>,
+        shared: Vec<Shared>,
+        datagrams: Datagrams,
+        keys: Vec<u32>,
+    ) -> Self {
         Self {
             sides,
+            shared,
+            datagrams,
             keys,
             depth: case.depth as usize,
             receives: u64::from(6 - case.few_receives),
@@ -144,6 +190,35 @@ impl Load {
         for side in 0..self.sides.len() {
             self.fill_receives(hosts, side);
             self.post(now, hosts, side);
+        }
+        self.post_datagrams(now, hosts);
+    }
+
+    /// Posts all datagrams, and as many receive requests for them.
+    fn post_datagrams(&mut self, now: Instant, hosts: &mut [Host]) {
+        let Datagrams { qpns, all, q_key, .. } = &self.datagrams;
+        for (number, &Datagram { from, to, length }) in (0u64..).zip(all) {
+            let id = (DATAGRAMS as u64) << 32 | number;
+            let flow = flow_hash(host_id(from), host_id(to), 0xc123);
+            let operation = Operation::Datagram {
+                path: Path { host: host_id(to), flow }.pack(),
+                qpn: qpns[to],
+                q_key: *q_key,
+                tail: Tail::Immediate(number as u32),
+            };
+            let request = SendRequest {
+                id,
+                operation,
+                length,
+                address: 0,
+                lkey: 0,
+                solicited: false,
+                signaled: true,
+                fence: false,
+            };
+            hosts[from].engine.post_send(now, qpns[from], &request).expect("it fits into a packet");
+            let request = RecvRequest { id: id | RECEIVE, address: 0, length: 1 << 20, lkey: 0 };
+            hosts[to].engine.post_recv(qpns[to], request).expect("the queue pair is connected");
         }
     }
 
@@ -164,6 +239,17 @@ impl Load {
 
     fn fill_receives(&mut self, hosts: &mut [Host], place: usize) {
         let wanted = self.receives;
+        let host = usize::from(self.sides[place].host.0);
+        if let Some(shared) = self.shared.get_mut(host) {
+            while shared.posted - (shared.ended.len() as u64) < wanted {
+                let id = ((SHARED + host) as u64) << 32 | RECEIVE | shared.posted;
+                let request = RecvRequest { id, address: 0, length: 1 << 20, lkey: 0 };
+                let target = RecvTarget::Srq(shared.srq, Pd::default());
+                hosts[host].engine.post_recv(target, request).expect("the queue is there");
+                shared.posted += 1;
+            }
+            return;
+        }
         let side = &mut self.sides[place];
         while !side.failed && side.receives_posted - (side.received.len() as u64) < wanted {
             let id = (place as u64) << 32 | RECEIVE | side.receives_posted;
@@ -204,7 +290,22 @@ impl Load {
 
 impl Application for Load {
     fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion) {
-        let place = (completion.id >> 32) as usize;
+        let mut place = (completion.id >> 32) as usize;
+        if place == DATAGRAMS {
+            if completion.id & RECEIVE == 0 {
+                self.datagrams.sent.push(*completion);
+            } else {
+                self.datagrams.received.push((usize::from(host.0), *completion));
+            }
+            return;
+        }
+        if let Some(of_host) = place.checked_sub(SHARED) {
+            assert_eq!(of_host, usize::from(host.0), "a completion where it was posted");
+            let again = !self.shared[of_host].ended.insert(number_of(completion));
+            assert!(!again, "a receive request of a shared queue ended twice: {completion:?}");
+            let of_side = |side: &Side| (side.host, side.qpn) == (host, completion.qpn);
+            place = self.sides.iter().position(of_side).expect("a queue pair of the host");
+        }
         let side = &mut self.sides[place];
         assert_eq!((side.host, side.qpn), (host, completion.qpn), "a completion where it was posted");
         side.failed |= completion.status != Status::Success;
@@ -221,6 +322,10 @@ impl Application for Load {
             self.fill_receives(hosts, place);
         }
     }
+}
+
+fn host_id(host: usize) -> HostId {
+    HostId(u16::try_from(host).expect("few hosts"))
 }
 
 /// The number of a request among those of its side and kind.

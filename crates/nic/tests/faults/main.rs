@@ -1,6 +1,11 @@
 //! Exactly once, in order, or an error completion: over random topologies, faults, loads and NICs.
 //!
-//! A failure prints the line that replays it. `PROPTEST_CASES` asks for more cases, `PROPTEST_RNG_SEED` for others.
+//! A failure prints the line that replays it. `PROPTEST_CASES` asks for more cases, `PROPTEST_RNG_SEED` for others. Besides
+//! the cases that are the same each time there are fresh ones in each run, whose seed is printed: `ROCI_FAULTS_SEED` draws
+//! them again, `ROCI_FAULTS_CASES` more of them.
+//!
+//! The simulated world moves no octets. That each octet of a message is placed, and none over another, is checked where
+//! there are some: in the engine's tests (`wander`), on a wire that drops, doubles, delays and trims as well.
 #![expect(clippy::cast_possible_truncation, reason = "cases are small: few hosts, ports and requests")]
 
 mod case;
@@ -16,6 +21,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 use run::{NICS, Nic, PRESETS, run};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
 
 /// As many cases as a few seconds allow, the same ones each time; the environment asks for more or others.
 fn config() -> ProptestConfig {
@@ -51,6 +58,24 @@ proptest! {
     fn nor_does_a_nic_that_is_made_of_parts(case in any_case(), which in 0..PRESETS.len()) {
         run(&case, PRESETS[which]);
     }
+}
+
+/// Cases that nobody has seen yet.
+#[test]
+fn fresh_cases_hold_as_well() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let seed = number("ROCI_FAULTS_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    let cases = number("ROCI_FAULTS_CASES").map_or(64, |cases| u32::try_from(cases).expect("fewer cases"));
+    // Not by a macro, whose output would be kept until the test fails.
+    let _ = writeln!(std::io::stderr(), "fresh cases of faults: ROCI_FAULTS_SEED={seed}");
+    let config = ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..config() };
+    let nics = (0..NICS.len(), 0..PRESETS.len());
+    let outcome = TestRunner::new(config).run(&(any_case(), nics), |(case, (which, preset))| {
+        run(&case, NICS[which]);
+        run(&case, PRESETS[preset]);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("ROCI_FAULTS_SEED={seed}: {error}"));
 }
 
 /// All NICs.

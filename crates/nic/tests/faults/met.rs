@@ -30,6 +30,9 @@ pub(crate) fn met(fabric: &Fabric<Simulated<Load>>) -> Met {
         count("reordered", faults.reordered);
         count("pauses", net.pauses(port).received);
     }
+    let load = &fabric.nics.application;
+    count("datagrams", load.datagrams.received.len() as u64);
+    count("shared receives", load.shared.iter().map(|shared| shared.ended.len() as u64).sum());
     for side in &fabric.nics.application.sides {
         let counters = hosts[usize::from(side.host.0)].engine.counters(side.qpn);
         count("retransmitted", counters.retransmitted.into());

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::check::check;
-use crate::load::{Load, Message, Side};
+use crate::load::{Datagram, Datagrams, Load, Message, Shared, Side};
 use crate::network;
 use roci_control::{Class, Law};
 use roci_fabric::fabric::{Fabric, Stopped};
@@ -14,6 +14,7 @@ use roci_switch::config::CUSTOMARY_FRAME;
 use roci_transport::{Access, Change, Deferred, Engine, EngineConfig, Pd, QpConfig, Recovery, Service};
 use roci_units::{BitsPerSec, Bytes, Instant, Psn, Qpn, Random, Ratio, Span};
 use roci_wire::Layout;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A NIC to run a case on.
@@ -66,6 +67,7 @@ const SLICE: Span = Span::from_micros(20);
 
 /// Streams of chance. Those of hosts begin at 1000.
 const LOAD_STREAM: u64 = 3;
+const DATAGRAM_STREAM: u64 = 4;
 const HOST_STREAMS: u64 = 1_000;
 
 /// The choice of NDP among recoveries.
@@ -128,8 +130,14 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
             }
         })
         .collect();
-    let sides = connect(case, nic, &mut hosts);
-    let load = Load::new(case, sides, keys);
+    let shared: Vec<Shared> = hosts
+        .iter_mut()
+        .filter(|_| case.shared == 1)
+        .map(|host| Shared { srq: host.engine.create_srq(), posted: 0, ended: BTreeSet::new() })
+        .collect();
+    let sides = connect(case, nic, &mut hosts, &shared);
+    let datagrams = datagrams(case, nic, &mut hosts);
+    let load = Load::new(case, sides, shared, datagrams, keys);
     let nics = Simulated::new(hosts, load);
     let mut fabric = Fabric::new(&graph, &network::config(case, &graph), nics)
         .unwrap_or_else(|error| panic!("{error}: {case:?}"));
@@ -154,7 +162,7 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
 }
 
 /// Connects pairs of queue pairs between hosts drawn at random, and draws what they send.
-fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
+fn connect(case: &Case, nic: Nic, hosts: &mut [Host], shared: &[Shared]) -> Vec<Side> {
     let mut random = Random::new(case.seed, LOAD_STREAM);
     let mut sides = Vec::new();
     for pair in 0..case.pairs as usize {
@@ -172,9 +180,11 @@ fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
         let flow = flow_hash(id(a), id(b), 0xc000 | random.below(1 << 14) as u16);
         let path = |peer| Path { host: id(peer), flow }.pack();
         let common = qp_config(case, nic);
-        let config = QpConfig { path: path(b), send_psn: psn_a, receive_psn: psn_b, ..common };
+        let srq = |host: usize| shared.get(host).map(|shared| shared.srq);
+        let config = QpConfig { path: path(b), send_psn: psn_a, receive_psn: psn_b, srq: srq(a), ..common };
         let qpn_a = hosts[a].engine.create_qp(config).expect("the attributes go together");
-        let config = QpConfig { peer: qpn_a, path: path(a), send_psn: psn_b, receive_psn: psn_a, ..common };
+        let common = QpConfig { peer: qpn_a, srq: srq(b), ..common };
+        let config = QpConfig { path: path(a), send_psn: psn_b, receive_psn: psn_a, ..common };
         let qpn_b = hosts[b].engine.create_qp(config).expect("the attributes go together");
         let known = Change { peer: Some(qpn_b), ..Change::default() };
         hosts[a].engine.modify_qp(Instant::ZERO, qpn_a, &known).expect("a peer may be named in any state");
@@ -194,6 +204,30 @@ fn connect(case: &Case, nic: Nic, hosts: &mut [Host]) -> Vec<Side> {
         sides.extend(pair);
     }
     sides
+}
+
+/// A queue pair for datagrams on each host, and what they send.
+fn datagrams(case: &Case, nic: Nic, hosts: &mut [Host]) -> Datagrams {
+    let mut random = Random::new(case.seed, DATAGRAM_STREAM);
+    let q_key = 0x1234;
+    let config = QpConfig {
+        service: Service::Ud,
+        mtu: mtu(case),
+        q_key,
+        deferred: nic.deferred(),
+        ..QpConfig::default()
+    };
+    let create = |host: &mut Host| host.engine.create_qp(config).expect("the attributes go together");
+    let qpns = if case.datagrams == 0 { Vec::new() } else { hosts.iter_mut().map(create).collect() };
+    let count = hosts.len() as u64;
+    let draw = |_| {
+        let from = random.below(count);
+        let to = (from + 1 + random.below(count - 1)) % count;
+        let length = random.below(u64::from(config.mtu) + 1) as u32;
+        Datagram { from: from as usize, to: to as usize, length }
+    };
+    let all = (0..case.datagrams).map(draw).collect();
+    Datagrams { qpns, all, sent: Vec::new(), received: Vec::new(), q_key }
 }
 
 fn qp_config(case: &Case, nic: Nic) -> QpConfig {
