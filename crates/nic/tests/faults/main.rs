@@ -161,7 +161,8 @@ fn a_slow_host_is_not_ready_about_one_time_in_ten() {
     let (mut refused, mut received) = (0, 0);
     for _ in 0..100 {
         let case = any_case().new_tree(&mut runner).expect("nothing is filtered").current();
-        let met = met(&run(&Case { late_receives: 1, ..case }, NICS[3]));
+        // Queue pairs that share a queue find it empty more often.
+        let met = met(&run(&Case { late_receives: 1, shared: 0, ..case }, NICS[3]));
         refused += met["rnr"];
         received += met["received"];
     }
