@@ -101,13 +101,15 @@ impl Fluid {
         margin
     }
 
-    /// How far a flow's mean rate over `seconds` lies from its share by chance: the standard deviation, as a part of it.
+    /// How far at most a flow's mean rate over `seconds` lies from its share by chance: the standard deviation, as a part
+    /// of it.
     ///
     /// At rest a²·α = τ²·R_AI·R·(b + d)·(c + e). What a flow meets of its cuts, increases and additive increases in so
     /// long a time are counts, and a count of n events that come by chance is off by 1/√n of itself, a cut's by √(1 − a)
-    /// of that, since a period τ has one at most. By that much the sides of the equation differ for this flow, and its
-    /// rate moves until they are equal again: by that over κ, the derivative of the logarithm of left over right by the
-    /// logarithm of R. The marking probability is that of all flows and stays; alpha follows the cuts.
+    /// of that, since a period τ has one at most. Cuts count three times, for alpha follows them. The three are no
+    /// independent chances: who is cut more often climbs less, so that at worst they add up. By that much the sides of
+    /// the equation differ for this flow, and its rate moves until they are equal again: by that over κ, the derivative
+    /// of the logarithm of left over right by the logarithm of R. The marking probability is that of all flows, and stays.
     pub(super) fn scatter(&self, seconds: f64) -> f64 {
         let (p, share) = (self.marking(), self.link / self.flows);
         let unbalance = |rate: f64| {
@@ -120,7 +122,7 @@ impl Fluid {
         let cuts = a / self.cut_period * seconds;
         let increases = share * (b + d) * seconds;
         let additive = share * (c + e) * seconds;
-        (4.0 * (1.0 - a) / cuts + 1.0 / increases + 1.0 / additive).sqrt() / kappa
+        (3.0 * ((1.0 - a) / cuts).sqrt() + (1.0 / increases).sqrt() + (1.0 / additive).sqrt()) / kappa
     }
 
     fn terms(&self, p: f64, rate: f64) -> Terms {
