@@ -450,14 +450,17 @@ mod tests {
 
         #[test]
         fn bounds_are_those_of_wide_arithmetic(
-            start: u64, size in 1u64.., address: u64, length in 1u64..,
+            start: u64, size: u64, early in -2i64..=2, late in -2i128..=2, length in 1u64.., near: bool,
         ) {
             let mut regions = Regions::new(1);
-            let wide = |start: u64, size: u64| (u128::from(start), u128::from(start) + u128::from(size));
-            let (from, to) = wide(start, size);
-            prop_assume!(to <= 1 << 64);
+            let size = 1 + size % (u64::MAX - start).max(1);
             let key = regions.register(PD, start, size, OPEN).unwrap();
-            let (a, b) = wide(address, length);
+            let (from, to) = (i128::from(start), i128::from(start) + i128::from(size));
+            // Most faults are at the edges: half of the ranges begin and end there.
+            let address = start.wrapping_add_signed(early);
+            let to_edge = u64::try_from(to + late - i128::from(address)).unwrap_or(0).max(1);
+            let length = if near { to_edge } else { length };
+            let (a, b) = (i128::from(address), i128::from(address) + i128::from(length));
             prop_assert_eq!(regions.check(PD, key, address, length, WRITE).is_ok(), from <= a && b <= to);
         }
     }
