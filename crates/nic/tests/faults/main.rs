@@ -65,7 +65,7 @@ proptest! {
 fn fresh_cases_hold_as_well() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seed = number("ROCI_FAULTS_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
-    let cases = number("ROCI_FAULTS_CASES").map_or(64, |cases| u32::try_from(cases).expect("fewer cases"));
+    let cases = number("ROCI_FAULTS_CASES").map_or(256, |cases| u32::try_from(cases).expect("fewer cases"));
     // Not by a macro, whose output would be kept until the test fails.
     let _ = writeln!(std::io::stderr(), "fresh cases of faults: ROCI_FAULTS_SEED={seed}");
     let config = ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..config() };
