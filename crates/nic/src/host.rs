@@ -317,10 +317,6 @@ impl Host {
         if let Some(at) = self.engine.next_wakeup() {
             net.wake_at(id, at);
         }
-        // A datagram ends as it leaves, and nothing may come any more after which the application would be told.
-        if self.engine.has_told() {
-            net.wake_at(id, net.now());
-        }
         packet
     }
 

@@ -108,6 +108,9 @@ impl Engine {
             if work.has(flag::SIGNALED) {
                 let qpn = self.qps[slot].common.qpn;
                 self.tell(done(work.id, qpn, work.kind, work.length));
+                // It ends as it leaves, and nothing may come any more upon which the caller would ask for completions: it
+                // is called at once.
+                self.set_deadline(slot, now);
             }
         } else if requester.deadline == Instant::NEVER {
             self.start_timer(now, slot);
