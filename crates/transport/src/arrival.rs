@@ -71,7 +71,7 @@ pub enum Refusal {
     ReceiverNotReady,
     /// Memory keys, bounds, rights or the opcode's place in its message forbid it; answered with a NAK.
     Rejected,
-    /// The wrong queue key on a datagram, or no receive request for it.
+    /// The wrong queue key on a datagram, or no receive request for it, or a switch cut its payload off.
     Datagram,
 }
 

@@ -620,7 +620,9 @@ impl Engine {
         }
         let profile = self.profile(slot);
         let deth = header.deth();
-        if deth.q_key != profile.q_key || header.payload > profile.mtu {
+        // One whose payload a switch cut off is lost: nobody sends it again.
+        let trimmed = header.flags.has(Flags::TRIMMED);
+        if deth.q_key != profile.q_key || header.payload > profile.mtu || trimmed {
             return Err(Refusal::Datagram);
         }
         let deferred = profile.deferred.placement;

@@ -196,4 +196,7 @@ const FOUND: &[&str] = &[
     "shape=2 hosts=4 pairs=3 incast=1 messages=11 depth=3 size=7 operations=93 both=1 mtu=2 recovery=6 law=1 pfc=1 small=1 \
      rate=1 slow_receivers=1 ring=5 reads=4 timeout=2 no_retries=5 few_receives=5 late_receives=1 fault=2:49:25:1 \
      fault=5:30:0:0 fault=0:48:20:0 fault=6:47:31:0 seed=3131110596583623831",
+    // A datagram whose payload a switch had cut off was taken for an empty one.
+    "hosts=3 pairs=2 incast=1 messages=9 depth=2 size=5 both=1 mtu=1 recovery=6 fences=1 datagrams=4 fault=0:1:0:0 \
+     fault=3:44:10:2 seed=8601893885725322518",
 ];
