@@ -193,3 +193,30 @@ fn windows_share_a_link_that_drops_and_are_seen_over_time() {
         assert!(grows_and_falls, "{recovery}: {windows:?}");
     }
 }
+
+#[test]
+fn responses_that_are_sent_again_are_counted_and_add_to_the_throughput() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "read", size = "1MB" }]
+        [faults]
+        loss = 0.01
+        "#;
+    for recovery in ["go-back-n", "irn", "srnic"] {
+        let results = run(text, &[("transport.recovery", recovery)]);
+        let flow = &results.flows[0];
+        assert_eq!(flow.status, FlowStatus::OK);
+        assert!(flow.retransmitted > 0, "{recovery}: nothing was lost, so nothing was tested");
+        assert_eq!(flow.packets - u64::from(flow.retransmitted), 1_000_000u64.div_ceil(1024), "{recovery}");
+        let last = results.series.flow_readings(0).last().expect("it was sampled").1;
+        assert!(last.wire > 1_000_000 + 1024 * u64::from(flow.retransmitted), "{recovery}: {last:?}");
+    }
+}

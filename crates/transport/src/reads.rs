@@ -17,12 +17,12 @@ pub(crate) struct Resource {
     pub(crate) end: u32,
     /// Sequence of the next response to send; `end` when all have gone.
     pub(crate) next: u32,
+    /// Sequence after the last response that ever went: those before it are sent again.
+    pub(crate) sent: u32,
     /// The message count that its responses carry.
     pub(crate) msn: u32,
     pub(crate) access: Access,
     pub(crate) stage: Stage,
-    /// Whether all responses had gone before it was asked for again.
-    pub(crate) answered: bool,
     /// Sequence of its request.
     pub(crate) request: u32,
     /// How many of the engine's keys had ended when its key was checked.
@@ -64,6 +64,11 @@ impl Resource {
     pub(crate) const fn pending(&self) -> bool {
         self.next != self.end
     }
+
+    /// Whether all responses have gone once, whatever of them has to go again.
+    const fn answered(&self) -> bool {
+        self.sent == self.end
+    }
 }
 
 /// The resources of one queue pair, oldest first.
@@ -83,7 +88,7 @@ impl Reads {
     /// first answer, or the peer would not ask for more than it may.
     pub(crate) fn push(&mut self, limit: u8, mut resource: Resource) -> Option<u16> {
         if self.resources.len() >= usize::from(limit) {
-            if self.resources.front().is_none_or(|oldest| oldest.pending() && !oldest.answered) {
+            if self.resources.front().is_none_or(|oldest| !oldest.answered()) {
                 return None;
             }
             self.resources.pop_front();

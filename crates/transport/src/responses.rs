@@ -4,7 +4,7 @@ use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Duties, Notes, sequence};
+use crate::qp::{Duties, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
 use crate::requester::{payload_of, set_drawn_by};
@@ -132,10 +132,10 @@ impl Engine {
             first,
             end,
             next: first,
+            sent: first,
             msn,
             access,
             stage,
-            answered: false,
             request,
             keys_ended,
             position,
@@ -178,7 +178,6 @@ impl Engine {
             return;
         }
         (*address, *key, *length) = (reth.va, reth.rkey, reth.length);
-        resource.answered |= !resource.pending();
         (resource.first, resource.next) = (at, at);
         if deferred && resource.stage == Stage::Ready {
             resource.stage = Stage::Waiting;
@@ -198,7 +197,7 @@ impl Engine {
         if !matches!(resource.access, Stored::Atomic { .. }) || resource.pending() {
             return;
         }
-        (resource.next, resource.answered) = (resource.first, true);
+        resource.next = resource.first;
         self.qps[slot].responder.duties.set(Duties::RESPONDING);
         self.answer(now, slot);
     }
@@ -294,7 +293,7 @@ impl Engine {
             if resource.stage != Stage::Ready {
                 break;
             }
-            resource.next = resource.end;
+            (resource.next, resource.sent) = (resource.end, resource.end);
             let header = atomic_result(peer, resource, original);
             let segment = self.control(slot, header);
             self.post(segment);
@@ -351,7 +350,7 @@ impl Engine {
         }
     }
 
-    /// The next READ responses, in runs of at most `quantum` octets.
+    /// The next READ responses, in runs of at most `quantum` octets, all of them new or all sent again.
     pub(crate) fn plan_response(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         let profile = self.profile(slot);
         let mtu = u32::from(profile.mtu);
@@ -375,12 +374,14 @@ impl Engine {
         }
         let Some(resource) = self.reads.get_mut(reads).turn() else { return false };
         let left = resource.end.wrapping_sub(resource.next);
-        let run = left.min(quantum / mtu).clamp(1, u32::from(u16::MAX));
+        let fresh = after(resource.next, resource.sent) >= 0;
+        let alike = if fresh { left } else { resource.sent.wrapping_sub(resource.next) };
+        let run = alike.min(quantum / mtu).clamp(1, u32::from(u16::MAX));
         let sent = resource.next.wrapping_sub(resource.first) * mtu;
         #[expect(clippy::cast_possible_truncation, reason = "clamped above")]
         let packets = run as u16;
         let length = if run == left { length - sent } else { run * mtu };
-        *plan = Plan { response: true, work: NONE, at: resource.next, packets, length, fresh: true };
+        *plan = Plan { response: true, work: NONE, at: resource.next, packets, length, fresh };
         true
     }
 
@@ -425,6 +426,9 @@ impl Engine {
             let offset = plan.at.wrapping_sub(resource.first) * u32::from(mtu);
             source = Source { address: address.wrapping_add(u64::from(offset)), lkey: key };
             if plan.fresh {
+                resource.sent = end;
+            }
+            if plan.fresh || !separate {
                 resource.next = end;
             }
             if srnic {
@@ -434,6 +438,8 @@ impl Engine {
         }
         if separate {
             self.sent_separately(now, slot, plan);
+        } else if !plan.fresh {
+            self.aside(slot).retransmitted += u32::from(plan.packets);
         }
         header.payload = payload_of(plan.length, mtu);
         let segment = Segment {

@@ -2,7 +2,7 @@
 
 use crate::pair::{Client, Pair};
 use crate::scripts::{MTU, config, request};
-use roci_transport::{Arrival, Operation, QpConfig, Reaction, Status};
+use roci_transport::{Arrival, Engine, Grant, Operation, QpConfig, Reaction, Status};
 
 /// A WRITE, a READ of four packets and a FETCH-ADD, all answered: PSNs 0, 1 to 4, and 5.
 fn answered() -> Pair {
@@ -93,4 +93,47 @@ fn repeated_requests_do_not_use_up_what_a_responder_can_take() {
     }
     assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
     assert_eq!(pair.client.ended().len(), 43);
+}
+
+#[test]
+fn responses_that_go_again_are_counted_and_new_ones_behind_them_are_not() {
+    let mut pair = answered();
+    let qpn = pair.server.qpns[0];
+    let counted = |pair: &Pair| {
+        let counters = pair.server.engine.counters(qpn);
+        (counters.packets, counters.retransmitted)
+    };
+    assert_eq!(counted(&pair), (4, 0));
+    pair.again(&[1]);
+    assert_eq!(counted(&pair), (8, 4), "a READ that comes twice is answered twice");
+    pair.read(4, 60_000, 8192, 2 * MTU);
+    pair.run();
+    assert_eq!(counted(&pair), (10, 4));
+}
+
+#[test]
+fn what_is_offered_of_responses_is_either_all_new_or_all_sent_again() {
+    let mut pair = Pair::connected(config());
+    pair.read(1, 50_000, 8192, 6 * MTU);
+    // Of six responses three have gone when the READ comes again.
+    let (now, qpn) = (pair.now, pair.server.qpns[0]);
+    let header = pair.client.engine.transmit(now).expect("the READ").header;
+    let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
+    let mut reaction = Reaction::default();
+    let engine = &mut pair.server.engine;
+    engine.receive(now, &arrival, &mut reaction);
+    let take = |engine: &mut Engine, packets: u32| {
+        let offer = engine.offer(now, packets * MTU).expect("there is more");
+        let segment = engine.commit(now, offer, Grant::Engine).expect("it may go");
+        assert_eq!(segment.retransmission, offer.retransmission);
+        (segment.header.psn.get(), segment.packets, segment.retransmission)
+    };
+    assert_eq!(take(engine, 3), (0, 3, false));
+    engine.receive(now, &arrival, &mut reaction);
+    assert_eq!(
+        [take(engine, 2), take(engine, 8), take(engine, 8)],
+        [(0, 2, true), (2, 1, true), (3, 3, false)]
+    );
+    let counters = engine.counters(qpn);
+    assert_eq!((counters.packets, counters.retransmitted), (9, 3));
 }
