@@ -71,6 +71,9 @@ fn fresh_cases_hold_as_well() {
     let config = ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..config() };
     let nics = (0..NICS.len(), 0..PRESETS.len());
     let outcome = TestRunner::new(config).run(&(any_case(), nics), |(case, (which, preset))| {
+        // Who gives up for want of receive requests is a matter of the fixed cases: with a shared queue the request that
+        // found it empty is not always the one that is told so.
+        let case = Case { rnr_limited: case.rnr_limited * (1 - case.shared), ..case };
         run(&case, NICS[which]);
         run(&case, PRESETS[preset]);
         Ok(())
