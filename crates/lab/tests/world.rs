@@ -1,12 +1,15 @@
 //! What a scenario's keys do to a run, seen from outside.
 
+use pcap_file::pcapng::{Block, PcapNgReader};
 use roci_lab::results::series::{Metric, Source};
 use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
 use roci_transport::Status;
+use roci_wire::{Layout, Opcode, Packet, Shape};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
     let overrides: Vec<_> =
@@ -218,5 +221,58 @@ fn responses_that_are_sent_again_are_counted_and_add_to_the_throughput() {
         assert_eq!(flow.packets - u64::from(flow.retransmitted), 1_000_000u64.div_ceil(1024), "{recovery}");
         let last = results.series.flow_readings(0).last().expect("it was sampled").1;
         assert!(last.wire > 1_000_000 + 1024 * u64::from(flow.retransmitted), "{recovery}: {last:?}");
+    }
+}
+
+#[test]
+fn a_captured_response_has_one_payload_however_often_it_is_sent() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "closed-loop"
+        src = "h0"
+        dst = "h1"
+        op = "read"
+        message = "10KB"
+        depth = 2
+        count = 20
+        [faults]
+        loss = 0.02
+        [measure]
+        pcap = ["h0"]
+        "#;
+    for node in ["h0", "h1", "s0"] {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reads-captured-at").join(node);
+        std::fs::create_dir_all(&folder).expect("a folder for the test");
+        let nodes = [("measure.pcap".to_owned(), format!("[\"{node}\"]"))];
+        let scenario = Scenario::parse(text, "here.toml", &nodes).unwrap_or_else(|error| panic!("{error}"));
+        let run = SimulatedWorld.run(&scenario, 1, Some(&folder), &mut |_| Go::On);
+        run.unwrap_or_else(|error| panic!("{error}"));
+        let octets = std::fs::read(folder.join("capture.pcapng")).expect("it was captured");
+        let mut reader = PcapNgReader::new(&octets[..]).expect("it is pcapng");
+        let (mut base, mut begun_in_the_middle, mut places) = (None, 0, BTreeMap::new());
+        while let Some(block) = reader.next_block() {
+            let Block::EnhancedPacket(block) = block.expect("it is whole") else { continue };
+            let packet = Packet::parse(&block.data, |_| Layout::Standard).expect("it is RoCE");
+            let (header, shape) = (packet.transport.header, packet.transport.header.opcode.shape());
+            let base = *base.get_or_insert(header.psn);
+            if !shape.has(Shape::RESPONSE) || !shape.has(Shape::PAYLOAD) {
+                continue;
+            }
+            // Ten packets answer each READ, and nothing else takes numbers.
+            let place = header.psn.since(base).rem_euclid(10);
+            begun_in_the_middle += u32::from(header.opcode == Opcode::READ_RESPONSE_FIRST && place > 0);
+            let begins = u8::try_from(place * 1024 % 251).expect("less than 251");
+            assert_eq!(packet.payload[0], begins, "{node}: response {}", header.psn.since(base));
+            *places.entry(header.psn.since(base)).or_insert(0) += 1;
+        }
+        assert_eq!(places.len(), 200, "{node}: all were captured");
+        assert!(begun_in_the_middle > 0, "{node}: nothing was asked for again, so nothing was tested");
     }
 }

@@ -4,6 +4,9 @@
 //! Host n has the address 10.0.0.1 + n and the Ethernet address 02:00 followed by those four octets; switch n has
 //! 02:53 and its number. Frames stand without their frame check sequence, as network devices give them.
 
+mod messages;
+
+use messages::Messages;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
@@ -11,13 +14,11 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
-use roci_units::{BitsPerSec, Instant, Psn, Qpn};
+use roci_units::{BitsPerSec, Instant};
 use roci_wire::{
-    Ecn, Envelope, Ethernet, Flags, Header, Ip, Ipv4, Layout, LayoutWords, Mac, Packet, Pause, Shape,
-    Transport, pattern,
+    Ecn, Envelope, Ethernet, Header, Ip, Ipv4, Layout, LayoutWords, Mac, Packet, Pause, Transport, pattern,
 };
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -27,8 +28,6 @@ use std::time::Duration;
 const SOURCE_PORT_MIN: u16 = 0xc000;
 /// Octets of the longest frame: 4096 of payload under the longest headers, rounded up.
 const FRAME_MAX: usize = 4096 + 512;
-/// Messages of a queue pair whose first packet is remembered: as many as retransmissions reach back.
-const MESSAGES: usize = 64;
 /// The longest pause that a frame can ask for; a switch ends it by a frame with zero.
 const STOP: u16 = u16::MAX;
 
@@ -105,6 +104,8 @@ pub struct RocePacket {
     pub corrupt: bool,
     /// The header layout of its queue pair.
     pub layout: Layout,
+    /// Whether READ responses of its queue pair are numbered apart from the requests that they answer.
+    pub numbered_apart: bool,
     /// The law's words.
     pub words: LayoutWords,
     /// BTH and extension headers.
@@ -245,45 +246,11 @@ fn mac(node: Node) -> Mac {
     Mac([0x02, kind, a, b, c, d])
 }
 
-/// Where the latest messages of each queue pair began, from which the place of a later packet's payload follows.
-#[derive(Debug, Default)]
-struct Messages {
-    /// First PSN and MTU of each message, the latest first.
-    began: BTreeMap<Stream, VecDeque<(Psn, u16)>>,
-}
-
-/// Packets whose PSNs count on from one another: source, destination, queue pair, and whether they are responses.
-type Stream = (u16, u16, Qpn, bool);
-
-impl Messages {
-    /// The offset in its message of `packet`'s payload. Zero where the message's first packet never came by.
-    fn offset(&mut self, packet: &RocePacket) -> u64 {
-        let header = &packet.header;
-        let shape = header.opcode.shape();
-        if !shape.has(Shape::PAYLOAD) || header.flags.has(Flags::TRIMMED) {
-            return 0;
-        }
-        let queue_pair = (packet.source, packet.destination, header.dest_qpn, shape.has(Shape::RESPONSE));
-        let began = self.began.entry(queue_pair).or_default();
-        if shape.has(Shape::FIRST) {
-            if began.iter().all(|(psn, _)| *psn != header.psn) {
-                began.push_front((header.psn, header.payload));
-                began.truncate(MESSAGES);
-            }
-            return 0;
-        }
-        let behind = |(psn, mtu): &(Psn, u16)| {
-            let packets = u64::try_from(header.psn.since(*psn)).ok()?;
-            Some(packets * u64::from(*mtu))
-        };
-        began.iter().filter_map(behind).min().unwrap_or(0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use pcap_file::pcapng::{Block, PcapNgReader};
+    use roci_units::{Psn, Qpn};
     use roci_wire::{Opcode, PacketError, Reth};
 
     fn packet(opcode: Opcode, psn: u32, payload: u16) -> RocePacket {
@@ -298,6 +265,7 @@ mod tests {
             ecn: Ecn::Ect0,
             corrupt: false,
             layout: Layout::Standard,
+            numbered_apart: false,
             words: LayoutWords::NONE,
             header,
         }
@@ -354,6 +322,72 @@ mod tests {
             .map(|(_, octets)| u64::from(Packet::parse(octets, |_| Layout::Standard).unwrap().payload[0]))
             .collect();
         assert_eq!(offsets, [0, 1024, 2048, 0, 1024, 1024].map(|offset: u64| offset % 251));
+    }
+
+    /// The place in 251 octets at which each packet's payload begins.
+    fn begins(packets: &[RocePacket]) -> Vec<u8> {
+        let seen = capture(&packets.iter().map(|packet| Frame::Packet(*packet)).collect::<Vec<_>>());
+        let parsed = seen.iter().map(|(_, octets)| Packet::parse(octets, |_| Layout::Standard).unwrap());
+        parsed.filter_map(|packet| packet.payload.first().copied()).collect()
+    }
+
+    fn request(psn: u32, before: u32, length: u32) -> RocePacket {
+        let mut request = packet(Opcode::READ_REQUEST, psn, 0);
+        request.header.set_reth(Reth { va: 0x1000 + u64::from(before), rkey: 42, length: length - before });
+        request
+    }
+
+    fn response(opcode: Opcode, psn: u32, payload: u16) -> RocePacket {
+        let mut response = RocePacket { source: 300, destination: 0, ..packet(opcode, psn, payload) };
+        response.header.dest_qpn = Qpn::new(23);
+        response
+    }
+
+    #[test]
+    fn a_read_that_is_asked_for_again_from_its_middle_goes_on_there() {
+        let [first, middle, last, only] = [
+            Opcode::READ_RESPONSE_FIRST,
+            Opcode::READ_RESPONSE_MIDDLE,
+            Opcode::READ_RESPONSE_LAST,
+            Opcode::READ_RESPONSE_ONLY,
+        ];
+        let offsets = begins(&[
+            // One READ from the last number but one on, and one behind it.
+            request(0x00ff_fffe, 0, 3_172),
+            request(2, 0, 2_148),
+            response(first, 0x00ff_fffe, 1024),
+            response(last, 1, 100),
+            // The first response of the second never came by.
+            response(middle, 3, 1024),
+            response(last, 4, 100),
+            request(0x00ff_ffff, 1024, 3_172),
+            response(first, 0x00ff_ffff, 1024),
+            response(middle, 0, 1024),
+            response(last, 1, 100),
+            request(1, 3_072, 3_172),
+            response(only, 1, 100),
+            response(first, 2, 1024),
+            response(middle, 3, 1024),
+        ]);
+        let places = [0, 3_072, 1_024, 2_048, 1_024, 2_048, 3_072, 3_072, 0, 1_024];
+        assert_eq!(offsets, places.map(|place: u32| (place % 251) as u8));
+    }
+
+    #[test]
+    fn responses_that_are_numbered_apart_begin_where_their_first_packet_says() {
+        let apart = |packet| RocePacket { numbered_apart: true, ..packet };
+        let offsets = begins(
+            &[
+                request(5, 0, 2_148),
+                request(6, 0, 2_148),
+                response(Opcode::READ_RESPONSE_FIRST, 5, 1024),
+                response(Opcode::READ_RESPONSE_MIDDLE, 6, 1024),
+                response(Opcode::READ_RESPONSE_LAST, 7, 100),
+                response(Opcode::READ_RESPONSE_FIRST, 8, 1024),
+            ]
+            .map(apart),
+        );
+        assert_eq!(offsets, [0, 1_024, 2_048, 0].map(|place: u32| (place % 251) as u8));
     }
 
     #[test]

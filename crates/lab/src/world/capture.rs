@@ -27,6 +27,8 @@ struct Open {
     /// The interface of each tapped port.
     interfaces: BTreeMap<u32, u32>,
     layout: Layout,
+    /// Whether READ responses are numbered apart from requests.
+    numbered_apart: bool,
     hosts: u32,
 }
 
@@ -54,7 +56,9 @@ impl Capture {
         let writer = File::create(folder.join(FILE)).map(BufWriter::new);
         let writer = writer.and_then(|file| pcap::Capture::new(file, &announced)).map_err(failed)?;
         let hosts = u32::try_from(graph.hosts.len()).expect("at most 65 535 hosts");
-        Ok(Self { open: Some(Open { writer, interfaces, layout: scenario.transport.layout, hosts }) })
+        let layout = scenario.transport.layout;
+        let numbered_apart = scenario.transport.recovery.keeps_out_of_order() && layout != Layout::Homa;
+        Ok(Self { open: Some(Open { writer, interfaces, layout, numbered_apart, hosts }) })
     }
 
     /// Writes what the taps have recorded since the last time.
@@ -91,6 +95,7 @@ impl Open {
                 },
                 corrupt: packet.marks.has(Marks::CORRUPT),
                 layout: self.layout,
+                numbered_apart: self.numbered_apart,
                 words: self.words(&packet.header, extra.as_deref()),
                 header: packet.header,
             }),
