@@ -11,7 +11,7 @@ use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
 use roci_transport::{
     Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
 };
-use roci_units::{Instant, Psn, Random};
+use roci_units::{Instant, Random};
 use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Host {
     /// The CNP that this host would send to the source of `packet`, if it has the queue pair that it is for.
     pub(crate) fn cnp_against(&self, packet: &Packet) -> Option<Packet> {
         let peer = self.engine.query(packet.header.dest_qpn).ok()?.peer;
-        let header = Header::new(Opcode::CNP, peer, Psn::new(0));
+        let header = Header::cnp(peer);
         let mut cnp = Packet::new(packet.destination, packet.source, header);
         cnp.flow = packet.flow;
         cnp.frame = frame_octets(&header, Layout::Standard);

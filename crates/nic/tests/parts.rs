@@ -116,7 +116,7 @@ fn a_commodity_nic_halts_for_90_us_when_it_hears_of_congestion() {
         let heard_at = Instant::ZERO + Span::from_micros(50);
         fabric.run_until(heard_at);
         let Fabric { net, nics } = &mut fabric;
-        let header = Header::new(Opcode::CNP, qpns[0], Psn::new(0));
+        let header = Header::cnp(qpns[0]);
         let flow = flow_hash(SENDER, HostId(1), 0xc000);
         let mut cnp = Packet::new(HostId(1), SENDER, header);
         (cnp.flow, cnp.frame, cnp.priority) = (flow, 78, 6);

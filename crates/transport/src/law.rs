@@ -280,7 +280,7 @@ impl Engine {
         let mut header = match emit.class {
             Class::CNP => {
                 priority = Some(self.config.cnp_priority);
-                Header::new(Opcode::CNP, peer, Psn::new(0))
+                Header::cnp(peer)
             }
             Class::ACK => self.law_acknowledgement(slot),
             Class::GRANT => Header::new(Opcode::HOMA_GRANT, peer, Psn::new(0)),

@@ -40,7 +40,7 @@ impl Flags {
     pub const ACK_REQUEST: Self = Self(1);
     /// BTH SE: solicited event.
     pub const SOLICITED: Self = Self(2);
-    /// BTH B (BECN), set in the ACK of a packet that carried CE.
+    /// BTH B (BECN), set in each CNP and in the ACK of a packet that carried CE.
     pub const BECN: Self = Self(4);
     /// BTH F (FECN), set in a CNP's BTH by convention of some devices; ignored on receipt.
     pub const FECN: Self = Self(8);
@@ -133,6 +133,12 @@ impl Header {
     /// A header without extension fields.
     pub const fn new(opcode: Opcode, dest_qpn: Qpn, psn: Psn) -> Self {
         Self { dest_qpn, psn, opcode, flags: Flags::NONE, payload: 0, extension: [0; 7] }
+    }
+
+    /// A CNP to `dest_qpn` (IBTA annex A17): it bears BECN, and neither a number nor more fields.
+    pub const fn cnp(dest_qpn: Qpn) -> Self {
+        let cnp = Self::new(Opcode::CNP, dest_qpn, Psn::new(0));
+        Self { flags: Flags::BECN, ..cnp }
     }
 
     /// The RETH of a WRITE's first packet or a READ request.

@@ -214,7 +214,7 @@ fn a_deferred_law_of_the_port_hears_of_each_of_its_queue_pairs() {
 
 /// A CNP arrives for `qpn`.
 fn notify(engine: &mut Engine, now: Instant, qpn: Qpn) {
-    let header = Header::new(Opcode::CNP, qpn, Psn::new(0));
+    let header = Header::cnp(qpn);
     let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
     engine.receive(now, &arrival, &mut Reaction::default());
 }
