@@ -276,10 +276,9 @@ impl Net {
         end.paused = if on { before | bit } else { before & !bit };
         let (paused, tapped) = (end.paused, end.flags & TAPPED != 0);
         self.pauses[port as usize].received += u64::from(on);
-        if before == 0 && paused != 0 {
-            self.pause_began(port, now);
-        } else if before != 0 && paused == 0 {
-            self.pause_ended(port, now);
+        if before != paused {
+            #[expect(clippy::cast_possible_truncation, reason = "eight priorities")]
+            self.count_paused(port, paused.count_ones() as u8, now);
         }
         if tapped {
             self.record_pause(port, false, priority, on);

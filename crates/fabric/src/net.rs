@@ -90,19 +90,20 @@ pub struct Pauses {
     pub sent: u64,
     /// PAUSE frames received that made this port stop.
     pub received: u64,
-    /// For how long the port has had some priority paused, up to the last resumption.
+    /// For how long priorities of the port have been paused, summed over them, up to `since`.
     paused: Span,
-    /// When the pause that is going on began; `Instant::NEVER` where none is.
+    /// When a priority was last paused or let go.
     since: Instant,
+    /// How many priorities are paused.
+    held: u8,
 }
 
 impl Pauses {
-    const NONE: Self = Self { sent: 0, received: 0, paused: Span::ZERO, since: Instant::NEVER };
+    const NONE: Self = Self { sent: 0, received: 0, paused: Span::ZERO, since: Instant::ZERO, held: 0 };
 
-    /// For how long the port has had some priority paused, up to `now`.
+    /// For how long priorities of the port have been paused up to `now`, summed over them.
     pub fn paused(&self, now: Instant) -> Span {
-        // Nothing is after "never", so a port that is not paused adds nothing.
-        self.paused + now.since(self.since)
+        self.paused + now.since(self.since) * u64::from(self.held)
     }
 }
 
@@ -492,14 +493,11 @@ impl Net {
         &self.classes[usize::from(self.ports[port as usize].link.class)]
     }
 
-    pub(crate) fn pause_began(&mut self, port: u32, now: Instant) {
-        self.pauses[port as usize].since = now;
-    }
-
-    pub(crate) fn pause_ended(&mut self, port: u32, now: Instant) {
+    /// From now on so many priorities of `port` are paused.
+    pub(crate) fn count_paused(&mut self, port: u32, held: u8, now: Instant) {
         let pauses = &mut self.pauses[port as usize];
         pauses.paused = pauses.paused(now);
-        pauses.since = Instant::NEVER;
+        (pauses.since, pauses.held) = (now, held);
     }
 }
 
