@@ -414,7 +414,7 @@ mod tests {
             delivered: 1_000_000,
             start: Instant::ZERO,
             end: Instant::ZERO + Span::from_micros(100),
-            ideal: Span::from_micros(80),
+            ideal: Some(Span::from_micros(80)),
             packets: 977,
             retransmitted: 0,
             timeouts: 0,

@@ -12,7 +12,7 @@ use roci_units::{BitsPerSec, Span};
 use roci_wire::Opcode;
 
 /// A link on a path, in the direction of travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// Its rate, above zero.
     pub rate: BitsPerSec,
@@ -53,7 +53,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The frames of a message of `bytes` octets in packets of up to `mtu` octets of payload, where `wire_octets` gives
+    /// The frames of a message of `bytes` octets, or of an atomic for each eight of them, in packets of up to `mtu` octets of payload, where `wire_octets` gives
     /// the length of a packet from its opcode and payload.
     ///
     /// # Panics
@@ -75,9 +75,9 @@ impl Frames {
                 let answer = octets(Opcode::ATOMIC_ACKNOWLEDGE, 0);
                 return Self {
                     request: None,
-                    packets: 1,
+                    packets: bytes.div_ceil(8).max(1),
                     first: request,
-                    middle: 0,
+                    middle: request,
                     last: request,
                     answer: Some(answer),
                 };
@@ -106,12 +106,32 @@ impl Frames {
 /// # Panics
 /// When the path has no hop.
 pub fn completion_time(path: &[Hop], frames: &Frames) -> Span {
-    assert!(!path.is_empty(), "a path has a hop");
-    let back: Vec<Hop> = path.iter().rev().copied().collect();
-    let data = if frames.request.is_some() { &back } else { path };
-    let single = |octets: u64| path.iter().map(|hop| hop.time(octets) + hop.delay.as_ps()).sum::<u64>();
-    let ps = frames.request.map_or(0, single) + convoy(data, frames) + frames.answer.map_or(0, single);
-    Span::from_ps(ps)
+    least_completion_time(&[path], frames)
+}
+
+/// The same where there are several paths, and each of request, data and answer takes the one that is best for it: what
+/// goes there and what comes back choose by themselves.
+///
+/// # Panics
+/// When there is no path, or one has no hop.
+pub fn least_completion_time<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames) -> Span {
+    let least = |time: &dyn Fn(&[Hop]) -> u64| {
+        let times = paths.iter().map(|path| {
+            assert!(!path.as_ref().is_empty(), "a path has a hop");
+            time(path.as_ref())
+        });
+        times.min().expect("a path")
+    };
+    let single =
+        |octets: u64| least(&|path| path.iter().map(|hop| hop.time(octets) + hop.delay.as_ps()).sum::<u64>());
+    let data = least(&|path| {
+        if frames.request.is_none() {
+            return convoy(path, frames);
+        }
+        let back: Vec<Hop> = path.iter().rev().copied().collect();
+        convoy(&back, frames)
+    });
+    Span::from_ps(frames.request.map_or(0, single) + data + frames.answer.map_or(0, single))
 }
 
 /// The time from the first data packet's start to the last one's arrival, in picoseconds.

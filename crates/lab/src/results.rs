@@ -130,8 +130,8 @@ pub struct FlowResult {
     pub start: Instant,
     /// When its completion arrived; [`Instant::NEVER`] while it runs.
     pub end: Instant,
-    /// How long it takes alone on an idle path, by formula.
-    pub ideal: Span,
+    /// How long it takes alone on an idle path, by formula; `None` for a flow without an end.
+    pub ideal: Option<Span>,
     /// Data packets that its sender sent, retransmissions included.
     pub packets: u64,
     /// Of those, retransmissions.
@@ -146,7 +146,7 @@ pub struct FlowResult {
     pub ecn_marked: u32,
 }
 
-const _: () = assert!(size_of::<FlowResult>() <= 104, "a flow's record is part of its 700 octets");
+const _: () = assert!(size_of::<FlowResult>() <= 112, "a flow's record is part of its 700 octets");
 
 impl FlowResult {
     /// Flow completion time: from the post to the sender's completion. `None` while it runs or when it failed.
@@ -156,7 +156,7 @@ impl FlowResult {
 
     /// Completion time over ideal completion time, at least 1; `None` without a completion.
     pub fn slowdown(&self) -> Option<f64> {
-        self.fct().map(|fct| fct.as_secs_f64() / self.ideal.as_secs_f64())
+        Some(self.fct()?.as_secs_f64() / self.ideal?.as_secs_f64())
     }
 
     /// Delivered payload in bits per second, from the start to the end, or to `now` while it runs; rounded down.
@@ -302,7 +302,7 @@ mod tests {
             delivered: 1_000,
             start: Instant::from_ps(1_000_000),
             end: Instant::from_ps(3_000_000),
-            ideal: Span::from_micros(1),
+            ideal: Some(Span::from_micros(1)),
             packets: 1,
             retransmitted: 0,
             timeouts: 0,

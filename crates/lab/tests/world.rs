@@ -276,3 +276,140 @@ fn a_captured_response_has_one_payload_however_often_it_is_sent() {
         assert!(begun_in_the_middle > 0, "{node}: nothing was asked for again, so nothing was tested");
     }
 }
+
+#[test]
+fn equally_many_hops_of_unequal_links_leave_no_flow_faster_than_its_ideal() {
+    let links = [("a", "s0", 100, 1), ("s0", "m1", 100, 100), ("s0", "m2", 100, 1), ("s0", "m3", 10, 1)];
+    let links = links.iter().chain(&[("m1", "s3", 100, 100), ("m2", "s3", 100, 1), ("m3", "s3", 10, 1)]);
+    let links: Vec<String> = links
+        .chain(&[("s3", "b", 100, 1)])
+        .map(|(a, b, gbps, us)| {
+            format!("{{ a = \"{a}\", b = \"{b}\", rate = \"{gbps}Gb/s\", delay = \"{us}us\" }}")
+        })
+        .collect();
+    for size in ["1KB", "100KB"] {
+        let text = format!(
+            r#"
+            [topology]
+            kind = "graph"
+            hosts = ["a", "b"]
+            switches = ["s0", "m1", "m2", "m3", "s3"]
+            links = [{}]
+            [[traffic]]
+            kind = "closed-loop"
+            pairs = [["a", "b"]]
+            qps = 32
+            message = "{size}"
+            depth = 1
+            count = 1
+            "#,
+            links.join(", ")
+        );
+        let results = run(&text, &[]);
+        let slowdowns: Vec<f64> =
+            results.flows.iter().map(|flow| flow.slowdown().expect("it is done")).collect();
+        assert!(slowdowns.iter().all(|slowdown| *slowdown >= 1.0), "{slowdowns:?}");
+        assert!(slowdowns.iter().any(|slowdown| *slowdown > 2.0), "some take the long way: {slowdowns:?}");
+    }
+}
+
+#[test]
+fn what_is_sprayed_over_slow_links_goes_faster_than_one_of_them_and_no_faster_than_its_ideal() {
+    let text = r#"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 2
+        spines = 4
+        hosts_per_leaf = 1
+        rate = "100Gb/s"
+        fabric_rate = "40Gb/s"
+        delay = "1us"
+        [switch]
+        ecn = false
+        [transport]
+        recovery = "irn"
+        control = { law = "none" }
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "write", size = "1MB" }]
+        "#;
+    let fct = |results: &Results| results.flows[0].fct().expect("it is done").as_secs_f64();
+    let (one, all) = (run(text, &[]), run(text, &[("switch.routing", "spray")]));
+    assert!(fct(&all) < 0.6 * fct(&one), "{} of {}", fct(&all), fct(&one));
+    let [alone, sprayed] = [&one, &all].map(|results| results.flows[0].slowdown().expect("it is done"));
+    assert!((1.0..1.01).contains(&alone), "{alone}");
+    // What overtakes is asked for again, so it is not quite as fast as the links together.
+    assert!((1.0..1.5).contains(&sprayed), "{sprayed}");
+}
+
+#[test]
+fn messages_that_wait_for_one_another_alone_are_not_slowed_down() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "100Gb/s"
+        delay = "1us"
+        [[traffic]]
+        kind = "closed-loop"
+        src = "h0"
+        dst = "h1"
+        qps = 1
+        message = "8B"
+        "#;
+    for op in ["write", "send", "read", "fetch-add", "compare-swap"] {
+        for (depth, count) in [("1", "100"), ("4", "100")] {
+            let named = format!("{text}op = \"{op}\"\ndepth = {depth}\ncount = {count}\n");
+            let slowdown = run(&named, &[]).flows[0].slowdown().expect("it is done");
+            assert!((1.0..1.3).contains(&slowdown), "{op}, depth {depth}: {slowdown}");
+        }
+    }
+    let endless = format!("{text}op = \"write\"\ndepth = 1\n");
+    let results = run(&endless, &[("stop", "1ms")]);
+    assert_eq!((results.flows[0].ideal, results.flows[0].slowdown()), (None, None));
+    assert!(results.flows[0].delivered > 0);
+}
+
+#[test]
+fn a_message_of_more_packets_than_sequence_numbers_can_tell_apart_is_posted_in_parts() {
+    let text = r#"
+        stop = "1ms"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "100Gb/s"
+        delay = "1us"
+        [nic]
+        mtu = 1
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "write", size = "10MB" }]
+        "#;
+    let results = run(text, &[]);
+    assert_eq!((results.flows[0].status, results.flows[0].bytes), (FlowStatus::Running, 10_000_000));
+    assert!(results.flows[0].delivered > 0);
+}
+
+#[test]
+fn time_in_pause_is_summed_over_priorities() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [[nic.on]]
+        hosts = ["h1"]
+        rx_rate = "1Gb/s"
+        rx_fifo = "64KB"
+        [transport]
+        control = { law = "none" }
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "write", size = "1MB" }]
+        "#;
+    let paused = |classes| run(text, &[("switch.classes.pause", classes)]).switches[0].paused;
+    let (one, two) = (paused("[3]"), paused("[3, 4]"));
+    assert!(!one.is_zero());
+    assert_eq!(two, one * 2);
+}

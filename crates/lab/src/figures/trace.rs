@@ -127,7 +127,7 @@ mod tests {
             delivered: 500_000,
             start: Instant::ZERO,
             end: Instant::NEVER,
-            ideal: Span::from_micros(1),
+            ideal: Some(Span::from_micros(1)),
             packets: 0,
             retransmitted: 0,
             timeouts: 0,

@@ -38,7 +38,8 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
         } = FlowRecord::new(flow, results);
         let (name, src, dst) = (quoted(&name), quoted(src), quoted(dst));
         let control = quoted(control);
-        let (end_s, fct_s, slowdown) = (optional(end_s), optional(fct_s), optional(slowdown));
+        let (end_s, fct_s) = (optional(end_s), optional(fct_s));
+        let (ideal_fct_s, slowdown) = (optional(ideal_fct_s), optional(slowdown));
         writeln!(
             out,
             "{name},{src},{dst},{op},{control},{bytes},{start_s},{end_s},{status},{fct_s},{ideal_fct_s},{slowdown},{goodput_bps},\

@@ -55,7 +55,7 @@ pub(crate) fn sample() -> Results {
         } else {
             Instant::ZERO + Span::from_micros(26_000 + 900 * u64::from(n))
         },
-        ideal: Span::from_micros(6_050),
+        ideal: Some(Span::from_micros(6_050)),
         packets: 6_836,
         retransmitted: n,
         timeouts: 0,

@@ -41,7 +41,7 @@ pub(super) struct Live {
     /// Octets that were known to have arrived when its queue pairs were last asked.
     delivered: u64,
     start: Instant,
-    /// How long it takes alone on an idle path.
+    /// How long it takes alone on an idle path; zero for one without an end.
     ideal: Span,
 }
 
@@ -72,6 +72,8 @@ pub(super) struct Ended {
 
 /// The longest message: half of what a RETH can say, as the specification has it.
 const MESSAGE_MAX: u32 = 1 << 30;
+/// And a quarter of the circle of PSNs, for a responder tells old ones from new ones by half of it.
+const PACKETS_MAX: u32 = 1 << 22;
 /// What receive requests are named, so that their completions are told from those of flows.
 const RECV: u64 = u64::MAX;
 
@@ -126,21 +128,24 @@ impl Driver {
         self.alive + self.ended.len()
     }
 
-    /// Connects two queue pairs for `job`, whose ideal completion time is `ideal`, and posts its first messages. The
+    /// Connects two queue pairs for `job`, whose ideal completion time is `ideal` if it has an end, and posts its first messages. The
     /// caller pokes the source's NIC.
-    pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], job: &Job, ideal: Span) {
+    pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], job: &Job, ideal: Option<Span>) {
         let law = law_index(job.common.control);
         let number = index(self.begun());
         let (src_qpn, dst_qpn, first_psn) =
             self.connect(now, hosts, job.src, job.dst, job.common.priority, law);
         let bytes = job.octets();
+        let most =
+            MESSAGE_MAX.min(u32::from(self.profiles.mtu(job.src, job.dst)).saturating_mul(PACKETS_MAX));
+        let message = u32::try_from(job.size.0).map_or(most, |size| size.min(most));
         let live = Live {
             id: job.id,
             number,
             src_qpn,
             dst_qpn,
             first_psn,
-            message: u32::try_from(job.size.0).map_or(MESSAGE_MAX, |size| size.min(MESSAGE_MAX)),
+            message,
             outstanding: 0,
             depth: job.depth,
             src: job.src,
@@ -151,7 +156,7 @@ impl Driver {
             left: bytes,
             delivered: 0,
             start: now,
-            ideal,
+            ideal: ideal.unwrap_or_default(),
         };
         let place = self.vacant.pop().unwrap_or_else(|| {
             // Many live flows must not cost double.
@@ -310,7 +315,7 @@ impl Driver {
             delivered: if status == FlowStatus::OK { live.bytes } else { counted.delivered },
             start: live.start,
             end,
-            ideal: live.ideal,
+            ideal: (!live.ideal.is_zero()).then_some(live.ideal),
             packets: u64::from(counted.packets),
             retransmitted: counted.retransmitted,
             timeouts: counted.timeouts,

@@ -213,8 +213,7 @@ impl<'a> Simulation<'a> {
             }
             let Fabric { net, nics } = &mut self.fabric;
             let mtu = nics.application.profiles.mtu(job.src, job.dst);
-            // A flow of many messages takes at least as long as one message of all their octets.
-            let ideal = self.paths.ideal(net, &job, job.octets().min(IDEAL_BYTES_MAX), mtu);
+            let ideal = self.paths.ideal(net, &job, mtu);
             nics.application.start(now, &mut nics.hosts, &job, ideal);
             nics.hosts[usize::from(job.src.0)].poke(net, job.src);
         }
@@ -326,6 +325,3 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
     }
     programs
 }
-
-/// Beyond this many octets an ideal completion time is not asked for: flows without an end have none.
-const IDEAL_BYTES_MAX: u64 = 1 << 50;

@@ -1,30 +1,51 @@
-//! The way of a flow through the network, for the time that it would take there alone.
+//! The ways of a flow through the network, for the time that it would take there alone.
 
-use crate::ideal::{Frames, Hop, completion_time};
-use crate::scenario::Scenario;
+use crate::ideal::{Frames, Hop, least_completion_time};
+use crate::scenario::{Routing, Scenario};
 use crate::traffic::Job;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::NO_PORT;
 use roci_switch::LinkSpec;
-use roci_units::Span;
+use roci_units::{BitsPerSec, Span};
 use roci_wire::IpVersion;
 use roci_wire::ethernet::WIRE_OVERHEAD;
+use std::collections::BTreeSet;
 
 /// Paths between hosts.
 pub(super) struct Paths<'a> {
     scenario: &'a Scenario,
-    hops: Vec<Hop>,
+    /// Whether all links between switches are alike, so that paths of equal length take equal time.
+    alike: bool,
+    /// The paths that were asked for last, and their ends.
+    paths: Vec<Vec<Hop>>,
+    ends: Option<(HostId, HostId)>,
 }
+
+/// A way as far as it was followed: the switch that it has come to, through which links, and how many ways there are
+/// that far.
+type Way = (u32, Vec<Hop>, u64);
 
 impl<'a> Paths<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Self {
-        Self { scenario, hops: Vec::new() }
+        let graph = &scenario.topology.graph;
+        let inner = |link: &&roci_fabric::graph::Link| {
+            [link.a, link.b].iter().all(|end| end.0 as usize >= graph.hosts.len())
+        };
+        let mut inner = graph.links.iter().filter(inner).map(|link| (link.rate, link.delay));
+        let first = inner.next();
+        let alike = inner.all(|link| Some(link) == first);
+        Self { scenario, alike, paths: Vec::new(), ends: None }
     }
 
-    /// How long `job` takes with `bytes` octets, alone on an idle path.
-    pub(super) fn ideal(&mut self, net: &Net, job: &Job, bytes: u64, mtu: u16) -> Span {
-        self.walk(net, job.src, job.dst);
+    /// The least time that `job` takes alone on an idle path: that of all its octets in one message, or that of so many
+    /// messages in a row as must wait for one another. `None` for one without an end.
+    pub(super) fn ideal(&mut self, net: &Net, job: &Job, mtu: u16) -> Option<Span> {
+        let rounds = job.messages?.div_ceil(u64::from(job.depth));
+        if self.ends != Some((job.src, job.dst)) {
+            self.paths = self.find(net, job.src, job.dst);
+            self.ends = Some((job.src, job.dst));
+        }
         let layout = self.scenario.transport.layout;
         #[expect(
             clippy::cast_possible_truncation,
@@ -33,21 +54,73 @@ impl<'a> Paths<'a> {
         let wire_octets = |opcode, payload: u32| {
             roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD
         };
-        completion_time(&self.hops, &Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets))
+        let time = |bytes: u64| {
+            let frames = Frames::new(job.common.op, bytes.min(BYTES_MAX), u32::from(mtu), wire_octets);
+            least_completion_time(&self.paths, &frames)
+        };
+        let one = time(job.size.0).as_ps();
+        Some(time(job.octets()).max(Span::from_ps(one.saturating_mul(rounds))))
     }
 
-    /// Follows the routes from `src` to `dst`: of equal paths one, since they are equally long.
-    fn walk(&mut self, net: &Net, src: HostId, dst: HostId) {
-        let graph = &self.scenario.topology.graph;
-        self.hops.clear();
-        let mut port = u32::from(src.0);
-        loop {
-            let LinkSpec { rate, delay } = net.link(port);
-            self.hops.push(Hop { rate, delay });
-            let Some(switch) = net.switch_of(net.peer(port)) else { return };
-            let next = net.routes().next_port(switch, dst, 0);
-            assert!(next != NO_PORT, "{} has no route to host {}", graph.switches[switch as usize], dst.0);
-            port = net.switch_ports(switch).start + u32::from(next);
+    /// The shortest paths from `src` to `dst`, each sequence of links once; where all are alike, one.
+    fn find(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<Hop>> {
+        let port = u32::from(src.0);
+        let line = net.link(port).rate;
+        let (mut paths, mut ways) = (BTreeSet::new(), BTreeSet::<Way>::new());
+        let mut go = |port: u32, hops: &[Hop], width: u64, onward: &mut BTreeSet<Way>| {
+            let next = net.switch_of(net.peer(port));
+            let width = if next.is_none() { 1 } else { width };
+            let hops: Vec<Hop> = hops.iter().copied().chain([self.hop(net, port, width, line)]).collect();
+            match next {
+                Some(switch) => _ = onward.insert((switch, hops, width)),
+                None => _ = paths.insert(hops),
+            }
+        };
+        go(port, &[], 1, &mut ways);
+        while !ways.is_empty() {
+            let mut onward = BTreeSet::new();
+            for (switch, hops, width) in &ways {
+                let choices = choices(net, *switch, dst);
+                let graph = &self.scenario.topology.graph;
+                assert!(
+                    choices[0] != NO_PORT,
+                    "{} has no route to host {}",
+                    graph.switches[*switch as usize],
+                    dst.0
+                );
+                let width = width.saturating_mul(choices.len() as u64);
+                let followed = if self.alike { 1 } else { choices.len() };
+                for next in &choices[..followed] {
+                    go(net.switch_ports(*switch).start + u32::from(*next), hops, width, &mut onward);
+                }
+            }
+            ways = onward;
         }
+        paths.into_iter().collect()
+    }
+
+    /// The link of `port`. Packets that are sprayed over `width` ways together go as fast as the source's link, of rate
+    /// `line`, though each of these links may be slower.
+    fn hop(&self, net: &Net, port: u32, width: u64, line: BitsPerSec) -> Hop {
+        let LinkSpec { rate, delay } = net.link(port);
+        let sprayed = matches!(self.scenario.switch.routing, Routing::Spray) && rate < line;
+        let rate = if sprayed { BitsPerSec(rate.0.saturating_mul(width)).min(line) } else { rate };
+        Hop { rate, delay }
     }
 }
+
+/// The ports of `switch` by which packets go on to `dst`.
+fn choices(net: &Net, switch: u32, dst: HostId) -> Vec<u16> {
+    let mut ports: Vec<u16> = Vec::new();
+    for turn in 0.. {
+        let port = net.routes().port_in_turn(switch, dst, turn);
+        if ports.contains(&port) {
+            break;
+        }
+        ports.push(port);
+    }
+    ports
+}
+
+/// Beyond this many octets the formula's numbers would overflow: eleven days at 10 Gb/s.
+const BYTES_MAX: u64 = 1 << 50;

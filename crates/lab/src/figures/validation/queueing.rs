@@ -66,6 +66,6 @@ fn service_s() -> f64 {
 fn waits(results: &Results) -> Vec<f64> {
     results
         .completed()
-        .filter_map(|flow| Some(flow.fct()?.saturating_sub(flow.ideal).as_secs_f64()))
+        .filter_map(|flow| Some(flow.fct()?.saturating_sub(flow.ideal?).as_secs_f64()))
         .collect()
 }
