@@ -9,8 +9,8 @@ use roci_nic::{Application, Classes, Host, Path, Simulated};
 use roci_transport::{
     Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Status, Tail,
 };
-use roci_units::{BitsPerSec, Instant, Psn, Qpn, Random, Span};
-use roci_wire::{Header, Opcode};
+use roci_units::{BitsPerSec, Instant, Qpn, Random, Span};
+use roci_wire::Header;
 use std::sync::Arc;
 
 const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
