@@ -340,9 +340,9 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     let mut table = table(&[
         "run",
         "flows",
-        "completion",
+        "completion p50",
         "p99",
-        "slowdown",
+        "slowdown p50",
         "p99",
         "goodput",
         "fairness",

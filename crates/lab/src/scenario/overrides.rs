@@ -54,7 +54,7 @@ pub fn values(list: &str) -> Result<Vec<String>, ArgumentError> {
 /// The seeds of `1..8` or `1,2,5`.
 ///
 /// # Errors
-/// When an item is no whole number below 2⁶³, or as for [`values`].
+/// When an item is no whole number below 2⁶³ or stands there twice, or as for [`values`].
 pub fn seeds(list: &str) -> Result<Vec<u64>, ArgumentError> {
     seeds_of(list).map_err(|error| ArgumentError { argument: format!("--seeds {}", error.argument), ..error })
 }
@@ -69,7 +69,17 @@ fn seeds_of(list: &str) -> Result<Vec<u64>, ArgumentError> {
             )
         })
     };
-    values(list)?.into_iter().map(number).collect()
+    let seeds = values(list)?.into_iter().map(number).collect::<Result<Vec<_>, _>>()?;
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|two| two[0] == two[1]) {
+        return Err(error(
+            list,
+            "a seed stands there twice, and the same run is no second sample",
+            format!("name seed {} once", twice[0]),
+        ));
+    }
+    Ok(seeds)
 }
 
 /// What separates items, where no quote or bracket is open.
@@ -140,6 +150,7 @@ mod tests {
         assert!(values("1..100000000000").is_err());
         assert!(values("1,,2").is_err());
         assert!(seeds("1,x").is_err());
+        assert!(seeds("1,2,1").unwrap_err().to_string().contains("name seed 1 once"));
         assert_eq!(
             seeds("4..1").unwrap_err().to_string(),
             "--seeds 4..1: this range runs backwards; write 1..4"

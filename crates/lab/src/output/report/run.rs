@@ -212,9 +212,10 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
         0 => {}
         n => {
             section.note += &format!(
-                "{}{n} of these flows received no CNP: their law left their rate alone, and R_C, R_T and alpha are not \
+                "{}{n} of these flows received no CNP: the law left {} rate alone, and R_C, R_T and alpha are not \
                  drawn.",
-                if section.note.is_empty() { "" } else { " " }
+                if section.note.is_empty() { "" } else { " " },
+                if n == 1 { "its" } else { "their" }
             );
         }
     }
@@ -288,7 +289,12 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
         });
         let sampled = readings.sources(Metric::Bytes);
         if deepest.len() < sampled {
-            section.note = format!("The {LINES_MAX} deepest of {sampled} queues; all are in series.parquet.");
+            section.note = match deepest.len() {
+                LINES_MAX => {
+                    format!("The {LINES_MAX} deepest of {sampled} queues; all are in series.parquet.")
+                }
+                held => format!("{held} of {sampled} queues held something when they were sampled."),
+            };
         }
     }
     for (metric, what) in [(Metric::Marks, "CE marks"), (Metric::Pauses, "PAUSE frames received")] {
