@@ -107,7 +107,7 @@ impl Results {
     }
 }
 
-/// What became of one flow. Half a million of them are kept during a run, so it is small.
+/// What became of one flow. Half a million of them may be kept, so it is small.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
     /// Its name.
@@ -146,7 +146,7 @@ pub struct FlowResult {
     pub ecn_marked: u32,
 }
 
-const _: () = assert!(size_of::<FlowResult>() <= 112, "a flow's record is part of its 700 octets");
+const _: () = assert!(size_of::<FlowResult>() <= 112, "half a million of them may be kept");
 
 impl FlowResult {
     /// Flow completion time: from the post to the sender's completion. `None` while it runs or when it failed.
