@@ -287,7 +287,7 @@ pub(crate) struct Reproduce {
     /// Switch off the mechanism behind each figure: its rows must then fail
     #[arg(long)]
     pub(crate) ablate: bool,
-    /// The seeds to run with: a range 1..8 with both ends, or a list [default: 1..5]
+    /// The seeds to run with: a range 1..8 with both ends, or a list 1,2,5 (3 is seed 3 alone) [default: 1..5]
     #[arg(long, value_name = "SEEDS")]
     pub(crate) seeds: Option<String>,
     /// The folder for tables and plots
@@ -313,7 +313,7 @@ pub(crate) struct Common {
     /// The seed, in place of the scenario's
     #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(..=i64::MAX.cast_unsigned()))]
     pub(crate) seed: Option<u64>,
-    /// Several seeds: a range 1..8 with both ends, or a list; prints means with 95 % confidence intervals
+    /// Several seeds: a range 1..8 with both ends, or a list 1,2,5 (3 is seed 3 alone); prints means with 95 % confidence intervals
     #[arg(long, value_name = "SEEDS")]
     pub(crate) seeds: Option<String>,
     /// The folder for results [default: out/NAME]; earlier results there are replaced

@@ -21,6 +21,7 @@ use clap::CommandFactory as _;
 use roci_lab::batch::{Group, PlanError};
 use roci_lab::scenario::overrides;
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 impl From<PlanError> for Failure {
@@ -122,7 +123,18 @@ fn assignments(arguments: &[String]) -> Result<Vec<(String, String)>, Failure> {
 
 fn seeds(common: &Common) -> Result<Vec<u64>, Failure> {
     match (&common.seeds, common.seed) {
-        (Some(list), _) => Ok(overrides::seeds(list)?),
+        (Some(list), _) => {
+            let seeds = overrides::seeds(list)?;
+            hint_at_one_seed(list, common.quiet);
+            Ok(seeds)
+        }
         (None, seed) => Ok(seed.into_iter().collect()),
+    }
+}
+
+/// Tells whoever asked for seed 3 alone that it is not three of them.
+fn hint_at_one_seed(list: &str, quiet: bool) {
+    if let Some(hint) = overrides::one_seed_hint(list).filter(|_| !quiet) {
+        let _ = writeln!(std::io::stderr(), "{hint}");
     }
 }

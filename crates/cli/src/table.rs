@@ -12,6 +12,7 @@ use roci_lab::figures::statistics::Estimate;
 use roci_lab::nic::{Account, Structure};
 use roci_lab::results::statistics::jain;
 use roci_lab::results::together::Together;
+use roci_lab::scenario::overrides::seeds_in_words;
 use roci_lab::results::{FaultResult, HostResult, Results, SwitchResult};
 
 /// More flows than this are shown by their sizes, more switches summed up.
@@ -328,13 +329,20 @@ fn of_flows(sum: &Sum<'_>) -> String {
 fn side_by_side(group: &Group, results: &[Results]) -> String {
     let sums = group.sums(results);
     let runs = results.len();
+    // All configurations run with the same, unless each brings its own.
+    let mut seeds: Vec<u64> = Vec::new();
+    for run in &group.runs {
+        if !seeds.contains(&run.seed) {
+            seeds.push(run.seed);
+        }
+    }
+    let seeds = seeds_in_words(&seeds);
     let mut text = match (sums.len(), runs) {
-        (1, runs) => format!("{}: {runs} seeds, means with 95 % confidence intervals\n\n", group.title),
-        (kinds, runs) if kinds == runs => format!("{}: {runs} runs\n\n", group.title),
-        (kinds, runs) => format!(
-            "{}: {kinds} configurations, {} seeds each, means with 95 % confidence intervals\n\n",
-            group.title,
-            runs / kinds.max(1)
+        (1, _) => format!("{}: {seeds}, means with 95 % confidence intervals\n\n", group.title),
+        (kinds, runs) if kinds == runs => format!("{}: {runs} runs, {seeds}\n\n", group.title),
+        (kinds, _) => format!(
+            "{}: {kinds} configurations, {seeds} each, means with 95 % confidence intervals\n\n",
+            group.title
         ),
     };
     let mut table = table(&[
@@ -379,7 +387,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
 
 /// A figure: what the paper has, what we have.
 pub(crate) fn figure(report: &Report) -> String {
-    let mut text = format!("{}: {}", report.name, report.title);
+    let mut text = format!("{}: {}, {}", report.name, report.title, seeds_in_words(&report.seeds));
     if let Some(without) = &report.without {
         text.push_str(&format!(", without {without}"));
     }

@@ -190,7 +190,7 @@ fn one_seed_gives_the_same_octets_alone_and_among_parallel_runs() {
     assert!(scratch.roci(&["run", "small.toml", "--seed", "2", "--out", "alone"]).status.success());
     let parallel = scratch.roci(&["run", "small.toml", "--seeds", "1..3", "--jobs", "3", "--out", "three"]);
     assert!(parallel.status.success());
-    assert!(text(&parallel.stdout).contains("3 seeds, means with 95 % confidence intervals"));
+    assert!(text(&parallel.stdout).contains("small: seeds 1 to 3, means with 95 % confidence intervals"));
     for file in ["flows.csv", "series.parquet"] {
         assert!(
             scratch.read(&format!("alone/{file}")) == scratch.read(&format!("three/seed=2/{file}")),
@@ -308,6 +308,21 @@ fn figures_replace_earlier_figures() {
         assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
     }
     assert!(scratch.files().contains(&"out/figures/figures.html".to_owned()), "{:?}", scratch.files());
+}
+
+#[test]
+fn one_seed_judges_no_mean_of_five() {
+    let scratch = Scratch::new("one-seed");
+    // By itself the run of seed 3 has a board that is more than a tenth off the paper's mean.
+    let output = scratch.roci(&["reproduce", "lst-fig5", "--seeds", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "--seeds 3 is seed 3 alone; 3 seeds are --seeds 1..3\n");
+    let printed = text(&output.stdout);
+    let named = printed.lines().next().is_some_and(|line| line.starts_with("lst-fig5: ") && line.ends_with(", seed 3"));
+    assert!(named && printed.contains("lst-fig5: 8 rows are not judged"), "{printed}");
+    let count = |verdict: &str| printed.lines().filter(|line| line.ends_with(verdict)).count();
+    assert_eq!((count("  too few seeds"), count("  pass")), (8, 8), "{printed}");
+    assert!(text(&scratch.read("out/figures/figures.md")).contains("*emergent*, seed 3."));
 }
 
 #[test]

@@ -27,7 +27,11 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     }
     let default = Options::default();
     let seeds = match &arguments.seeds {
-        Some(list) => overrides::seeds(list)?,
+        Some(list) => {
+            let seeds = overrides::seeds(list)?;
+            super::hint_at_one_seed(list, arguments.quiet);
+            seeds
+        }
         None => default.seeds,
     };
     let options = Options { ablate: arguments.ablate, seeds };
@@ -62,6 +66,14 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         print(&format!("{:#}\n", json!(reports.iter().map(as_json).collect::<Vec<_>>())));
     } else if !arguments.quiet {
         print(&format!("Tables and plots are in {target}.\n"));
+        for report in &reports {
+            if let Some((rows, seeds)) = report.wants_seeds() {
+                print(&format!(
+                    "{}: {rows} rows are not judged, for their bounds are of means over {seeds} seeds, such as --seeds 1..{seeds}.\n",
+                    report.name
+                ));
+            }
+        }
     }
     let bad: Vec<&str> = reports.iter().filter(|report| !report.passed()).map(|report| report.name).collect();
     match bad.as_slice() {
@@ -79,6 +91,7 @@ fn as_json(report: &Report) -> serde_json::Value {
             "ours": row.ours.map(|ours| json!({
                 "mean": ours.mean, "half_width": ours.half_width, "min": ours.min, "max": ours.max,
             })),
+            "wanted_seeds": row.seeds,
             "verdict": row.verdict.name(),
         })
     });

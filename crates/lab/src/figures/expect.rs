@@ -75,6 +75,8 @@ pub struct Expectation {
     pub paper: String,
     /// The bound.
     pub bound: Bound,
+    /// How many seeds the bound was made for: it speaks of their mean, and with fewer it is not judged.
+    pub seeds: usize,
     /// Whether it must fail without the figure's mechanism.
     pub needs_mechanism: bool,
 }
@@ -188,6 +190,10 @@ fn row(row: &toml::Spanned<DeValue<'_>>) -> Expectation {
         unit: optional(row, "unit"),
         paper: optional(row, "paper"),
         bound: Bound::parse(&bound).unwrap_or_else(|| panic!("not a bound: {bound}")),
+        seeds: row.get("seeds").map_or(1, |seeds| {
+            let seeds = seeds.get_ref().as_integer().and_then(|seeds| seeds.as_str().parse().ok());
+            seeds.expect("`seeds` is a whole number")
+        }),
         needs_mechanism: row.get("mechanism").is_some(),
     }
 }
@@ -229,6 +235,22 @@ mod tests {
         assert!(Bound::AtLeast(0.9).holds(&ours) && !Bound::AtLeast(0.95).holds(&ours));
         assert!(Bound::AtMost(1.1).holds(&ours) && !Bound::AtMost(1.05).holds(&ours));
         assert!(!Bound::Exactly(1.0).holds(&ours) && !Bound::Above(0.9).holds(&ours));
+    }
+
+    #[test]
+    fn only_bounds_of_means_ask_for_seeds_and_for_no_more_than_there_are_by_default() {
+        let default = super::super::Options::default().seeds.len();
+        let rows = super::super::names().into_iter().flat_map(|name| figure(name).rows);
+        let asking: Vec<Expectation> = rows.filter(|row| row.seeds != 1).collect();
+        assert!(!asking.is_empty());
+        for row in asking {
+            assert!(
+                matches!(row.bound, Bound::About { .. }),
+                "{}: every other bound is each seed's",
+                row.what
+            );
+            assert_eq!(row.seeds, default, "{}", row.what);
+        }
     }
 
     #[test]

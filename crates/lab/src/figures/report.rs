@@ -3,6 +3,7 @@
 use super::expect::{Bound, Expectation, Figure, Kind};
 use super::plot::Plot;
 use super::statistics::Estimate;
+use crate::scenario::overrides::seeds_in_words;
 use std::fmt::Write as _;
 
 /// A figure, reproduced or not.
@@ -39,6 +40,8 @@ pub struct Row {
     pub ours: Option<Estimate>,
     /// What it is held against.
     pub bound: Bound,
+    /// How many seeds the bound was made for.
+    pub seeds: usize,
     /// The judgement.
     pub verdict: Verdict,
 }
@@ -58,6 +61,8 @@ pub enum Verdict {
     NoValueWithoutMechanism,
     /// It is not judged.
     Reported,
+    /// Its bound is for the mean of more seeds than were run: it is not judged.
+    TooFewSeeds,
 }
 
 impl Verdict {
@@ -70,12 +75,13 @@ impl Verdict {
             Self::HoldsWithoutMechanism => "HOLDS WITHOUT THE MECHANISM",
             Self::NoValueWithoutMechanism => "NO VALUE WITHOUT THE MECHANISM",
             Self::Reported => "reported",
+            Self::TooFewSeeds => "too few seeds",
         }
     }
 
-    /// Whether it counts as success.
+    /// Whether it is as it should be, or not judged.
     pub const fn is_good(self) -> bool {
-        matches!(self, Self::Pass | Self::FailsAsItShould | Self::Reported)
+        matches!(self, Self::Pass | Self::FailsAsItShould | Self::Reported | Self::TooFewSeeds)
     }
 }
 
@@ -117,9 +123,15 @@ impl Report {
         }
     }
 
-    /// Whether every row is as it should be.
+    /// Whether every row that is judged is as it should be.
     pub fn passed(&self) -> bool {
         self.rows.iter().all(|row| row.verdict.is_good())
+    }
+
+    /// How many rows were not judged for want of seeds, and how many seeds it takes; `None` where all were.
+    pub fn wants_seeds(&self) -> Option<(usize, usize)> {
+        let wanting = || self.rows.iter().filter(|row| row.verdict == Verdict::TooFewSeeds);
+        wanting().map(|row| row.seeds).max().map(|seeds| (wanting().count(), seeds))
     }
 
     /// The rows as cells: what, the paper's value, ours, the bound, the verdict.
@@ -130,8 +142,7 @@ impl Report {
     /// The report as a section of Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!("## {}: {}\n\n", self.name, self.title);
-        let seeds = self.seeds.len();
-        let _ = writeln!(out, "*{}*, {seeds} seed{}.", self.kind.name(), if seeds == 1 { "" } else { "s" });
+        let _ = writeln!(out, "*{}*, {}.", self.kind.name(), seeds_in_words(&self.seeds));
         if let Some(without) = &self.without {
             let _ = writeln!(out, "Switched off: {without}.");
         }
@@ -154,6 +165,7 @@ impl Row {
         let verdict = match (ablate, expectation.needs_mechanism, holds) {
             _ if expectation.bound == Bound::Reported => Verdict::Reported,
             (true, false, _) => Verdict::Reported,
+            _ if (1..expectation.seeds).contains(&values.len()) => Verdict::TooFewSeeds,
             (false, _, Some(true)) => Verdict::Pass,
             (false, _, _) => Verdict::Fail,
             (true, true, Some(true)) => Verdict::HoldsWithoutMechanism,
@@ -166,6 +178,7 @@ impl Row {
             paper: expectation.paper.clone(),
             ours,
             bound: expectation.bound,
+            seeds: expectation.seeds,
             verdict,
         }
     }
@@ -186,7 +199,11 @@ impl Row {
             }
         };
         let paper = if self.paper.is_empty() { "–".to_owned() } else { format!("{}{unit}", self.paper) };
-        [self.what.clone(), paper, ours, self.bound.to_string(), self.verdict.name().to_owned()]
+        let bound = match self.seeds {
+            1 => self.bound.to_string(),
+            seeds => format!("{}, mean of {seeds} seeds", self.bound),
+        };
+        [self.what.clone(), paper, ours, bound, self.verdict.name().to_owned()]
     }
 }
 
@@ -216,6 +233,7 @@ mod tests {
             unit: "Gb/s".to_owned(),
             paper: "1.1".to_owned(),
             bound,
+            seeds: 1,
             needs_mechanism,
         }
     }
@@ -228,6 +246,23 @@ mod tests {
         assert_eq!(Row::new(&about, &[], false).verdict, Verdict::Fail);
         let reported = expectation(Bound::Reported, false);
         assert_eq!(Row::new(&reported, &[9.9], false).verdict, Verdict::Reported);
+    }
+
+    #[test]
+    fn a_bound_of_a_mean_is_not_judged_by_fewer_seeds_than_it_was_made_for() {
+        let about = Bound::About { value: 1.1, percent: 10.0 };
+        let of_five = Expectation { seeds: 5, ..expectation(about, true) };
+        for ablate in [false, true] {
+            for one in [1.1, 1.3] {
+                let row = Row::new(&of_five, &[one], ablate);
+                assert_eq!(row.verdict, Verdict::TooFewSeeds);
+                assert_eq!(row.cells()[3], "1.1 ± 10 %, mean of 5 seeds");
+            }
+        }
+        assert_eq!(Row::new(&of_five, &[1.0, 1.1, 1.2, 1.3, 0.9], false).verdict, Verdict::Pass);
+        assert_eq!(Row::new(&of_five, &[1.4; 5], false).verdict, Verdict::Fail);
+        let unneeded = Expectation { needs_mechanism: false, ..of_five };
+        assert_eq!(Row::new(&unneeded, &[1.3], true).verdict, Verdict::Reported);
     }
 
     #[test]

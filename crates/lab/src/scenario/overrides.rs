@@ -82,6 +82,27 @@ fn seeds_of(list: &str) -> Result<Vec<u64>, ArgumentError> {
     Ok(seeds)
 }
 
+/// `seed 3`, `seeds 1 to 5` or `seeds 1, 2 and 5`: which runs something is about.
+pub fn seeds_in_words(seeds: &[u64]) -> String {
+    let consecutive = seeds.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+    match seeds {
+        [] => "no seeds".to_owned(),
+        [one] => format!("seed {one}"),
+        [first, .., last] if consecutive && seeds.len() > 2 => format!("seeds {first} to {last}"),
+        [rest @ .., last] => {
+            let rest: Vec<String> = rest.iter().map(u64::to_string).collect();
+            format!("seeds {} and {last}", rest.join(", "))
+        }
+    }
+}
+
+/// What to tell whoever wrote `--seeds 3`, which may have meant three of them; `None` where nobody can be mistaken.
+pub fn one_seed_hint(list: &str) -> Option<String> {
+    let seed: u64 = list.trim().parse().ok()?;
+    let may_be_a_count = (2..=1_000).contains(&seed);
+    may_be_a_count.then(|| format!("--seeds {seed} is seed {seed} alone; {seed} seeds are --seeds 1..{seed}"))
+}
+
 /// What separates items, where no quote or bracket is open.
 fn split(list: &str) -> Vec<&str> {
     let (mut depth, mut quote, mut start) = (0u32, None, 0);
@@ -131,6 +152,22 @@ mod tests {
         assert_eq!(values("1..3,7").unwrap(), ["1", "2", "3", "7"]);
         assert_eq!(values("5KB, 10KB").unwrap(), ["5KB", "10KB"]);
         assert_eq!(seeds("1..8").unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn seeds_are_said_in_words_and_a_single_number_is_a_seed() {
+        for (list, words) in [
+            ("3", "seed 3"),
+            ("1..5", "seeds 1 to 5"),
+            ("1,2,5", "seeds 1, 2 and 5"),
+            ("7,8", "seeds 7 and 8"),
+        ] {
+            assert_eq!(seeds_in_words(&seeds(list).unwrap()), words);
+        }
+        assert_eq!(one_seed_hint("3").unwrap(), "--seeds 3 is seed 3 alone; 3 seeds are --seeds 1..3");
+        for clear in ["1", "1..3", "3,4", "20260101", "x"] {
+            assert_eq!(one_seed_hint(clear), None, "{clear}");
+        }
     }
 
     #[test]
