@@ -4,10 +4,11 @@ pub(crate) mod ctl;
 pub(crate) mod perf;
 pub(crate) mod ping;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use ctl::CTL;
 use perf::PERF;
 use ping::PING;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// RDMA (RoCEv2) transports and congestion control, in a simulated data centre and on a real network.
@@ -16,6 +17,22 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What the command line asks for; it ends the process where that makes no sense.
+pub(crate) fn parse() -> Arguments {
+    let matches = with_negative_values(Arguments::command()).get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The command with options that take `-5` for a value: each then says which values it takes, in place of advice to write
+/// `-- -5`, which would be no value of it either.
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let option = |arg: clap::Arg| {
+        let takes = !arg.is_positional() && arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes)
+    };
+    command.mut_args(option).mut_subcommands(with_negative_values)
 }
 
 const EXIT: &str = "It exits with 0 when all is done, 1 when a run failed, 2 when the request was wrong.";
@@ -203,10 +220,10 @@ pub(crate) struct ProgramProfile {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["packets", "seed"])]
     pub(crate) events: Option<PathBuf>,
     /// How many packets the stream offers
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole(1..=1_000_000_000))]
     pub(crate) packets: u64,
     /// The seed of the stream
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// The clock of the cores
     #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
@@ -224,6 +241,14 @@ pub(crate) struct ProgramNew {
     /// The program's name, which is also the folder's
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+/// A whole number of `range`: clap's own for 64 bits does not say which a negative one has missed.
+fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
+    }
 }
 
 /// A NIC with cores.
@@ -288,7 +313,7 @@ pub(crate) struct Reproduce {
     #[arg(long)]
     pub(crate) ablate: bool,
     /// The seeds to run with: a range 1..8 with both ends, or a list 1,2,5 (3 is seed 3 alone) [default: 1..5]
-    #[arg(long, value_name = "SEEDS")]
+    #[arg(long, value_name = "SEEDS", allow_hyphen_values = true)]
     pub(crate) seeds: Option<String>,
     /// The folder for tables and plots
     #[arg(long, value_name = "FOLDER", default_value = "out/figures")]
@@ -311,10 +336,10 @@ pub(crate) struct Help {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// The seed, in place of the scenario's
-    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(..=i64::MAX.cast_unsigned()))]
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = whole(0..=i64::MAX.cast_unsigned()))]
     pub(crate) seed: Option<u64>,
     /// Several seeds: a range 1..8 with both ends, or a list 1,2,5 (3 is seed 3 alone); prints means with 95 % confidence intervals
-    #[arg(long, value_name = "SEEDS")]
+    #[arg(long, value_name = "SEEDS", allow_hyphen_values = true)]
     pub(crate) seeds: Option<String>,
     /// The folder for results [default: out/NAME]; earlier results there are replaced
     #[arg(long, value_name = "FOLDER")]
@@ -333,10 +358,28 @@ pub(crate) struct Common {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {
-        Arguments::command().debug_assert();
+        with_negative_values(Arguments::command()).debug_assert();
+    }
+
+    #[test]
+    fn a_negative_value_is_refused_with_the_values_that_are_taken() {
+        for line in [
+            "run x.toml --seed -5",
+            "run x.toml --jobs -1",
+            "nic memory srnic --qps -1",
+            "program profile x.elf --packets -1",
+            "perf write-bw 10.0.0.1 -n -5",
+        ] {
+            let words = std::iter::once("roci").chain(line.split(' '));
+            let error = with_negative_values(Arguments::command())
+                .try_get_matches_from(words)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("invalid value '-") && error.contains("is not in "), "{line}: {error}");
+            assert!(!error.contains("'-- -"), "{line}: {error}");
+        }
     }
 }

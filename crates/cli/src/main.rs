@@ -20,8 +20,7 @@ mod format;
 mod progress;
 mod table;
 
-use args::{Arguments, Command};
-use clap::Parser;
+use args::Command;
 use std::process::ExitCode;
 
 /// Why the command did not do what it was asked.
@@ -40,7 +39,7 @@ fn main() -> ExitCode {
         roci_lab::output::folder::remove_drafts();
         print(panic);
     }));
-    let done = match Arguments::parse().command {
+    let done = match args::parse().command {
         Command::Run(arguments) => command::run(&arguments),
         Command::Sweep(arguments) => command::sweep(&arguments),
         Command::Compare(arguments) => command::compare(&arguments),

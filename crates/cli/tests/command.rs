@@ -216,6 +216,19 @@ fn a_wrong_scenario_exits_with_2_and_leaves_nothing() {
 }
 
 #[test]
+fn a_negative_seed_is_refused_with_the_seeds_that_there_are() {
+    let scratch = Scratch::new("negative");
+    scratch.scenario("small.toml", SMALL);
+    for (option, value) in [("--seed", "-5"), ("--seeds", "-5"), ("--seeds", "-1..3")] {
+        let output = scratch.roci(&["run", "small.toml", option, value]);
+        assert_eq!(output.status.code(), Some(2), "{option} {value}");
+        let message = text(&output.stderr);
+        assert!(message.contains(value) && !message.contains("-- -"), "{message}");
+        assert!(message.contains("0..=9223372036854775807") || message.contains("0 to 2^63-1"), "{message}");
+    }
+}
+
+#[test]
 fn one_wrong_scenario_of_several_stops_all_of_them() {
     let scratch = Scratch::new("one-wrong");
     scratch.scenario("small.toml", SMALL);
@@ -372,6 +385,16 @@ fn controls_are_compared_and_one_scenario_alone_is_not() {
     let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,cubic"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("there is no law `cubic`"), "{}", text(&output.stderr));
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,ndp"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("set `transport.recovery` to \"ndp\" as well"), "{message}");
+    assert!(message.contains("give `roci compare` a scenario file of its own for it"), "{message}");
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,irn"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("`irn` is a recovery and no law"), "{message}");
+    assert!(message.contains("roci sweep --set transport.recovery=go-back-n,irn"), "{message}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! | [`keys`] | every key: what it takes, its default, its meaning |
 //! | [`source`] | where a value was written, and errors that point there |
 //! | `tree` | the text as a tree with places, and overrides |
+//! | `syntax` | what to do about a text that is not TOML |
 //! | `read` | reading one table |
 //! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`] | the tables |
 //! | `end` | whether a scenario can come to an end |
@@ -28,6 +29,7 @@ mod reach;
 mod read;
 pub mod source;
 pub mod switch;
+mod syntax;
 mod topology;
 mod traffic;
 pub mod transport;

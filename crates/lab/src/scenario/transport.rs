@@ -14,6 +14,17 @@ use roci_wire::layout::Cc;
 /// The key of laws that count in packets: the octets of a full one, the NIC's MTU unless it is set.
 const MSS: &str = "mss";
 
+/// The recovery programs by their names.
+const RECOVERIES: [(&str, Recovery); 7] = [
+    ("go-back-n", Recovery::GoBackN),
+    ("irn", Recovery::Irn),
+    ("srnic", Recovery::Srnic),
+    ("reno", Recovery::Reno),
+    ("newreno", Recovery::NewReno),
+    ("sack", Recovery::Sack),
+    ("ndp", Recovery::Ndp),
+];
+
 /// What holds for every queue pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
@@ -98,15 +109,6 @@ impl Transport {
     pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
         let default = Self::default();
         let Some(table) = table else { return Ok(default) };
-        let recoveries = [
-            ("go-back-n", Recovery::GoBackN),
-            ("irn", Recovery::Irn),
-            ("srnic", Recovery::Srnic),
-            ("reno", Recovery::Reno),
-            ("newreno", Recovery::NewReno),
-            ("sack", Recovery::Sack),
-            ("ndp", Recovery::Ndp),
-        ];
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
@@ -121,7 +123,7 @@ impl Transport {
         let homa = control.is_granted();
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
-        let recovery = table.word("recovery", &recoveries)?.unwrap_or(plainest);
+        let recovery = table.word("recovery", &RECOVERIES)?.unwrap_or(plainest);
         Ok(Self {
             recovery,
             timeout: table.span("timeout")?.unwrap_or(default.timeout),
@@ -260,7 +262,10 @@ impl Control {
         }
         let (needs, remedy) = match self.law.value.as_str() {
             _ if self.is_granted() => (Layout::Homa, "set it in `transport.control`, for all flows"),
-            "ndp" => (Layout::Ndp, "set `recovery` to \"ndp\""),
+            "ndp" => (
+                Layout::Ndp,
+                "it is the law of NDP's recovery: set `transport.recovery` to \"ndp\" as well; to compare it with others, give `roci compare` a scenario file of its own for it",
+            ),
             _ => return Ok(()),
         };
         let message = "this law needs a header layout of its own, which all queue pairs share";
@@ -355,7 +360,15 @@ impl Control {
             (SettingError::Value { range, .. }, _) => format!("`{name}` takes {range}"),
             (SettingError::ReadOnly { .. }, _) => "choose a register that can be written".to_owned(),
         };
+        let is_recovery = |name| RECOVERIES.iter().any(|(recovery, _)| *recovery == name);
         let message = match error {
+            SettingError::Law { .. } if is_recovery(name) => {
+                let message = format!("`{name}` is a recovery and no law");
+                let remedy = format!(
+                    "set `transport.recovery` to \"{name}\", or several with `roci sweep --set transport.recovery=go-back-n,{name}`; {exist}"
+                );
+                return source.error(origin, message, remedy);
+            }
             SettingError::Law { .. } => format!("there is no law `{name}`"),
             SettingError::Preset { .. } => format!("`{law}` has no preset `{name}`"),
             SettingError::Key { .. } => format!("`{law}` has no key `{name}`"),

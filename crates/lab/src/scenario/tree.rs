@@ -1,6 +1,7 @@
 //! A scenario's text as a tree of values that know where they were written, with overrides applied.
 
 use super::source::{Origin, ScenarioError, Source, listed};
+use super::syntax;
 use super::transport::Control;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -75,7 +76,7 @@ pub(crate) fn parse(source: &Source, text: &str) -> Result<Node, ScenarioError> 
         source.error(
             origin,
             format!("this is not TOML: {}", error.message().replace('\n', ", ")),
-            "strings stand in quotes, a table begins with [name], a list of tables with [[name]]",
+            syntax::remedy(text, &span, error.message()),
         )
     })?;
     let mut root = from_table(source, &table, &Place::Text)?;

@@ -75,7 +75,7 @@ pub enum PointsError {
 
 impl Sizes {
     /// The distribution that is called `name`: one of [`NAMES`], in any capitals, with or without `-` and `_`
-    /// (`web-search`, `WebSearch`).
+    /// (`web-search`, `WebSearch`), or one that stands for the same.
     ///
     /// # Errors
     /// When there is none, with the names that there are.

@@ -6,53 +6,70 @@ use roci_units::Bytes;
 /// One percent of all flows.
 const PERCENT: u64 = WHOLE / 100;
 
-/// The names that [`Sizes::named`] knows.
-pub const NAMES: [&str; 15] = [
-    "web-search",
-    "fb-hdp",
-    "ali-storage-2019",
-    "cache-follower",
-    "solar-2022",
-    "data-mining",
-    "web-server",
-    "search",
-    "google-rpc-2008",
-    "fb-hdp-2015",
-    "homa-w1",
-    "homa-w2",
-    "homa-w3",
-    "homa-w4",
-    "homa-w5",
+/// The names that [`Sizes::named`] knows, each with others that stand for the same.
+pub const NAMES: [(&str, &[&str]); 15] = [
+    ("web-search", &["web-search-distribution"]),
+    ("fb-hdp", &["fb-hdp-distribution", "facebook-hadoop"]),
+    ("ali-storage-2019", &["ali-storage"]),
+    ("cache-follower", &[]),
+    ("solar-2022", &["solar"]),
+    ("data-mining", &["mining"]),
+    ("web-server", &[]),
+    ("search", &[]),
+    ("google-rpc-2008", &["google-rpc"]),
+    ("fb-hdp-2015", &[]),
+    ("homa-w1", &["w1"]),
+    ("homa-w2", &["w2"]),
+    ("homa-w3", &["w3"]),
+    ("homa-w4", &["w4"]),
+    ("homa-w5", &["w5"]),
 ];
 
 /// A name that no distribution has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown size distribution {0:?}; use one of {list}, a size, or a file of \"size percent\" lines", list = NAMES.join(", "))]
+#[error("unknown size distribution {0:?}; use one of {list} (capitals, - and _ make no difference), a size, or a file of \"size percent\" lines", list = listed())]
 pub struct UnknownSizes(pub String);
 
+/// All names, those that stand for the same in brackets behind it.
+pub(super) fn listed() -> String {
+    let one = |(name, others): &(&str, &[&str])| match others {
+        [] => (*name).to_owned(),
+        others => format!("{name} ({})", others.join(", ")),
+    };
+    NAMES.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A name without what makes no difference.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
 pub(super) fn find(name: &str) -> Result<Sizes, UnknownSizes> {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let plain = plain.to_ascii_lowercase();
-    let (name, points): (_, &[(u64, u64)]) = match plain.as_str() {
-        "websearch" | "websearchdistribution" => ("web-search", &WEB_SEARCH),
-        "fbhdp" | "fbhdpdistribution" | "facebookhadoop" => ("fb-hdp", &FB_HDP),
-        "alistorage2019" | "alistorage" => ("ali-storage-2019", &ALI_STORAGE_2019),
-        "cachefollower" => ("cache-follower", &CACHE_FOLLOWER),
-        "solar2022" | "solar" => ("solar-2022", &SOLAR_2022),
-        "datamining" | "mining" => ("data-mining", &DATA_MINING),
-        "webserver" => ("web-server", &WEB_SERVER),
-        "search" => ("search", &SEARCH),
-        "googlerpc2008" | "googlerpc" => return Ok(of("google-rpc-2008", homa::lines(3))),
-        "fbhdp2015" => return Ok(of("fb-hdp-2015", homa::lines(4))),
-        "homaw1" | "w1" => return Ok(of("homa-w1", homa::sizes(1))),
-        "homaw2" | "w2" => return Ok(of("homa-w2", homa::sizes(2))),
-        "homaw3" | "w3" => return Ok(of("homa-w3", homa::sizes(3))),
-        "homaw4" | "w4" => return Ok(of("homa-w4", homa::sizes(4))),
-        "homaw5" | "w5" => return Ok(of("homa-w5", homa::sizes(5))),
+    let wanted = plain(name);
+    let is_it = |(known, others): &&(&str, &[&str])| {
+        std::iter::once(known).chain(*others).any(|other| plain(other) == wanted)
+    };
+    let known = NAMES.iter().find(is_it).map_or("", |(known, _)| known);
+    let points: &[(u64, u64)] = match known {
+        "web-search" => &WEB_SEARCH,
+        "fb-hdp" => &FB_HDP,
+        "ali-storage-2019" => &ALI_STORAGE_2019,
+        "cache-follower" => &CACHE_FOLLOWER,
+        "solar-2022" => &SOLAR_2022,
+        "data-mining" => &DATA_MINING,
+        "web-server" => &WEB_SERVER,
+        "search" => &SEARCH,
+        "google-rpc-2008" => return Ok(of(known, homa::lines(3))),
+        "fb-hdp-2015" => return Ok(of(known, homa::lines(4))),
+        "homa-w1" => return Ok(of(known, homa::sizes(1))),
+        "homa-w2" => return Ok(of(known, homa::sizes(2))),
+        "homa-w3" => return Ok(of(known, homa::sizes(3))),
+        "homa-w4" => return Ok(of(known, homa::sizes(4))),
+        "homa-w5" => return Ok(of(known, homa::sizes(5))),
         _ => return Err(UnknownSizes(name.to_owned())),
     };
     let point = |&(size, cumulative)| Point { size: Bytes(size), cumulative };
-    Ok(of(name, points.iter().map(point).collect()))
+    Ok(of(known, points.iter().map(point).collect()))
 }
 
 fn of(name: &str, points: Vec<Point>) -> Sizes {

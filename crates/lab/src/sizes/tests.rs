@@ -22,8 +22,11 @@ fn named_means_are_the_published_ones() {
 
 #[test]
 fn every_listed_name_is_a_valid_distribution() {
-    for name in NAMES {
+    for (name, others) in NAMES {
         let sizes = Sizes::named(name).unwrap();
+        for other in others {
+            assert_eq!(Sizes::named(other).unwrap(), sizes, "{other}");
+        }
         assert_eq!(Sizes::from_points(name, sizes.points.clone()), Ok(sizes));
     }
 }
@@ -46,11 +49,18 @@ fn the_files_own_names_are_understood() {
 }
 
 #[test]
+fn the_key_lists_every_name_and_what_else_stands_for_it() {
+    let sizes = crate::scenario::keys::POISSON.keys.iter().find(|key| key.name == "sizes").unwrap();
+    assert!(sizes.means.contains(&tables::listed()), "{}", tables::listed());
+}
+
+#[test]
 fn a_name_without_a_table_is_refused_with_those_that_have_one() {
     for name in ["homa-w6", "no-such"] {
         let message = Sizes::named(name).unwrap_err().to_string();
         assert!(message.contains(name), "{message}");
-        assert!(NAMES.iter().all(|known| message.contains(known)), "{message}");
+        let mut known = NAMES.iter().flat_map(|(known, others)| std::iter::once(known).chain(*others));
+        assert!(known.all(|known| message.contains(known)), "{message}");
     }
 }
 
@@ -99,7 +109,7 @@ fn a_jump_gives_one_size_and_a_level_stretch_gives_none() {
 
 #[test]
 fn evenly_spread_samples_have_the_stated_mean() {
-    for name in NAMES {
+    for (name, _) in NAMES {
         let sizes = Sizes::named(name).unwrap();
         let count = 1_000_000u64;
         let step = u64::MAX / count;

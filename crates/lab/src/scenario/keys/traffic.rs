@@ -132,9 +132,13 @@ pub static POISSON: Section = traffic(
     &[
         key(
             "sizes",
-            "the name of a distribution, a file, or one size",
+            "the name of a distribution such as `\"web-search\"`, a file, or one size such as `\"64KB\"`",
             "required",
-            "How long the flows are.",
+            "How long the flows are. The distributions are web-search (web-search-distribution), fb-hdp (fb-hdp-distribution, facebook-hadoop), \
+             ali-storage-2019 (ali-storage), cache-follower, solar-2022 (solar), data-mining (mining), web-server, search, \
+             google-rpc-2008 (google-rpc), fb-hdp-2015, homa-w1 (w1), homa-w2 (w2), homa-w3 (w3), homa-w4 (w4), homa-w5 (w5), with other names \
+             for the same in brackets. Capitals, dashes and underscores make no difference: `websearch` and `WebSearch` are web-search. What has a \
+             dot or a slash is a file, whose lines are a size and the percentage of flows that are no longer.",
         ),
         key("load", LOAD, "required", "Payload octets offered, over the sum of the host link rates."),
         key("start", DELAY, "`\"0s\"`", "No flow begins before this."),
