@@ -18,8 +18,8 @@ pub(crate) struct Request {
     pub(crate) folder: PathBuf,
 }
 
-/// Runs all groups at once. The results of a group appear when all of its runs are done; those of a group with a
-/// failed run do not.
+/// Runs all groups at once. The results of a group appear when all of its runs are done, also where flows failed or a
+/// deadlock ended a run; those of a group with a run that has no results do not.
 pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
     // Before anything runs: whoever waits an hour should not learn then that the folder cannot be written.
     let folders: Vec<Folder> =
@@ -101,17 +101,23 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Ve
     Ok(results)
 }
 
-/// What is to be said where flows of `group` ended in error completions. Its results are there all the same.
+/// What is to be said where flows of `group` ended in error completions, or runs in a deadlock. The results are there all
+/// the same.
 fn flows_failed(group: &Group, results: &[Results]) -> Option<Failure> {
     let mut runs =
         group.runs.iter().zip(results).filter_map(|(run, results)| Some((run, results.failure()?)));
     let (first, failure) = runs.next()?;
     let failed = 1 + runs.count();
-    Some(Failure::Run(match results.len() {
-        1 => format!("{}: {failure}", group.title),
-        all => format!(
-            "{}: flows failed in {failed} of {all} runs, the first: {}: {failure}",
-            group.title,
+    let deadlocks = results.iter().filter(|results| results.deadlock.is_some()).count();
+    let title = &group.title;
+    Some(Failure::Run(match (results.len(), deadlocks) {
+        (1, _) => format!("{title}: {failure}"),
+        (all, 0) => format!(
+            "{title}: flows failed in {failed} of {all} runs, the first: {}: {failure}",
+            group.full_label(first)
+        ),
+        (all, deadlocks) => format!(
+            "{title}: {failed} of {all} runs failed, {deadlocks} in a deadlock, the first: {}: {failure}",
             group.full_label(first)
         ),
     }))

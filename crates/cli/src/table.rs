@@ -128,12 +128,15 @@ fn run(results: &Results) -> String {
         results.flows.len(),
         time(results.simulated.as_secs_f64())
     );
+    if let Some(deadlock) = &results.deadlock {
+        text.push_str(&format!("  {}\n\n", deadlock.to_string().replace('\n', "\n  ")));
+    }
     let together = (results.flows.len() <= MANY_FLOWS).then(|| results.together()).flatten();
     if results.flows.len() <= MANY_FLOWS {
         text.push_str(&lines(&flows(results, together.as_ref())));
     } else {
         text.push_str(&lines(&sizes(results)));
-        if let Some(failure) = results.failure() {
+        if let Some(failure) = results.failure().filter(|_| results.deadlock.is_none()) {
             text.push_str(&format!("\n  {failure}\n"));
         }
     }

@@ -285,7 +285,54 @@ fn a_run_that_stalls_exits_with_1_and_writes_nothing() {
     let output = scratch.roci(&["run", "stall.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     assert!(text(&output.stderr).contains("stalled at"), "{}", text(&output.stderr));
+    let quiet = scratch.roci(&["run", "stall.toml", "-q"]);
+    assert_eq!((quiet.status.code(), quiet.stdout.len()), (Some(1), 0));
+    assert_eq!(quiet.stderr, output.stderr, "an error is printed however quiet");
     assert_eq!(scratch.files(), ["stall.toml"]);
+}
+
+/// Five switches in a ring, whose flows fill the buffers until each waits for the next.
+fn ring() -> String {
+    let link = |a: String, b: String| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gb/s\", delay = \"1us\" }}");
+    let around = (0..5).map(|n| link(format!("s{n}"), format!("s{}", (n + 1) % 5)));
+    let down = (0..10).map(|n| link(format!("h{n}"), format!("s{}", n / 2)));
+    let links: Vec<String> = around.chain(down).collect();
+    let flow = |n| format!("{{ src = \"h{n}\", dst = \"h{}\", size = \"10MB\" }}", (n + 4) % 10);
+    let flows: Vec<String> = (0..10).map(flow).collect();
+    let names = |letter: &str, count| (0..count).map(|n| format!("{letter}{n}")).collect::<Vec<_>>();
+    format!(
+        "[topology]\nkind = \"graph\"\nhosts = {:?}\nswitches = {:?}\nlinks = [{}]\n[switch]\nbuffer = \"200KB\"\n\
+         ecn = false\n[transport]\ncontrol = {{ law = \"none\" }}\n[[traffic]]\nkind = \"flows\"\nflows = [{}]\n\
+         [measure]\nsample = \"10us\"\npcap = [\"s0\"]\n",
+        names("h", 10),
+        names("s", 5),
+        links.join(","),
+        flows.join(",")
+    )
+}
+
+#[test]
+fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
+    let scratch = Scratch::new("deadlock");
+    scratch.scenario("ring.toml", &ring());
+    let output = scratch.roci(&["run", "ring.toml", "--quiet"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    let message = text(&output.stderr);
+    assert!(message.starts_with("ring: deadlock at 0."), "{message}");
+    assert_eq!(message.matches(" may not send to s").count(), 5, "{message}");
+    let summary = scratch.summary("out/ring/summary.json");
+    assert_eq!(summary["deadlock"]["cycle"].as_array().map(Vec::len), Some(5));
+    assert_eq!(summary["deadlock"]["at_s"], summary["simulated_s"]);
+    assert!(text(&scratch.read("out/ring/report.html")).contains("ended by a deadlock"));
+    let names = ["capture.pcapng", "flows.csv", "report.html", "series.parquet", "summary.json"];
+    let mut expected = names.map(|name| format!("out/ring/{name}")).to_vec();
+    expected.push("ring.toml".to_owned());
+    assert_eq!(scratch.files(), expected);
+    let output = scratch.roci(&["sweep", "ring.toml", "--set", "switch.pfc=true,false", "--set", "stop=\"2ms\""]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("1 of 2 runs failed, 1 in a deadlock, the first: switch.pfc=true"), "{message}");
+    assert!(text(&scratch.read("out/ring-sweep/comparison.csv")).lines().next().unwrap().ends_with(",deadlocks"));
 }
 
 #[test]
@@ -300,6 +347,9 @@ fn flows_that_fail_exit_with_1_after_the_results_are_written() {
         "lossy: 4 of 4 flows failed, the first: 0.0, Transport Retry Counter Exceeded\n"
     );
     assert!(text(&output.stdout).contains(" packets dropped, 0 corrupted"), "{}", text(&output.stdout));
+    let quiet = scratch.roci(&["run", "lossy.toml", "-q"]);
+    assert_eq!((quiet.status.code(), quiet.stdout.len()), (Some(1), 0));
+    assert_eq!(quiet.stderr, output.stderr, "an error is printed however quiet");
     let summary = scratch.summary("out/lossy/summary.json");
     assert!(summary["faults"]["dropped"].as_u64().unwrap() > 0);
     let output = scratch.roci(&["sweep", "lossy.toml", "--set", "faults.loss=0,0.9"]);

@@ -248,7 +248,7 @@ impl Group {
         };
         let sum = |label| {
             let alike = || self.runs.iter().zip(results).filter(move |(run, _)| run.label == label);
-            let failed = |(_, results): &(&Run, &Results)| results.failed().next().is_some();
+            let failed = |(_, results): &(&Run, &Results)| results.failure().is_some();
             Sum {
                 label,
                 values: Metric::ALL.map(|metric| (metric, estimate(label, metric))),
@@ -275,7 +275,7 @@ pub struct Sum<'a> {
     pub failed: usize,
     /// Its runs.
     pub runs: usize,
-    /// Of those, runs in which a flow failed.
+    /// Of those, runs in which a flow failed or that ended in a deadlock.
     pub runs_failed: usize,
 }
 

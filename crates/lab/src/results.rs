@@ -2,10 +2,12 @@
 //!
 //! Two runs of one scenario with one seed give equal [`Results`], except for [`Results::run`].
 
+pub mod deadlock;
 pub mod series;
 pub mod statistics;
 pub mod together;
 
+pub use deadlock::Deadlock;
 pub use series::{FlowSample, QueueSample, Series};
 
 pub use crate::traffic::Op;
@@ -46,6 +48,8 @@ pub struct Results {
     pub programs: Vec<ProgramResult>,
     /// What the links did to packets; `None` where the scenario has no faults.
     pub faults: Option<FaultResult>,
+    /// The cycle of ports that ended it; `None` where it ended otherwise.
+    pub deadlock: Option<Deadlock>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.
     pub first_received: Option<Instant>,
     /// Rates, credit and queues over time.

@@ -1,6 +1,6 @@
 //! What it takes to run a scenario: a world to run it in, word of its progress, and why it may fail.
 
-use crate::results::Results;
+use crate::results::{Deadlock, Results};
 use crate::scenario::{Scenario, ScenarioError};
 use roci_units::Instant;
 use std::fmt;
@@ -8,7 +8,8 @@ use std::path::Path;
 
 /// A world that scenarios run in: simulated here, a real network elsewhere.
 pub trait World: Sync {
-    /// Runs `scenario` with `seed`; calls `progress` now and then, and stops early where that says so.
+    /// Runs `scenario` with `seed`; calls `progress` now and then, and stops early where that says so. A run that ends in a
+    /// deadlock has results too, and [`Results::deadlock`] says so.
     ///
     /// What is too large to be kept until the end, such as a capture, is written into `folder` as it comes; without
     /// one it is not recorded.
@@ -59,13 +60,9 @@ pub enum RunError {
     Scenario(ScenarioError),
     /// The request was wrong in a way that no one line of the scenario is to blame for.
     Impossible(String),
-    /// Ports pause each other in a cycle, and nothing moves any more.
-    Deadlock {
-        /// When it was found.
-        at: Instant,
-        /// The ports of the cycle: each switch and the neighbour that it may not send to.
-        cycle: Vec<(String, String)>,
-    },
+    /// Ports pause each other in a cycle, and nothing moves any more. A [`World`] gives the results of such a run all the
+    /// same, with [`Results::deadlock`]; this is for those who have no use for them.
+    Deadlock(Deadlock),
     /// Flows are left over, and nothing will ever happen again, or only after the longest run.
     Stalled {
         /// When the last event happened.
@@ -121,14 +118,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Scenario(error) => error.fmt(f),
             Self::Impossible(why) | Self::Output(why) => f.write_str(why),
-            Self::Deadlock { at, cycle } => {
-                let at = at.since(Instant::ZERO).as_secs_f64();
-                write!(f, "deadlock at {at:.6} s: PAUSE holds a cycle of ports, each waiting for the next:")?;
-                for (node, neighbour) in cycle {
-                    write!(f, "\n  {node} may not send to {neighbour}")?;
-                }
-                f.write_str("\nbreak the cycle: change routes or topology, or turn `switch.pfc` off")
-            }
+            Self::Deadlock(deadlock) => deadlock.fmt(f),
             Self::Stalled { at, flows, left, why } => {
                 let undone = match left {
                     0 => "further flows have not begun".to_owned(),

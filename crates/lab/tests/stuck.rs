@@ -1,6 +1,6 @@
 //! A run in which nothing moves any more is found out and reported, not left hanging.
 
-use roci_lab::results::FlowStatus;
+use roci_lab::results::{Deadlock, FlowStatus, Results};
 use roci_lab::run::{Go, RunError, Stall, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
@@ -10,6 +10,20 @@ fn run(text: &str) -> RunError {
     let scenario = Scenario::parse(text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
     let run = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On);
     run.expect_err("the run cannot end well")
+}
+
+/// What the run came to that a deadlock ended.
+fn deadlocked(text: &str) -> Results {
+    let scenario = Scenario::parse(text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let results =
+        SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"));
+    assert!(results.failure().is_some_and(|said| said.starts_with("deadlock at ")));
+    results
+}
+
+/// Where it stood still, and when that was found.
+fn deadlock(text: &str) -> Deadlock {
+    deadlocked(text).deadlock.expect("that is how it ends")
 }
 
 /// Five switches in a ring with two hosts each that send two switches further on: each link of the ring carries the
@@ -59,18 +73,26 @@ fn assert_is_the_ring(cycle: &[(String, String)]) {
 
 #[test]
 fn a_cycle_of_pauses_is_named_when_nothing_moves() {
-    match run(&ring("0s")) {
-        RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
-        other => panic!("{other}"),
-    }
+    assert_is_the_ring(&deadlock(&ring("0s")).cycle);
 }
 
 #[test]
 fn a_cycle_of_pauses_is_named_though_timers_go_on() {
-    match run(&ring("500us")) {
-        RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
-        other => panic!("{other}"),
-    }
+    assert_is_the_ring(&deadlock(&ring("500us")).cycle);
+}
+
+#[test]
+fn a_run_that_ends_in_a_deadlock_has_results() {
+    let results = deadlocked(&format!("{}[measure]\nsample = \"10us\"\n", ring("0s")));
+    let at = results.deadlock.as_ref().map(|deadlock| deadlock.at);
+    assert_eq!(Some(results.simulated), at, "the run ends where it was found");
+    assert_eq!(results.flows.len(), 10);
+    let running = results.flows.iter().filter(|flow| flow.status == FlowStatus::Running);
+    assert!(running.clone().count() > 0 && running.clone().all(|flow| flow.delivered < flow.bytes));
+    assert!(results.switches.iter().all(|switch| switch.pause_sent > 0 && !switch.paused.is_zero()));
+    let mut last = Instant::ZERO;
+    results.series.rows(|reading| last = last.max(reading.at));
+    assert_eq!(last, results.simulated, "the last sample is of the end");
 }
 
 #[test]
@@ -90,21 +112,16 @@ fn a_cycle_of_pauses_is_named_though_other_traffic_moves() {
         r#"links = [{ a = "h10", b = "s0", rate = "10Gb/s", delay = "1us" },
                 { a = "h11", b = "s0", rate = "10Gb/s", delay = "1us" }, "#,
     );
-    match run(&format!("stop = \"100ms\"\n{text}{beside}")) {
-        RunError::Deadlock { cycle, .. } => assert_is_the_ring(&cycle),
-        other => panic!("{other}"),
-    }
+    assert_is_the_ring(&deadlock(&format!("stop = \"100ms\"\n{text}{beside}")).cycle);
 }
 
 #[test]
 fn a_cycle_of_pauses_is_named_though_the_flows_have_failed_before_anyone_looked() {
-    match run(&ring("20us")) {
-        RunError::Deadlock { at, cycle } => {
-            assert_is_the_ring(&cycle);
-            assert!(at > Instant::ZERO + Span::from_micros(187), "{at}");
-        }
-        other => panic!("{other}"),
-    }
+    let results = deadlocked(&ring("20us"));
+    let Deadlock { at, cycle } = results.deadlock.as_ref().expect("that is how it ends");
+    assert_is_the_ring(cycle);
+    assert!(*at > Instant::ZERO + Span::from_micros(187), "{at}");
+    assert!(results.failure().is_some_and(|said| said.ends_with("Transport Retry Counter Exceeded")));
 }
 
 /// Two more hosts at two of the switches: what one sends the other crosses the ring, and a storm holds it for a while.
@@ -146,13 +163,9 @@ fn ports_that_wait_for_a_port_that_may_yet_move_are_no_deadlock() {
     };
     let storms: String = (0..10).map(storm).collect();
     let text = ring("0s").replace("10MB", "2MB") + &storms;
-    match run(&text) {
-        RunError::Deadlock { at, cycle } => {
-            assert_is_the_ring(&cycle);
-            assert!(at > Instant::ZERO + Span::from_millis(5), "{at}");
-        }
-        other => panic!("{other}"),
-    }
+    let Deadlock { at, cycle } = deadlock(&text);
+    assert_is_the_ring(&cycle);
+    assert!(at > Instant::ZERO + Span::from_millis(5), "{at}");
 }
 
 const PAIR: &str = r#"

@@ -207,6 +207,11 @@ impl<'a> Bench<'a> {
         let read = scenario.read(overrides).map_err(RunError::Scenario);
         let mut progress = |_: &_| self.tell();
         let run = read.and_then(|scenario| self.world.run(&scenario, seed, None, &mut progress));
+        let run = run.and_then(|mut results| match results.deadlock.take() {
+            // No figure is about one.
+            Some(deadlock) => Err(RunError::Deadlock(deadlock)),
+            None => Ok(results),
+        });
         run.map_err(|error| FigureError::Run { name: scenario.file.to_owned(), seed, error: Box::new(error) })
     }
 

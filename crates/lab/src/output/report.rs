@@ -92,6 +92,7 @@ fn render(out: &mut impl Write, page: &Page) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::output::test_results::sample;
+    use crate::results::Deadlock;
     use serde_json::Value;
 
     fn html(results: &Results) -> String {
@@ -128,6 +129,19 @@ mod tests {
         let page = data(&html(&Results::default()));
         assert!(plots(&page).is_empty());
         assert!(page.to_string().contains("measure.sample"));
+    }
+
+    #[test]
+    fn a_deadlock_stands_before_everything_else() {
+        let ring = [("s0", "s1"), ("s1", "s2"), ("s2", "s0")];
+        let cycle = ring.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec();
+        let deadlock = Deadlock { at: roci_units::Instant::from_ps(3_000_000_000), cycle };
+        let page = data(&html(&Results { deadlock: Some(deadlock), ..sample() }));
+        assert!(page["subtitle"].as_str().unwrap().ends_with("; ended by a deadlock"));
+        let first = &page["sections"][0];
+        assert!(first["note"].as_str().unwrap().starts_with("Found after 3 ms"), "{first}");
+        assert_eq!(first["table"]["rows"][2], serde_json::json!([3.0, "s2", "s0"]));
+        assert!(!data(&html(&sample())).to_string().contains("eadlock"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
 use super::nic::NicRecord;
-use crate::results::{FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult};
+use crate::results::{Deadlock, FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult};
 use roci_control::program::Fault;
 use roci_units::Instant;
 use serde::Serialize;
@@ -39,6 +39,7 @@ impl Serialize for Summary<'_> {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
         }
         map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
+        map.serialize_entry("deadlock", &results.deadlock.as_ref().map(DeadlockRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
         map.end()
     }
@@ -247,6 +248,27 @@ impl FaultRecord {
     }
 }
 
+/// The cycle of ports that ended the run.
+#[derive(Serialize)]
+struct DeadlockRecord<'a> {
+    at_s: f64,
+    cycle: Vec<PortRecord<'a>>,
+}
+
+/// A port: its node, and the neighbour that it may not send to.
+#[derive(Serialize)]
+struct PortRecord<'a> {
+    from: &'a str,
+    to: &'a str,
+}
+
+impl<'a> DeadlockRecord<'a> {
+    fn new(deadlock: &'a Deadlock) -> Self {
+        let ports = deadlock.cycle.iter().map(|(from, to)| PortRecord { from, to });
+        Self { at_s: deadlock.at.as_secs_f64(), cycle: ports.collect() }
+    }
+}
+
 /// What may differ between two runs with one seed.
 #[derive(Serialize)]
 struct CostRecord {
@@ -366,7 +388,7 @@ mod tests {
         };
         #[rustfmt::skip]
         let expected = [
-            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "host"]),
+            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "deadlock", "host"]),
             (&json["flows"][0], vec![
                 "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
                 "goodput_bps", "packets", "retransmitted", "timeouts", "naks", "cnps", "ecn_marked",
@@ -408,6 +430,17 @@ mod tests {
         assert_eq!(json["flows"][running]["status"], "running");
         let records = text.lines().filter(|line| line.starts_with("    {")).count();
         assert_eq!(records, results.flows.len() + results.switches.len() + results.hosts.len());
+    }
+
+    #[test]
+    fn a_deadlock_is_told_with_the_ports_of_its_cycle() {
+        let ring = [("s0", "s1"), ("s1", "s0")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+        let deadlock = Deadlock { at: Instant::from_ps(2_000_000_000), cycle: ring.to_vec() };
+        let results = Results { deadlock: Some(deadlock), ..sample() };
+        let json: Value = serde_json::from_str(&text(&results)).unwrap();
+        let cycle = serde_json::json!([{ "from": "s0", "to": "s1" }, { "from": "s1", "to": "s0" }]);
+        assert_eq!(json["deadlock"], serde_json::json!({ "at_s": 0.002, "cycle": cycle }));
+        assert!(serde_json::from_str::<Value>(&text(&sample())).unwrap()["deadlock"].is_null());
     }
 
     #[test]

@@ -56,11 +56,21 @@ impl Results {
         self.flows.iter().filter(|flow| flow.end != Instant::NEVER && flow.fct().is_none())
     }
 
-    /// What is to be said of flows that failed: how many, and what became of the first; `None` where none did.
+    /// What is to be said of a run that failed, by a deadlock or by flows that did: how many, and what became of the
+    /// first; `None` where all is well.
     pub fn failure(&self) -> Option<String> {
-        let first = self.failed().next()?;
         let (failed, flows) = (self.failed().count(), self.flows.len());
-        Some(format!("{failed} of {flows} flows failed, the first: {}, {}", first.name, first.status.name()))
+        let of_flows = self.failed().next().map(|first| {
+            format!("{failed} of {flows} flows failed, the first: {}, {}", first.name, first.status.name())
+        });
+        match &self.deadlock {
+            None => of_flows,
+            Some(deadlock) => {
+                let left = self.flows.iter().filter(|flow| flow.end == Instant::NEVER).count();
+                let of_flows = of_flows.unwrap_or_else(|| format!("{left} of {flows} flows are not done"));
+                Some(format!("{deadlock}\n{of_flows}"))
+            }
+        }
     }
 
     /// The slowdowns of the completed flows.

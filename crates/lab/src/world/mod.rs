@@ -25,7 +25,7 @@ mod stuck;
 mod writes;
 
 use crate::program::events::Events;
-use crate::results::{FaultResult, HostFigures, HostResult, ProgramResult, Results, SwitchResult};
+use crate::results::{Deadlock, FaultResult, HostFigures, HostResult, ProgramResult, Results, SwitchResult};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::Scenario;
 use crate::traffic::{Jobs, Setting, Traffic};
@@ -62,7 +62,8 @@ impl World for SimulatedWorld {
         let mut simulation = Simulation::new(scenario, seed, folder)?;
         let setup_s = setup.wall_s();
         let watch = Stopwatch::start();
-        simulation.run(progress)?;
+        let deadlock = or_deadlock(simulation.run(progress))?;
+        simulation.finish(progress)?;
         let figures = HostFigures {
             wall_s: watch.wall_s(),
             cpu_s: watch.cpu_s(),
@@ -70,9 +71,19 @@ impl World for SimulatedWorld {
             setup_s,
             output_s: 0.0,
         };
-        let results = simulation.results(seed, figures);
-        simulation.look_behind_failures(&results.flows)?;
+        let mut results = simulation.results(seed, figures);
+        let behind = or_deadlock(simulation.look_behind_failures(&results.flows))?;
+        results.deadlock = deadlock.or(behind);
         Ok(results)
+    }
+}
+
+/// A deadlock is an end of a run that leaves results; what else goes wrong leaves none.
+fn or_deadlock(ended: Result<(), RunError>) -> Result<Option<Deadlock>, RunError> {
+    match ended {
+        Ok(()) => Ok(None),
+        Err(RunError::Deadlock(deadlock)) => Ok(Some(deadlock)),
+        Err(error) => Err(error),
     }
 }
 
@@ -130,7 +141,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Runs until all traffic is done or the scenario's end has come.
+    /// Runs until all traffic is done, the scenario's end has come, or nothing gets on any more.
     fn run(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
         let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
         let mut slice = Instant::ZERO + SLICE;
@@ -175,9 +186,14 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Takes the last sample and closes the capture.
+    fn finish(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
         self.sampler.finish(&mut self.fabric);
         self.capture.finish(&mut self.fabric.net)?;
-        progress(&self.progress(stop));
+        progress(&self.progress(self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop)));
         Ok(())
     }
 
@@ -281,6 +297,7 @@ impl<'a> Simulation<'a> {
             controls: self.scenario.control_names(),
             programs: programs(&mut nics.hosts),
             faults,
+            deadlock: None,
             first_received: nics.application.first_received,
             flows,
             series,

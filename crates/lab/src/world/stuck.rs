@@ -1,7 +1,7 @@
 //! Runs that do not get on: deadlocks, stalls, and the end of time.
 
 use super::{SLICE, Simulation, build};
-use crate::results::{FlowResult, FlowStatus};
+use crate::results::{Deadlock, FlowResult, FlowStatus};
 use crate::run::{RunError, Stall};
 use crate::scenario::Scenario;
 use roci_fabric::fabric::Stopped;
@@ -61,7 +61,7 @@ impl Simulation<'_> {
         let cycle = cycle
             .into_iter()
             .map(|(_, port)| (self.name(net.node_of(port)), self.name(net.node_of(net.peer(port)))));
-        RunError::Deadlock { at: net.now(), cycle: cycle.collect() }
+        RunError::Deadlock(Deadlock { at: net.now(), cycle: cycle.collect() })
     }
 
     fn name(&self, node: u32) -> String {

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -34,6 +34,7 @@ const COLUMNS: [Column; 15] = [
     ("most buffered", "max_buffer_bytes", Unit::Bytes, |r| {
         r.switches.iter().map(|s| s.max_buffer_bytes).max().map_or(Cell::None, Cell::from)
     }),
+    ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {

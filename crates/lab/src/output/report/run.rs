@@ -3,6 +3,8 @@
 use super::lines::{LINES_MAX, Points, Readings, distribution, per_stretch};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
+use crate::results::Deadlock;
+use crate::results::deadlock::REMEDY;
 use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
 use crate::results::{FlowResult, Results};
@@ -15,18 +17,20 @@ const TIME: Axis = Axis::new("time", Unit::Time);
 
 pub(crate) fn page(results: &Results) -> Page {
     let readings = Readings::of(results);
-    let mut sections = rates(results, &readings);
+    let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
+    sections.extend(rates(results, &readings));
     sections.extend(queues(results, &readings));
     sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
     sections.retain(|section| !section.is_empty());
     Page {
         title: results.name.clone(),
         subtitle: format!(
-            "seed {}, {} flows, {} hosts, {} switches",
+            "seed {}, {} flows, {} hosts, {} switches{}",
             results.seed,
             results.flows.len(),
             results.hosts.len(),
-            results.switches.len()
+            results.switches.len(),
+            if results.deadlock.is_some() { "; ended by a deadlock" } else { "" }
         ),
         tiles: tiles(results),
         sections,
@@ -38,6 +42,19 @@ impl Section {
         let Self { note, plots, table, listing, .. } = self;
         note.is_empty() && plots.is_empty() && table.is_none() && listing.is_empty()
     }
+}
+
+/// What ended the run before its time.
+fn deadlock(deadlock: &Deadlock) -> Section {
+    let note = format!(
+        "Found after {}: PAUSE holds a cycle of ports, each of which waits for the next and the last for the first. Nothing that \
+         crosses them moves any more, and the run ended here. What to do: {REMEDY}.",
+        span(deadlock.at.as_secs_f64())
+    );
+    let rows = (1u64..).zip(&deadlock.cycle);
+    let rows = rows.map(|(place, (from, to))| vec![place.into(), from.as_str().into(), to.as_str().into()]);
+    let columns = vec![("place in the cycle", Unit::Count), ("port of", Unit::Text), ("may not send to", Unit::Text)];
+    Section { title: "Deadlock", note, table: Some(Table { columns, rows: rows.collect() }), ..Section::default() }
 }
 
 fn tiles(results: &Results) -> Vec<Tile> {
