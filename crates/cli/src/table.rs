@@ -12,8 +12,8 @@ use roci_lab::figures::statistics::Estimate;
 use roci_lab::nic::{Account, Structure};
 use roci_lab::results::statistics::jain;
 use roci_lab::results::together::Together;
+use roci_lab::results::{FaultResult, HostResult, Offered, Results, SwitchResult};
 use roci_lab::scenario::overrides::seeds_in_words;
-use roci_lab::results::{FaultResult, HostResult, Results, SwitchResult};
 
 /// More flows than this are shown by their sizes, more switches summed up.
 const MANY_FLOWS: usize = 24;
@@ -164,7 +164,7 @@ fn run(results: &Results) -> String {
         text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
     }
     results.programs.iter().for_each(|program| text.push_str(&program::failures(program, results)));
-    let goodput = results.total_goodput_bps().map(|bps| format!("goodput {}", rate(bps)));
+    let goodput = goodput(results);
     let fairness = results.fairness().map(|jain| format!("Jain's fairness index {}", number(jain)));
     let both: Vec<String> = goodput.into_iter().chain(fairness).collect();
     text.push_str(&format!("\n  {}\n", both.join(", ")));
@@ -178,6 +178,22 @@ fn run(results: &Results) -> String {
     }
     text.push_str(&format!("  {}\n", speed(results)));
     text
+}
+
+/// The payload that all flows moved a second: of what was offered where that was by the clock.
+fn goodput(results: &Results) -> Option<String> {
+    let of_all = rate(results.total_goodput_bps()?);
+    Some(match (results.offered, results.offered_bps(), results.goodput_to_the_last_end_bps()) {
+        (Some(Offered { from, until }), Some(offered), Some(to_the_end)) => {
+            let [from, until, end] = [from, until, results.simulated].map(|at| time(at.as_secs_f64()));
+            let offered = rate(offered);
+            format!(
+                "goodput {of_all} of {offered} offered, {from} to {until}; {} until {end}",
+                rate(to_the_end)
+            )
+        }
+        _ => format!("goodput {of_all}"),
+    })
 }
 
 /// What faults did, such as `12 packets dropped, 3 corrupted, 0 duplicated`.

@@ -293,7 +293,8 @@ fn a_run_that_stalls_exits_with_1_and_writes_nothing() {
 
 /// Five switches in a ring, whose flows fill the buffers until each waits for the next.
 fn ring() -> String {
-    let link = |a: String, b: String| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gb/s\", delay = \"1us\" }}");
+    let link =
+        |a: String, b: String| format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gb/s\", delay = \"1us\" }}");
     let around = (0..5).map(|n| link(format!("s{n}"), format!("s{}", (n + 1) % 5)));
     let down = (0..10).map(|n| link(format!("h{n}"), format!("s{}", n / 2)));
     let links: Vec<String> = around.chain(down).collect();
@@ -328,11 +329,14 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
     let mut expected = names.map(|name| format!("out/ring/{name}")).to_vec();
     expected.push("ring.toml".to_owned());
     assert_eq!(scratch.files(), expected);
-    let output = scratch.roci(&["sweep", "ring.toml", "--set", "switch.pfc=true,false", "--set", "stop=\"2ms\""]);
+    let output =
+        scratch.roci(&["sweep", "ring.toml", "--set", "switch.pfc=true,false", "--set", "stop=\"2ms\""]);
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
     assert!(message.contains("1 of 2 runs failed, 1 in a deadlock, the first: switch.pfc=true"), "{message}");
-    assert!(text(&scratch.read("out/ring-sweep/comparison.csv")).lines().next().unwrap().ends_with(",deadlocks"));
+    assert!(
+        text(&scratch.read("out/ring-sweep/comparison.csv")).lines().next().unwrap().ends_with(",deadlocks")
+    );
 }
 
 #[test]
@@ -376,12 +380,15 @@ fn figures_replace_earlier_figures() {
 #[test]
 fn one_seed_judges_no_mean_of_five() {
     let scratch = Scratch::new("one-seed");
-    // By itself the run of seed 3 has a board that is more than a tenth off the paper's mean.
+    // The run of seed 1 has a board more than a tenth off the paper's mean, that of seed 3 has none: neither tells of the mean.
     let output = scratch.roci(&["reproduce", "lst-fig5", "--seeds", "3"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "--seeds 3 is seed 3 alone; 3 seeds are --seeds 1..3\n");
     let printed = text(&output.stdout);
-    let named = printed.lines().next().is_some_and(|line| line.starts_with("lst-fig5: ") && line.ends_with(", seed 3"));
+    let named = printed
+        .lines()
+        .next()
+        .is_some_and(|line| line.starts_with("lst-fig5: ") && line.ends_with(", seed 3"));
     assert!(named && printed.contains("lst-fig5: 8 rows are not judged"), "{printed}");
     let count = |verdict: &str| printed.lines().filter(|line| line.ends_with(verdict)).count();
     assert_eq!((count("  too few seeds"), count("  pass")), (8, 8), "{printed}");

@@ -3,11 +3,13 @@
 //! Two runs of one scenario with one seed give equal [`Results`], except for [`Results::run`].
 
 pub mod deadlock;
+pub mod offered;
 pub mod series;
 pub mod statistics;
 pub mod together;
 
 pub use deadlock::Deadlock;
+pub use offered::Offered;
 pub use series::{FlowSample, QueueSample, Series};
 
 pub use crate::traffic::Op;
@@ -48,6 +50,8 @@ pub struct Results {
     pub programs: Vec<ProgramResult>,
     /// What the links did to packets; `None` where the scenario has no faults.
     pub faults: Option<FaultResult>,
+    /// When flows were offered by the clock; `None` where none were.
+    pub offered: Option<Offered>,
     /// The cycle of ports that ended it; `None` where it ended otherwise.
     pub deadlock: Option<Deadlock>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.

@@ -39,6 +39,7 @@ impl Serialize for Summary<'_> {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
         }
         map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
+        map.serialize_entry("offered", &OfferedRecord::new(results))?;
         map.serialize_entry("deadlock", &results.deadlock.as_ref().map(DeadlockRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
         map.end()
@@ -248,6 +249,26 @@ impl FaultRecord {
     }
 }
 
+/// What was offered by the clock, and what was delivered meanwhile.
+#[derive(Serialize)]
+struct OfferedRecord {
+    from_s: f64,
+    until_s: f64,
+    offered_bps: f64,
+    goodput_bps: f64,
+}
+
+impl OfferedRecord {
+    fn new(results: &Results) -> Option<Self> {
+        Some(Self {
+            from_s: results.offered?.from.as_secs_f64(),
+            until_s: results.offered?.until.as_secs_f64(),
+            offered_bps: results.offered_bps()?,
+            goodput_bps: results.goodput_while_offered_bps()?,
+        })
+    }
+}
+
 /// The cycle of ports that ended the run.
 #[derive(Serialize)]
 struct DeadlockRecord<'a> {
@@ -365,6 +386,7 @@ impl Formatter for Lines {
 mod tests {
     use super::*;
     use crate::output::test_results::sample;
+    use crate::results::Offered;
     use roci_nic::ArchCounters;
     use serde_json::Value;
 
@@ -388,7 +410,7 @@ mod tests {
         };
         #[rustfmt::skip]
         let expected = [
-            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "deadlock", "host"]),
+            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "offered", "deadlock", "host"]),
             (&json["flows"][0], vec![
                 "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
                 "goodput_bps", "packets", "retransmitted", "timeouts", "naks", "cnps", "ecn_marked",
@@ -430,6 +452,15 @@ mod tests {
         assert_eq!(json["flows"][running]["status"], "running");
         let records = text.lines().filter(|line| line.starts_with("    {")).count();
         assert_eq!(records, results.flows.len() + results.switches.len() + results.hosts.len());
+    }
+
+    #[test]
+    fn a_load_by_the_clock_is_told_with_what_was_delivered_meanwhile() {
+        let whole = Offered { from: Instant::ZERO, until: sample().simulated };
+        let json: Value = serde_json::from_str(&text(&Results { offered: Some(whole), ..sample() })).unwrap();
+        assert_eq!(keys(&json["offered"]), ["from_s", "goodput_bps", "offered_bps", "until_s"]);
+        let both = ["goodput_bps", "offered_bps"].map(|key| json["offered"][key].as_f64().unwrap());
+        assert!(0.0 < both[0] && both[0] <= both[1], "{both:?}");
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub(crate) fn sample() -> Results {
         controls: vec!["dcqcn preset=sigcomm15".into()],
         programs: Vec::new(),
         first_received: None,
+        offered: None,
+        deadlock: None,
         faults: Some(FaultResult { dropped: 3, corrupted: 2, duplicated: 1, ..FaultResult::default() }),
         series,
         run: HostFigures {

@@ -98,7 +98,7 @@ impl Results {
 
     /// Payload delivered by all flows over the time from the first start to the last end, in bits per second.
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-    pub fn total_goodput_bps(&self) -> Option<f64> {
+    pub fn goodput_to_the_last_end_bps(&self) -> Option<f64> {
         let began = self.flows.iter().map(|flow| flow.start).min()?;
         let until = |flow: &FlowResult| if flow.end == Instant::NEVER { self.simulated } else { flow.end };
         let ended = self.flows.iter().map(until).max()?;

@@ -25,7 +25,9 @@ mod stuck;
 mod writes;
 
 use crate::program::events::Events;
-use crate::results::{Deadlock, FaultResult, HostFigures, HostResult, ProgramResult, Results, SwitchResult};
+use crate::results::{
+    Deadlock, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results, SwitchResult,
+};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::Scenario;
 use crate::traffic::{Jobs, Setting, Traffic};
@@ -297,6 +299,7 @@ impl<'a> Simulation<'a> {
             controls: self.scenario.control_names(),
             programs: programs(&mut nics.hosts),
             faults,
+            offered: Offered::of(&self.scenario.traffic, now),
             deadlock: None,
             first_received: nics.application.first_received,
             flows,

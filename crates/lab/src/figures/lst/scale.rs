@@ -33,7 +33,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         100.0 * count(results.completed().count()) / count(results.flows.len())
     });
     measured.each("pauses", &runs, pauses);
-    measured.each("used", &runs, |results| results.total_goodput_bps().unwrap_or(f64::NAN) / 1e9);
+    measured.each("used", &runs, |results| results.goodput_to_the_last_end_bps().unwrap_or(f64::NAN) / 1e9);
     measured.remarks.push(format!("The sweep's operating point is an increase timer of {timer}."));
     let times = runs[0].completion_times();
     let all = count(times.values().len());

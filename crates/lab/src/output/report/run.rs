@@ -7,7 +7,7 @@ use crate::results::Deadlock;
 use crate::results::deadlock::REMEDY;
 use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
-use crate::results::{FlowResult, Results};
+use crate::results::{FlowResult, Offered, Results};
 use roci_units::Span;
 
 /// Rows of the flow table and of the host table; whoever wants more reads `flows.csv` and `summary.json`.
@@ -53,8 +53,14 @@ fn deadlock(deadlock: &Deadlock) -> Section {
     );
     let rows = (1u64..).zip(&deadlock.cycle);
     let rows = rows.map(|(place, (from, to))| vec![place.into(), from.as_str().into(), to.as_str().into()]);
-    let columns = vec![("place in the cycle", Unit::Count), ("port of", Unit::Text), ("may not send to", Unit::Text)];
-    Section { title: "Deadlock", note, table: Some(Table { columns, rows: rows.collect() }), ..Section::default() }
+    let columns =
+        vec![("place in the cycle", Unit::Count), ("port of", Unit::Text), ("may not send to", Unit::Text)];
+    Section {
+        title: "Deadlock",
+        note,
+        table: Some(Table { columns, rows: rows.collect() }),
+        ..Section::default()
+    }
 }
 
 fn tiles(results: &Results) -> Vec<Tile> {
@@ -72,12 +78,14 @@ fn tiles(results: &Results) -> Vec<Tile> {
         },
     )];
     if let Some(goodput) = results.total_goodput_bps() {
-        tiles.push(tile(
-            "goodput, all flows",
-            goodput.into(),
-            Unit::Rate,
-            "from first start to last end".into(),
-        ));
+        let (label, note) = match (results.offered, results.offered_bps()) {
+            (Some(Offered { from, until }), Some(offered)) => {
+                let [from, until] = [from, until].map(|at| span(at.as_secs_f64()));
+                ("goodput while offered", format!("of {:.2} Gb/s offered, {from} to {until}", offered / 1e9))
+            }
+            _ => ("goodput, all flows", "from first start to last end".to_owned()),
+        };
+        tiles.push(tile(label, goodput.into(), Unit::Rate, note));
     }
     if let Some(fairness) = results.fairness() {
         tiles.push(tile(

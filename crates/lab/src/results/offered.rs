@@ -1,0 +1,131 @@
+//! What an open-loop load offered, and what was delivered meanwhile: a source that goes by the clock waits for nobody, so that
+//! the last of its flows may end long after it, and a mean until then would tell of that one flow.
+
+use super::{FlowResult, Results};
+use crate::traffic::Traffic;
+use crate::traffic::spec::Repeat;
+use roci_units::Instant;
+
+/// The time during which flows were offered by the clock, whatever became of those before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// When the first could begin.
+    pub from: Instant,
+    /// None began at or after this.
+    pub until: Instant,
+}
+
+impl Offered {
+    /// When `traffic` offers flows by the clock in a run that ends at `end`; `None` where none of it does, or in no time.
+    pub fn of(traffic: &[Traffic], end: Instant) -> Option<Self> {
+        let times = traffic.iter().filter_map(|traffic| match traffic {
+            Traffic::Poisson(spec) => Some((spec.start, spec.until)),
+            Traffic::Trigger(spec) => Some((spec.start, spec.until)),
+            Traffic::Incast(spec) => (spec.repeat != Repeat::Once).then_some((spec.start, spec.until)),
+            Traffic::Hpcc(file) => Some((file.flows.first()?.start, Some(file.flows.last()?.start))),
+            Traffic::Flows(_) | Traffic::ClosedLoop(_) | Traffic::Permutation(_) | Traffic::AllToAll(_) => {
+                None
+            }
+        });
+        let times = times.map(|(from, until)| (from, until.unwrap_or(end).min(end)));
+        let (from, until) = times.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+        (from < until).then_some(Self { from, until })
+    }
+
+    fn seconds(self) -> f64 {
+        self.until.since(self.from).as_secs_f64()
+    }
+}
+
+impl Results {
+    /// Payload that flows were to move which began while a load was offered, over that time, in bits per second; `None`
+    /// where none was offered by the clock.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn offered_bps(&self) -> Option<f64> {
+        let offered = self.offered?;
+        let began = self.flows.iter().filter(|flow| (offered.from..offered.until).contains(&flow.start));
+        Some(began.map(|flow| flow.bytes as f64).sum::<f64>() * 8.0 / offered.seconds())
+    }
+
+    /// Payload delivered by all flows together while a load was offered, in bits per second: what a flow delivered counts as
+    /// spread evenly over its life. `None` where none was offered by the clock.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn goodput_while_offered_bps(&self) -> Option<f64> {
+        let offered = self.offered?;
+        let within = |flow: &FlowResult| {
+            let end = flow.end.min(self.simulated);
+            let (from, until) = (flow.start.max(offered.from), end.min(offered.until));
+            if until <= from {
+                return 0.0;
+            }
+            let share = until.since(from).as_secs_f64() / end.since(flow.start).as_secs_f64();
+            flow.delivered as f64 * share
+        };
+        Some(self.flows.iter().map(within).sum::<f64>() * 8.0 / offered.seconds())
+    }
+
+    /// Payload delivered by all flows per second: while a load was offered where that was by the clock, else from the first
+    /// start to the last end.
+    pub fn total_goodput_bps(&self) -> Option<f64> {
+        self.goodput_while_offered_bps().or_else(|| self.goodput_to_the_last_end_bps())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::FlowStatus;
+    use crate::run::{Go, World};
+    use crate::scenario::Scenario;
+    use crate::world::SimulatedWorld;
+    use roci_units::Span;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Span::from_micros(micros)
+    }
+
+    #[test]
+    fn a_long_tail_does_not_make_an_open_loop_goodput_small() {
+        let template = crate::output::test_results::sample().flows[0].clone();
+        let flow = |start, end, bytes| FlowResult {
+            start: at(start),
+            end: at(end),
+            bytes,
+            delivered: bytes,
+            status: FlowStatus::OK,
+            ..template.clone()
+        };
+        let results = Results {
+            // Over 100 µs: 50 and 30 kB within, and of 80 kB in a tail of 400 µs a quarter.
+            flows: vec![flow(0, 50, 50_000), flow(50, 90, 30_000), flow(0, 400, 80_000)],
+            offered: Some(Offered { from: at(0), until: at(100) }),
+            simulated: at(400),
+            ..Results::default()
+        };
+        assert_eq!(results.offered_bps(), Some(160_000.0 * 8.0 / 1e-4));
+        assert_eq!(results.total_goodput_bps(), Some(100_000.0 * 8.0 / 1e-4));
+        assert_eq!(results.goodput_to_the_last_end_bps(), Some(160_000.0 * 8.0 / 4e-4));
+        let closed = Results { offered: None, ..results };
+        assert_eq!(closed.total_goodput_bps(), closed.goodput_to_the_last_end_bps());
+        assert_eq!(closed.offered_bps(), None);
+    }
+
+    #[test]
+    fn a_light_load_is_delivered_as_it_is_offered() {
+        let text = "stop = \"20ms\"\n[topology]\nkind = \"star\"\nhosts = 8\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+            [[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nload = 0.3\nstart = \"1ms\"\nuntil = \"11ms\"\n";
+        let scenario = Scenario::parse(text, "here.toml", &[]).unwrap();
+        let results = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap();
+        assert_eq!(results.offered, Some(Offered { from: at(1_000), until: at(11_000) }));
+        let (offered, delivered) = (results.offered_bps().unwrap(), results.total_goodput_bps().unwrap());
+        assert!((offered / 24e9 - 1.0).abs() < 0.1, "{offered}: 30 % of 80 Gb/s");
+        assert!((delivered / offered - 1.0).abs() < 0.01, "{delivered} of {offered}");
+        let burst = text.replace(
+            "kind = \"poisson\"\nsizes = \"10KB\"\nload = 0.3",
+            "kind = \"permutation\"\nsize = \"10KB\"",
+        );
+        let burst = burst.replace("\nuntil = \"11ms\"", "");
+        let scenario = Scenario::parse(&burst, "here.toml", &[]).unwrap();
+        assert_eq!(Offered::of(&scenario.traffic, at(20_000)), None);
+    }
+}
