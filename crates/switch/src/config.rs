@@ -28,7 +28,7 @@ pub struct SwitchConfig {
     pub trim: Option<Trim>,
     /// How packets of one priority share a port. Default one queue.
     pub queues: Buffering,
-    /// The largest frame that its links carry, FCS included, for the headroom. Default [`CUSTOMARY_FRAME`].
+    /// The largest frame that its links carry, FCS included, for headroom and trimming. Default [`CUSTOMARY_FRAME`].
     pub max_frame: u32,
 }
 
@@ -126,11 +126,12 @@ pub enum Marking {
 /// Packet trimming (NDP): a data packet that finds its queue full goes on as its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
-    /// Octets of a queue beyond which packets are trimmed. NDP's is eight full packets.
-    pub threshold: Bytes,
-    /// Octets of headers, and of what else travels on their priority, that a queue holds at most. NDP gives them as
-    /// much as packets have.
-    pub headers: Bytes,
+    /// Octets of a queue beyond which packets are trimmed. `None` is NDP's choice: eight of the largest frames that the
+    /// switch's links carry ([`SwitchConfig::max_frame`]).
+    pub threshold: Option<Bytes>,
+    /// Octets of headers, and of what else travels on their priority, that a queue holds at most. `None` is NDP's
+    /// choice: as much as packets have.
+    pub headers: Option<Bytes>,
     /// Whether a header for which there is no room goes back to its sender, with the addresses exchanged, rather than
     /// be dropped (NDP §3.2.4).
     pub return_to_sender: bool,
@@ -139,6 +140,21 @@ pub struct Trim {
     /// Whether, half of the time, the queue's last packet is trimmed in place of the arriving one, lest a sender in
     /// phase lose every packet (NDP §3.1).
     pub random_tail: bool,
+}
+
+impl Trim {
+    /// Full packets that a queue holds before packets are trimmed, where nothing else was chosen (NDP §3.1).
+    pub const FULL_PACKETS: u32 = 8;
+
+    /// Octets of a queue beyond which packets are trimmed, with frames of up to `max_frame` octets.
+    pub fn threshold(&self, max_frame: u32) -> Bytes {
+        self.threshold.unwrap_or(Bytes(u64::from(Self::FULL_PACKETS) * u64::from(max_frame)))
+    }
+
+    /// Octets of headers that a queue holds at most, with frames of up to `max_frame` octets.
+    pub fn headers(&self, max_frame: u32) -> Bytes {
+        self.headers.unwrap_or_else(|| self.threshold(max_frame))
+    }
 }
 
 /// How packets of one priority share a port.

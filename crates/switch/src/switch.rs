@@ -104,10 +104,28 @@ pub struct Switch {
     /// By port, the queues that do not lie with it.
     far: Vec<FarQueues>,
     flows: Option<FlowQueues>,
-    trim: Option<Trim>,
+    trim: Option<Cuts>,
     counters: Vec<Counters>,
     /// The other marking lines.
     more_reds: Vec<Red>,
+}
+
+/// [`Trim`] where its frames are known.
+#[derive(Clone, Copy, Debug)]
+struct Cuts {
+    threshold: u64,
+    headers: u64,
+    return_to_sender: bool,
+    header_priority: u8,
+    random_tail: bool,
+}
+
+impl Cuts {
+    fn new(trim: &Trim, max_frame: u32) -> Self {
+        let &Trim { return_to_sender, header_priority, random_tail, .. } = trim;
+        let (threshold, headers) = (trim.threshold(max_frame).0, trim.headers(max_frame).0);
+        Self { threshold, headers, return_to_sender, header_priority, random_tail }
+    }
 }
 
 /// `share` of `octets`; an α above one may exceed 32 bits, hence 64.
@@ -170,7 +188,7 @@ impl Switch {
             more_reds: Vec::new(),
             counters: alloc::vec![Counters::default(); links.len()],
             far: alloc::vec![[Queue::EMPTY; PRIORITIES]; links.len()],
-            trim: config.trim,
+            trim: config.trim.map(|trim| Cuts::new(&trim, config.max_frame)),
             flows: (config.queues == Buffering::PerFlow).then(FlowQueues::default),
         };
         for port in own {
@@ -281,7 +299,7 @@ impl Switch {
                 return self.admit_header(ports, frames, egress, handle, trim);
             }
             let waits = u64::from(self.queue(ports, egress, priority).octets);
-            let full = waits + u64::from(frames.octets(handle)) > trim.threshold.0;
+            let full = waits + u64::from(frames.octets(handle)) > trim.threshold;
             if full && self.lossless & (1 << priority) == 0 {
                 return self.admit_trimmed(ports, frames, egress, handle, trim);
             }
@@ -392,7 +410,7 @@ impl Switch {
         frames: &mut F,
         egress: u32,
         handle: u32,
-        trim: Trim,
+        trim: Cuts,
     ) -> Admission {
         let priority = frames.priority(handle);
         let port = &mut ports[egress as usize];
@@ -428,11 +446,11 @@ impl Switch {
         frames: &mut F,
         egress: u32,
         handle: u32,
-        trim: Trim,
+        trim: Cuts,
     ) -> Admission {
         let waits = u64::from(self.queue(ports, egress, trim.header_priority).octets);
         let octets = frames.octets(handle);
-        let full = waits + u64::from(octets) > trim.headers.0;
+        let full = waits + u64::from(octets) > trim.headers;
         if !full || self.lossless & (1 << trim.header_priority) != 0 {
             return self.admit_whole(ports, frames, egress, handle);
         }

@@ -336,19 +336,14 @@ fn a_queue_beyond_the_step_marks_what_understands_ecn() {
     assert!(fabric.net.queue_peak(5, 3) > 20_000);
 }
 
-const TRIM: Trim = Trim {
-    threshold: Bytes(8 * 4_178),
-    headers: Bytes(8 * 4_178),
-    return_to_sender: true,
-    header_priority: 7,
-    random_tail: false,
-};
+const TRIM: Trim =
+    Trim { threshold: None, headers: None, return_to_sender: true, header_priority: 7, random_tail: false };
 
 #[test]
 fn headers_that_find_no_room_go_back_to_who_sent_them() {
     let mut config = FabricConfig::default();
     config.switch.pfc = None;
-    config.switch.trim = Some(Trim { headers: Bytes(2 * 78), ..TRIM });
+    config.switch.trim = Some(Trim { headers: Some(Bytes(2 * 78)), ..TRIM });
     let shape =
         LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 3, rate: RATE, fabric_rate: None, delay: DELAY };
     let mut fabric = scripted(&shape.build().unwrap().graph, &config);

@@ -58,6 +58,7 @@ fn of_op(op: Op, layout: Layout, mtu: u16) -> u32 {
 #[cfg(test)]
 mod tests {
     use crate::scenario::Scenario;
+    use roci_switch::SwitchConfig;
 
     /// The largest frame that the switches of a scenario with these lines are told of.
     fn frame(topology: &str, lines: &str, op: &str) -> u32 {
@@ -84,6 +85,31 @@ mod tests {
         assert_eq!(frame(STAR, mtu, "send"), PLAIN + 4096);
         assert_eq!(frame(STAR, mtu, "read"), PLAIN + 4 + 4096);
         assert_eq!(frame(STAR, mtu, "fetch-add"), PLAIN + 28);
+    }
+
+    #[test]
+    fn trimming_follows_the_greatest_frame_unless_the_scenario_says_otherwise() {
+        let queues = |lines: &str| {
+            let text = format!(
+                "[topology]\n{STAR}\nrate = \"10Gb/s\"\ndelay = \"1us\"\n{lines}\n\
+                 [[traffic]]\nkind = \"permutation\"\nop = \"send\"\nsize = \"1KB\"\n"
+            );
+            let switch = Scenario::parse(&text, "here.toml", &[]).expect("it is right").switch;
+            let of = |config: &SwitchConfig| {
+                let trim = config.trim.expect("it is on");
+                [trim.threshold(config.max_frame).0, trim.headers(config.max_frame).0]
+            };
+            (of(&switch.config), switch.rules.iter().map(|rule| of(&rule.config)).collect::<Vec<_>>())
+        };
+        let full = u64::from(8 * (PLAIN + 1024));
+        let large = u64::from(8 * (PLAIN + 4096));
+        assert_eq!(queues("[switch]\ntrimming = true").0, [full, full]);
+        assert_eq!(queues("[nic]\nmtu = 4096\n[switch]\ntrimming = true").0, [large, large]);
+        assert_eq!(queues("[switch]\ntrimming = { headers = \"400B\" }").0, [full, 400]);
+        assert_eq!(queues("[switch]\ntrimming = { threshold = \"5KB\" }").0, [5_000, 5_000]);
+        let rule = "[switch]\ntrimming = { threshold = \"5KB\" }\n\
+                    [[switch.on]]\nswitches = [\"s0\"]\ntrimming = { headers = \"400B\" }";
+        assert_eq!(queues(rule), ([5_000, 5_000], vec![[5_000, 400]]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::keys;
 use super::read::{Detail, Table};
 use super::source::{Located, ScenarioError};
 use roci_fabric::graph::Graph;
-use roci_switch::config::{Buffering, CUSTOMARY_FRAME, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
+use roci_switch::config::{Buffering, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 use roci_switch::red::Red;
 use roci_units::{BitsPerSec, Bytes, Ratio};
 
@@ -223,8 +223,8 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
         }
     }
     let trim_on = Trim {
-        threshold: Bytes(8 * CUSTOMARY_FRAME as u64),
-        headers: Bytes(8 * CUSTOMARY_FRAME as u64),
+        threshold: None,
+        headers: None,
         return_to_sender: true,
         header_priority: 7,
         random_tail: true,
@@ -237,8 +237,8 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
             let base = base.trim.unwrap_or(trim_on);
             let threshold = trim.bytes("threshold", 1_000..=4_000_000_000)?;
             config.trim = Some(Trim {
-                threshold: threshold.unwrap_or(base.threshold),
-                headers: trim.bytes("headers", 100..=4_000_000_000)?.or(threshold).unwrap_or(base.headers),
+                threshold: threshold.or(base.threshold),
+                headers: trim.bytes("headers", 100..=4_000_000_000)?.or(threshold).or(base.headers),
                 return_to_sender: trim.flag("return_to_sender")?.unwrap_or(base.return_to_sender),
                 header_priority: trim.priority("priority")?.unwrap_or(base.header_priority),
                 random_tail: trim.flag("random_tail")?.unwrap_or(base.random_tail),

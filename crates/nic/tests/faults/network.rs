@@ -96,8 +96,8 @@ pub(crate) fn config(case: &Case, graph: &Graph) -> FabricConfig {
     let buffer = if case.small == 1 { Bytes(headroom + 40_000) } else { defaults.buffer };
     // Queues and the room for headers are short, so that packets are trimmed and some headers go back.
     let trim = (case.recovery == NDP).then_some(Trim {
-        threshold: Bytes(12_000),
-        headers: Bytes(400),
+        threshold: Some(Bytes(12_000)),
+        headers: Some(Bytes(400)),
         return_to_sender: true,
         header_priority: 7,
         random_tail: true,

@@ -118,8 +118,8 @@ impl Bench {
 }
 
 const TRIM: Trim = Trim {
-    threshold: Bytes(3_000),
-    headers: Bytes(3_000),
+    threshold: Some(Bytes(3_000)),
+    headers: None,
     return_to_sender: true,
     header_priority: 7,
     random_tail: true,
@@ -251,8 +251,28 @@ fn a_full_queue_trims_to_the_header_and_headers_go_first() {
 }
 
 #[test]
+fn where_nothing_else_was_chosen_a_queue_holds_eight_of_the_largest_frames_and_as_many_octets_of_headers() {
+    let config = |max_frame| SwitchConfig {
+        buffer: Bytes(1_000_000),
+        pfc: None,
+        ecn: None,
+        trim: Some(Trim { threshold: None, return_to_sender: false, random_tail: false, ..TRIM }),
+        max_frame,
+        ..SwitchConfig::default()
+    };
+    for frame in [1_000, 4_178] {
+        let mut bench = Bench::new(&config(frame));
+        let mut admit = || bench.admit(1, data(frame)).outcome;
+        let room = 8 * frame / 78;
+        assert!((0..8).all(|_| admit() == Outcome::Queued));
+        assert!((0..room).all(|_| admit() == Outcome::Trimmed));
+        assert_eq!(admit(), Outcome::Dropped, "headers take no more octets than packets");
+    }
+}
+
+#[test]
 fn a_full_queue_of_headers_turns_the_next_one_back_once_and_drops_what_cannot_turn() {
-    let two = Trim { headers: Bytes(2 * 78), random_tail: false, ..TRIM };
+    let two = Trim { headers: Some(Bytes(2 * 78)), random_tail: false, ..TRIM };
     for (trim, expected) in
         [(two, Outcome::Returned), (Trim { return_to_sender: false, ..two }, Outcome::Dropped)]
     {
@@ -331,7 +351,7 @@ proptest! {
         if per_flow {
             config.queues = Buffering::PerFlow;
         }
-        config.trim = trim.then_some(Trim { threshold: Bytes(8_000), headers: Bytes(1_000), ..TRIM });
+        config.trim = trim.then_some(Trim { threshold: Some(Bytes(8_000)), headers: Some(Bytes(1_000)), ..TRIM });
         let mut bench = Bench::new(&config);
         let whole = bench.switch.free();
         let mut inside = 0;

@@ -148,7 +148,7 @@ pub static TRIMMING: Section = section(
         key(
             "threshold",
             "a size, 1KB to 4GB",
-            "eight full packets",
+            "eight of the greatest frames of the run (MTU, headers, layout and telemetry of the longest path)",
             "Where a queue holds more, the payload of a packet is cut off.",
         ),
         key(
