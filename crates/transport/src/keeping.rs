@@ -9,7 +9,7 @@ use crate::aside::Step;
 use crate::delivery::onload::{Onloaded, SlowPath};
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Duties, Qp, after, sequence};
+use crate::qp::{Course, Duties, Qp, after, sequence};
 use crate::queue::NONE;
 use crate::reads::Access as Stored;
 use crate::responder::ACK;
@@ -79,10 +79,6 @@ impl What {
 
 impl Engine {
     /// A packet of a request that is not a duplicate, on a queue pair with selective repeat.
-    ///
-    /// Three fields that only the other path needs have another meaning here: `received` is the sequence at which the
-    /// message in course began, `remaining` the number of that message among those that consume a receive, `key` the
-    /// first sequence of all.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -100,7 +96,7 @@ impl Engine {
         }
         self.stands(slot, at, single, header, reaction)?;
         let first = single || shape.has(Shape::FIRST);
-        if next && first != (at == self.qps[slot].responder.received) {
+        if next && first != (at == self.qps[slot].responder.course().start) {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
         let slow = self.has_gap(slot) || !next;
@@ -108,7 +104,7 @@ impl Engine {
             self.place_by_header(now, slot, header, next, reaction)?;
         } else if !slow {
             self.take_single_kept(now, slot, at, header, reaction)?;
-            self.qps[slot].responder.received = at.wrapping_add(1);
+            self.qps[slot].responder.begin_message(at.wrapping_add(1));
         }
         if arrival.ce {
             self.note_mark(slot);
@@ -159,12 +155,12 @@ impl Engine {
             return Err(Refusal::OutOfSequence);
         }
         let first = self.qps[slot].responder.expected;
-        if self.message_start(slot) != first {
+        if self.qps[slot].responder.course().start != first {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
         self.take_single(now, slot, arrival, reaction)?;
         let end = self.qps[slot].responder.expected;
-        self.qps[slot].responder.received = end;
+        self.qps[slot].responder.begin_message(end);
         if !self.has_gap(slot) {
             return Ok(());
         }
@@ -181,10 +177,6 @@ impl Engine {
             self.reply(slot, ACK, reaction);
         }
         Ok(())
-    }
-
-    pub(crate) fn message_start(&self, slot: usize) -> u32 {
-        self.qps[slot].responder.received
     }
 
     /// Whether the packet at `at` may be taken; otherwise the requester hears what is missing.
@@ -429,7 +421,7 @@ impl Engine {
     /// The receive request that a packet's message number means, taken now if it is not yet; `None` where the queue
     /// does not reach so far, or the number is of a message that has ended.
     fn receive_for(&mut self, slot: usize, header: &Header) -> Option<u32> {
-        let number = self.qps[slot].responder.remaining;
+        let number = self.qps[slot].responder.course().number;
         let ahead = match self.profile(slot).layout {
             Layout::Srnic => u32::from(header.request_position().ssn).wrapping_sub(number) & 0xffff,
             _ => header.send_position().ssn.wrapping_sub(number) & 0x00ff_ffff,
@@ -504,7 +496,7 @@ impl Engine {
         match end.what {
             What::Single(header) => {
                 self.take_single_kept(now, slot, end.at, &header, reaction)?;
-                self.qps[slot].responder.received = end.at.wrapping_add(1);
+                self.qps[slot].responder.begin_message(end.at.wrapping_add(1));
             }
             What::Message { payload, write, solicited, tail } => {
                 if let Err(code) = self.end_payload(slot, end.at, (payload, write, solicited, tail)) {
@@ -569,7 +561,8 @@ impl Engine {
             return Err(NakCode::RemoteAccessError);
         }
         let Qp { common, responder, .. } = &mut self.qps[slot];
-        let start = core::mem::replace(&mut responder.received, at.wrapping_add(1));
+        let Course { start, number, .. } = responder.course();
+        responder.begin_message(at.wrapping_add(1));
         responder.msn = (responder.msn + 1) & 0x00ff_ffff;
         let consumes = !write || matches!(tail, Tail::Immediate(_));
         if !consumes || responder.recv == NONE {
@@ -581,7 +574,8 @@ impl Engine {
         };
         let next = keeping.and_then(|keeping| keeping.taken.pop_front()).unwrap_or(NONE);
         let recv = core::mem::replace(&mut responder.recv, next);
-        responder.remaining = responder.remaining.wrapping_add(1) & 0x00ff_ffff;
+        let number = number.wrapping_add(1) & 0x00ff_ffff;
+        responder.set_course(Course { number, ..responder.course() });
         let request = self.recvs.get(recv).request;
         self.recvs.remove(recv);
         // Each packet was placed within the buffer, but only now is it known that they are as many as it holds.

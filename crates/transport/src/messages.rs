@@ -97,10 +97,10 @@ impl Engine {
         if shape.has(Shape::SEND) || shape.has(Shape::IMMEDIATE) {
             let offset = part_of(arrival).offset;
             let start = at.wrapping_sub(offset / u32::from(self.profile(slot).mtu));
-            if start != self.message_start(slot) {
+            if start != self.qps[slot].responder.course().start {
                 return Err(Refusal::OutOfSequence);
             }
-            header.set_send_position(SendPosition { ssn: self.qps[slot].responder.remaining, offset });
+            header.set_send_position(SendPosition { ssn: self.qps[slot].responder.course().number, offset });
         }
         self.keep(now, slot, at, &Arrival { header: &header, ..*arrival }, reaction)
     }

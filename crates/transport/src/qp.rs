@@ -160,11 +160,11 @@ pub(crate) struct Responder {
     pub(crate) expected: u32,
     /// Messages completed, modulo 2²⁴.
     pub(crate) msn: u32,
-    /// The key of the region that the message goes to; for selective repeat the first sequence of all.
+    /// The key of the region that the message goes to. With selective repeat this and the next two hold the [`Course`].
     pub(crate) key: u32,
-    /// Octets of the message that may still come; for selective repeat the messages so far that consumed a receive.
+    /// Octets of the message that may still come.
     pub(crate) remaining: u32,
-    /// Octets of the message that came; for selective repeat the sequence at which the message began.
+    /// Octets of the message that came.
     pub(crate) received: u32,
     /// The identity of the receive request in use, in the slab; NONE: none.
     pub(crate) recv: u32,
@@ -181,6 +181,40 @@ pub(crate) struct Responder {
     pub(crate) owed: u8,
     /// The packet that drew an owed NAK, which is kept.
     pub(crate) trigger: Option<Psn>,
+}
+
+/// How far a responder with selective repeat has come.
+///
+/// It needs no place for the rest of a message, which each packet names itself: the three words take the room of those
+/// that the responder in order has in their stead. A queue pair is the one or the other for life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Course {
+    /// The first sequence of all.
+    pub(crate) first: u32,
+    /// Messages so far that consumed a receive, modulo 2²⁴: the number of the next one.
+    pub(crate) number: u32,
+    /// The sequence at which the message in course began.
+    pub(crate) start: u32,
+}
+
+impl Responder {
+    /// How far it has come; only with selective repeat.
+    #[inline]
+    pub(crate) const fn course(&self) -> Course {
+        Course { first: self.key, number: self.remaining, start: self.received }
+    }
+
+    /// Sets how far it has come; only with selective repeat.
+    #[inline]
+    pub(crate) const fn set_course(&mut self, course: Course) {
+        (self.key, self.remaining, self.received) = (course.first, course.number, course.start);
+    }
+
+    /// A message ended before sequence `start`; only with selective repeat.
+    #[inline]
+    pub(crate) const fn begin_message(&mut self, start: u32) {
+        self.set_course(Course { start, ..self.course() });
+    }
 }
 
 /// What both sides need.
@@ -347,13 +381,13 @@ impl Requester {
 
 impl Responder {
     pub(crate) const fn new(psn: Psn, recovery: Recovery) -> Self {
-        Self {
+        let mut responder = Self {
             address: 0,
             expected: psn.get(),
             msn: 0,
-            key: if recovery.keeps_out_of_order() { psn.get() } else { 0 },
+            key: 0,
             remaining: 0,
-            received: if recovery.keeps_out_of_order() { psn.get() } else { 0 },
+            received: 0,
             recv: NONE,
             keys_ended: 0,
             queue: RecvQueue::EMPTY,
@@ -362,6 +396,16 @@ impl Responder {
             duties: Duties(0),
             owed: 0,
             trigger: None,
+        };
+        responder.expect(psn, recovery);
+        responder
+    }
+
+    /// The first packet of all will be `psn`.
+    pub(crate) const fn expect(&mut self, psn: Psn, recovery: Recovery) {
+        self.expected = psn.get();
+        if recovery.keeps_out_of_order() {
+            self.set_course(Course { first: psn.get(), number: 0, start: psn.get() });
         }
     }
 }

@@ -47,7 +47,7 @@ impl Engine {
 
     /// Sequences for the `packets` responses of a READ.
     pub(crate) fn grant_responses(&mut self, slot: usize, packets: u32) -> (u32, u32) {
-        let first = self.qps[slot].responder.key;
+        let first = self.qps[slot].responder.course().first;
         let retries = self.profile(slot).retry;
         let responding = self.aside(slot).responding.get_or_insert_with(|| {
             let deadline = Instant::NEVER;
@@ -192,7 +192,7 @@ impl Engine {
         self.note_responses(slot);
         if self.hears(slot, class) {
             let answered = self.responding(slot).map_or((0, 0), |r| (r.una, r.next));
-            let base = self.qps[slot].responder.key;
+            let base = self.qps[slot].responder.course().first;
             let event = self.event(now, slot, class);
             let event = Event {
                 opcode: header.opcode.0,

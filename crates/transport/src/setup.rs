@@ -260,11 +260,7 @@ impl Engine {
             (requester.una, requester.high) = (psn.get(), psn.get());
         }
         if let Some(psn) = change.receive_psn {
-            self.qps[slot].responder.expected = psn.get();
-            if profile.recovery.keeps_out_of_order() {
-                let responder = &mut self.qps[slot].responder;
-                (responder.received, responder.key) = (psn.get(), psn.get());
-            }
+            self.qps[slot].responder.expect(psn, profile.recovery);
         }
         if let Some(way) = change.transition {
             self.enter(now, slot, way, next);
