@@ -570,6 +570,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Receive requests that stand in a shared queue and no message has taken, counted one by one.
+    pub fn receives_waiting(&self, srq: Srq) -> u64 {
+        self.shared.get(srq.0 as usize).map_or(0, |queue| queue.count(&self.recvs))
+    }
+
     /// Puts a queue pair into the error state: the oldest send request ends with `status`, all else as flushed.
     pub(crate) fn fail(&mut self, now: Instant, slot: usize, status: Status) {
         self.fail_by(now, slot, self.qps[slot].common.head, status);

@@ -26,6 +26,7 @@ pub(crate) fn check(case: &Case, nic: Nic, fabric: &Fabric<Simulated<Load>>) {
         over.sent(side);
         over.received(side);
     }
+    over.shared();
     over.datagrams(case);
     over.sums();
     over.swaps();
@@ -41,13 +42,14 @@ impl Over<'_> {
     }
 
     /// Send requests complete once each, in order: with success up to one that fails, then as flushed. So do READs and
-    /// atomics before one that the receiver was never ready for, whose answers have not come.
+    /// atomics before one that the receiver was never ready for, whose answers have not come, and whatever is outstanding
+    /// when the connection is taken down. Only what succeeds may end without a word.
     fn sent(&self, side: &Side) {
         let what = &self.what;
         let mut next = 0;
         let (mut failed, mut flushed) = (false, false);
         let refused = |completion: &Completion| completion.status == Status::RnrRetryCounterExceeded;
-        let refused = side.sent.iter().any(refused);
+        let has_cause = side.taken_down || side.sent.iter().any(refused);
         for completion in &side.sent {
             let number = number_of(completion);
             let said = || format!("{completion:?} after {next} requests {what}");
@@ -57,6 +59,7 @@ impl Over<'_> {
                 "left out: {}",
                 said()
             );
+            assert!(number == next || !failed && !flushed, "an error without a word: {}", said());
             let message = &side.messages[number];
             assert_eq!(completion.kind, message.completed_as(), "{}", said());
             match completion.status {
@@ -69,16 +72,16 @@ impl Over<'_> {
                     failed = true;
                 }
                 Status::WorkRequestFlushed => {
-                    assert!((failed || refused) && number == next, "flushed without cause: {}", said());
+                    assert!(failed || has_cause, "flushed without cause: {}", said());
                     flushed = true;
                 }
                 _ => panic!("nothing here was forbidden: {}", said()),
             }
             next = number + 1;
         }
-        if failed {
+        if failed || flushed {
             assert_eq!(next, side.posted, "requests that were never flushed {what}");
-        } else {
+        } else if !side.taken_down {
             // What has not been sent waits for ever where the deadlock has come back to the host.
             if self.deadlock && self.fabric.net.paused(u32::from(side.host.0)) != 0 {
                 return;
@@ -113,7 +116,7 @@ impl Over<'_> {
         }
         let believed = peer.messages[..self.succeeded(peer)].iter().filter(taken).count();
         assert!(arrived.len() >= believed, "{believed} sent but {} received {what}", arrived.len());
-        // Those of a shared queue are for the host's other queue pairs.
+        // Those of a shared queue are for the host's other queue pairs, and counted by host.
         if side.failed && !self.is_shared() {
             assert_eq!(side.received.len() as u64, side.receives_posted, "flushed receive requests {what}");
         }
@@ -121,6 +124,17 @@ impl Over<'_> {
 
     fn is_shared(&self) -> bool {
         !self.fabric.nics.application.shared.is_empty()
+    }
+
+    /// A receive request of a shared queue has ended or stands there, whichever of its queue pairs have failed. One that
+    /// was taken for a message is held until the message has come whole, or its queue pair has been taken down.
+    fn shared(&self) {
+        let what = &self.what;
+        for (host, shared) in self.fabric.nics.application.shared.iter().enumerate() {
+            let waiting = self.fabric.nics.hosts[host].engine.receives_waiting(shared.srq);
+            let held = shared.posted - shared.ended.len() as u64 - waiting;
+            assert!(held == 0 || self.deadlock, "{held} shared receive requests of host {host} held {what}");
+        }
     }
 
     /// Each datagram is sent once, and arrives at most as often as links have doubled packets: at its receiver, with its

@@ -6,7 +6,8 @@ use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
 use roci_nic::{Application, Host, Path};
 use roci_transport::{
-    Completion, CompletionKind, Operation, Pd, RecvRequest, RecvTarget, SendRequest, Srq, Status, Tail,
+    Change, Completion, CompletionKind, Operation, Pd, RecvRequest, RecvTarget, SendRequest, Srq, Status,
+    Tail, Transition,
 };
 use roci_units::{Instant, Qpn, Random, Ratio, Span};
 use std::collections::BTreeSet;
@@ -110,6 +111,8 @@ pub(crate) struct Side {
     pub(crate) receives_posted: u64,
     /// Whether one ended with an error.
     pub(crate) failed: bool,
+    /// Whether it was taken down because the other side had failed.
+    pub(crate) taken_down: bool,
 }
 
 /// Receive requests are told from others by this bit of their name; below it is their number, above it their side, or
@@ -162,6 +165,8 @@ pub(crate) struct Load {
     random: Random,
     /// When receive queues will be filled that were left to run empty.
     withheld: BTreeSet<(Instant, usize)>,
+    /// When sides whose other side has failed will be taken down.
+    departing: BTreeSet<(Instant, usize)>,
 }
 
 impl Load {
@@ -182,6 +187,7 @@ impl Load {
             late: case.late_receives == 1,
             random: Random::new(case.seed, LATE_STREAM),
             withheld: BTreeSet::new(),
+            departing: BTreeSet::new(),
         }
     }
 
@@ -222,19 +228,37 @@ impl Load {
         }
     }
 
-    /// When a receive queue is next to be filled late.
+    /// When something is next to be done that no packet brings about.
     pub(crate) fn next_late(&self) -> Option<Instant> {
-        self.withheld.first().map(|&(at, _)| at)
+        [self.withheld.first(), self.departing.first()].into_iter().flatten().map(|&(at, _)| at).min()
     }
 
-    /// Fills the receive queues whose time has come.
-    pub(crate) fn fill_late(&mut self, net: &mut Net, hosts: &mut [Host]) {
+    /// Takes sides down and fills receive queues, those whose time has come.
+    pub(crate) fn act_late(&mut self, net: &mut Net, hosts: &mut [Host]) {
+        while let Some(&(at, side)) = self.departing.first().filter(|(at, _)| *at <= net.now()) {
+            self.departing.remove(&(at, side));
+            self.take_down(net, hosts, side);
+        }
         while let Some(&(at, side)) = self.withheld.first().filter(|(at, _)| *at <= net.now()) {
             self.withheld.remove(&(at, side));
             self.fill_receives(hosts, side);
             let host = self.sides[side].host;
             hosts[usize::from(host.0)].poke(net, host);
         }
+    }
+
+    /// Brings a side's queue pair into the error state, as a connection manager does that hears of the other side's end.
+    fn take_down(&mut self, net: &mut Net, hosts: &mut [Host], place: usize) {
+        let side = &mut self.sides[place];
+        let Side { host, qpn, .. } = *side;
+        (side.failed, side.taken_down) = (true, true);
+        let number = usize::from(host.0);
+        let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+        hosts[number].engine.modify_qp(net.now(), qpn, &fail).expect("any queue pair may fail");
+        while let Some(completion) = hosts[number].engine.poll_completion() {
+            self.completed(net, hosts, host, &completion);
+        }
+        hosts[number].poke(net, host);
     }
 
     fn fill_receives(&mut self, hosts: &mut [Host], place: usize) {
@@ -308,7 +332,16 @@ impl Application for Load {
         }
         let side = &mut self.sides[place];
         assert_eq!((side.host, side.qpn), (host, completion.qpn), "a completion where it was posted");
-        side.failed |= completion.status != Status::Success;
+        if completion.status != Status::Success && !side.failed {
+            side.failed = true;
+            // A responder keeps the receive request of a SEND that has begun for as long as its queue pair lives (IBTA
+            // Vol 1 §9.9.3): where it is a shared one, the others wait for it until somebody ends the connection.
+            if !self.shared.is_empty() {
+                let delay = Span::from_ps(self.random.below(500_000_000));
+                self.departing.insert((net.now() + delay, self.sides[place].peer));
+            }
+        }
+        let side = &mut self.sides[place];
         if completion.id & RECEIVE == 0 {
             side.sent.push(*completion);
             self.post(net.now(), hosts, place);

@@ -62,7 +62,7 @@ pub(crate) const PRESETS: [Nic; 5] =
 
 /// All traffic must have ended by then: many times what the slowest retries take.
 const LIMIT: Instant = Instant::from_ps(60_000_000_000_000);
-/// How often it is looked after receive queues that are filled late.
+/// How often it is looked after receive queues that are filled late, and connections that are to be taken down.
 const SLICE: Span = Span::from_micros(20);
 
 /// Streams of chance. Those of hosts begin at 1000.
@@ -89,14 +89,15 @@ pub(crate) fn run(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
     loop {
         let now = fabric.net.now();
         assert!(now < LIMIT, "traffic goes on without end on the {} NIC: {case:?}", nic.name);
-        let stopped = fabric.run_until(if case.late_receives == 1 { now + SLICE } else { LIMIT });
+        let is_looked_after = case.late_receives == 1 || case.shared == 1;
+        let stopped = fabric.run_until(if is_looked_after { now + SLICE } else { LIMIT });
         let Fabric { net, nics } = &mut fabric;
         match (stopped, nics.application.next_late()) {
             (Stopped::Idle, None) => break,
             (Stopped::Idle, Some(late)) => net.pass_to(late.max(net.now())),
             _ => {}
         }
-        nics.application.fill_late(net, &mut nics.hosts);
+        nics.application.act_late(net, &mut nics.hosts);
     }
     check(case, nic, &fabric);
     fabric
@@ -199,6 +200,7 @@ fn connect(case: &Case, nic: Nic, hosts: &mut [Host], shared: &[Shared]) -> Vec<
             received: Vec::new(),
             receives_posted: 0,
             failed: false,
+            taken_down: false,
         };
         let pair = [side(a, qpn_a, place + 1, true), side(b, qpn_b, place, case.both == 1)];
         sides.extend(pair);
