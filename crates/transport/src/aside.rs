@@ -37,6 +37,9 @@ pub(crate) struct Aside {
     pub(crate) drained: bool,
     /// Where the requester stood when it last asked for a READ's data again.
     pub(crate) asked_at: Option<u32>,
+    /// The packet that the last NAK or RNR NAK named and a retry was spent on, until a timer says to send it again: who
+    /// names it before that does so a second time.
+    pub(crate) named: Option<u32>,
     /// The sequence before which all is acknowledged, once the result of the atomic that is next has come.
     pub(crate) held: Option<u32>,
     /// The sending side of a loss.
@@ -159,7 +162,7 @@ impl Asides {
         debug_assert!(place.keeping.as_ref().is_none_or(Keeping::is_empty), "bitmaps went back before");
         debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
-        place.asked_at = None;
+        (place.asked_at, place.named) = (None, None);
         place.held = None;
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         place.unheard = 0;

@@ -148,9 +148,11 @@ pub struct QpConfig {
     /// The local ACK timeout; zero: never. IRN's RTO_high; its RTO_low is 5/16 of it. Reno, NewReno and SACK double it
     /// with each timeout in a row.
     pub timeout: Span,
-    /// Retransmissions without progress before the queue pair fails, 0 to 7.
+    /// Retransmissions without progress before the queue pair fails, 0 to 7: after timeouts, and with go-back-N after NAKs
+    /// and READ responses that are missing. To the other programs a NACK is news of one packet among others, as often as
+    /// any is lost, and costs nothing.
     pub retry: u8,
-    /// Retries after RNR NAKs, 0 to 6; 7: for ever.
+    /// Retries after RNR NAKs without progress, 0 to 6; 7: for ever.
     pub rnr_retry: u8,
     /// The wait that our RNR NAKs ask for.
     pub min_rnr_timer: Span,

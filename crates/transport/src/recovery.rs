@@ -332,11 +332,15 @@ impl Engine {
         self.note_resends(slot);
     }
 
-    /// A READ's response is missing: asks for the rest of it, once until it moves on.
+    /// A READ's response is missing: asks for the rest of it, once until it moves on. With go-back-N that costs a retry,
+    /// as the NAK would that it stands for.
     pub(crate) fn ask_again(&mut self, now: Instant, slot: usize) {
         let requester = &self.qps[slot].requester;
         let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
         if self.aside(slot).asked_at == Some(una) {
+            return;
+        }
+        if !self.profile(slot).recovery.keeps_out_of_order() && !self.spend_retry(now, slot) {
             return;
         }
         if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {

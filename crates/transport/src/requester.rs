@@ -274,8 +274,14 @@ impl Engine {
             Syndrome::Nak(NakCode::PsnSequenceError) => self.on_nak(now, slot, at, arrival),
             _ if after(at, requester.una) < 0 && !self.awaits_responses(slot, at) => Err(Refusal::Duplicate),
             Syndrome::RnrNak { timer } => {
+                // The wait that it asks for is on: the packet or the answer was doubled on its way.
+                let waits = self.qps[slot].requester.standing.has(Standing::RNR_WAIT);
+                if waits && self.aside(slot).named == Some(at) {
+                    return Err(Refusal::Duplicate);
+                }
                 let progress = self.acknowledge(now, slot, at);
                 self.aside(slot).rnr += 1;
+                self.aside(slot).named = Some(at);
                 if self.profile(slot).rnr_retry < 7 {
                     let requester = &mut self.qps[slot].requester;
                     if requester.rnr_retries == 0 {
@@ -329,12 +335,23 @@ impl Engine {
         if is_old && trigger.is_none_or(|trigger| after(sequence(trigger, una), una) <= 0) {
             return Err(Refusal::Duplicate);
         }
+        // To go-back-N a NAK says that all from here is to be sent again, once: a responder sends one for a gap.
+        let again = !profile.recovery.keeps_out_of_order();
+        if again && self.aside(slot).named == Some(at) {
+            return Err(Refusal::Duplicate);
+        }
         let progress = self.acknowledge(now, slot, at);
         self.aside(slot).naks += 1;
         self.acknowledged(now, slot, arrival, Class::NACK, progress);
         if !self.state(slot).sends() || self.qps[slot].requester.una != at && !is_old {
             // The NAK is beyond a READ whose response is missing, which has been asked for again.
             return Ok(());
+        }
+        if again {
+            self.aside(slot).named = Some(at);
+            if !self.spend_retry(now, slot) {
+                return Ok(());
+            }
         }
         self.lost(now, slot, Loss::Nack { cumulative: arrival.header.psn, trigger });
         Ok(())
@@ -483,6 +500,21 @@ impl Engine {
         }
     }
 
+    /// Spends one of the retries that progress restores (IBTA Vol 1 §9.9.2.1): a timeout costs one, and with go-back-N so
+    /// does a NAK for a sequence or a READ response that later ones show to be missing. False: none was left, and the
+    /// queue pair has failed.
+    ///
+    /// Seven are seven. Soft-RoCE takes them for endless, as both do with RNR retries.
+    pub(crate) fn spend_retry(&mut self, now: Instant, slot: usize) -> bool {
+        let requester = &mut self.qps[slot].requester;
+        if requester.retries == 0 {
+            self.fail(now, slot, Status::TransportRetryCounterExceeded);
+            return false;
+        }
+        requester.retries -= 1;
+        true
+    }
+
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
     /// moved the deadline.
     pub(crate) fn request_timer(&mut self, now: Instant, slot: usize) {
@@ -494,6 +526,10 @@ impl Engine {
         if deadline > now {
             self.set_deadline(slot, deadline);
             return;
+        }
+        let index = self.qps[slot].common.aside;
+        if index != NONE {
+            self.asides.get_mut(index).named = None;
         }
         let timeout = self.retransmission_timeout(slot);
         let again = if timeout.is_zero() { Instant::NEVER } else { now + timeout };
@@ -513,12 +549,9 @@ impl Engine {
             return;
         }
         self.aside(slot).timeouts += 1;
-        let requester = &mut self.qps[slot].requester;
-        if requester.retries == 0 {
-            self.fail(now, slot, Status::TransportRetryCounterExceeded);
+        if !self.spend_retry(now, slot) {
             return;
         }
-        requester.retries -= 1;
         self.set_deadline(slot, again);
         if self.waits_for_responses(slot) {
             return self.probe(slot);

@@ -13,5 +13,6 @@ mod hostile;
 mod laws;
 mod messages;
 mod pair;
+mod retries;
 mod scripts;
 mod wander;

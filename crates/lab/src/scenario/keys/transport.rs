@@ -25,13 +25,13 @@ pub static TRANSPORT: Section = section(
             "retry",
             "a whole number, 0 to 7",
             "`7`",
-            "Retransmissions without progress before a queue pair fails.",
+            "Retransmissions without progress before a queue pair fails: after timeouts, and with `go-back-n` also after NAKs and for READ responses that are missing. To the others a NACK is news of one packet among many, and costs nothing.",
         ),
         key(
             "rnr_retry",
             "a whole number, 0 to 7",
             "`7`",
-            "Retries when the receiver is not ready; 7: for ever.",
+            "Retries without progress when the receiver is not ready; 7: for ever.",
         ),
         key("min_rnr_timer", "a time", "`\"10us\"`", "The wait that a receiver which is not ready asks for."),
         key(

@@ -1,0 +1,154 @@
+//! When a sender gives up, and what it leaves behind.
+
+use crate::pair::{Client, Fate, Pair, Server};
+use crate::scripts::{MTU, config, request};
+use roci_transport::{
+    Change, Engine, EngineConfig, Operation, QpConfig, Recovery, RecvRequest, RecvTarget, Refusal, Status,
+    Tail, Transition,
+};
+use roci_units::Span;
+use roci_wire::{Layout, Opcode};
+
+const EXCEEDED: Status = Status::TransportRetryCounterExceeded;
+
+#[test]
+fn a_nak_costs_a_retry_and_without_one_the_first_lost_packet_is_the_end() {
+    for (retry, ends) in [(0, EXCEEDED), (1, Status::Success)] {
+        let mut pair = Pair::connected(QpConfig { retry, ..config() }).fate(1, Fate::Drop);
+        pair.write(1, 0, 4096, 4 * MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, ends)]);
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.naks, counters.timeouts), (1, 0));
+    }
+}
+
+#[test]
+fn progress_restores_the_retries() {
+    // Each time that all is sent again one packet more gets through.
+    let (mut time, mut last) = (0, 0);
+    let mut pair = Pair::connected(QpConfig { retry: 1, ..config() }).script(move |side, _, packet, _| {
+        let psn = packet.header.psn.get();
+        if side == Server {
+            return Fate::Pass;
+        }
+        time += u32::from(psn < last);
+        last = psn;
+        if psn == time && time < 8 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.write(1, 0, 4096, 10 * MTU);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).naks, 8);
+}
+
+#[test]
+fn nak_and_timeouts_for_one_packet_are_spent_from_the_same_count() {
+    // The second packet never arrives: one NAK, and then a timeout for each retry that is left, and the last.
+    let never = |side, _: usize, packet: &crate::pair::Packet, _: &mut _| {
+        if side == Client && packet.header.psn.get() == 1 { Fate::Drop } else { Fate::Pass }
+    };
+    for retry in [0, 1, 3, 7] {
+        let mut pair = Pair::connected(QpConfig { retry, ..config() }).script(never);
+        pair.write(1, 0, 4096, 4 * MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, EXCEEDED)]);
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.naks, counters.timeouts), (1, retry.into()));
+        assert_eq!(pair.client.story().iter().filter(|word| *word == "w1!").count(), 1 + usize::from(retry));
+    }
+}
+
+#[test]
+fn a_nak_that_comes_twice_costs_one_retry_and_draws_one_retransmission() {
+    let mut pair = Pair::connected(QpConfig { retry: 1, ..config() }).fate(1, Fate::Drop).fate_of(
+        Server,
+        1,
+        Fate::Duplicate,
+    );
+    pair.write(1, 0, 4096, 3 * MTU);
+    pair.run();
+    assert_eq!(pair.server.story(), ["ack0", "nak1:0", "ack1", "ack2"]);
+    assert_eq!(pair.client.story(), ["w0!", "w1!", "w2!", "w1!", "w2!"]);
+    assert_eq!(pair.client.refused, [Refusal::Duplicate]);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
+fn a_read_response_that_is_missing_costs_a_retry() {
+    for (retry, ends) in [(0, EXCEEDED), (1, Status::Success)] {
+        let mut pair = Pair::connected(QpConfig { retry, ..config() }).fate_of(Server, 1, Fate::Drop);
+        pair.read(1, 0, 4096, 4 * MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, ends)]);
+        assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    }
+}
+
+#[test]
+fn what_selective_repeat_hears_of_single_packets_costs_nothing() {
+    for (recovery, layout) in [(Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)] {
+        let mut pair = Pair::connected(QpConfig { retry: 0, recovery, layout, ..config() })
+            .fate(1, Fate::Drop)
+            .fate(4, Fate::Drop);
+        pair.write(1, 0, 4096, 8 * MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success)], "{recovery:?}");
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert!(counters.naks >= 2 && counters.timeouts == 0, "{recovery:?}: {counters:?}");
+    }
+}
+
+#[test]
+fn an_rnr_nak_that_comes_twice_costs_one_retry() {
+    for doubled in [Client, Server] {
+        let wait = Span::from_micros(20);
+        let mut pair = Pair::connected(QpConfig { rnr_retry: 1, min_rnr_timer: wait, ..config() }).fate_of(
+            doubled,
+            0,
+            Fate::Duplicate,
+        );
+        pair.send(1, 0, 100);
+        pair.run_until(pair.now + Span::from_micros(10));
+        pair.post_recv(Server, 7, 8192, 100);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        assert_eq!(pair.client.refused, [Refusal::Duplicate]);
+        assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).rnr, 1);
+        assert_eq!(pair.client.story(), ["s0!", "s0!"]);
+    }
+}
+
+/// A sender that gives up says nothing: half of its message is there, and may yet be followed by the rest.
+#[test]
+fn a_send_that_began_keeps_its_shared_receive_request_until_its_queue_pair_fails() {
+    let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+    for (recovery, layout) in [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn)] {
+        let engine = |seed| Engine::new(EngineConfig { seed, ..EngineConfig::default() });
+        let (mut client, mut server) = (engine(1), engine(2));
+        let srq = server.create_srq();
+        client.create_srq();
+        let config = QpConfig { srq: Some(srq), retry: 0, recovery, layout, ..config() };
+        let mut pair = Pair::with_engines(client, server, config, 2).script(|_, _, packet, _| {
+            if packet.header.opcode == Opcode::SEND_LAST { Fate::Drop } else { Fate::Pass }
+        });
+        let (pd, lkey) = (pair.server.pd, pair.server.key);
+        let recv = |id| RecvRequest { id, address: 8192, length: 4096, lkey };
+        pair.server.engine.post_recv(RecvTarget::Srq(srq, pd), recv(0)).unwrap();
+        assert_eq!(pair.server.engine.receives_waiting(srq), 1);
+        pair.post_on(Client, 0, request(1, Operation::Send(Tail::Plain), 0, 2 * MTU));
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, EXCEEDED)]);
+        assert_eq!((pair.server.engine.receives_waiting(srq), pair.server.ended()), (0, Vec::new()));
+
+        pair.post_on(Client, 1, request(2, Operation::Send(Tail::Plain), 0, 100));
+        pair.run_until(pair.now + Span::from_micros(100));
+        assert_eq!(pair.client.completions.len(), 1, "the other queue pair waits");
+        let (now, qpn) = (pair.now, pair.server.qpns[0]);
+        pair.server.engine.modify_qp(now, qpn, &fail).unwrap();
+        pair.server.engine.post_recv(RecvTarget::Srq(srq, pd), recv(3)).unwrap();
+        pair.run();
+        assert_eq!(pair.server.ended(), [(0, Status::WorkRequestFlushed), (3, Status::Success)]);
+        assert_eq!(pair.client.ended()[1], (2, Status::Success));
+    }
+}
