@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::queue::EventQueue;
 use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 /// A fault on one direction of a link, for some time.
@@ -212,13 +212,33 @@ struct Storm {
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     lines: Vec<Line>,
-    /// The place among the lines, by port.
-    of_port: BTreeMap<u32, usize>,
+    /// By port, the place among the lines, or [`NONE`]. It ends with the last port that has one: without faults it is empty.
+    of_port: Vec<u32>,
     storms: Vec<Storm>,
-    /// The storming ports, by bits of priorities.
-    storming: BTreeMap<u32, u8>,
+    /// By port, bits of the priorities that it storms with. It ends with the last port that has stormed.
+    storming: Vec<u8>,
     /// Room for what comes out of a link.
     pub(crate) copies: Vec<Copy>,
+}
+
+/// No line.
+const NONE: u32 = u32::MAX;
+
+/// The entry of `port` in `by_port`, made with those before it where it is not there yet, as `empty`.
+fn at_port<T: Clone>(by_port: &mut Vec<T>, port: u32, empty: T) -> &mut T {
+    let place = port as usize;
+    if by_port.len() <= place {
+        by_port.resize(place + 1, empty);
+    }
+    &mut by_port[place]
+}
+
+/// What befell a packet in a link, besides what comes out of it.
+pub(crate) struct Crossing {
+    /// Whether a forger calls for a CNP.
+    pub(crate) forge: bool,
+    /// How many of its copies were lost.
+    pub(crate) lost: u64,
 }
 
 /// What one node does to one copy.
@@ -249,11 +269,12 @@ impl Faults {
             queue.push_at(spec.start.as_ps(), STORM, handle);
             queue.push_at(spec.until.as_ps().max(spec.start.as_ps()), STORM, handle + 1);
         }
-        let place = *self.of_port.entry(port).or_insert_with(|| {
+        let entry = at_port(&mut self.of_port, port, NONE);
+        if *entry == NONE {
+            *entry = self.lines.len() as u32;
             self.lines.push(Line { nodes: Vec::new(), counters: FaultCounters::default() });
-            self.lines.len() - 1
-        });
-        self.lines[place].nodes.push(Node {
+        }
+        self.lines[*entry as usize].nodes.push(Node {
             fault: spec.fault,
             start: spec.start.as_ps(),
             until: spec.until.as_ps(),
@@ -268,12 +289,17 @@ impl Faults {
     }
 
     pub(crate) fn counters(&self, port: u32) -> Option<&FaultCounters> {
-        self.of_port.get(&port).map(|&place| &self.lines[place].counters)
+        self.place(port).map(|place| &self.lines[place].counters)
+    }
+
+    /// The place among the lines of the link that `port` sends into.
+    fn place(&self, port: u32) -> Option<usize> {
+        self.of_port.get(port as usize).filter(|place| **place != NONE).map(|place| *place as usize)
     }
 
     /// Bit p: `port` storms with PAUSE frames of priority p.
     pub(crate) fn storms(&self, port: u32) -> u8 {
-        self.storming.get(&port).copied().unwrap_or(0)
+        self.storming.get(port as usize).copied().unwrap_or(0)
     }
 
     /// The port that the storm of an event pauses, and the priority.
@@ -290,11 +316,10 @@ impl Faults {
         let victim = storm.victim;
         let raging = self.storms.iter().filter(|storm| storm.victim == victim && storm.raging);
         let bits = raging.fold(0, |bits, storm| bits | 1 << storm.priority);
-        self.storming.insert(from, bits);
+        *at_port(&mut self.storming, from, 0) = bits;
     }
 
-    /// A packet is sent into `port`'s link now and would arrive at `arrival`. Adds what comes out to `copies`;
-    /// whether a forger calls for a CNP.
+    /// A packet is sent into `port`'s link now and would arrive at `arrival`. Adds what comes out to `copies`.
     pub(crate) fn cross(
         &mut self,
         port: u32,
@@ -302,12 +327,13 @@ impl Faults {
         arrival: u64,
         packet: &Packet,
         copies: &mut Vec<Copy>,
-    ) -> bool {
-        let Some(&place) = self.of_port.get(&port) else {
+    ) -> Crossing {
+        let Some(place) = self.place(port) else {
             copies.push(Copy { arrival, corrupt: false });
-            return false;
+            return Crossing { forge: false, lost: 0 };
         };
         let line = &mut self.lines[place];
+        let lost_before = line.counters.dropped.packets;
         let octets = u64::from(packet.frame);
         line.counters.entered.add(octets);
         copies.push(Copy { arrival, corrupt: false });
@@ -345,7 +371,7 @@ impl Faults {
             if copy.corrupt { &mut counters.corrupted } else { &mut counters.left }.add(octets);
         }
         line.counters.forged += u64::from(forge);
-        forge
+        Crossing { forge, lost: line.counters.dropped.packets - lost_before }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A hop is one event, the arrival, which is scheduled when the transmission begins. The end of a transmission is an
 //! event only where something waits for it.
 
-use crate::fault::Copy;
+use crate::fault::{Copy, Crossing};
 use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::net::{ARRIVE, FREE, Net, PAUSE};
 use crate::packet::{HostId, Marks, Packet, PacketId};
@@ -180,12 +180,11 @@ impl Net {
         }
         let packet = self.packets[id];
         let mut copies = std::mem::take(&mut self.faults.copies);
-        let lost = |net: &Self| net.fault_counters(port).map_or(0, |counters| counters.dropped.packets);
-        let lost_before = lost(self);
-        if self.faults.cross(port, now, arrival, &packet, &mut copies) {
+        let Crossing { forge, lost } = self.faults.cross(port, now, arrival, &packet, &mut copies);
+        if forge {
             self.forged.push((port, packet));
         }
-        self.totals.dropped += lost(self) - lost_before;
+        self.totals.dropped += lost;
         if copies.is_empty() {
             self.packets.free(id);
         }
