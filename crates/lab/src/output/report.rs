@@ -132,6 +132,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_paused_is_drawn_in_frames_and_in_time() {
+        let page = data(&html(&sample()));
+        let plot = |title: &str| {
+            let named = |plot: &&Value| plot["title"].as_str().unwrap().starts_with(title);
+            plots(&page).into_iter().find(named).unwrap_or_else(|| panic!("no {title}"))["lines"].clone()
+        };
+        let (frames, time) = (plot("PAUSE frames received in each"), plot("Time stood paused, of each"));
+        assert_eq!(
+            (&frames[0]["name"], frames[0]["colour"].clone()),
+            (&time[0]["name"], time[0]["colour"].clone())
+        );
+        let values = |line: &Value| -> Vec<f64> {
+            line["y"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+        };
+        // One frame in each interval of 100 µs, which stops the port for 30 µs, over the first 39 intervals.
+        let (frames, time) = (values(&frames[0]), values(&time[0]));
+        assert_eq!((frames[0], time[0]), (2.0, 0.3), "two intervals to a stretch");
+        assert_eq!((frames[20], time[20]), (0.0, 0.0));
+        assert_eq!(frames.len(), time.len());
+    }
+
+    #[test]
     fn a_deadlock_stands_before_everything_else() {
         let ring = [("s0", "s1"), ("s1", "s2"), ("s2", "s0")];
         let cycle = ring.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec();

@@ -285,7 +285,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
     let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
     let name = |place: usize| results.series.queue_names()[place].clone();
     // A queue has the same colour in every plot: its place among all that are shown.
-    let mut shown: Vec<usize> = [Metric::Bytes, Metric::Marks, Metric::Pauses]
+    let mut shown: Vec<usize> = [Metric::Bytes, Metric::Marks, Metric::Pauses, Metric::Paused]
         .iter()
         .flat_map(|metric| readings.with_highest_peaks(*metric))
         .collect();
@@ -341,7 +341,34 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
         let y = Axis::new("count", Unit::Count).above_zero();
         section.plots.push(Plot { title, x: TIME.up_to(seconds), y, step: true, lines });
     }
+    let mut width = 0.0;
+    let lines = readings.with_highest_peaks(Metric::Paused).into_iter().filter_map(|place| {
+        let points;
+        (width, points) = per_stretch(readings.get(Metric::Paused, place)?, seconds, interval);
+        Some(shares_of_stretches(points).line(name(place), colour(place), false))
+    });
+    let lines: Vec<Line> = lines.collect();
+    if !lines.is_empty() {
+        let title = format!("Time stood paused, of each {}", span(width));
+        let y = Axis::new("share of the time", Unit::Share).up_to(1.0);
+        section.plots.push(Plot { title, x: TIME.up_to(seconds), y, step: true, lines });
+    }
     Some(section)
+}
+
+/// Seconds in each stretch as shares of its length; the last one may be shorter than the others.
+fn shares_of_stretches(mut points: Points) -> Points {
+    let ends: Vec<f64> = points.x.iter().skip(1).copied().collect();
+    let mut share = 0.0;
+    for ((from, to), seconds) in points.x.iter().zip(&ends).zip(&mut points.y) {
+        share = *seconds / (to - from).max(f64::MIN_POSITIVE);
+        *seconds = share;
+    }
+    // The right end of the last stretch.
+    if let Some(last) = points.y.last_mut() {
+        *last = share;
+    }
+    points
 }
 
 /// A queue's readings, from an empty one at the start to the end of the run: a reading holds until the next.
