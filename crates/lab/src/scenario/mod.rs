@@ -81,8 +81,8 @@ pub struct Scenario {
     pub faults: Faults,
     /// Registers that are written during the run, in the order of time.
     pub writes: Vec<RegisterWrite>,
-    /// What a user should know of its timeout.
-    note: Option<String>,
+    /// What a user should know of its MTU and its timeout.
+    own_notes: Vec<String>,
     /// The text that it came from.
     pub source: Source,
 }
@@ -172,7 +172,8 @@ impl Scenario {
         }
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
-        let note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
+        let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
+        let own_notes = nic.note().into_iter().chain(timeout_note).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),
@@ -187,7 +188,7 @@ impl Scenario {
             faults,
             writes,
             topology,
-            note,
+            own_notes,
             source: source.clone(),
         };
         scenario.load_programs()?;
@@ -207,7 +208,12 @@ impl Scenario {
             Traffic::Hpcc(hpcc) => hpcc.note.as_deref(),
             _ => None,
         });
-        self.topology.note.as_deref().into_iter().chain(of_traffic).chain(self.note.as_deref())
+        self.topology
+            .note
+            .as_deref()
+            .into_iter()
+            .chain(of_traffic)
+            .chain(self.own_notes.iter().map(String::as_str))
     }
 
     /// What the congestion controls are called in results: the common one, then those of single flows in the order of

@@ -55,6 +55,9 @@ pub enum NicModel {
     Parts(Arc<Architecture>),
 }
 
+/// The path MTUs of real queue pairs (IBTA Vol 1, *Path MTU*).
+const PATH_MTUS: [u16; 5] = [256, 512, 1024, 2048, 4096];
+
 impl NicModel {
     /// The names of all that exist.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
@@ -113,6 +116,16 @@ impl Nic {
             }
         }
         Ok(())
+    }
+
+    /// What a user should know of an MTU that no real queue pair has; `None` where every host has one of theirs.
+    pub(super) fn note(&self) -> Option<String> {
+        let mut all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
+        let NicConfig { mtu, .. } = all.find(|config| !PATH_MTUS.contains(&config.mtu))?;
+        Some(format!(
+            "`nic.mtu = {mtu}` is simulated as it stands, but real queue pairs have 256, 512, 1024, 2048 or 4096 octets of \
+             payload in a full packet"
+        ))
     }
 
     /// Reads `[nic]`.

@@ -541,6 +541,19 @@ fn a_timeout_that_is_over_before_anything_can_be_acknowledged_is_refused_with_th
 }
 
 #[test]
+fn an_mtu_that_no_real_queue_pair_has_is_simulated_and_told() {
+    let notes = |lines: &str| {
+        parse(&(star(PERMUTATION) + lines)).unwrap().notes().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for mtu in [256, 512, 1024, 2048, 4096] {
+        assert!(notes(&format!("[nic]\nmtu = {mtu}\n")).is_empty(), "{mtu}");
+    }
+    assert!(notes("[nic]\nmtu = 1500\n")[0].starts_with("`nic.mtu = 1500` is simulated as it stands"));
+    let one = "[[nic.on]]\nhosts = [\"h1\"]\nmtu = 1\n";
+    assert!(notes(one)[0].contains("256, 512, 1024, 2048 or 4096"));
+}
+
+#[test]
 fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
     let error = parse(&star(PERMUTATION).replace("1us", "300us")).unwrap_err();
     assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");

@@ -25,7 +25,13 @@ pub static NIC_EACH: Section = section(
             "none",
             "Other values for parts of the NIC; `roci nic show` lists their keys.",
         ),
-        key("mtu", "a whole number, 1 to 4096", "`1024`", "Octets of payload in a full packet."),
+        key(
+            "mtu",
+            "a whole number, 1 to 4096",
+            "`1024`",
+            "Octets of payload in a full packet. Real queue pairs have one of IBTA's path MTUs, 256, 512, 1024, 2048 or 4096; any other \
+             simulates a transport with segments of its own, and a line on stderr says so.",
+        ),
         key(
             "rx_fifo",
             "a size, 16KB to 4GB",
