@@ -118,6 +118,29 @@ fn tshark_knows_every_packet_and_warns_of_none() {
     assert!(pauses > 0, "no PAUSE frame was captured");
 }
 
+#[test]
+fn tshark_takes_no_short_send_for_another_protocol_where_it_is_told_not_to_guess() {
+    let folder = scratch().join("short");
+    let flow = |octets| format!("{{ src = \"h0\", dst = \"h1\", op = \"send\", size = \"{octets}B\" }}");
+    let flows: Vec<String> = (1..=20).map(flow).collect();
+    let path = scratch().join("short.toml");
+    let scenario = format!(
+        "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"10Gb/s\"\ndelay = \"1us\"\n[[traffic]]\nkind = \"flows\"\nflows = [{}]\n\
+         [measure]\npcap = [\"h0\"]\n",
+        flows.join(", ")
+    );
+    std::fs::write(&path, scenario).expect("a scratch file");
+    roci(&["run", text(&path), "--quiet", "--out", text(&folder)]);
+    let seen = |arguments: &[&str]| {
+        let mut command = Command::new("tshark");
+        command.arg("-r").arg(folder.join("capture.pcapng")).args(arguments);
+        output_of(&mut command, "apt-get install tshark").lines().count()
+    };
+    let quiet = ["--disable-heuristic", "rpcrdma_infiniband"];
+    assert_eq!(seen(&quiet), 40, "twenty messages and their acknowledgements");
+    assert_eq!(seen(&[&quiet[..], &["-Y", "_ws.malformed"]].concat()), 0);
+}
+
 /// What the Lua dissector finds in `capture`: a line for each packet, with the values of `fields`.
 fn dissect(capture: &Path, preferences: &[String], fields: &[String]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
