@@ -24,7 +24,7 @@ pub fn with_huge_pages<T>(capacity: usize) -> Vec<T> {
 }
 
 /// Makes room for one more element in a vector from [`with_huge_pages`]: a full one moves to twice its room, on huge
-/// pages again.
+/// pages again. An empty one gets half a mebibyte at once, of which the system gives only what is touched.
 #[inline]
 pub fn reserve_with_huge_pages<T>(memory: &mut Vec<T>) {
     if memory.len() == memory.capacity() {
@@ -34,10 +34,15 @@ pub fn reserve_with_huge_pages<T>(memory: &mut Vec<T>) {
 
 #[cold]
 fn double<T>(memory: &mut Vec<T>) {
-    let mut larger = with_huge_pages((memory.capacity() * 2).max(64));
+    // Moving has the system give new pages for the old ones. In an incast of 26 ms that took 1.5 % of the time.
+    let first = FIRST_ROOM / size_of::<T>().max(1);
+    let mut larger = with_huge_pages((memory.capacity() * 2).max(first));
     larger.append(memory);
     *memory = larger;
 }
+
+/// Octets of the first room of a vector that grows.
+const FIRST_ROOM: usize = 1 << 19;
 
 /// The size of a huge page on x86-64, and on others with pages of 4 KiB.
 const HUGE_PAGE: usize = 2 << 20;

@@ -8,6 +8,9 @@ use roci_units::{Instant, Span};
 
 /// Rows that are kept before the interval doubles: about 30 MB.
 const ROWS_MAX: usize = 1 << 19;
+/// Rows of flows that have room from the first one on: a mebibyte, of which the system gives only what is touched. To move
+/// them again and again had it give new pages for the old ones, in an incast of 26 ms 2 % of the time.
+const FIRST_ROWS: usize = 1 << 14;
 /// Flows that have rows: the first so many that are alive at a sample. More are for `flows.csv`.
 const FLOWS_MAX: usize = 4096;
 
@@ -146,6 +149,9 @@ impl Series {
             }
             self.chosen[place] = true;
             self.chosen_count += 1;
+        }
+        if self.flows.capacity() == 0 {
+            self.flows.reserve_exact(FIRST_ROWS);
         }
         self.flows.push(Row { sample, source: flow, reading });
     }
