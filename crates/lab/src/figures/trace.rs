@@ -104,6 +104,13 @@ pub(super) fn mean_of_steps(readings: &[(f64, f64)], from: f64, to: f64) -> f64 
     area / (to - from)
 }
 
+/// The standard deviation of a queue over time.
+pub(super) fn deviation_of_steps(readings: &[(f64, f64)], from: f64, to: f64) -> f64 {
+    let mean = mean_of_steps(readings, from, to);
+    let squares: Vec<_> = readings.iter().map(|(at, value)| (*at, (value - mean).powi(2))).collect();
+    mean_of_steps(&squares, from, to).sqrt()
+}
+
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵³")]
 pub(super) fn octets(count: u64) -> f64 {
     count as f64

@@ -7,4 +7,5 @@ pub(super) mod laws;
 pub(super) mod pacing;
 pub(super) mod queueing;
 pub(super) mod receivers;
+mod renewal;
 pub(super) mod shares;

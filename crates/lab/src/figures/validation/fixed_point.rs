@@ -1,11 +1,12 @@
-//! DCQCN's fixed point: rate and queue of N flows against the fluid model.
+//! DCQCN's fixed point: rate and queue of N flows against the fluid model, and against the model with memory.
 
 use super::super::bench::{Bench, FIXED_POINT};
 use super::super::plot::Plot;
 use super::super::statistics::mean;
-use super::super::trace::{Trace, mean_of_steps, queue};
+use super::super::trace::{Trace, deviation_of_steps, mean_of_steps, queue};
 use super::super::{FigureError, Measured};
 use super::fluid::Fluid;
+use super::renewal::Renewal;
 use crate::results::Results;
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Layout, Opcode};
@@ -24,22 +25,16 @@ const WINDOW: (f64, f64) = (0.1, 0.3);
 /// ([`Fluid::scatter`]).
 const LONG: (f64, f64) = (0.1, 3.1);
 
+/// The other marking line, twenty times less steep: all numbers of flows are stable on it.
+const FLAT_KMAX: f64 = KMIN + 20.0 * (KMAX - KMIN);
+
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
     let mut ours = Vec::new();
-    for (rate, length, margin, flows) in [
-        ("rate_2", "queue_2", "margin_2", 2u32),
-        ("rate_4", "queue_4", "margin_4", 4),
-        ("rate_6", "queue_6", "margin_6", 6),
-        ("rate_8", "queue_8", "margin_8", 8),
-        ("rate_12", "queue_12", "margin_12", 12),
-        ("rate_16", "queue_16", "margin_16", 16),
-        ("rate_32", "queue_32", "margin_32", 32),
-        ("rate_64", "queue_64", "margin_64", 64),
-    ] {
-        let fluid = fluid(flows);
-        let single = SINGLE.iter().find(|(judged, ..)| *judged == flows);
-        let window = if single.is_some() { LONG } else { WINDOW };
+    for keys in &ROWS {
+        let flows = keys.flows;
+        let fluid = fluid(flows, KMAX);
+        let window = if keys.single.is_some() { LONG } else { WINDOW };
         let runs =
             bench.run(FIXED_POINT, &[("stop", &format!("{}s", window.1)), ("traffic", &senders(flows))])?;
         let share = LINK / 1e9 / f64::from(flows);
@@ -47,42 +42,97 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             let rate = |trace: &Trace<'_>| trace.rate(window.0, window.1).unwrap_or(f64::NAN) / share;
             Trace::all(results).iter().map(rate).collect()
         };
-        measured.each(rate, &runs, |results| mean(&rates(results)).unwrap_or(f64::NAN));
-        if let Some((_, farthest, deviations)) = single {
+        measured.each(keys.rate, &runs, |results| mean(&rates(results)).unwrap_or(f64::NAN));
+        if let Some((farthest, deviations)) = keys.single {
             let chance = fluid.scatter(window.1 - window.0) * 100.0;
             measured.each(farthest, &runs, |results| farthest_from_one(&rates(results)));
             measured.each(deviations, &runs, |results| farthest_from_one(&rates(results)) / chance);
         }
-        let theory = fluid.queue() * frame();
+        let renewal = Renewal::at_rest(fluid);
         let mean_queue = |results: &Results| mean_of_steps(&queue(results, QUEUE), window.0, window.1);
-        measured.each(length, &runs, |results| mean_queue(results) / theory);
-        measured.add(margin, vec![fluid.phase_margin(); runs.len()]);
-        ours.push((
-            f64::from(flows),
-            mean(&runs.iter().map(mean_queue).collect::<Vec<_>>()).unwrap_or(f64::NAN) / 1e3,
-        ));
+        measured.each(keys.queue, &runs, |results| mean_queue(results) / (fluid.queue() * frame()));
+        measured.each(keys.renewal, &runs, |results| mean_queue(results) / (renewal.queue() * frame()));
+        measured.each(keys.swing, &runs, |results| {
+            let mean = mean_queue(results);
+            deviation_of_steps(&queue(results, QUEUE), window.0, window.1) / mean
+        });
+        measured.add(keys.margin, vec![renewal.phase_margin(); runs.len()]);
+        ours.push((f64::from(flows), mean_over_runs(&runs, mean_queue)));
     }
     let mean_queue = |results: &Results| mean_of_steps(&queue(results, QUEUE), WINDOW.0, WINDOW.1);
+    let mut ours_flat = Vec::new();
+    for Keys { flows, flat, .. } in &ROWS {
+        let renewal = Renewal::at_rest(fluid(*flows, FLAT_KMAX));
+        let ecn = format!("{{ kmin = {KMIN}, kmax = {FLAT_KMAX}, pmax = 1 }}");
+        let runs = bench.run(FIXED_POINT, &[("switch.ecn", &ecn), ("traffic", &senders(*flows))])?;
+        measured.each(flat, &runs, |results| mean_queue(results) / (renewal.queue() * frame()));
+        ours_flat.push((f64::from(*flows), mean_over_runs(&runs, mean_queue)));
+    }
     let saturated = bench.run(
         FIXED_POINT,
         &[("traffic.0.senders", "16"), ("switch.ecn", "{ kmin = \"5KB\", kmax = \"200KB\", pmax = 0.01 }")],
     )?;
     measured.each("saturated", &saturated, |results| mean_queue(results) / 200e3);
-    let theory = (2..=64u32).map(|flows| (f64::from(flows), fluid(flows).queue() * frame() / 1e3));
-    measured.plots.push(
-        Plot::new("Mean queue of N flows at DCQCN's fixed point", "flows", "queue (KB)")
-            .line("fluid model", theory.collect())
-            .line("simulated", ours),
-    );
+    for (title, kmax, ours) in [
+        ("Mean queue of N flows at DCQCN's fixed point", KMAX, ours),
+        ("The same, on a marking line that is twenty times less steep", FLAT_KMAX, ours_flat),
+    ] {
+        let theory = |queue: fn(Fluid) -> f64| {
+            (2..=64u32).map(|flows| (f64::from(flows), queue(fluid(flows, kmax)) * frame() / 1e3)).collect()
+        };
+        measured.plots.push(
+            Plot::new(title, "flows", "queue (KB)")
+                .line("fluid model", theory(|fluid| fluid.queue()))
+                .line("with memory", theory(|fluid| Renewal::at_rest(fluid).queue()))
+                .line("simulated", ours),
+        );
+    }
     Ok(measured)
 }
 
-/// The numbers of flows at which the loop is stable and each flow is judged by itself, with the keys of its rows.
-const SINGLE: [(u32, &str, &str); 4] = [
-    (4, "farthest_4", "chance_4"),
-    (6, "farthest_6", "chance_6"),
-    (8, "farthest_8", "chance_8"),
-    (12, "farthest_12", "chance_12"),
+/// The mean over seeds of what `of` says of a run in octets, in KB.
+fn mean_over_runs(runs: &[Results], of: impl Fn(&Results) -> f64) -> f64 {
+    mean(&runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN) / 1e3
+}
+
+/// The rows of one number of flows.
+struct Keys {
+    flows: u32,
+    margin: &'static str,
+    rate: &'static str,
+    /// How far the farthest flow lies from its share, and how many standard deviations that is: where the loop is stable.
+    single: Option<(&'static str, &'static str)>,
+    queue: &'static str,
+    renewal: &'static str,
+    swing: &'static str,
+    flat: &'static str,
+}
+
+macro_rules! keys {
+    ($flows:literal, $single:expr) => {
+        Keys {
+            flows: $flows,
+            margin: concat!("margin_", $flows),
+            rate: concat!("rate_", $flows),
+            single: $single,
+            queue: concat!("queue_", $flows),
+            renewal: concat!("renewal_", $flows),
+            swing: concat!("swing_", $flows),
+            flat: concat!("flat_", $flows),
+        }
+    };
+}
+
+/// All numbers of flows. Those at which the loop is stable have each flow judged by itself.
+const ROWS: [Keys; 8] = [
+    keys!(2, Some(("farthest_2", "chance_2"))),
+    keys!(4, Some(("farthest_4", "chance_4"))),
+    keys!(6, Some(("farthest_6", "chance_6"))),
+    keys!(8, Some(("farthest_8", "chance_8"))),
+    keys!(12, Some(("farthest_12", "chance_12"))),
+    keys!(16, Some(("farthest_16", "chance_16"))),
+    keys!(32, None),
+    keys!(64, None),
 ];
 
 /// Traffic of `flows` hosts that send to the first one for ever: one message would be too long.
@@ -104,8 +154,8 @@ fn frame() -> f64 {
     f64::from(roci_wire::frame_len(Opcode::WRITE_MIDDLE, Layout::Standard, IpVersion::V4, MTU))
 }
 
-/// The model with the scenario's parameters, which are those of the preset `sigcomm15`.
-fn fluid(flows: u32) -> Fluid {
+/// The model on a marking line up to `kmax`, with the scenario's other parameters, which are those of the preset `sigcomm15`.
+fn fluid(flows: u32, kmax: f64) -> Fluid {
     let wire = frame() + f64::from(WIRE_OVERHEAD);
     let cut_period = 50e-6;
     Fluid {
@@ -118,7 +168,7 @@ fn fluid(flows: u32) -> Fluid {
         byte_counter: 10e6 / f64::from(MTU),
         stages: 5.0,
         increment: 40e6 / 8.0 / wire,
-        slope: frame() / (KMAX - KMIN),
+        slope: frame() / (kmax - KMIN),
         kmin: KMIN / frame(),
         delay: DELAY,
     }
@@ -131,20 +181,24 @@ mod tests {
     #[test]
     fn the_numbers_of_flows_that_are_judged_are_those_where_the_loop_is_stable() {
         let figure = super::super::super::expect::figure("validation-fixed-point");
-        for flows in [2u32, 4, 6, 8, 12, 16, 32, 64] {
-            let row = figure.rows.iter().find(|row| row.key == format!("queue_{flows}")).unwrap();
-            let judged = row.bound != super::super::super::expect::Bound::Reported;
-            assert_eq!(judged, fluid(flows).phase_margin() > 0.0, "{flows}: {}", fluid(flows).phase_margin());
-            assert_eq!(judged, SINGLE.iter().any(|(single, ..)| *single == flows), "{flows}");
+        for Keys { flows, rate, queue, renewal, single, .. } in &ROWS {
+            let margin = Renewal::at_rest(fluid(*flows, KMAX)).phase_margin();
+            for key in [rate, queue, renewal] {
+                let row = figure.rows.iter().find(|row| row.key == *key).unwrap();
+                let judged = row.bound != super::super::super::expect::Bound::Reported;
+                assert_eq!(judged, margin > 0.0, "{key}: {margin}");
+            }
+            assert_eq!(single.is_some(), margin > 0.0, "{flows}");
+            assert!(Renewal::at_rest(fluid(*flows, FLAT_KMAX)).phase_margin() > 0.0, "{flows}");
         }
     }
 
     /// Over the time of the others chance alone moves a flow's mean by more than the tolerance of 2 %.
     #[test]
     fn single_flows_are_averaged_over_so_long_that_chance_moves_them_by_a_hundredth() {
-        for (flows, ..) in SINGLE {
-            let [short, long] = [WINDOW, LONG].map(|(from, to)| fluid(flows).scatter(to - from));
-            assert!(short > 0.03 && long < 0.0105, "{flows}: {short} and {long}");
+        for Keys { flows, .. } in ROWS.iter().filter(|keys| keys.single.is_some()) {
+            let [short, long] = [WINDOW, LONG].map(|(from, to)| fluid(*flows, KMAX).scatter(to - from));
+            assert!(short > 0.03 && long < 0.0115, "{flows}: {short} and {long}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! DCQCN as a fluid: its fixed point, and whether the loop linearised there is stable.
+//! DCQCN as a fluid: its fixed point.
 //!
 //! The model is that of Zhu, Ghobadi, Misra and Padhye, "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY"
 //! (CoNEXT 2016, §3), for N equal flows. A packet is marked with probability p. Then, with rates in packets per second:
@@ -16,8 +16,8 @@
 //! At rest R = C/N and α = a′; the other two give R_T − R = τ·R_AI·R·(c + e)/a and a²·α = τ²·R_AI·R·(b + d)·(c + e),
 //! whose one root p gives the queue by the marking line.
 //!
-//! The model takes CNPs as independent from one period τ to the next. A notification point that keeps a gap of τ behind
-//! each CNP sends a few less, and leaves the increase a few more undisturbed timers: real queues stand a little higher.
+//! The model takes CNPs as independent from one period τ to the next, and increases as if they followed p at once. What comes
+//! of a notification point's gap and of timers that begin anew is in [`super::renewal`].
 
 /// The parameters of the model. Rates are packets per second, times seconds, and B packets.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +48,6 @@ pub(super) struct Fluid {
     pub(super) delay: f64,
 }
 
-/// Alpha, R_T and R.
-type State = [f64; 3];
-
 impl Fluid {
     /// The marking probability at rest.
     pub(super) fn marking(&self) -> f64 {
@@ -72,33 +69,6 @@ impl Fluid {
     /// The queue at rest, in packets, on a marking line without an end.
     pub(super) fn queue(&self) -> f64 {
         self.kmin + self.marking() / self.slope
-    }
-
-    /// How many degrees of phase the linearised loop has left where its gain is one; negative: it is unstable.
-    pub(super) fn phase_margin(&self) -> f64 {
-        let p = self.marking();
-        let rate = self.link / self.flows;
-        let Terms { a, alpha, c, e, .. } = self.terms(p, rate);
-        let target = rate + self.cut_period * self.increment * rate * (c + e) / a;
-        let rest = [alpha, target, rate];
-        let delay = self.delay + self.queue() / self.link;
-        let linear = self.linearise(&rest, rate, p);
-        let mut margin = f64::INFINITY;
-        let mut before: Option<(f64, f64)> = None;
-        for step in 0..4_000 {
-            let omega = 10f64.powf(1.0 + 6.0 * f64::from(step) / 4_000.0);
-            let gain = linear.open_loop(omega, delay, self.slope * self.flows);
-            let (size, mut phase) = (gain.abs(), gain.phase());
-            if let Some((size_before, phase_before)) = before {
-                // The phase is continuous; its branch is not.
-                phase += 360.0 * ((phase_before - phase) / 360.0).round();
-                if (size_before >= 1.0) != (size >= 1.0) {
-                    margin = margin.min(180.0 + phase);
-                }
-            }
-            before = Some((size, phase));
-        }
-        margin
     }
 
     /// How far at most a flow's mean rate over `seconds` lies from its share by chance: the standard deviation, as a part
@@ -139,47 +109,6 @@ impl Fluid {
             e: d * unmarked(self.stages * self.timer * rate),
         }
     }
-
-    /// The right sides of the equations of alpha, R_T and R, where feedback was caused by `delayed`, R a loop delay ago.
-    fn slopes(&self, &[alpha, target, rate]: &State, delayed: f64, p: f64) -> State {
-        let Terms { a, alpha: seen, b, c, d, e } = self.terms(p, delayed);
-        [
-            self.gain / self.alpha_period * (seen - alpha),
-            -(target - rate) * a / self.cut_period + self.increment * delayed * (c + e),
-            -rate * alpha * a / (2.0 * self.cut_period) + (target - rate) / 2.0 * delayed * (b + d),
-        ]
-    }
-
-    /// Derivatives at rest, by central differences.
-    fn linearise(&self, rest: &State, delayed: f64, p: f64) -> Linear {
-        let difference = |plus: State, minus: State, width: f64| {
-            [0, 1, 2].map(|row: usize| (plus[row] - minus[row]) / (2.0 * width))
-        };
-        let columns = [0, 1, 2].map(|column: usize| {
-            let width = rest[column].abs().max(1e-6) * 1e-5;
-            let moved = |by: f64| {
-                let mut state = *rest;
-                state[column] += by;
-                self.slopes(&state, delayed, p)
-            };
-            difference(moved(width), moved(-width), width)
-        });
-        let by_rate = delayed * 1e-5;
-        let by_mark = p * 1e-5;
-        Linear {
-            columns,
-            delayed: difference(
-                self.slopes(rest, delayed + by_rate, p),
-                self.slopes(rest, delayed - by_rate, p),
-                by_rate,
-            ),
-            marked: difference(
-                self.slopes(rest, delayed, p + by_mark),
-                self.slopes(rest, delayed, p - by_mark),
-                by_mark,
-            ),
-        }
-    }
 }
 
 /// The terms of the model, by the names of its paper; `alpha` is a′.
@@ -190,81 +119,6 @@ struct Terms {
     c: f64,
     d: f64,
     e: f64,
-}
-
-/// The equations of one flow, linearised: d(state) = columns·state + delayed·R(t − τ*) + marked·p(t − τ*).
-struct Linear {
-    columns: [State; 3],
-    delayed: State,
-    marked: State,
-}
-
-impl Linear {
-    /// The loop, cut open at the queue: −K·N·G(jω)/(jω), where G leads from marking to R and `gain` is K·N.
-    fn open_loop(&self, omega: f64, delay: f64, gain: f64) -> Complex {
-        let s = Complex { re: 0.0, im: omega };
-        let late = Complex::turn(-omega * delay);
-        // (sI − A − D·e^(−sτ*)) x = P·e^(−sτ*), of which R is the last.
-        let mut matrix = [[Complex::default(); 3]; 3];
-        for (column, values) in self.columns.iter().enumerate() {
-            for (row, value) in values.iter().enumerate() {
-                matrix[row][column] = Complex { re: -value, im: 0.0 };
-            }
-        }
-        for (place, (row, delayed)) in matrix.iter_mut().zip(self.delayed).enumerate() {
-            row[place] = row[place].add(s);
-            row[2] = row[2].add(late.times(-delayed));
-        }
-        let mut replaced = matrix;
-        for (row, marked) in replaced.iter_mut().zip(self.marked) {
-            row[2] = late.times(marked);
-        }
-        let rate = determinant(&replaced).over(determinant(&matrix));
-        rate.times(-gain).over(s)
-    }
-}
-
-fn determinant(m: &[[Complex; 3]; 3]) -> Complex {
-    let minor = |a: usize, b: usize| m[1][a].by(m[2][b]).add(m[1][b].by(m[2][a]).times(-1.0));
-    m[0][0].by(minor(1, 2)).add(m[0][1].by(minor(0, 2)).times(-1.0)).add(m[0][2].by(minor(0, 1)))
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Complex {
-    re: f64,
-    im: f64,
-}
-
-impl Complex {
-    fn turn(angle: f64) -> Self {
-        Self { re: angle.cos(), im: angle.sin() }
-    }
-
-    fn add(self, other: Self) -> Self {
-        Self { re: self.re + other.re, im: self.im + other.im }
-    }
-
-    fn by(self, other: Self) -> Self {
-        Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
-    }
-
-    fn times(self, factor: f64) -> Self {
-        Self { re: self.re * factor, im: self.im * factor }
-    }
-
-    fn over(self, other: Self) -> Self {
-        let size = other.re * other.re + other.im * other.im;
-        self.by(Self { re: other.re / size, im: -other.im / size })
-    }
-
-    fn abs(self) -> f64 {
-        self.re.hypot(self.im)
-    }
-
-    /// Its angle in degrees.
-    fn phase(self) -> f64 {
-        self.im.atan2(self.re).to_degrees()
-    }
 }
 
 #[cfg(test)]
@@ -292,13 +146,12 @@ mod tests {
     #[test]
     fn at_rest_nothing_changes() {
         let fluid = paper(2.0);
-        let p = fluid.marking();
-        let rate = fluid.link / fluid.flows;
-        let Terms { a, alpha, c, e, .. } = fluid.terms(p, rate);
+        let (p, rate) = (fluid.marking(), fluid.link / fluid.flows);
+        let Terms { a, alpha, b, c, d, e } = fluid.terms(p, rate);
         let target = rate + fluid.cut_period * fluid.increment * rate * (c + e) / a;
-        for slope in fluid.slopes(&[alpha, target, rate], rate, p) {
-            assert!(slope.abs() < 1e-3 * rate, "{slope}");
-        }
+        let slope_of_rate =
+            -rate * alpha * a / (2.0 * fluid.cut_period) + (target - rate) / 2.0 * rate * (b + d);
+        assert!(slope_of_rate.abs() < 1e-3 * rate, "{slope_of_rate}");
         assert!(target > rate);
     }
 
@@ -309,12 +162,5 @@ mod tests {
         assert!(marking.is_sorted(), "{marking:?}");
         // With the paper's Pmax of 1 % two flows rest on the line; many saturate it.
         assert!(marking[0] < 0.01 && marking[4] > 0.01, "{marking:?}");
-    }
-
-    #[test]
-    fn delay_takes_phase_away() {
-        let near = paper(10.0).phase_margin();
-        let far = Fluid { delay: 85e-6, ..paper(10.0) }.phase_margin();
-        assert!(near > far, "{near} {far}");
     }
 }

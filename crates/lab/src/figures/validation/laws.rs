@@ -2,7 +2,7 @@
 
 use super::super::bench::{Bench, LAWS};
 use super::super::statistics::mean;
-use super::super::trace::{Trace, mean_of_steps, queue};
+use super::super::trace::{Trace, deviation_of_steps, mean_of_steps, queue};
 use super::super::{FigureError, Measured};
 use crate::results::Results;
 
@@ -130,8 +130,6 @@ fn round_trips(results: &Results, from: f64) -> Vec<f64> {
 fn sawtooth(results: &Results) -> (f64, f64) {
     let readings = towards_receiver(results);
     let mean = mean_of_steps(&readings, SETTLED, LONG_END) / PACKET;
-    let squares: Vec<(f64, f64)> =
-        readings.iter().map(|(at, octets)| (*at, (octets / PACKET - mean).powi(2))).collect();
-    let deviation = mean_of_steps(&squares, SETTLED, LONG_END).sqrt();
+    let deviation = deviation_of_steps(&readings, SETTLED, LONG_END) / PACKET;
     (mean + 3f64.sqrt() * deviation, 12f64.sqrt() * deviation)
 }
