@@ -134,14 +134,16 @@ mod wide {
             }
         };
         let (blocks, rest) = octets.as_chunks::<64>();
-        let crc = blocks.split_first().and_then(|(first, blocks)| {
-            through(fold(before, lanes(BY_512, BY_512, BY_512, BY_512), load(first)), blocks)
-        });
-        // The caller has seen to it that there are enough.
-        (crc.unwrap_or_default(), rest)
+        // The caller has seen to it that there are enough. No closure here: it would be a function of its own, without
+        // these instructions, that takes registers by way of memory.
+        let Some((first, blocks)) = blocks.split_first() else { return (crc, octets) };
+        let first = fold(before, lanes(BY_512, BY_512, BY_512, BY_512), load(first));
+        let Some(crc) = through(first, blocks) else { return (crc, octets) };
+        (crc, rest)
     }
 
     /// The CRC of a first block, with what came before it, and of `blocks`; `None` where these are too few.
+    #[inline]
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
     fn through(mut a: __m512i, blocks: &[[u8; 64]]) -> Option<u32> {
         let ([b, c, d], blocks) = blocks.split_first_chunk()?;
