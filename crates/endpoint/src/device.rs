@@ -540,6 +540,7 @@ impl Core {
             replies: VecDeque::new(),
             replied: 0,
             replied_at: Instant::ZERO,
+            octets: 0,
             reaction: Reaction::default(),
             counters: IoCounters::default(),
             solver: Solver::default(),

@@ -33,6 +33,7 @@ impl Core {
             self.counters.received += 1;
             self.counters.malformed += 1;
         }
+        self.octets += octets.len() as u64;
         let (path, flow) = self.flow_from(source);
         // What a socket sends begins at zero and counts up within a run.
         let mut guess = 0;

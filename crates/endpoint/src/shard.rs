@@ -86,9 +86,11 @@ pub(crate) struct Core {
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,
-    /// Packets received before the first of them was made, and when that was.
+    /// Octets received before the first of them was made, and when that was.
     pub(crate) replied: u64,
     pub(crate) replied_at: Instant,
+    /// Octets that have arrived, headers included.
+    pub(crate) octets: u64,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
     pub(crate) solver: Solver,
@@ -104,8 +106,8 @@ pub(crate) struct Core {
 
 /// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
 const REPLY_WAIT: Span = Span::from_micros(64);
-/// Nor until this many packets have come since: a quarter of the window at the largest MTU.
-const REPLY_PACKETS: u64 = 64;
+/// Nor until so many octets have come since: less than a fifth of the window.
+const REPLY_OCTETS: u64 = 180 << 10;
 
 impl Shard {
     /// Does all that there is to do now; whether there was anything.
@@ -124,7 +126,7 @@ impl Shard {
         let sent = self.send(now);
         self.core.complete();
         if arrived == 0
-            || self.core.counters.received - self.core.replied >= REPLY_PACKETS
+            || self.core.octets - self.core.replied >= REPLY_OCTETS
             || now.since(self.core.replied_at) >= REPLY_WAIT
         {
             self.reply();
