@@ -386,9 +386,15 @@ impl Engine {
 
     /// Whether `packets` that are about to be sent have to be acknowledged at once: they were lost before, or no others
     /// follow until they are.
+    ///
+    /// Where single packets are sent again and READ responses acknowledge what came before them, as in layout `homa`, a
+    /// responder that has the packet may owe no answer but to one that asks.
     pub(crate) fn wants_answer(&self, slot: usize, plan: &Plan) -> bool {
-        self.profile(slot).recovery.owns_window()
-            && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
+        let profile = self.profile(slot);
+        let lone = profile.recovery.keeps_out_of_order() && !profile.separate_reads();
+        !plan.fresh && lone
+            || profile.recovery.owns_window()
+                && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
     }
 
     /// The recovery program's congestion window, in packets.

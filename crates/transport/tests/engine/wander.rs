@@ -239,3 +239,19 @@ fn a_pulled_sender_goes_on_after_a_read_whose_acknowledgement_was_lost() {
     };
     run(draw).unwrap();
 }
+
+/// The responder has four packets whose acknowledgement was lost, and the responses of the READ behind them as well: it answers
+/// the first of the four again only if it is asked.
+#[test]
+fn a_granted_sender_asks_for_an_answer_to_what_it_sends_again() {
+    let draw = Draw {
+        seed: 13_855_352_306_647_403_570 >> 1,
+        recovery: 1,
+        homa: true,
+        late: false,
+        deferred: false,
+        faults: 3,
+        operations: 8,
+    };
+    run(draw).unwrap();
+}
