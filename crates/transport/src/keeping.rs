@@ -598,6 +598,33 @@ impl Engine {
         if fits { Ok(()) } else { Err(NakCode::InvalidRequest) }
     }
 
+    /// The queue pair is about to fail: messages that have come whole end well before, though the slow path has not yet said
+    /// so. Packet by packet the requester knows that they came, and took them for carried out. READs and atomics are not
+    /// answered any more, and what follows them is not taken for carried out.
+    pub(crate) fn end_whole_messages(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE {
+            return;
+        }
+        let Some(Keeping { onloaded: Some(onloaded), .. }) = &mut self.asides.get_mut(index).keeping else {
+            return;
+        };
+        onloaded.ask();
+        let mut done = SlowPath::default();
+        let moved = onloaded.decide(&mut self.kept, &mut done);
+        self.count_slow_path(slot, &done);
+        let moved = sequence(moved, self.qps[slot].responder.expected);
+        while let Some(Keeping { ends, .. }) = &mut self.asides.get_mut(index).keeping
+            && let Some(&End { at, what: What::Message { payload, write, solicited, tail } }) = ends.front()
+            && after(at, moved) < 0
+        {
+            ends.pop_front();
+            if self.end_payload(slot, at, (payload, write, solicited, tail)).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Forgets the gap; receive requests taken ahead are flushed, or dropped where nobody is to hear of it.
     pub(crate) fn end_keeping(&mut self, slot: usize, flush: bool) {
         let index = self.qps[slot].common.aside;

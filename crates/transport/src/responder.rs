@@ -465,7 +465,7 @@ impl Engine {
         if duties.has(Duties::OWES) {
             duties.set(Duties::DRAINING);
         }
-        self.fail(now, slot, Status::WorkRequestFlushed);
+        self.fail_refusing(now, slot, NONE, Status::WorkRequestFlushed);
         Refusal::Rejected
     }
 

@@ -331,7 +331,7 @@ impl Engine {
         header.psn = psn;
         let segment = self.control(slot, header);
         self.post(segment);
-        self.fail(now, slot, Status::WorkRequestFlushed);
+        self.fail_refusing(now, slot, NONE, Status::WorkRequestFlushed);
         false
     }
 

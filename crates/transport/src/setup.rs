@@ -582,6 +582,14 @@ impl Engine {
 
     /// The same where the request `guilty` ends with `status`.
     pub(crate) fn fail_by(&mut self, now: Instant, slot: usize, guilty: u32, status: Status) {
+        if self.state(slot) != QpState::Error {
+            self.end_whole_messages(slot);
+        }
+        self.fail_refusing(now, slot, guilty, status);
+    }
+
+    /// The same where a request of the peer is refused: no message that came behind it ends well.
+    pub(crate) fn fail_refusing(&mut self, now: Instant, slot: usize, guilty: u32, status: Status) {
         let common = &mut self.qps[slot].common;
         if common.state == QpState::Error {
             return;

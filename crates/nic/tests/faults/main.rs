@@ -206,4 +206,8 @@ const FOUND: &[&str] = &[
     // The half of a SEND whose sender had given up kept the one request of a shared queue, and nobody took it down.
     "shape=3 hosts=5 pairs=6 messages=13 depth=5 size=7 operations=13 mtu=2 recovery=1 law=2 pfc=1 small=1 rate=1 spray=1 \
      slow_receivers=1 ring=3 reads=3 timeout=3 few_receives=5 shared=1 datagrams=11 seed=5028557641672270863",
+    // A message came whole behind a gap, and its sender knew of each packet, when the receiver failed before its slow path
+    // had said so: its receive request was flushed.
+    "shape=3 hosts=7 pairs=3 messages=14 depth=5 size=2 operations=69 both=1 mtu=2 recovery=2 rate=1 slow_receivers=1 reads=3 \
+     few_receives=5 rnr_limited=1 silent=1 shared=1 seed=8377526797344510858",
 ];

@@ -3,11 +3,12 @@
 use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_transport::{
-    Change, Engine, EngineConfig, Operation, QpConfig, Recovery, RecvRequest, RecvTarget, Refusal, Status,
-    Tail, Transition,
+    Arrival, Change, Deferred, Engine, EngineConfig, Operation, QpConfig, Reaction, Recovery, RecvRequest,
+    RecvTarget, Refusal, Status, Tail, Transition,
 };
-use roci_units::Span;
-use roci_wire::{Layout, Opcode};
+use roci_units::{Instant, Psn, Span};
+use roci_wire::layout::srnic::RequestPosition;
+use roci_wire::{Header, Layout, Opcode};
 
 const EXCEEDED: Status = Status::TransportRetryCounterExceeded;
 
@@ -116,6 +117,38 @@ fn an_rnr_nak_that_comes_twice_costs_one_retry() {
         assert_eq!(pair.client.refused, [Refusal::Duplicate]);
         assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).rnr, 1);
         assert_eq!(pair.client.story(), ["s0!", "s0!"]);
+    }
+}
+
+/// The requester is told of each packet by itself, and takes messages for carried out of which all packets came.
+#[test]
+fn what_came_whole_behind_a_gap_ends_well_when_the_queue_pair_fails_before_the_slow_path_has_decided() {
+    let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+    for (order, ends) in [
+        (vec![1, 0, 2], [Status::Success, Status::Success, Status::Success]),
+        (vec![0, 2], [Status::Success, Status::WorkRequestFlushed, Status::WorkRequestFlushed]),
+    ] {
+        let mut engine = Engine::new(EngineConfig::default());
+        let deferred = Deferred { recovery: true, ..Deferred::default() };
+        let (recovery, layout) = (Recovery::Srnic, Layout::Srnic);
+        let qpn = engine.create_qp(QpConfig { recovery, layout, deferred, ..config() }).unwrap();
+        for id in 0..3 {
+            engine.post_recv(qpn, RecvRequest { id, address: 0, length: MTU, lkey: 0 }).unwrap();
+        }
+        for number in order {
+            let mut header = Header::new(Opcode::SEND_ONLY, qpn, Psn::new(number));
+            header.payload = 100;
+            header.set_request_position(RequestPosition { msn: number, psn_offset: 0, ssn: number as u16 });
+            let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+            let mut reaction = Reaction::default();
+            engine.receive(Instant::ZERO, &arrival, &mut reaction);
+            assert_eq!(reaction.refused, None);
+        }
+        engine.modify_qp(Instant::ZERO, qpn, &fail).unwrap();
+        let told: Vec<_> =
+            std::iter::from_fn(|| engine.poll_completion()).map(|c| (c.id, c.status)).collect();
+        assert_eq!(told, [(0, ends[0]), (1, ends[1]), (2, ends[2])]);
+        assert_eq!(engine.bitmaps_taken(), 0);
     }
 }
 
