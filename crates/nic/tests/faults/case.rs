@@ -80,7 +80,7 @@ choices! {
     /// The local ACK timeout: 4 ms, 500 µs, 200 µs or 60 µs.
     timeout: 0..=3,
     /// How many of the seven retries there are not.
-    no_retries: 0..=5,
+    no_retries: 0..=7,
     /// How many of six receive requests there are not.
     few_receives: 0..=5,
     /// Whether the receive queue is filled late one time in ten.

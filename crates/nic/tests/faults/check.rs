@@ -23,7 +23,7 @@ pub(crate) fn check(case: &Case, nic: Nic, fabric: &Fabric<Simulated<Load>>) {
     let deadlock = fabric.net.deadlock().is_some();
     let over = Over { fabric, deadlock, what: format!("on the {} NIC: {case:?}", nic.name) };
     for side in &fabric.nics.application.sides {
-        over.sent(side);
+        over.sent(side, case.rnr_limited == 1);
         over.received(side);
     }
     over.shared();
@@ -41,15 +41,15 @@ impl Over<'_> {
         &self.fabric.nics.application.sides
     }
 
-    /// Send requests complete once each, in order: with success up to one that fails, then as flushed. So do READs and
-    /// atomics before one that the receiver was never ready for, whose answers have not come, and whatever is outstanding
-    /// when the connection is taken down. Only what succeeds may end without a word.
-    fn sent(&self, side: &Side) {
+    /// Send requests complete once each, in order: with success up to one that fails, then as flushed. So end READs and
+    /// atomics whose answers have not come, and what follows them, before one that the receiver was never ready for, and
+    /// whatever is outstanding when the connection is taken down. Only what succeeds may end without a word.
+    fn sent(&self, side: &Side, limited: bool) {
         let what = &self.what;
         let mut next = 0;
         let (mut failed, mut flushed) = (false, false);
         let refused = |completion: &Completion| completion.status == Status::RnrRetryCounterExceeded;
-        let has_cause = side.taken_down || side.sent.iter().any(refused);
+        let is_refused = side.sent.iter().any(refused);
         for completion in &side.sent {
             let number = number_of(completion);
             let said = || format!("{completion:?} after {next} requests {what}");
@@ -67,11 +67,19 @@ impl Over<'_> {
                     assert!(!failed && !flushed, "a success after a failure: {}", said());
                     assert_eq!(completion.length, message.length, "{}", said());
                 }
-                Status::TransportRetryCounterExceeded | Status::RnrRetryCounterExceeded => {
-                    assert!(!failed, "a second failure: {}", said());
+                Status::TransportRetryCounterExceeded => {
+                    assert!(!failed && !flushed, "a second failure: {}", said());
+                    failed = true;
+                }
+                Status::RnrRetryCounterExceeded => {
+                    assert!(!failed && limited, "a second failure, or retries for ever: {}", said());
+                    assert!(message.received_as().is_some(), "it needs no receive request: {}", said());
                     failed = true;
                 }
                 Status::WorkRequestFlushed => {
+                    let first = !failed && !flushed;
+                    let is_acknowledged = matches!(message.action, Action::Send(_) | Action::Write(_));
+                    let has_cause = side.taken_down || is_refused && !(first && is_acknowledged);
                     assert!(failed || has_cause, "flushed without cause: {}", said());
                     flushed = true;
                 }
