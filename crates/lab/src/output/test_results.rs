@@ -30,6 +30,7 @@ pub(crate) fn sample() -> Results {
                     alpha: Some(1.0 / (1.0 + step as f32 / 30.0)),
                     window: None,
                     rtt_ns: None,
+                    cnps: step as u32 / 3,
                 },
             );
         }

@@ -5,6 +5,7 @@
 //! interval doubles, and no count is lost. [`Series::rows`] turns them into the long form of `series.parquet`.
 
 use roci_units::{Instant, Span};
+use std::num::NonZeroU32;
 
 /// Rows that are kept before the interval doubles: about 30 MB.
 const ROWS_MAX: usize = 1 << 19;
@@ -48,7 +49,9 @@ pub struct FlowSample {
     /// The window in octets; `None` without one.
     pub window: Option<u32>,
     /// The round trip that its law used last, in nanoseconds; `None` where the law knows none.
-    pub rtt_ns: Option<u32>,
+    pub rtt_ns: Option<NonZeroU32>,
+    /// CNPs that its sender has received since the start.
+    pub cnps: u32,
 }
 
 /// What one queue holds, and what has befallen it so far.
@@ -73,6 +76,8 @@ struct Row<S> {
     source: u32,
     reading: S,
 }
+
+const _: () = assert!(size_of::<Row<FlowSample>>() == 64, "half a million of them are kept");
 
 impl Default for Series {
     /// A series that collects nothing.
@@ -247,6 +252,8 @@ pub enum Metric {
     Window,
     /// The round trip that the law used last, in seconds.
     Rtt,
+    /// CNPs received since the start.
+    Cnps,
     /// Octets in the queue.
     Bytes,
     /// CE marks since the start.
@@ -259,7 +266,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric: those of flows first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Throughput,
         Self::Goodput,
         Self::Rate,
@@ -267,6 +274,7 @@ impl Metric {
         Self::Alpha,
         Self::Window,
         Self::Rtt,
+        Self::Cnps,
         Self::Bytes,
         Self::Marks,
         Self::Pauses,
@@ -283,6 +291,7 @@ impl Metric {
             Self::Alpha => "alpha",
             Self::Window => "window",
             Self::Rtt => "rtt",
+            Self::Cnps => "cnps",
             Self::Bytes => "bytes",
             Self::Marks => "marks",
             Self::Pauses => "pauses",
@@ -337,8 +346,8 @@ impl Series {
 
     fn flow_rows(&self, each: &mut impl FnMut(Reading)) {
         let sources = self.flows.iter().map(|row| row.source as usize + 1).max().unwrap_or(0);
-        // What each flow had sent and delivered at its row before.
-        let mut before = vec![(0u64, 0u64); sources];
+        // What each flow had sent, delivered and heard of congestion at its row before.
+        let mut before = vec![(0u64, 0u64, 0u32); sources];
         for row in &self.flows {
             let sample = row.sample as usize;
             let at = self.times[sample];
@@ -347,13 +356,16 @@ impl Series {
             let seconds = at.since(since).as_secs_f64();
             let source = Source::Flow(row.source);
             let reading = row.reading;
-            let (wire, payload) = &mut before[row.source as usize];
+            let (wire, payload, cnps) = &mut before[row.source as usize];
             let mut emit = |metric, value| each(Reading { at, source, metric, value });
             if seconds > 0.0 {
                 emit(Metric::Throughput, bits(reading.wire - *wire) / seconds);
                 emit(Metric::Goodput, bits(reading.payload - *payload) / seconds);
             }
-            (*wire, *payload) = (reading.wire, reading.payload);
+            if reading.cnps != *cnps {
+                emit(Metric::Cnps, f64::from(reading.cnps));
+            }
+            (*wire, *payload, *cnps) = (reading.wire, reading.payload, reading.cnps);
             if let Some(kbps) = reading.rate_kbps {
                 emit(Metric::Rate, f64::from(kbps) * 1e3);
             }
@@ -367,7 +379,7 @@ impl Series {
                 emit(Metric::Window, f64::from(window));
             }
             if let Some(nanos) = reading.rtt_ns {
-                emit(Metric::Rtt, f64::from(nanos) * 1e-9);
+                emit(Metric::Rtt, f64::from(nanos.get()) * 1e-9);
             }
         }
     }
@@ -437,6 +449,18 @@ mod tests {
         }
         assert_eq!(only(&series, Metric::Throughput), [(1, 1e9), (2, 2e9)]);
         assert!(only(&series, Metric::Alpha).is_empty(), "the law has none");
+    }
+
+    #[test]
+    fn cnps_have_a_row_where_there_were_some_and_are_counted_through_a_halving() {
+        let mut series = Series::new(STEP, Vec::new());
+        for (step, cnps) in [(1, 0), (2, 3), (3, 3), (4, 7)] {
+            series.begin(at(step));
+            series.flow(0, FlowSample { wire: step, cnps, ..FlowSample::default() });
+        }
+        assert_eq!(only(&series, Metric::Cnps), [(2, 3.0), (4, 7.0)]);
+        series.halve();
+        assert_eq!(only(&series, Metric::Cnps), [(2, 3.0), (4, 7.0)]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Opcode};
+use std::num::NonZeroU32;
 
 /// What is read, and when next.
 pub(super) struct Sampler {
@@ -125,7 +126,8 @@ impl Sampler {
             // Its queue pairs are gone: what they did is in its result.
             let flow = &ended.result;
             let wire = wire_octets(flow.packets, flow.retransmitted, flow.bytes, ended.packet, self.overhead);
-            let sample = FlowSample { wire, payload: flow.delivered, ..FlowSample::default() };
+            let sample =
+                FlowSample { wire, payload: flow.delivered, cnps: flow.cnps, ..FlowSample::default() };
             self.series.flow(ended.number, sample);
         }
         driver.sampled = driver.ended.len();
@@ -220,7 +222,8 @@ fn read(
             let program = status.congestion_window.map(|packets| packets.saturating_mul(mtu.into()));
             limited(status.credit.window).into_iter().chain(program).min()
         }),
-        rtt_ns: sample.and_then(|sample| limited(sample.rtt_ns)),
+        rtt_ns: sample.and_then(|sample| NonZeroU32::new(limited(sample.rtt_ns)?)),
+        cnps: counted.cnps,
     }
 }
 

@@ -2,15 +2,18 @@
 
 use super::super::bench::{Bench, SAWTOOTH};
 use super::super::plot::Plot;
-use super::super::statistics::{count, median, regression};
+use super::super::statistics::{correlation, count, median, regression};
 use super::super::trace::{Trace, gbps};
 use super::super::{FigureError, Measured};
+use super::incast::bins;
 use crate::results::{FlowSample, Results};
 
 /// The first cuts, from line rate with alpha at one, are no tooth: teeth are looked for from here on, in seconds.
 const SETTLED: f64 = 0.02;
 /// The increase timer of board a, in seconds.
 const TIMER: f64 = 0.2;
+/// The bins in which boards are compared, in seconds.
+const BIN: f64 = 0.01;
 
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let runs = bench.run(SAWTOOTH, &[])?;
@@ -22,7 +25,11 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("timer", &runs, |results| {
         worst(results, |tooth| (tooth.waited / TIMER - 1.0).abs() * 100.0, f64::max)
     });
-    measured.each("climb", &runs, |results| worst(results, |tooth| tooth.climb * 100.0, f64::min));
+    measured.each("bottom", &runs, |results| {
+        let bottoms: Vec<f64> = teeth(results).iter().map(|tooth| tooth.bottom).collect();
+        median(&bottoms).unwrap_or(f64::NAN)
+    });
+    measured.each("absorbed", &runs, absorbed);
     measured.each("cnps", &runs, |results| worst(results, |tooth| tooth.cnps, f64::min));
     measured.each("linear", &runs, |results| {
         median(&teeth(results).iter().map(|tooth| tooth.r_squared).collect::<Vec<_>>()).unwrap_or(f64::NAN)
@@ -49,15 +56,15 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
 struct Tooth {
     /// Seconds from the CNP or climb before to this climb.
     waited: f64,
-    /// The share of R_T − R_C that the climb covers.
-    climb: f64,
-    /// CNPs in the decay: at least so many, for those within one sample count once.
+    /// R_C at the end of the decay, over the highest of the tooth.
+    bottom: f64,
+    /// CNPs from the climb to the next.
     cnps: f64,
     /// How linear log R_C is in time while it decays, from the first cut to the last.
     r_squared: f64,
     /// How linear 1/R_C is in time, as it would be if every packet were as likely to be marked.
     r_squared_of_inverse: f64,
-    /// How linear log R_C is in the number of cuts.
+    /// How linear log R_C is in the number of CNPs.
     r_squared_in_cnps: f64,
 }
 
@@ -65,20 +72,28 @@ struct Tooth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Nothing,
+    /// R_C rose, and CNPs may have come after that.
     Climb,
     Cnp,
 }
 
 fn change(old: &FlowSample, new: &FlowSample) -> Change {
-    let (before, after) = (old.rate_kbps.unwrap_or(0), new.rate_kbps.unwrap_or(0));
-    if after > before {
+    if new.rate_kbps > old.rate_kbps {
         Change::Climb
-    } else if after < before || new.alpha > old.alpha {
-        // At the least rate a CNP cuts nothing, but alpha rises all the same.
+    } else if new.cnps > old.cnps {
         Change::Cnp
     } else {
         Change::Nothing
     }
+}
+
+/// How the throughput of board a goes with that of the other two together, from -1 to 1.
+fn absorbed(results: &Results) -> f64 {
+    let end = results.simulated.as_secs_f64();
+    let [a, b, c] = ["a", "b", "c"].map(|board| bins(&Trace::of_host(results, board), BIN, end));
+    let others = b.iter().zip(&c).map(|((_, b), (_, c))| b + c);
+    let pairs: Vec<(f64, f64)> = a.iter().map(|(_, a)| *a).zip(others).collect();
+    correlation(&pairs).unwrap_or(f64::NAN)
 }
 
 /// The teeth of board a that begin and end within the run.
@@ -91,32 +106,24 @@ fn teeth(results: &Results) -> Vec<Tooth> {
     let mut teeth = Vec::new();
     for pair in climbs.windows(2) {
         let (climb, next) = (pair[0], pair[1]);
-        let (old, new) = (trace.readings[climb].1, trace.readings[climb + 1].1);
-        let (Some(before), Some(after), Some(target)) = (old.rate_kbps, new.rate_kbps, old.target_kbps)
-        else {
-            continue;
-        };
         let last = changes[..climb].iter().rposition(|change| *change != Change::Nothing);
         let since = last.map_or(0.0, |place| trace.readings[place + 1].0);
-        let cnps: Vec<usize> = (climb + 1..next).filter(|place| changes[*place] == Change::Cnp).collect();
-        let fell =
-            |place: &&usize| trace.readings[**place + 1].1.rate_kbps < trace.readings[**place].1.rate_kbps;
-        let end = cnps.iter().rfind(fell).map_or(climb + 1, |place| place + 1);
-        let decay = trace.readings[climb + 1..=end].iter();
-        let decay: Vec<(f64, f64)> =
-            decay.filter_map(|(at, reading)| Some((*at, gbps(reading.rate_kbps?)))).collect();
+        let rate = |place: usize| trace.readings[place].1.rate_kbps.map_or(0.0, gbps);
+        let heard = |place: usize| f64::from(trace.readings[place].1.cnps - trace.readings[climb].1.cnps);
+        let falls = (climb + 1..next).rev().find(|place| rate(place + 1) < rate(*place));
+        let end = falls.map_or(climb + 1, |place| place + 1);
+        let decay = climb + 1..=end;
         let fit = |of: fn(f64) -> f64| {
-            let points: Vec<(f64, f64)> = decay.iter().map(|(at, rate)| (*at, of(*rate))).collect();
-            regression(&points).map_or(0.0, |line| line.r_squared)
+            let points = decay.clone().map(|place| (trace.readings[place].0, of(rate(place))));
+            regression(&points.collect::<Vec<_>>()).map_or(0.0, |line| line.r_squared)
         };
-        let cuts = (0..cnps.len()).map(count).zip(&cnps);
-        let by_cut: Vec<(f64, f64)> = cuts
-            .filter_map(|(n, place)| Some((n, gbps(trace.readings[*place + 1].1.rate_kbps?).ln())))
-            .collect();
+        // A point for each reading that heard of more CNPs than the one before.
+        let told = decay.clone().filter(|place| *place == climb + 1 || heard(*place) > heard(place - 1));
+        let by_cut: Vec<(f64, f64)> = told.map(|place| (heard(place), rate(place).ln())).collect();
         teeth.push(Tooth {
             waited: trace.readings[climb + 1].0 - since,
-            climb: (gbps(after) - gbps(before)) / (gbps(target) - gbps(before)),
-            cnps: count(cnps.len()),
+            bottom: rate(end) / decay.clone().map(rate).fold(f64::MIN_POSITIVE, f64::max),
+            cnps: heard(next),
             r_squared: fit(f64::ln),
             r_squared_of_inverse: fit(f64::recip),
             r_squared_in_cnps: regression(&by_cut).map_or(0.0, |line| line.r_squared),

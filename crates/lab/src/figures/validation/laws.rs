@@ -119,7 +119,7 @@ fn round_trips(results: &Results, from: f64) -> Vec<f64> {
         let readings = trace.readings.into_iter().filter(|(at, _)| *at >= from);
         readings
             .filter_map(|(_, reading)| reading.rtt_ns)
-            .map(|nanos| f64::from(nanos) * 1e-9)
+            .map(|nanos| f64::from(nanos.get()) * 1e-9)
             .collect::<Vec<_>>()
     };
     Trace::all(results).into_iter().flat_map(settled).collect()
