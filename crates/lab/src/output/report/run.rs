@@ -48,19 +48,14 @@ impl Section {
 fn deadlock(deadlock: &Deadlock) -> Section {
     let note = format!(
         "Found after {}: PAUSE holds a cycle of ports, each of which waits for the next and the last for the first. Nothing that \
-         crosses them moves any more, and the run ended here. What to do: {REMEDY}.",
-        span(deadlock.at.as_secs_f64())
+         crosses them moves any more, and the run ended here. What to do: {}.",
+        span(deadlock.at.as_secs_f64()),
+        REMEDY.replace('`', "")
     );
-    let rows = (1u64..).zip(&deadlock.cycle);
-    let rows = rows.map(|(place, (from, to))| vec![place.into(), from.as_str().into(), to.as_str().into()]);
-    let columns =
-        vec![("place in the cycle", Unit::Count), ("port of", Unit::Text), ("may not send to", Unit::Text)];
-    Section {
-        title: "Deadlock",
-        note,
-        table: Some(Table { columns, rows: rows.collect() }),
-        ..Section::default()
-    }
+    let row = |(from, to): &(String, String)| vec![from.as_str().into(), to.as_str().into()];
+    let columns = vec![("port of", Unit::Text), ("may not send to", Unit::Text)];
+    let table = Table { columns, rows: deadlock.cycle.iter().map(row).collect() };
+    Section { title: "Deadlock", note, table: Some(table), ..Section::default() }
 }
 
 fn tiles(results: &Results) -> Vec<Tile> {
