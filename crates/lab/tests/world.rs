@@ -133,6 +133,31 @@ fn reads_have_goodput_within_the_line_whether_they_go_on_or_have_failed() {
 }
 
 #[test]
+fn without_retries_the_first_nak_ends_a_flow_and_with_some_progress_restores_them() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "write", size = "1MB" }]
+        [[faults.on]]
+        link = "h0>s0"
+        loss = 0.01
+        "#;
+    let failed = &run(text, &[("transport.retry", "0")]).flows[0];
+    assert_eq!(failed.status, FlowStatus::Completed(Status::TransportRetryCounterExceeded));
+    assert_eq!((failed.naks, failed.timeouts), (1, 0));
+    let whole = &run(text, &[]).flows[0];
+    assert_eq!(whole.status, FlowStatus::OK);
+    assert!(whole.naks > 7, "more than the retries that there are: {}", whole.naks);
+}
+
+#[test]
 fn a_trimmed_packet_is_sent_again_and_all_arrives() {
     let results = run(
         INCAST,
