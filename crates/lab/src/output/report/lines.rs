@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 pub(crate) const LINES_MAX: usize = 12;
 /// Buckets along the axis; a line has at most two points in each, its least and its greatest.
 const BUCKETS: usize = 400;
+/// Points of a line of means: with more of them, rates that swing from sample to sample fill the plot, and none is told from
+/// another.
+const MEANS_MAX: usize = 200;
 /// Stretches of time that counts are given for.
 const STRETCHES_MAX: f64 = 150.0;
 
@@ -31,6 +34,22 @@ impl Points {
         let round = |values: Vec<f64>| values.into_iter().map(five_digits).collect();
         // Abscissae keep their digits: neighbouring points of a long run would else coincide.
         Line { name, colour, dashed, x: thinned.x, y: round(thinned.y) }
+    }
+
+    /// Means over `each` readings in turn, every one weighted by the time since the reading before it, of which it speaks.
+    pub(crate) fn means(&self, each: usize) -> Self {
+        let step = |place: usize| match place.max(1) {
+            place if place < self.x.len() => self.x[place] - self.x[place - 1],
+            _ => 1.0,
+        };
+        let mut means = Self::default();
+        for first in (0..self.x.len()).step_by(each.max(1)) {
+            let end = (first + each.max(1)).min(self.x.len());
+            let seconds: f64 = (first..end).map(step).sum();
+            let area: f64 = (first..end).map(|place| self.y[place] * step(place)).sum();
+            means.push(self.x[end - 1], area / seconds.max(f64::MIN_POSITIVE));
+        }
+        means
     }
 
     /// At most two points per bucket, the least and the greatest in their order, so that no peak is lost.
@@ -81,6 +100,12 @@ impl Readings {
     /// The points of `metric` for the flow or queue at `place`; `None` where it has none.
     pub(crate) fn get(&self, metric: Metric, place: usize) -> Option<&Points> {
         self.0[metric as usize].get(&place)
+    }
+
+    /// Over how many readings of `metric` in turn a mean is to be taken, so that no line has more than [`MEANS_MAX`] points.
+    pub(crate) fn stretch(&self, metric: Metric) -> usize {
+        let longest = self.0[metric as usize].values().map(|points| points.x.len()).max().unwrap_or(0);
+        longest.div_ceil(MEANS_MAX).max(1)
     }
 
     /// How many flows or queues have readings of `metric`.
@@ -200,6 +225,27 @@ mod tests {
         assert!(line.y.contains(&9.0));
         assert_eq!((line.x.first(), line.x.last()), (Some(&0.0), Some(&99_999.0)));
         assert!(line.x.is_sorted());
+    }
+
+    #[test]
+    fn means_keep_what_was_moved_and_no_more_points_than_are_told_apart() {
+        let mut points = Points::default();
+        for n in 1..=1_000 {
+            points.push(f64::from(n) * 1e-4, if n % 2 == 0 { 10e9 } else { 0.0 });
+        }
+        points.push(0.10005, 4e9);
+        let mut readings = Readings(Default::default());
+        readings.0[Metric::Goodput as usize].insert(0, points);
+        let each = readings.stretch(Metric::Goodput);
+        assert_eq!(each, 6, "1001 readings in 200 points");
+        let means = readings.get(Metric::Goodput, 0).unwrap().means(each);
+        assert_eq!(means.x.len(), 167);
+        assert!(means.y[..166].iter().all(|mean| (mean - 5e9).abs() < 1.0), "{:?}", means.y);
+        // Four whole intervals and half of one: the last reading counts as half.
+        assert_eq!(means.x.last(), Some(&0.10005));
+        assert!((means.y[166] - (2.0 * 10e9 + 0.5 * 4e9) / 4.5).abs() < 1.0, "{}", means.y[166]);
+        assert_eq!(readings.stretch(Metric::Throughput), 1);
+        assert_eq!(Points { x: vec![1.0], y: vec![7.0] }.means(3).y, [7.0]);
     }
 
     #[test]

@@ -255,8 +255,20 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
         }
     };
     let rate = Axis::new("rate", Unit::Rate).above_zero();
-    plot("Throughput on the wire", rate, false, lines(Metric::Throughput, "", false));
-    plot("Goodput", rate, false, lines(Metric::Goodput, "", false));
+    let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
+    for (title, metric) in [("Throughput on the wire", Metric::Throughput), ("Goodput", Metric::Goodput)] {
+        let each = readings.stretch(metric);
+        let line = |(colour, place): (usize, &usize)| {
+            let points = readings.get(metric, *place)?.means(each);
+            (points.x.len() > 1).then(|| points.line(name(*place), colour, false))
+        };
+        #[expect(clippy::cast_precision_loss, reason = "few readings")]
+        let title = match each {
+            1 => title.to_owned(),
+            each => format!("{title}, means over {}", span(each as f64 * interval)),
+        };
+        plot(&title, rate, false, shown.iter().enumerate().filter_map(line).collect());
+    }
     let targets = lines(Metric::Target, " R_T", true);
     let title = if targets.is_empty() { "Rate allowed" } else { "Rate allowed (R_C) and aimed for (R_T)" };
     let suffix = if targets.is_empty() { "" } else { " R_C" };
