@@ -216,6 +216,9 @@ impl Engine {
         if let Err(refusal) = self.accept(now, arrival, reaction) {
             self.refusals[refusal as usize] += 1;
             reaction.refused = Some(refusal);
+            if arrival.ce {
+                self.hear_mark_of_refused(now, arrival, refusal);
+            }
         }
         // NDP's receiver pulls for duplicates as well: they were sent for want of something.
         if self.agent.is_some()

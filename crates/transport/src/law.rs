@@ -1,6 +1,6 @@
 //! How laws are run: when they are called, and what their answers do.
 
-use crate::arrival::Arrival;
+use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
 use crate::laws::{LawState, Laws, TIMED, TIMER_PACE, User};
 use crate::messages::message_words;
@@ -471,11 +471,31 @@ impl Engine {
         if self.hears(slot, class) {
             self.tell_law_of_data(now, slot, arrival, class);
         } else if arrival.ce {
-            self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
-            if self.hears(slot, Class::CE) && !self.notifies(now, slot) {
-                let event = self.packet_event(now, slot, arrival, Class::CE);
-                self.tell_law(now, slot, &event);
-            }
+            self.count_mark(now, slot, arrival);
+        }
+    }
+
+    fn count_mark(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
+        self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
+        if self.hears(slot, Class::CE) && !self.notifies(now, slot) {
+            let event = self.packet_event(now, slot, arrival, Class::CE);
+            self.tell_law(now, slot, &event);
+        }
+    }
+
+    /// A marked packet came that its queue pair could not take now, since it has it, lacks what is before it, or is not
+    /// ready. It stood in the same queue as others, and a notification point answers packets that it receives, not only
+    /// those in order (annex A17.9): where losses are, marks would go unheard otherwise. A law that hears of data itself
+    /// hears of data that was taken.
+    #[cold]
+    pub(crate) fn hear_mark_of_refused(&mut self, now: Instant, arrival: &Arrival<'_>, refusal: Refusal) {
+        let came_in_vain =
+            matches!(refusal, Refusal::Duplicate | Refusal::OutOfSequence | Refusal::ReceiverNotReady);
+        if came_in_vain
+            && arrival.header.payload > 0
+            && let Some(slot) = self.place(arrival.header.dest_qpn)
+        {
+            self.count_mark(now, slot, arrival);
         }
     }
 

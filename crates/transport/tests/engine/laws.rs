@@ -45,6 +45,17 @@ fn a_marked_packet_draws_a_cnp_and_the_cnp_a_lower_rate() {
 }
 
 #[test]
+fn a_marked_packet_that_comes_in_vain_draws_a_cnp_too() {
+    // The second is lost, so that the third is out of sequence.
+    let mut pair = dcqcn(&[], config(), 1).fate(1, Fate::Drop).fate(2, Fate::Mark);
+    pair.write(1, 0, 4096, 20 * MTU);
+    pair.run();
+    assert_eq!(pair.server.story().iter().filter(|word| *word == "cnp").count(), 1);
+    assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).ecn_marked, 1);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
 fn a_paced_queue_pair_keeps_its_gaps() {
     let mut pair =
         dcqcn(&[], config(), 1).script(|side, _, _, _| if side == Client { Fate::Mark } else { Fate::Pass });
