@@ -52,11 +52,16 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         let mean_queue = |results: &Results| mean_of_steps(&queue(results, QUEUE), window.0, window.1);
         measured.each(keys.queue, &runs, |results| mean_queue(results) / (fluid.queue() * frame()));
         measured.each(keys.renewal, &runs, |results| mean_queue(results) / (renewal.queue() * frame()));
-        measured.each(keys.swing, &runs, |results| {
-            let mean = mean_queue(results);
-            deviation_of_steps(&queue(results, QUEUE), window.0, window.1) / mean
-        });
+        measured.each(keys.swing, &runs, |results| swing(results, window));
         measured.add(keys.margin, vec![renewal.phase_margin(); runs.len()]);
+        measured.add(keys.fluid_margin, vec![fluid.phase_margin(); runs.len()]);
+        if let Some(fourfold) = keys.fourfold {
+            let set = fourfold_of(flows);
+            let set = set.each_ref().map(|(key, value)| (*key, value.as_str()));
+            let larger = bench.run(FIXED_POINT, &set)?;
+            let swings = |(one, four): (&Results, &Results)| swing(four, WINDOW) / swing(one, window);
+            measured.add(fourfold, runs.iter().zip(&larger).map(swings).collect());
+        }
         ours.push((f64::from(flows), mean_over_runs(&runs, mean_queue)));
     }
     let mean_queue = |results: &Results| mean_of_steps(&queue(results, QUEUE), WINDOW.0, WINDOW.1);
@@ -90,6 +95,24 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     Ok(measured)
 }
 
+/// The standard deviation of the queue over its mean.
+fn swing(results: &Results, (from, to): (f64, f64)) -> f64 {
+    let readings = queue(results, QUEUE);
+    deviation_of_steps(&readings, from, to) / mean_of_steps(&readings, from, to)
+}
+
+/// Four times of all: flows, link and marking line. Each flow meets what it met, and the queue is four times as long. What
+/// swings by chance swings half as much in proportion; a loop that swings by itself does so as before.
+fn fourfold_of(flows: u32) -> [(&'static str, String); 5] {
+    [
+        ("topology.hosts", (4 * flows + 1).to_string()),
+        ("topology.rate", format!("{}Gb/s", 4.0 * LINK / 1e9)),
+        ("switch.buffer", "\"96MB\"".to_owned()),
+        ("switch.ecn", format!("{{ kmin = {}, kmax = {}, pmax = 1 }}", 4.0 * KMIN, 4.0 * KMAX)),
+        ("traffic", senders(4 * flows)),
+    ]
+}
+
 /// The mean over seeds of what `of` says of a run in octets, in KB.
 fn mean_over_runs(runs: &[Results], of: impl Fn(&Results) -> f64) -> f64 {
     mean(&runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN) / 1e3
@@ -99,25 +122,30 @@ fn mean_over_runs(runs: &[Results], of: impl Fn(&Results) -> f64) -> f64 {
 struct Keys {
     flows: u32,
     margin: &'static str,
+    fluid_margin: &'static str,
     rate: &'static str,
     /// How far the farthest flow lies from its share, and how many standard deviations that is: where the loop is stable.
     single: Option<(&'static str, &'static str)>,
     queue: &'static str,
     renewal: &'static str,
     swing: &'static str,
+    /// How much of that is left with four times of all: where the margin changes its sign.
+    fourfold: Option<&'static str>,
     flat: &'static str,
 }
 
 macro_rules! keys {
-    ($flows:literal, $single:expr) => {
+    ($flows:literal, $single:expr, $fourfold:expr) => {
         Keys {
             flows: $flows,
             margin: concat!("margin_", $flows),
+            fluid_margin: concat!("fluid_margin_", $flows),
             rate: concat!("rate_", $flows),
             single: $single,
             queue: concat!("queue_", $flows),
             renewal: concat!("renewal_", $flows),
             swing: concat!("swing_", $flows),
+            fourfold: $fourfold,
             flat: concat!("flat_", $flows),
         }
     };
@@ -125,14 +153,14 @@ macro_rules! keys {
 
 /// All numbers of flows. Those at which the loop is stable have each flow judged by itself.
 const ROWS: [Keys; 8] = [
-    keys!(2, Some(("farthest_2", "chance_2"))),
-    keys!(4, Some(("farthest_4", "chance_4"))),
-    keys!(6, Some(("farthest_6", "chance_6"))),
-    keys!(8, Some(("farthest_8", "chance_8"))),
-    keys!(12, Some(("farthest_12", "chance_12"))),
-    keys!(16, Some(("farthest_16", "chance_16"))),
-    keys!(32, None),
-    keys!(64, None),
+    keys!(2, Some(("farthest_2", "chance_2")), None),
+    keys!(4, Some(("farthest_4", "chance_4")), None),
+    keys!(6, Some(("farthest_6", "chance_6")), None),
+    keys!(8, Some(("farthest_8", "chance_8")), None),
+    keys!(12, Some(("farthest_12", "chance_12")), None),
+    keys!(16, Some(("farthest_16", "chance_16")), Some("fourfold_16")),
+    keys!(32, None, Some("fourfold_32")),
+    keys!(64, None, Some("fourfold_64")),
 ];
 
 /// Traffic of `flows` hosts that send to the first one for ever: one message would be too long.

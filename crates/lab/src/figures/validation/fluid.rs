@@ -1,4 +1,4 @@
-//! DCQCN as a fluid: its fixed point.
+//! DCQCN as a fluid: its fixed point, and whether the loop linearised there is stable.
 //!
 //! The model is that of Zhu, Ghobadi, Misra and Padhye, "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY"
 //! (CoNEXT 2016, §3), for N equal flows. A packet is marked with probability p. Then, with rates in packets per second:
@@ -18,6 +18,9 @@
 //!
 //! The model takes CNPs as independent from one period τ to the next, and increases as if they followed p at once. What comes
 //! of a notification point's gap and of timers that begin anew is in [`super::renewal`].
+
+use num_complex::Complex64;
+use std::f64::consts::{PI, TAU};
 
 /// The parameters of the model. Rates are packets per second, times seconds, and B packets.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +74,47 @@ impl Fluid {
         self.kmin + self.marking() / self.slope
     }
 
+    /// How many degrees of phase the linearised loop has left where its gain is one; negative: it is unstable.
+    ///
+    /// A switch marks what leaves it, so that the queue's own delay is not in the loop.
+    pub(super) fn phase_margin(&self) -> f64 {
+        let (p, rate) = (self.marking(), self.link / self.flows);
+        let Terms { a, alpha, c, e, .. } = self.terms(p, rate);
+        let target = rate + self.cut_period * self.increment * rate * (c + e) / a;
+        // Derivatives by alpha, R_T, R, the R of a loop's delay ago, and p, by central differences.
+        let derivative = |which: usize| {
+            let rest = [alpha, target, rate, rate, p];
+            let width = rest[which] * 1e-5;
+            let slopes = |by: f64| {
+                let mut point = rest;
+                point[which] += by;
+                let [alpha, target, rate, delayed, p] = point;
+                self.slopes(&[alpha, target, rate], delayed, p)
+            };
+            let (more, less) = (slopes(width), slopes(-width));
+            [0, 1, 2].map(|row: usize| (more[row] - less[row]) / (2.0 * width))
+        };
+        let columns = [0, 1, 2, 3, 4].map(derivative);
+        phase_margin(|omega| {
+            let s = Complex64::new(0.0, omega);
+            let late = (-s * self.delay).exp();
+            // (sI − A − D·e^(−sτ*)) x = P·e^(−sτ*), of which R is the last.
+            let mut matrix = [[Complex64::ZERO; 3]; 3];
+            for (place, row) in matrix.iter_mut().enumerate() {
+                for (column, entry) in row.iter_mut().enumerate() {
+                    *entry = Complex64::from(-columns[column][place]);
+                }
+                row[place] += s;
+                row[2] -= late * columns[3][place];
+            }
+            let mut replaced = matrix;
+            for (row, marked) in replaced.iter_mut().zip(columns[4]) {
+                row[2] = late * marked;
+            }
+            -determinant(&replaced) / determinant(&matrix) * self.slope * self.flows / s
+        })
+    }
+
     /// How far at most a flow's mean rate over `seconds` lies from its share by chance: the standard deviation, as a part
     /// of it.
     ///
@@ -93,6 +137,16 @@ impl Fluid {
         let increases = share * (b + d) * seconds;
         let additive = share * (c + e) * seconds;
         (3.0 * ((1.0 - a) / cuts).sqrt() + (1.0 / increases).sqrt() + (1.0 / additive).sqrt()) / kappa
+    }
+
+    /// The right sides of the equations of alpha, R_T and R, where feedback was caused by `delayed`, R a loop delay ago.
+    fn slopes(&self, &[alpha, target, rate]: &[f64; 3], delayed: f64, p: f64) -> [f64; 3] {
+        let Terms { a, alpha: seen, b, c, d, e } = self.terms(p, delayed);
+        [
+            self.gain / self.alpha_period * (seen - alpha),
+            -(target - rate) * a / self.cut_period + self.increment * delayed * (c + e),
+            -rate * alpha * a / (2.0 * self.cut_period) + (target - rate) / 2.0 * delayed * (b + d),
+        ]
     }
 
     fn terms(&self, p: f64, rate: f64) -> Terms {
@@ -121,6 +175,31 @@ struct Terms {
     e: f64,
 }
 
+fn determinant(m: &[[Complex64; 3]; 3]) -> Complex64 {
+    let minor = |a: usize, b: usize| m[1][a] * m[2][b] - m[1][b] * m[2][a];
+    m[0][0] * minor(1, 2) - m[0][1] * minor(0, 2) + m[0][2] * minor(0, 1)
+}
+
+/// How many degrees of phase a loop has left where its gain is one, at the least: `open_loop` is its gain at ω, cut open,
+/// with a sign that makes −1 the point not to be reached.
+pub(super) fn phase_margin(open_loop: impl Fn(f64) -> Complex64) -> f64 {
+    let mut margin = f64::INFINITY;
+    let mut before: Option<(f64, f64)> = None;
+    for step in 0..4_000 {
+        let omega = 10f64.powf(6.0 * f64::from(step) / 4_000.0);
+        let (size, mut phase) = open_loop(omega).to_polar();
+        if let Some((size_before, phase_before)) = before {
+            // The phase is continuous; its branch is not.
+            phase += TAU * ((phase_before - phase) / TAU).round();
+            if (size_before >= 1.0) != (size >= 1.0) {
+                margin = margin.min((PI + phase).to_degrees());
+            }
+        }
+        before = Some((size, phase));
+    }
+    margin
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,11 +226,11 @@ mod tests {
     fn at_rest_nothing_changes() {
         let fluid = paper(2.0);
         let (p, rate) = (fluid.marking(), fluid.link / fluid.flows);
-        let Terms { a, alpha, b, c, d, e } = fluid.terms(p, rate);
+        let Terms { a, alpha, c, e, .. } = fluid.terms(p, rate);
         let target = rate + fluid.cut_period * fluid.increment * rate * (c + e) / a;
-        let slope_of_rate =
-            -rate * alpha * a / (2.0 * fluid.cut_period) + (target - rate) / 2.0 * rate * (b + d);
-        assert!(slope_of_rate.abs() < 1e-3 * rate, "{slope_of_rate}");
+        for slope in fluid.slopes(&[alpha, target, rate], rate, p) {
+            assert!(slope.abs() < 1e-3 * rate, "{slope}");
+        }
         assert!(target > rate);
     }
 
@@ -162,5 +241,12 @@ mod tests {
         assert!(marking.is_sorted(), "{marking:?}");
         // With the paper's Pmax of 1 % two flows rest on the line; many saturate it.
         assert!(marking[0] < 0.01 && marking[4] > 0.01, "{marking:?}");
+    }
+
+    #[test]
+    fn delay_takes_phase_away() {
+        let near = paper(10.0).phase_margin();
+        let far = Fluid { delay: 85e-6, ..paper(10.0) }.phase_margin();
+        assert!(near > far, "{near} {far}");
     }
 }
