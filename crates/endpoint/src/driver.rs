@@ -102,10 +102,17 @@ impl Cell {
 
     /// The shard, for a call that the thread lets go first.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Shard> {
-        self.wanted.fetch_add(1, Ordering::SeqCst);
-        let mut shard = self.shard.lock().unwrap_or_else(PoisonError::into_inner);
-        self.wanted.fetch_sub(1, Ordering::SeqCst);
+        // Most often nobody has it, and then nobody has to be told.
+        let mut shard = self.shard.try_lock().unwrap_or_else(|_| self.wait_for_it());
         self.table.catch_up(self.number, &mut shard.core);
+        shard
+    }
+
+    #[cold]
+    fn wait_for_it(&self) -> MutexGuard<'_, Shard> {
+        self.wanted.fetch_add(1, Ordering::SeqCst);
+        let shard = self.shard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted.fetch_sub(1, Ordering::SeqCst);
         shard
     }
 

@@ -33,7 +33,7 @@ impl Core {
             self.counters.received += 1;
             self.counters.malformed += 1;
         }
-        self.octets += octets.len() as u64;
+        self.unanswered = self.unanswered.saturating_add(octets.len());
         let (path, flow) = self.flow_from(source);
         // What a socket sends begins at zero and counts up within a run.
         let mut guess = 0;

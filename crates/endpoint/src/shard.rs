@@ -86,11 +86,10 @@ pub(crate) struct Core {
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,
-    /// Octets received before the first of them was made, and when that was.
-    pub(crate) replied: u64,
+    /// When the first of them was made.
     pub(crate) replied_at: Instant,
-    /// Octets that have arrived, headers included.
-    pub(crate) octets: u64,
+    /// Octets that have arrived since acknowledgements were sent, headers included.
+    pub(crate) unanswered: usize,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
     pub(crate) solver: Solver,
@@ -106,8 +105,8 @@ pub(crate) struct Core {
 
 /// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
 const REPLY_WAIT: Span = Span::from_micros(64);
-/// Nor until so many octets have come since: less than a fifth of the window.
-const REPLY_OCTETS: u64 = 180 << 10;
+/// Nor when so many octets have come since the last that was sent: a quarter of the window.
+const REPLY_OCTETS: usize = 250 << 10;
 
 impl Shard {
     /// Does all that there is to do now; whether there was anything.
@@ -126,7 +125,7 @@ impl Shard {
         let sent = self.send(now);
         self.core.complete();
         if arrived == 0
-            || self.core.octets - self.core.replied >= REPLY_OCTETS
+            || self.core.unanswered >= REPLY_OCTETS
             || now.since(self.core.replied_at) >= REPLY_WAIT
         {
             self.reply();
@@ -150,6 +149,7 @@ impl Shard {
     pub(crate) fn reply(&mut self) {
         let Self { io, core } = self;
         while !core.replies.is_empty() {
+            core.unanswered = 0;
             core.fill_replies(io.as_mut());
             core.emit(io.as_mut());
         }

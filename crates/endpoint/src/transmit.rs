@@ -80,7 +80,7 @@ impl Core {
     /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes.
     pub(crate) fn queue_reply(&mut self, now: Instant, segment: Segment) {
         if self.replies.is_empty() {
-            (self.replied, self.replied_at) = (self.octets, now);
+            self.replied_at = now;
         }
         if is_plain(&segment) {
             let same = |other: &&mut Segment| {
