@@ -217,10 +217,10 @@ mod tests {
     use crate::clock::END;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::io::MemoryWire;
-    use crate::work::RecvWr;
+    use crate::work::{RecvWr, SendWr};
     use proptest::prelude::*;
     use roci_transport::{Access, QpState, Status};
-    use roci_units::{Psn, Qpn};
+    use roci_units::{Psn, Qpn, Span};
     use roci_wire::{Deth, Ip};
     use std::net::Ipv6Addr;
 
@@ -274,6 +274,25 @@ mod tests {
         assert_eq!(qp.state(), QpState::Error);
         assert_eq!(cq.poll().map(|completion| completion.status), Some(Status::WorkRequestFlushed));
         assert!(region.buffer(0..64).is_ok(), "what was lent is back");
+    }
+
+    #[test]
+    fn an_acknowledgement_that_has_come_counts_before_the_timer_that_waited_for_it() {
+        let device = device(&MemoryWire::new(1));
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let qp = pd.create_qp(&cq, &cq).build().unwrap();
+        qp.connect(qp.info()).unwrap();
+        let region = pd.reg_mr(vec![0; 64], Access::ALL).unwrap();
+        qp.post_send(SendWr::write(region.slice(0..8).unwrap(), region.remote().plus(32))).unwrap();
+        let now = device.inner.now();
+        let mut shard = device.inner.cells[0].lock();
+        // The WRITE arrives; its acknowledgement leaves; and then nobody has run the shard for long.
+        for later in [Span::ZERO, Span::ZERO, Span::from_secs(1)] {
+            shard.run(now + later);
+        }
+        drop(shard);
+        assert_eq!(qp.counters().retransmitted, 0);
+        assert!(cq.poll().unwrap().is_ok());
     }
 
     proptest! {

@@ -112,15 +112,16 @@ impl Shard {
     /// Does all that there is to do now; whether there was anything.
     pub(crate) fn run(&mut self, now: Instant) -> bool {
         let Self { io, core } = self;
-        if core.engine.next_wakeup().is_some_and(|at| at <= now) {
-            core.engine.wake(now);
-        }
         if now >= clock::END {
             core.expire(now);
         }
         let arrived = io.receive(&mut |arrived| core.arrived(now, arrived)).unwrap_or(0);
         core.counters.runs += arrived as u64;
         core.counters.overflowed = io.overflowed();
+        // After what has arrived: where nobody had run the shard for long, the acknowledgement whose time is over is here.
+        if core.engine.next_wakeup().is_some_and(|at| at <= now) {
+            core.engine.wake(now);
+        }
         core.settle(now);
         let sent = self.send(now);
         self.core.complete();
