@@ -128,13 +128,15 @@ fn marks_come_back_as_notifications_that_dcqcn_hears() {
     let (a, b) = (open("10.0.0.1"), open("10.0.0.2"));
     let Pair { a, b, .. } = common::connect(&a, &b, |qp| qp.law(1));
     wire.set_faults(Faults { mark: 1000, ..Faults::default() });
+    // After a few milliseconds without a notification it is as fast as before, and a busy machine may stand still so long.
+    let mut rate = u32::MAX;
     for _ in 0..8 {
         let buffer = a.own.buffer(0..65_536).unwrap();
         a.qp.post_send(SendWr::write(buffer, b.open.remote())).unwrap();
         assert!(a.cq.wait(WAIT).unwrap().is_ok());
+        rate = rate.min(a.qp.query().unwrap().credit.rate_kbps);
     }
     assert!(b.qp.counters().ecn_marked > 0);
     assert!(a.qp.counters().cnps > 0, "{:?}", a.qp.counters());
-    let rate = a.qp.query().unwrap().credit.rate_kbps;
     assert!(rate < 10_000_000, "DCQCN has slowed down, but the rate is {rate} kb/s");
 }
