@@ -539,6 +539,7 @@ impl Core {
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
             replied_at: Instant::ZERO,
+            answered_at: Instant::ZERO,
             unanswered: 0,
             reaction: Reaction::default(),
             counters: IoCounters::default(),

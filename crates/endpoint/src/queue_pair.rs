@@ -428,6 +428,9 @@ impl QueuePair {
             }
             posted += 1;
         }
+        if !shard.core.replies.is_empty() {
+            shard.core.answered_at = now;
+        }
         shard.push(now);
         cell.nudge(&shard, now);
         drop(shard);

@@ -88,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) replies: VecDeque<Segment>,
     /// When the first of them was made.
     pub(crate) replied_at: Instant,
+    /// When the application posted something while acknowledgements waited.
+    pub(crate) answered_at: Instant,
     /// Octets that have arrived since acknowledgements were sent, headers included.
     pub(crate) unanswered: usize,
     pub(crate) reaction: Reaction,
@@ -107,6 +109,9 @@ pub(crate) struct Core {
 const REPLY_WAIT: Span = Span::from_micros(64);
 /// Nor when so many octets have come since the last that was sent: a quarter of the window.
 const REPLY_OCTETS: usize = 250 << 10;
+/// Nor when nothing more has arrived; but for so long after the application has answered. Its peer has what it waited for then,
+/// and its next message most likely comes before it would miss the acknowledgement: sent between the two, it would hold up both.
+const REPLY_HELD: Span = Span::from_micros(16);
 
 impl Shard {
     /// Does all that there is to do now; whether there was anything.
@@ -125,7 +130,7 @@ impl Shard {
         core.settle(now);
         let sent = self.send(now);
         self.core.complete();
-        if arrived == 0
+        if arrived == 0 && now.since(self.core.answered_at) >= REPLY_HELD
             || self.core.unanswered >= REPLY_OCTETS
             || now.since(self.core.replied_at) >= REPLY_WAIT
         {

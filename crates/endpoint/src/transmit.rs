@@ -204,8 +204,9 @@ mod tests {
     use crate::device::{Backend, Device, DeviceConfig, Mtu, Progress};
     use crate::io::MemoryWire;
     use crate::queue_pair::QpInfo;
+    use crate::work::SendWr;
     use roci_transport::Access;
-    use roci_units::{Psn, Qpn};
+    use roci_units::{Psn, Qpn, Span};
     use roci_wire::{AtomicEth, BthView, Header, Ip, Reth};
     use std::net::Ipv6Addr;
 
@@ -276,6 +277,47 @@ mod tests {
     fn an_acknowledgement_of_what_came_after_a_read_goes_before_its_second_answer() {
         let sent = answers(&[&[(READ, 0)], &[(WRITE, 2), (READ, 0)]]);
         assert_eq!(sent[1], [("ack", 2), ("data", 0), ("data", 1)]);
+    }
+
+    #[test]
+    fn an_acknowledgement_waits_for_silence_once_the_application_has_answered() {
+        let wire = MemoryWire::new(1);
+        let config = DeviceConfig {
+            backend: Backend::Memory(wire.clone()),
+            progress: Progress::Caller,
+            ..DeviceConfig::default()
+        };
+        let device = Device::open_with(HERE.into(), config).unwrap();
+        let mut peer = wire.attach(PEER.into()).unwrap();
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        for (answers, sent) in [(false, [&["ack"][..], &[]]), (true, [&["data"], &["ack"]])] {
+            let qp = pd.create_qp(&cq, &cq).timeout(0).build().unwrap();
+            qp.connect(QpInfo { address: PEER.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+            let mut header = Header::new(WRITE, qp.qp_num(), Psn::new(0));
+            header.flags = Flags::ACK_REQUEST;
+            let transport = Transport::standard(header);
+            let mut octets = vec![0; transport.len()];
+            transport.emit_with(&Ip::v6(PEER, HERE), 4791, &mut octets, |_| {}).unwrap();
+            wire.inject(PEER.into(), HERE.into(), &octets);
+            let cell = &device.inner.cells[0];
+            let now = device.inner.now() + if answers { Span::ZERO } else { Span::from_micros(50) };
+            cell.lock().run(now);
+            if answers {
+                qp.post_send(SendWr::send_inline(b"answer")).unwrap();
+            }
+            // At once, and after a while.
+            for (later, sent) in [Span::ZERO, Span::from_micros(50)].into_iter().zip(sent) {
+                let then = if later.is_zero() { now } else { device.inner.now() + later };
+                cell.lock().run(then);
+                let mut seen = Vec::new();
+                peer.receive(&mut |arrived| {
+                    let (bth, _) = BthView::split(arrived.octets).unwrap();
+                    seen.push(if bth.opcode() == Opcode::ACKNOWLEDGE { "ack" } else { "data" });
+                })
+                .unwrap();
+                assert_eq!(seen, sent);
+            }
+        }
     }
 
     #[test]
