@@ -460,7 +460,8 @@ impl Engine {
         let work = SendWork::new(request);
         let common = &mut self.qps[slot].common;
         if common.state == QpState::Error {
-            self.tell(flushed(work.id, qpn, work.kind.completion()));
+            // Behind those that wait for the placement of what came before.
+            self.tell_sender(slot, flushed(work.id, qpn, work.kind.completion()));
             return Ok(());
         }
         let index = self.sends.insert(work);
@@ -564,7 +565,7 @@ impl Engine {
         self.check_local(profile.pd, lkey, address, length, Access::LOCAL_WRITE)?;
         match self.qps[slot].common.state {
             QpState::Reset => return Err(PostError::State(QpState::Reset)),
-            QpState::Error => self.tell(flushed(id, qpn, CompletionKind::Recv)),
+            QpState::Error => self.tell_receiver(slot, flushed(id, qpn, CompletionKind::Recv)),
             _ => self.qps[slot].responder.queue.push(&mut self.recvs, request),
         }
         Ok(())
