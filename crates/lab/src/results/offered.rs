@@ -16,18 +16,21 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// When `traffic` offers flows by the clock in a run that ends at `end`; `None` where none of it does, or in no time.
+    /// When `traffic` offers flows by the clock in a run that ends at `end`; `None` where some of it does not, for what that
+    /// is to move was offered at no time. A file of flows has no end but its last start, which may be its first.
     pub fn of(traffic: &[Traffic], end: Instant) -> Option<Self> {
-        let times = traffic.iter().filter_map(|traffic| match traffic {
+        let times = traffic.iter().map(|traffic| match traffic {
             Traffic::Poisson(spec) => Some((spec.start, spec.until)),
             Traffic::Trigger(spec) => Some((spec.start, spec.until)),
             Traffic::Incast(spec) => (spec.repeat != Repeat::Once).then_some((spec.start, spec.until)),
-            Traffic::Hpcc(file) => Some((file.flows.first()?.start, Some(file.flows.last()?.start))),
-            Traffic::Flows(_) | Traffic::ClosedLoop(_) | Traffic::Permutation(_) | Traffic::AllToAll(_) => {
-                None
-            }
+            Traffic::Hpcc(_)
+            | Traffic::Flows(_)
+            | Traffic::ClosedLoop(_)
+            | Traffic::Permutation(_)
+            | Traffic::AllToAll(_) => None,
         });
-        let times = times.map(|(from, until)| (from, until.unwrap_or(end).min(end)));
+        let times: Vec<_> = times.collect::<Option<_>>()?;
+        let times = times.into_iter().map(|(from, until)| (from, until.unwrap_or(end).min(end)));
         let (from, until) = times.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
         (from < until).then_some(Self { from, until })
     }
