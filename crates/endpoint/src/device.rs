@@ -540,6 +540,7 @@ impl Core {
             replies: VecDeque::new(),
             replied_at: Instant::ZERO,
             answered_at: Instant::ZERO,
+            has_ended: false,
             unanswered: 0,
             reaction: Reaction::default(),
             counters: IoCounters::default(),

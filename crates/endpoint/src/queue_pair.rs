@@ -428,7 +428,8 @@ impl QueuePair {
             }
             posted += 1;
         }
-        if !shard.core.replies.is_empty() {
+        // One that posts as requests end streams, and its peer may do the same and wait for what waits here.
+        if !std::mem::take(&mut shard.core.has_ended) && !shard.core.replies.is_empty() {
             shard.core.answered_at = now;
         }
         shard.push(now);

@@ -88,8 +88,10 @@ pub(crate) struct Core {
     pub(crate) replies: VecDeque<Segment>,
     /// When the first of them was made.
     pub(crate) replied_at: Instant,
-    /// When the application posted something while acknowledgements waited.
+    /// When the application posted something while acknowledgements waited, and not because something else had ended.
     pub(crate) answered_at: Instant,
+    /// Whether a send request has ended since the application posted something.
+    pub(crate) has_ended: bool,
     /// Octets that have arrived since acknowledgements were sent, headers included.
     pub(crate) unanswered: usize,
     pub(crate) reaction: Reaction,
@@ -278,6 +280,7 @@ impl Core {
                 source,
                 payload: work.payload,
             };
+            self.has_ended |= sent;
             let cq = if sent { &entry.send_cq } else { &entry.recv_cq };
             cq.push(done);
         }
