@@ -367,9 +367,9 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     let mut table = table(&[
         "run",
         "flows",
-        "completion p50",
+        "completion mean",
         "p99",
-        "slowdown p50",
+        "slowdown mean",
         "p99",
         "goodput",
         "fairness",
