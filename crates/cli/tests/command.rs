@@ -324,7 +324,7 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
     let summary = scratch.summary("out/ring/summary.json");
     assert_eq!(summary["deadlock"]["cycle"].as_array().map(Vec::len), Some(5));
     assert_eq!(summary["deadlock"]["at_s"], summary["simulated_s"]);
-    assert!(text(&scratch.read("out/ring/report.html")).contains("ended by a deadlock"));
+    assert!(text(&scratch.read("out/ring/report.html")).contains("stood still in a deadlock"));
     let names = ["capture.pcapng", "flows.csv", "report.html", "series.parquet", "summary.json"];
     let mut expected = names.map(|name| format!("out/ring/{name}")).to_vec();
     expected.push("ring.toml".to_owned());

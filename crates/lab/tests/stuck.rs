@@ -124,6 +124,14 @@ fn a_cycle_of_pauses_is_named_though_the_flows_have_failed_before_anyone_looked(
     assert!(results.failure().is_some_and(|said| said.ends_with("Transport Retry Counter Exceeded")));
 }
 
+#[test]
+fn a_cycle_of_pauses_is_named_though_the_end_comes_before_anyone_looked() {
+    let results = deadlocked(&format!("stop = \"1ms\"\n{}", ring("500us")));
+    assert_is_the_ring(&results.deadlock.as_ref().expect("that is how it ends").cycle);
+    assert_eq!(results.simulated, Instant::ZERO + Span::from_millis(1));
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::Running));
+}
+
 /// Two more hosts at two of the switches: what one sends the other crosses the ring, and a storm holds it for a while.
 fn ring_beside_a_storm() -> String {
     let more = r#"links = [{ a = "h10", b = "s0", rate = "10Gb/s", delay = "1us" },

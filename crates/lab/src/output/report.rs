@@ -159,7 +159,7 @@ mod tests {
         let cycle = ring.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec();
         let deadlock = Deadlock { at: roci_units::Instant::from_ps(3_000_000_000), cycle };
         let page = data(&html(&Results { deadlock: Some(deadlock), ..sample() }));
-        assert!(page["subtitle"].as_str().unwrap().ends_with("; ended by a deadlock"));
+        assert!(page["subtitle"].as_str().unwrap().ends_with("; stood still in a deadlock"));
         let first = &page["sections"][0];
         assert!(first["note"].as_str().unwrap().starts_with("Found after 3 ms"), "{first}");
         assert_eq!(first["table"]["rows"][2], serde_json::json!(["s2", "s0"]));

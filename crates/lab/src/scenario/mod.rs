@@ -173,7 +173,8 @@ impl Scenario {
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
-        let own_notes = nic.note().into_iter().chain(timeout_note).collect();
+        let unbounded = transport.unbounded_note(switch.config.pfc.is_some());
+        let own_notes = nic.note().into_iter().chain(timeout_note).chain(unbounded).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

@@ -554,6 +554,18 @@ fn an_mtu_that_no_real_queue_pair_has_is_simulated_and_told() {
 }
 
 #[test]
+fn irn_that_may_lose_packets_without_a_bound_on_those_in_flight_is_told() {
+    let notes = |pfc: bool, lines: &str| {
+        let text =
+            format!("{}[switch]\npfc = {pfc}\n[transport]\nrecovery = \"irn\"\n{lines}", star(PERMUTATION));
+        parse(&text).unwrap().notes().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(notes(false, "")[0].contains("`transport.max_in_flight`"));
+    assert!(notes(true, "").is_empty());
+    assert!(notes(false, "max_in_flight = 25\n").is_empty());
+}
+
+#[test]
 fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
     let error = parse(&star(PERMUTATION).replace("1us", "300us")).unwrap_err();
     assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");

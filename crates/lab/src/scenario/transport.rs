@@ -105,6 +105,17 @@ impl Default for Control {
 }
 
 impl Transport {
+    /// What a user should know of IRN that may lose packets and has no bound on those in flight; `None` elsewhere.
+    pub(super) fn unbounded_note(&self, pfc: bool) -> Option<String> {
+        let unbounded =
+            self.recovery == Recovery::Irn && self.max_in_flight == 0 && self.layout != Layout::Homa;
+        (unbounded && !pfc).then(|| {
+            "`transport.recovery = \"irn\"` without PFC is half of IRN: its other half, BDP-FC, keeps at most the packets of a \
+             round trip in flight. Set `transport.max_in_flight` to these, rate times round trip over the packet"
+                .to_owned()
+        })
+    }
+
     /// Reads `[transport]`.
     pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
         let default = Self::default();

@@ -74,8 +74,10 @@ impl World for SimulatedWorld {
             output_s: 0.0,
         };
         let mut results = simulation.results(seed, figures);
-        let behind = or_deadlock(simulation.look_behind_failures(&results.flows))?;
-        results.deadlock = deadlock.or(behind);
+        results.deadlock = match deadlock {
+            Some(deadlock) => Some(deadlock),
+            None => or_deadlock(simulation.look_behind(&results.flows))?,
+        };
         Ok(results)
     }
 }

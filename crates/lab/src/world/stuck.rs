@@ -7,7 +7,6 @@ use crate::scenario::Scenario;
 use roci_fabric::fabric::Stopped;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::queue::HORIZON_PS;
-use roci_transport::Status;
 use roci_units::{Instant, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 
@@ -39,12 +38,11 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Fails when flows of a run that is done have failed because of a deadlock, which may have come and ended them
-    /// between two looks. Their packets still stand in it: time passes until a second look can tell that they do not
-    /// move, so the run's results have been taken before.
-    pub(super) fn look_behind_failures(&mut self, flows: &[FlowResult]) -> Result<(), RunError> {
-        let failed = |status| !matches!(status, FlowStatus::Running | FlowStatus::Completed(Status::Success));
-        if self.alive() > 0 || !flows.iter().any(|flow| failed(flow.status)) {
+    /// Fails when a deadlock stands in a run that is done: flows have failed because of it, or the scenario's end came
+    /// before it was found. It may have come between two looks. Its packets still stand there: time passes until a second
+    /// look can tell that they do not move, so the run's results have been taken before.
+    pub(super) fn look_behind(&mut self, flows: &[FlowResult]) -> Result<(), RunError> {
+        if flows.iter().all(|flow| flow.status == FlowStatus::OK) {
             return Ok(());
         }
         self.suspects = self.fabric.net.held();

@@ -30,7 +30,7 @@ pub(crate) fn page(results: &Results) -> Page {
             results.flows.len(),
             results.hosts.len(),
             results.switches.len(),
-            if results.deadlock.is_some() { "; ended by a deadlock" } else { "" }
+            if results.deadlock.is_some() { "; stood still in a deadlock" } else { "" }
         ),
         tiles: tiles(results),
         sections,
@@ -48,7 +48,7 @@ impl Section {
 fn deadlock(deadlock: &Deadlock) -> Section {
     let note = format!(
         "Found after {}: PAUSE holds a cycle of ports, each of which waits for the next and the last for the first. Nothing that \
-         crosses them moves any more, and the run ended here. What to do: {}.",
+         crosses them moves any more. What to do: {}.",
         span(deadlock.at.as_secs_f64()),
         REMEDY.replace('`', "")
     );
