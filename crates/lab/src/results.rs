@@ -50,9 +50,9 @@ pub struct Results {
     pub programs: Vec<ProgramResult>,
     /// What the links did to packets; `None` where the scenario has no faults.
     pub faults: Option<FaultResult>,
-    /// When flows were offered by the clock; `None` where none were.
+    /// When flows were offered by the clock; `None` where not all were.
     pub offered: Option<Offered>,
-    /// The cycle of ports that ended it; `None` where it ended otherwise.
+    /// The cycle of ports that stood still in a deadlock; `None` where there was none.
     pub deadlock: Option<Deadlock>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.
     pub first_received: Option<Instant>,

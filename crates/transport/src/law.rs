@@ -484,8 +484,8 @@ impl Engine {
     }
 
     /// A marked packet came that its queue pair could not take now, since it has it, lacks what is before it, or is not
-    /// ready. It stood in the same queue as others, and a notification point answers packets that it receives, not only
-    /// those in order (annex A17.9): where losses are, marks would go unheard otherwise. A law that hears of data itself
+    /// ready. It stood in the same queue as others, and a notification point answers packets that reach it, not only
+    /// those in order: where losses are, marks would go unheard otherwise. A law that hears of data itself
     /// hears of data that was taken.
     #[cold]
     pub(crate) fn hear_mark_of_refused(&mut self, now: Instant, arrival: &Arrival<'_>, refusal: Refusal) {

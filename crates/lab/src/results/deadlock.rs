@@ -1,4 +1,4 @@
-//! The end of a run whose ports wait for one another for ever.
+//! Ports of a run that wait for one another for ever.
 
 use roci_units::Instant;
 use std::fmt;

@@ -56,6 +56,21 @@ fn a_marked_packet_that_comes_in_vain_draws_a_cnp_too() {
 }
 
 #[test]
+fn a_marked_packet_that_comes_twice_draws_a_cnp_too() {
+    // The acknowledgement is lost, so that the packet comes again.
+    let mut pair = dcqcn(&[], config(), 1).script(|side, n, _, _| match (side == Client, n) {
+        (true, 1) => Fate::Mark,
+        (false, 0) => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    pair.write(1, 0, 4096, MTU);
+    pair.run();
+    assert_eq!(pair.server.story().iter().filter(|word| *word == "cnp").count(), 1);
+    assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).ecn_marked, 1);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
 fn a_paced_queue_pair_keeps_its_gaps() {
     let mut pair =
         dcqcn(&[], config(), 1).script(|side, _, _, _| if side == Client { Fate::Mark } else { Fate::Pass });
