@@ -114,19 +114,19 @@ impl Packets {
     /// When 2³² − 1 packets exist.
     #[inline]
     pub fn alloc(&mut self, packet: Packet) -> PacketId {
-        if let Some(place) = self.free.pop() {
-            self.slots[place as usize] = packet;
-            return PacketId(place);
-        }
-        self.grow(packet)
+        // `grow` makes room without the packet, which so need not be in memory before it is in its place: written field
+        // by field and read again as a whole, it would wait for the last field to arrive.
+        let place = self.free.pop().unwrap_or_else(|| self.grow());
+        self.slots[place as usize] = packet;
+        PacketId(place)
     }
 
     #[cold]
-    fn grow(&mut self, packet: Packet) -> PacketId {
+    fn grow(&mut self) -> u32 {
         let place = u32::try_from(self.slots.len()).ok().filter(|&place| place != PacketId::NONE.0);
         roci_prefetch::reserve_with_huge_pages(&mut self.slots);
-        self.slots.push(packet);
-        PacketId(place.expect("fewer than 2^32 - 1 packets"))
+        self.slots.push(Packet::default());
+        place.expect("fewer than 2^32 - 1 packets")
     }
 
     /// Ends a packet, with its extra.

@@ -9,10 +9,16 @@ use crate::layout::int::IntStack;
 /// What the CC header of a queue pair holds; at most 16 words in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cc {
-    time: bool,
-    int: bool,
-    own: u8,
+    /// [`TIME`], [`INT`] and, in five bits, how many words are the law's own.
+    code: u8,
 }
+
+/// It begins with hardware time.
+const TIME: u8 = 0x80;
+/// It holds telemetry.
+const INT: u8 = 0x40;
+/// The octet's bit that means nothing yet.
+const UNUSED: u8 = 0x20;
 
 /// Hardware time in the CC header, in nanoseconds modulo 2³² (4.29 s).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,23 +35,37 @@ impl Cc {
     /// A header with hardware `time`, in-band telemetry (`int`) and `own` words of the law's, or `None` where that is
     /// more than 16 words.
     pub const fn new(time: bool, int: bool, own: u8) -> Option<Self> {
-        let cc = Self { time, int, own };
+        if own >= UNUSED {
+            return None;
+        }
+        let cc = Self { code: own | if time { TIME } else { 0 } | if int { INT } else { 0 } };
         if cc.words() <= LayoutWords::MAX { Some(cc) } else { None }
+    }
+
+    const fn has_time(self) -> bool {
+        self.code & TIME != 0
+    }
+
+    const fn has_int(self) -> bool {
+        self.code & INT != 0
     }
 
     /// How many words it takes, 0 to 16.
     pub const fn words(self) -> usize {
-        self.own_at() + self.own as usize
+        self.own_at() + (self.code & (UNUSED - 1)) as usize
     }
 
     /// The octet by which connection set-up names it: hardware time, telemetry, five bits of words.
     pub(crate) const fn code(self) -> u8 {
-        (self.time as u8) << 7 | (self.int as u8) << 6 | self.own
+        self.code
     }
 
     /// The header with that name.
     pub(crate) const fn from_code(code: u8) -> Option<Self> {
-        if code & 0x20 != 0 { None } else { Self::new(code & 0x80 != 0, code & 0x40 != 0, code & 0x1f) }
+        if code & UNUSED != 0 {
+            return None;
+        }
+        Self::new(code & TIME != 0, code & INT != 0, code & (UNUSED - 1))
     }
 
     /// A header of zeros.
@@ -56,7 +76,7 @@ impl Cc {
     /// The hardware time in `words`, where this header has one.
     pub fn time(self, words: &LayoutWords) -> Option<CcTime> {
         match words.as_slice().first_chunk() {
-            Some(&[sent_ns, echo_ns]) if self.time => Some(CcTime { sent_ns, echo_ns }),
+            Some(&[sent_ns, echo_ns]) if self.has_time() => Some(CcTime { sent_ns, echo_ns }),
             _ => None,
         }
     }
@@ -64,7 +84,7 @@ impl Cc {
     /// Writes the hardware time; says whether this header has room for it.
     pub fn set_time(self, words: &mut LayoutWords, time: CcTime) -> bool {
         match words.as_mut_slice().first_chunk_mut() {
-            Some(place) if self.time => {
+            Some(place) if self.has_time() => {
                 *place = [time.sent_ns, time.echo_ns];
                 true
             }
@@ -75,14 +95,14 @@ impl Cc {
     /// The telemetry in `words`, where this header has it.
     pub fn int(self, words: &LayoutWords) -> Option<IntStack> {
         let block = words.as_slice().get(self.int_at()..)?.first_chunk()?;
-        self.int.then(|| IntStack::decode(block))
+        self.has_int().then(|| IntStack::decode(block))
     }
 
     /// Writes the telemetry; says whether this header has room for it.
     pub fn set_int(self, words: &mut LayoutWords, stack: &IntStack) -> bool {
         let place = words.as_mut_slice().get_mut(self.int_at()..).and_then(|rest| rest.first_chunk_mut());
         match place {
-            Some(block) if self.int => {
+            Some(block) if self.has_int() => {
                 *block = stack.encode();
                 true
             }
@@ -101,11 +121,11 @@ impl Cc {
     }
 
     const fn int_at(self) -> usize {
-        if self.time { TIME_WORDS } else { 0 }
+        if self.has_time() { TIME_WORDS } else { 0 }
     }
 
     const fn own_at(self) -> usize {
-        self.int_at() + if self.int { IntStack::WORDS } else { 0 }
+        self.int_at() + if self.has_int() { IntStack::WORDS } else { 0 }
     }
 }
 
