@@ -8,8 +8,8 @@ import time
 import cells
 import guest as guests
 
-PROGRAMS = [["-p", "roci-endpoint", "--example", "verify"], ["-p", "roci-cli"]]
-"""What cargo is to build."""
+PROGRAMS = [["--workspace", "--example", "verify"], ["--workspace", "--bin", "roci"]]
+"""What cargo is to build; of the whole workspace, as its tests are built, so that nothing is built twice."""
 
 LIMIT = 90
 """Seconds after which a cell has failed."""

@@ -1,5 +1,5 @@
 //! Asks qemu's user-mode emulator (Debian's qemu-user) whether the recorded vectors are right:
-//! `cargo test -p roci-hart --features outside-tools --test outside`. With `ROCI_UPDATE_VECTORS=1` it records them.
+//! `cargo test -p roci-hart --features outside-tools --test qemu`. With `ROCI_UPDATE_VECTORS=1` it records them.
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 #[path = "support/elf.rs"]
