@@ -10,10 +10,8 @@ pub(super) fn remedy(text: &str, span: &Range<usize>, message: &str) -> String {
         () if has("unclosed array table") || has("unclosed table") || has("table open") => {
             "close the heading: a table begins with [name], a list of tables with [[name]], alone on their line"
         }
-        () if has("unclosed array") => {
-            "close the list with `]`; what stands between its brackets is separated by commas"
-        }
-        () if has("unclosed inline table") => "close the table with `}`; its keys are separated by commas",
+        () if has("unclosed array") => closing('['),
+        () if has("unclosed inline table") => closing('{'),
         () if has("comma") => {
             "separate items by one comma each, and close a list with `]`, a table in braces with `}`"
         }
@@ -32,6 +30,85 @@ pub(super) fn remedy(text: &str, span: &Range<usize>, message: &str) -> String {
         () => "strings stand in quotes, a table begins with [name], a list of tables with [[name]]",
     };
     fixed.to_owned()
+}
+
+/// How what `opening` begins is closed.
+pub(super) const fn closing(opening: char) -> &'static str {
+    match opening {
+        '{' => "close the table with `}`; its keys are separated by commas",
+        _ => "close the list with `]`; what stands between its brackets is separated by commas",
+    }
+}
+
+/// A bracket or brace that is never closed, and so made the parser stumble at octet `error` on a later line: its place, and
+/// which it is. `None` where the one that is open there is closed further down, for then something else is wrong.
+pub(super) fn never_closed(text: &str, error: usize) -> Option<(usize, char)> {
+    let octets = text.as_bytes();
+    let mut open: Vec<(usize, char)> = Vec::new();
+    // The innermost one that is open at the error, and how many are open with it.
+    let mut watched = None;
+    let mut at = 0;
+    while let Some(octet) = octets.get(at) {
+        if at >= error && watched.is_none() {
+            watched = Some((*open.last()?, open.len()));
+        }
+        at = match octet {
+            b'#' => line_end(octets, at),
+            b'"' | b'\'' => string_end(octets, at),
+            // The heading of a table is closed on its line, or that is what the parser stumbles at.
+            b'[' if open.is_empty() && begins_line(octets, at) => line_end(octets, at),
+            b'[' | b'{' => {
+                open.push((at, char::from(*octet)));
+                at + 1
+            }
+            b']' | b'}' => {
+                let opening = if *octet == b']' { '[' } else { '{' };
+                let fits = open.last().is_some_and(|(_, bracket)| *bracket == opening);
+                if let Some((bracket, depth)) = watched
+                    && open.len() <= depth
+                {
+                    return Some(bracket).filter(|(at, _)| !fits && spans_lines(octets, *at, error));
+                }
+                open.pop();
+                at + 1
+            }
+            _ => at + 1,
+        };
+    }
+    let bracket = watched.map_or_else(|| open.last().copied(), |(bracket, _)| Some(bracket));
+    bracket.filter(|(at, _)| spans_lines(octets, *at, error))
+}
+
+fn spans_lines(octets: &[u8], from: usize, to: usize) -> bool {
+    octets.get(from..to.min(octets.len())).is_some_and(|between| between.contains(&b'\n'))
+}
+
+/// The end of the line of octet `at`.
+fn line_end(octets: &[u8], at: usize) -> usize {
+    octets[at..].iter().position(|octet| *octet == b'\n').map_or(octets.len(), |length| at + length)
+}
+
+fn begins_line(octets: &[u8], at: usize) -> bool {
+    octets[..at].iter().rev().find(|octet| !b" \t".contains(octet)).is_none_or(|octet| *octet == b'\n')
+}
+
+/// Behind the string that begins at octet `at`: on its line, or behind three more quotes.
+fn string_end(octets: &[u8], at: usize) -> usize {
+    let quote = octets[at];
+    let three = [quote; 3];
+    let long = octets[at..].starts_with(&three);
+    let mut end = at + if long { 3 } else { 1 };
+    while let Some(octet) = octets.get(end) {
+        match octet {
+            b'\\' if quote == b'"' => end += 1,
+            b'\n' if !long => return end,
+            _ if long && octets[end..].starts_with(&three) => return end + 3,
+            octet if !long && *octet == quote => return end + 1,
+            _ => {}
+        }
+        end += 1;
+    }
+    octets.len()
 }
 
 /// The remedy for a key or a heading at `at` that stands elsewhere already, with its line.
@@ -102,6 +179,36 @@ mod tests {
             said.starts_with("[traffic] stands in line 1 already") && said.contains("[[traffic]] at both"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn what_is_never_closed_is_found_where_it_was_opened() {
+        let found = |text: &str| {
+            let error = DeTable::parse(text).expect_err(text);
+            never_closed(text, error.span().unwrap().start).map(|(at, _)| text[at..].to_owned())
+        };
+        for (text, opened) in [
+            ("[switch]\necn = { kmin = 1 # }\nbuffer = 2\n[nic]\nx = [1]\n", "{ kmin"),
+            ("hosts = [\"]\", 'b'\nswitches = [\"s\"]\n", "[\"]\""),
+            ("hosts = [1, 2\n[nic]\nmtu = 1\n", "[1, 2"),
+            ("flows = [\n  { a = 1,\n  { a = 2 },\n]\n", "{ a = 1,"),
+            ("flows = [\n  { a = 1 },\n  { a = \"\\\"}\" },\n\nx = 1\n", "[\n"),
+            ("x = [\n'''\n]''',\n", "[\n'''"),
+        ] {
+            let found = found(text);
+            assert!(found.as_ref().is_some_and(|found| found.starts_with(opened)), "{text:?}: {found:?}");
+        }
+        for other in [
+            "hosts = [\n1\n2\n]\n",
+            "a = {\nb = 1\nc = 2\n}\n",
+            "a = [1]\nb = \n",
+            "[switch\nb = 1\n",
+            "a = \"[\nb = 1\n",
+            "a = [1 2]\nb = [1]\n",
+            "a = ]\n",
+        ] {
+            assert_eq!(found(other), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -72,6 +72,12 @@ impl Node {
 pub(crate) fn parse(source: &Source, text: &str) -> Result<Node, ScenarioError> {
     let table = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
+        // The parser only notices on a later line, which may be all right.
+        if let Some((at, bracket)) = syntax::never_closed(text, span.start) {
+            let origin = Origin::Text { start: at, end: at + 1 };
+            let message = format!("this is not TOML: `{bracket}` is never closed");
+            return source.error(origin, message, syntax::closing(bracket));
+        }
         let origin = Origin::Text { start: span.start, end: span.end };
         source.error(
             origin,
