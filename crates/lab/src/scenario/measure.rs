@@ -3,9 +3,9 @@
 use super::keys;
 use super::program::Loaded;
 use super::read::Table;
-use super::source::{Located, ScenarioError, nearest};
+use super::source::{Located, ScenarioError, Source, nearest};
 use super::topology::Names;
-use super::traffic::{Reading, is_numbered, unknown_flow};
+use super::traffic::Reading;
 use super::tree::Kind;
 use roci_units::{Instant, Span};
 
@@ -65,11 +65,8 @@ impl RegisterWrite {
         for table in top.tables("at", &keys::AT)? {
             let time = table.require("time", table.instant("time")?)?;
             let flow = table.text("flow")?;
-            if let Some(flow) = &flow
-                && !traffic.flow_names.contains(&flow.value)
-                && !is_numbered(&flow.value, traffic.traffic.len())
-            {
-                return Err(unknown_flow(table, flow, &traffic.flow_names));
+            if let Some(flow) = &flow {
+                traffic.find_flow(table, flow)?;
             }
             let set = table.require("set", table.get("set"))?;
             let Kind::Table(entries) = &set.kind else {
@@ -107,5 +104,88 @@ impl RegisterWrite {
         }
         writes.sort_by_key(|write| write.time);
         Ok(writes)
+    }
+
+    /// What a user should know of `writes`, in the order of time, that come too late or too early for any effect.
+    pub(super) fn notes(writes: &[Self], source: &Source, traffic: &Reading<'_>) -> Vec<String> {
+        let idle = |write: &Self| {
+            let time = write.time;
+            let stop = traffic.stop.filter(|stop| Instant::ZERO + *stop < time);
+            let flow = write.flow.as_ref().map(|flow| (&flow.value, traffic.start_of(&flow.value)));
+            let why = match (stop, flow) {
+                (Some(stop), _) => format!("the run stops at {stop}"),
+                (None, Some((name, Some(start)))) if time < start => {
+                    format!("flow `{name}` begins at {start} only")
+                }
+                _ => return None,
+            };
+            let place = source.place(write.register.origin).short();
+            Some(format!("{place}: what `[[at]]` writes at {time} has no effect, for {why}"))
+        };
+        writes.iter().filter_map(idle).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, ScenarioError};
+
+    /// Two flows, the second of which begins after a millisecond, two more, and a load of chance; with a register written.
+    fn with_write(time: &str, flow: &str) -> Result<Scenario, ScenarioError> {
+        let text = format!(
+            "stop = \"10ms\"\n[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+             [[traffic]]\nkind = \"flows\"\nflows = [\n\
+             {{ name = \"board\", src = \"h0\", dst = \"h1\", size = \"1MB\" }},\n\
+             {{ src = \"h2\", dst = \"h1\", size = \"1MB\", start = \"1ms\" }},\n]\n\
+             [[traffic]]\nkind = \"incast\"\nsenders = 2\nsize = \"1MB\"\nevery = \"4ms\"\n\
+             [[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nload = 0.1\n\
+             [[at]]\ntime = \"{time}\"\nset = {{ \"transport.control.g\" = \"1/128\" }}\n{flow}"
+        );
+        Scenario::parse(&text, "here.toml", &[])
+    }
+
+    fn of_flow(name: &str) -> Result<Scenario, ScenarioError> {
+        with_write("2ms", &format!("flow = \"{name}\"\n"))
+    }
+
+    #[test]
+    fn a_register_of_a_flow_that_cannot_be_is_refused_with_those_that_are() {
+        for name in ["board", "0.1", "1.0", "1.5", "2.0", "2.123456"] {
+            assert!(of_flow(name).is_ok(), "{name}: {}", of_flow(name).unwrap_err());
+        }
+        for (name, remedy) in [
+            ("bord", "did you mean `board`? flows with a name are `board`"),
+            ("0.0", "that flow has a name of its own, `board`"),
+            ("0.2", "[[traffic]] 0 has 2 flows, `0.0` to `0.1`"),
+            ("1.6", "[[traffic]] 1 has 6 flows, `1.0` to `1.5`"),
+            ("3.0", "there are 3 [[traffic]] tables, counted from 0"),
+            ("1.+1", "flows with a name are `board`"),
+            ("1.01", "flows with a name are `board`"),
+        ] {
+            let error = of_flow(name).unwrap_err();
+            assert_eq!(
+                (error.message, error.remedy.as_str()),
+                (format!("there is no flow `{name}`"), remedy)
+            );
+            let error = of_flow(name).unwrap_err().to_string();
+            assert!(error.starts_with("here.toml:25:8: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_write_without_effect_is_told() {
+        let notes = |scenario: Scenario| scenario.notes().map(str::to_owned).collect::<Vec<_>>();
+        let effect = "has no effect, for";
+        assert_eq!(
+            notes(with_write("20ms", "").unwrap()),
+            [format!("line 24: what `[[at]]` writes at 20ms {effect} the run stops at 10ms")]
+        );
+        assert_eq!(
+            notes(with_write("10us", "flow = \"0.1\"\n").unwrap()),
+            [format!("line 24: what `[[at]]` writes at 10us {effect} flow `0.1` begins at 1ms only")]
+        );
+        for flow in ["", "flow = \"0.1\"\n", "flow = \"board\"\n"] {
+            assert!(notes(with_write("1ms", flow).unwrap()).is_empty(), "{flow}");
+        }
     }
 }

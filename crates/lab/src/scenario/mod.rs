@@ -139,11 +139,12 @@ impl Scenario {
         }
         let transport_table = top.table("transport", &keys::TRANSPORT)?;
         let transport = Transport::read(transport_table)?;
-        let mut reading = traffic::Reading::new(&names, stop.is_some());
+        let mut reading = traffic::Reading::new(&names, stop);
         reading.read_all(top)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let writes = RegisterWrite::read_all(top, &reading)?;
+        let idle = RegisterWrite::notes(&writes, &source, &reading);
         if stop.is_none() {
             let kinds = end::Kinds { classes: switch.classes, losses: losses(top) };
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
@@ -174,7 +175,7 @@ impl Scenario {
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
         let unbounded = transport.unbounded_note(switch.config.pfc.is_some());
-        let own_notes = nic.note().into_iter().chain(timeout_note).chain(unbounded).collect();
+        let own_notes = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(idle).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

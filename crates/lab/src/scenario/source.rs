@@ -155,15 +155,20 @@ impl Source {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> ScenarioError {
-        let place = match origin {
+        let (file, place) = (self.0.file.clone(), self.place(origin));
+        ScenarioError { file, place, message: message.into(), remedy: remedy.into() }
+    }
+
+    /// The place that `origin` is.
+    pub(super) fn place(&self, origin: Origin) -> Place {
+        match origin {
             Origin::Default => Place::File,
             Origin::Text { start, end } => self.line(start, end),
             Origin::Override(index) => match self.0.overrides.get(index) {
                 Some((path, value)) => Place::Override(format!("{path}={value}")),
                 None => Place::File,
             },
-        };
-        ScenarioError { file: self.0.file.clone(), place, message: message.into(), remedy: remedy.into() }
+        }
     }
 
     fn line(&self, start: usize, end: usize) -> Place {
@@ -177,6 +182,17 @@ impl Source {
             column: text[line_start..start].chars().count() + 1,
             width: text[start..end.min(line_end)].chars().count().max(1),
             text: text[line_start..line_end].trim_end_matches('\r').to_owned(),
+        }
+    }
+}
+
+impl Place {
+    /// It in a few words, for a note.
+    pub(super) fn short(&self) -> String {
+        match self {
+            Self::Line { line, .. } => format!("line {line}"),
+            Self::Override(given) => format!("--set {given}"),
+            Self::File => "the scenario".to_owned(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::traffic::spec::{
     Trigger,
 };
 use roci_fabric::packet::HostId;
-use roci_units::{Bytes, Instant, Ratio};
+use roci_units::{Bytes, Instant, Ratio, Span};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ const OPS: [(&str, Op); 5] = [
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     names: &'a Names<'a>,
-    /// Whether the scenario has a `stop`.
-    stops: bool,
+    /// When the run ends at the latest; `None`: when all traffic is done.
+    pub(super) stop: Option<Span>,
     /// The controls that flows have of their own.
     pub(super) controls: Vec<Control>,
     /// The names of flows that have one.
@@ -48,10 +48,10 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(names: &'a Names<'a>, stops: bool) -> Self {
+    pub(super) fn new(names: &'a Names<'a>, stop: Option<Span>) -> Self {
         Self {
             names,
-            stops,
+            stop,
             controls: Vec::new(),
             flow_names: BTreeSet::new(),
             traffic: Vec::new(),
@@ -359,7 +359,7 @@ impl<'a> Reading<'a> {
     }
 
     fn must_stop(&self, table: Table<'_>, key: &str, example: &str) -> Result<(), ScenarioError> {
-        if self.stops {
+        if self.stop.is_some() {
             return Ok(());
         }
         Err(table.source.error(
@@ -408,28 +408,97 @@ fn until(table: Table<'_>) -> Result<Option<Instant>, ScenarioError> {
     Ok(until)
 }
 
-/// The names that flows without one of their own have are numbers; whether `name` is one of these.
-pub(super) fn is_numbered(name: &str, tables: usize) -> bool {
-    name.split_once('.').is_some_and(|(table, n)| {
-        table.parse::<usize>().is_ok_and(|table| table < tables) && n.parse::<u32>().is_ok()
-    })
+impl Reading<'_> {
+    /// Refuses the name of a flow that there cannot be: a flow is called by its name, or else `<traffic index>.<n>`.
+    pub(super) fn find_flow(&self, table: Table<'_>, name: &Located<String>) -> Result<(), ScenarioError> {
+        if self.flow_names.contains(&name.value) {
+            return Ok(());
+        }
+        let exist = match numbered(&name.value) {
+            None => return Err(self.unknown_flow(table, name, None)),
+            Some((index, n)) => match (self.traffic.get(index), self.flows_of(index)) {
+                (None, _) => match self.traffic.len() {
+                    1 => "there is one [[traffic]] table, and its index is 0".to_owned(),
+                    tables => format!("there are {tables} [[traffic]] tables, counted from 0"),
+                },
+                (Some(_), Some(count)) if n >= count => of_table(index, count),
+                (Some(Traffic::Flows(flows)), _) => {
+                    let at = usize::try_from(n).ok().and_then(|n| flows.get(n));
+                    match at.and_then(|flow| flow.name.as_deref()) {
+                        None => return Ok(()),
+                        Some(own) => format!("that flow has a name of its own, `{own}`"),
+                    }
+                }
+                _ => return Ok(()),
+            },
+        };
+        Err(self.unknown_flow(table, name, Some(exist)))
+    }
+
+    /// How many flows the table `index` has; `None` where chance decides.
+    fn flows_of(&self, index: usize) -> Option<u64> {
+        let hosts = self.names.host_count() as u64;
+        match self.traffic.get(index)? {
+            Traffic::Flows(flows) => Some(flows.len() as u64),
+            Traffic::Hpcc(file) => Some(file.flows.len() as u64),
+            Traffic::ClosedLoop(spec) => Some(spec.pairs.len() as u64 * u64::from(spec.qps)),
+            Traffic::Permutation(_) => Some(hosts),
+            Traffic::AllToAll(_) => Some(hosts * (hosts - 1)),
+            Traffic::Incast(spec) => match spec.repeat {
+                Repeat::Once => Some(u64::from(spec.senders)),
+                Repeat::Every(every) => {
+                    let stop = self.stop.map(|stop| Instant::ZERO + stop);
+                    let end = spec.until.into_iter().chain(stop).min()?;
+                    let during = if end > spec.start { end.since(spec.start).as_ps() } else { 0 };
+                    Some(u64::from(spec.senders).saturating_mul(during.div_ceil(every.as_ps())))
+                }
+                Repeat::Load(_) => None,
+            },
+            Traffic::Poisson(_) | Traffic::Trigger(_) => None,
+        }
+    }
+
+    /// The error of a flow that does not exist; `exist` says which do, where its name says in which table it was sought.
+    fn unknown_flow(&self, table: Table<'_>, name: &Located<String>, exist: Option<String>) -> ScenarioError {
+        let known = || self.flow_names.iter().map(String::as_str);
+        let exist = exist.unwrap_or_else(|| match self.flow_names.len() {
+            0 => "flows without a name are called `<traffic index>.<n>`, such as `0.0`".to_owned(),
+            _ => format!("flows with a name are {}", listed(known().take(8))),
+        });
+        let remedy = match nearest(&name.value, known()) {
+            Some(near) => format!("did you mean `{near}`? {exist}"),
+            None => exist,
+        };
+        table.source.error(name.origin, format!("there is no flow `{}`", name.value), remedy)
+    }
+
+    /// When the flow `name` begins, where it is one of a list.
+    pub(super) fn start_of(&self, name: &str) -> Option<Instant> {
+        let (index, n) = numbered(name).unzip();
+        (0..).zip(&self.traffic).find_map(|(place, traffic)| {
+            let Traffic::Flows(flows) = traffic else { return None };
+            let is_meant = |(at, flow): &(u64, &Flow)| match flow.name.as_deref() {
+                Some(own) => own == name,
+                None => index == Some(place) && n == Some(*at),
+            };
+            (0..).zip(flows).find(is_meant).map(|(_, flow)| flow.start)
+        })
+    }
 }
 
-/// The error of a flow that does not exist.
-pub(super) fn unknown_flow(
-    table: Table<'_>,
-    name: &Located<String>,
-    names: &BTreeSet<String>,
-) -> ScenarioError {
-    let known = || names.iter().map(String::as_str);
-    let exist = if names.is_empty() {
-        "flows without a name are called `<traffic index>.<n>`, such as `0.0`".to_owned()
-    } else {
-        format!("flows with a name are {}", listed(known().take(8)))
-    };
-    let remedy = match nearest(&name.value, known()) {
-        Some(near) => format!("did you mean `{near}`? {exist}"),
-        None => exist,
-    };
-    table.source.error(name.origin, format!("there is no flow `{}`", name.value), remedy)
+/// The table and the number of a flow that is called `<traffic index>.<n>`.
+fn numbered(name: &str) -> Option<(usize, u64)> {
+    let (table, n) = name.split_once('.')?;
+    let both = (table.parse().ok()?, u64::from(n.parse::<u32>().ok()?));
+    // A sign, or a zero in front, is in no name.
+    (format!("{}.{}", both.0, both.1) == name).then_some(both)
+}
+
+/// What the flows of a table are called.
+fn of_table(index: usize, count: u64) -> String {
+    match count {
+        0 => format!("[[traffic]] {index} has no flows"),
+        1 => format!("[[traffic]] {index} has one flow, `{index}.0`"),
+        count => format!("[[traffic]] {index} has {count} flows, `{index}.0` to `{index}.{}`", count - 1),
+    }
 }
