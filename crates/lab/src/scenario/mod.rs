@@ -11,6 +11,7 @@
 //! | `end` | whether a scenario can come to an end |
 //! | `frame` | the greatest frame of the run |
 //! | `reach` | how far apart the hosts are, for telemetry and the timeout |
+//! | `presets` | whether presets fit the links |
 //! | [`overrides`] | `--set`, lists and ranges of values |
 //!
 //! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
@@ -24,6 +25,7 @@ pub mod keys;
 pub mod measure;
 pub mod nic;
 pub mod overrides;
+mod presets;
 pub(crate) mod program;
 mod reach;
 mod read;
@@ -175,7 +177,10 @@ impl Scenario {
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
         let unbounded = transport.unbounded_note(switch.config.pfc.is_some());
-        let own_notes = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(idle).collect();
+        let used = presets::used(&traffic, &transport.control, &controls);
+        let outgrown = presets::outgrown(used, &topology.graph);
+        let own_notes =
+            nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(outgrown).chain(idle).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

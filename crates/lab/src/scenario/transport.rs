@@ -13,6 +13,8 @@ use roci_wire::layout::Cc;
 
 /// The key of laws that count in packets: the octets of a full one, the NIC's MTU unless it is set.
 const MSS: &str = "mss";
+/// The key that names a law's other values.
+const PRESET: &str = "preset";
 
 /// The recovery programs by their names.
 const RECOVERIES: [(&str, Recovery); 7] = [
@@ -286,17 +288,26 @@ impl Control {
     /// What it is called in results: the law, its preset, and what else is set, such as `dcqcn preset=hpcc rai=1Gb/s`.
     pub fn name(&self) -> String {
         let law = &self.law.value;
-        let is_preset = |setting: &&Setting| setting.key.value == "preset";
-        // The law was made when the scenario was read; on which link is all the same for the names of its presets.
-        let first = || {
-            let law = Law::from_settings(law, &[], BitsPerSec::from_gbps(100)).ok()?;
-            law.presets().first().map(|preset| (*preset).to_owned())
-        };
-        let given = self.settings.iter().rfind(is_preset).map(|setting| setting.text.value.clone());
-        let preset = given.or_else(first).map(|preset| format!(" preset={preset}"));
-        let others = self.settings.iter().filter(|setting| !is_preset(setting));
+        let preset = self.preset().map(|preset| format!(" preset={preset}"));
+        let others = self.settings.iter().filter(|setting| setting.key.value != PRESET);
         let others = others.map(|setting| format!(" {}={}", setting.key.value, setting.text.value));
         std::iter::once(law.clone()).chain(preset).chain(others).collect()
+    }
+
+    /// Its preset: the one that is set, or else the law's first; `None` for a law without presets.
+    pub(super) fn preset(&self) -> Option<String> {
+        let given = self.settings.iter().rfind(|setting| setting.key.value == PRESET);
+        // The law was made when the scenario was read; on which link is all the same for the names of its presets.
+        let first = || {
+            let law = Law::from_settings(&self.law.value, &[], BitsPerSec::from_gbps(100)).ok()?;
+            law.presets().first().map(|preset| (*preset).to_owned())
+        };
+        given.map(|setting| setting.text.value.clone()).or_else(first)
+    }
+
+    /// Whether it sets `key` itself, whatever its preset says.
+    pub(super) fn sets(&self, key: &str) -> bool {
+        self.settings.iter().any(|setting| setting.key.value == key)
     }
 
     /// The law, on links of `link` with packets of `mtu` octets of payload.

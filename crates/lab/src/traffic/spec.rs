@@ -124,6 +124,15 @@ impl Traffic {
         }
     }
 
+    /// The congestion controls that its flows have, some of them more than once; `None`: the common one.
+    pub fn controls(&self) -> Box<dyn Iterator<Item = Option<ControlIndex>> + '_> {
+        match self {
+            Self::Flows(flows) => Box::new(flows.iter().map(|flow| flow.common.control)),
+            Self::Hpcc(hpcc) => Box::new(std::iter::once(hpcc.common.control)),
+            other => Box::new(other.common().map(|common| common.control).into_iter()),
+        }
+    }
+
     /// The priorities that its data travel on, some of them more than once; `None`: the scenario's class for data.
     pub fn priorities(&self) -> Box<dyn Iterator<Item = Option<u8>> + '_> {
         match self {

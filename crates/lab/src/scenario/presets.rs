@@ -1,0 +1,124 @@
+//! Whether presets fit the links: steps that were chosen for one rate are crumbs at ten times that.
+
+use super::transport::Control;
+use crate::traffic::spec::{ControlIndex, Traffic};
+use roci_fabric::graph::Graph;
+use roci_units::BitsPerSec;
+
+/// A preset whose steps are absolute rates.
+struct Absolute {
+    law: &'static str,
+    preset: &'static str,
+    /// The links that it was chosen for.
+    made_for: BitsPerSec,
+    /// The key of its step: who sets it knows the links.
+    step: &'static str,
+}
+
+const fn absolute(law: &'static str, preset: &'static str, gbps: u64, step: &'static str) -> Absolute {
+    Absolute { law, preset, made_for: BitsPerSec::from_gbps(gbps), step }
+}
+
+/// The links of the papers' test beds. The presets that scale with the link are not among them, nor those of which their
+/// authors do not say what for.
+static ABSOLUTE: [Absolute; 5] = [
+    absolute("dcqcn", "sigcomm15", 40, "rai"),
+    absolute("dcqcn", "swcc", 100, "rai"),
+    absolute("dcqcn", "lst-table2", 10, "rai"),
+    absolute("timely", "sigcomm15", 10, "delta"),
+    absolute("timely", "swcc", 100, "delta"),
+];
+
+/// The preset of these laws that scales with the link.
+const SCALES: &str = "hpcc";
+
+impl Absolute {
+    /// Whether links of `rate` have outgrown it: from two and a half times on what it was made for.
+    fn is_outgrown(&self, rate: BitsPerSec) -> bool {
+        rate.0.saturating_mul(2) >= self.made_for.0.saturating_mul(5)
+    }
+}
+
+/// The controls that some flow of `traffic` has: the `common` one, or of `own`.
+pub(super) fn used<'a>(
+    traffic: &'a [Traffic],
+    common: &'a Control,
+    own: &'a [Control],
+) -> impl Iterator<Item = &'a Control> {
+    let has =
+        move |index: Option<ControlIndex>| traffic.iter().flat_map(Traffic::controls).any(|it| it == index);
+    let first = has(None).then_some(common);
+    let others = (0u32..).zip(own).filter(move |(n, _)| has(Some(ControlIndex(*n)))).map(|(_, own)| own);
+    first.into_iter().chain(others)
+}
+
+/// What a user should know of presets among `controls` that the fastest host of `graph` has outgrown.
+pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, graph: &Graph) -> Vec<String> {
+    let Some(rate) = graph.host_rates().into_iter().max() else { return Vec::new() };
+    let note = |control: &Control| {
+        let preset = control.preset()?;
+        let is_meant = |it: &&Absolute| it.law == control.law.value && it.preset == preset;
+        let Absolute { law, made_for, step, .. } =
+            ABSOLUTE.iter().find(is_meant).filter(|it| it.is_outgrown(rate) && !control.sets(it.step))?;
+        Some(format!(
+            "preset `{preset}` of `{law}` has the steps of {made_for} links, and hosts here have {rate}: rates recover slowly. \
+             Preset `{SCALES}` scales with the link; or set `{step}`"
+        ))
+    };
+    let mut notes: Vec<String> = controls.filter_map(note).collect();
+    notes.dedup();
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use roci_control::Law;
+
+    fn notes(rate: &str, control: &str) -> Vec<String> {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"{rate}\"\ndelay = \"1us\"\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n{control}\n"
+        );
+        Scenario::parse(&text, "here.toml", &[]).unwrap().notes().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_preset_that_the_links_have_outgrown_is_named_with_the_one_that_scales() {
+        let told = notes("100Gb/s", "");
+        assert_eq!(
+            told,
+            [
+                "preset `sigcomm15` of `dcqcn` has the steps of 40Gb/s links, and hosts here have 100Gb/s: rates recover \
+             slowly. Preset `hpcc` scales with the link; or set `rai`"
+            ]
+        );
+        assert_eq!(notes("100Gb/s", "control = \"dcqcn\""), told, "the first preset is the default");
+        assert!(notes("25Gb/s", "control = \"timely\"")[0].contains("of 10Gb/s links"));
+        for (rate, control) in [
+            ("99Gb/s", ""),
+            ("40Gb/s", "control = { law = \"dcqcn\", preset = \"sigcomm15\" }"),
+            ("10Gb/s", "control = \"timely\""),
+            ("400Gb/s", "control = { law = \"dcqcn\", preset = \"hpcc\" }"),
+            ("400Gb/s", "control = { law = \"timely\", preset = \"hpcc\" }"),
+            ("400Gb/s", "control = { law = \"dcqcn\", rai = \"400Mb/s\" }"),
+            ("400Gb/s", "control = \"swift\""),
+        ] {
+            assert!(notes(rate, control).is_empty(), "{rate}, {control}: {:?}", notes(rate, control));
+        }
+    }
+
+    #[test]
+    fn every_preset_that_is_named_here_exists() {
+        for Absolute { law, preset, step, .. } in &ABSOLUTE {
+            for preset in [*preset, SCALES] {
+                let settings = [("preset", preset), (*step, "1Gb/s")];
+                assert!(
+                    Law::from_settings(law, &settings, BitsPerSec::from_gbps(100)).is_ok(),
+                    "{law} {preset}"
+                );
+            }
+        }
+    }
+}
