@@ -91,6 +91,7 @@ Examples:
 
 const REPRODUCE: &str = "\
 Examples:
+  roci reproduce --list
   roci reproduce lst-fig5
   roci reproduce lst-fig5 --ablate
   roci reproduce validation
@@ -306,9 +307,12 @@ pub(crate) struct Compare {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// Names of figures; `lst`, `validation` and `all` stand for several
-    #[arg(required = true, value_name = "FIGURE")]
+    /// Names of figures, or of groups of them such as `lst` and `validation`, or `all`; without any, all are listed
+    #[arg(value_name = "FIGURE")]
     pub(crate) figures: Vec<String>,
+    /// List these figures, by default all, and run none
+    #[arg(long)]
+    pub(crate) list: bool,
     /// Switch off the mechanism behind each figure: its rows must then fail
     #[arg(long)]
     pub(crate) ablate: bool,

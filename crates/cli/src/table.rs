@@ -7,8 +7,9 @@ pub(crate) use program::{Cores, check, profile};
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use roci_lab::batch::{Group, Metric, Sum};
-use roci_lab::figures::Report;
+use roci_lab::figures::expect::Figure;
 use roci_lab::figures::statistics::Estimate;
+use roci_lab::figures::{self, Report};
 use roci_lab::nic::{Account, Structure};
 use roci_lab::results::statistics::jain;
 use roci_lab::results::together::Together;
@@ -404,6 +405,15 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text
 }
 
+/// Figures of a group: what each shows.
+pub(crate) fn figures(group: &figures::Group, figures: &[(&str, Figure)]) -> String {
+    let mut table = prose(&["figure", "kind", "rows", "what it shows"]);
+    for (name, figure) in figures {
+        table.add_row([*name, figure.kind.name(), &figure.rows.len().to_string(), &figure.title]);
+    }
+    format!("{}: {}\n\n{}\n", group.name, group.from, lines(&table))
+}
+
 /// A figure: what the paper has, what we have.
 pub(crate) fn figure(report: &Report) -> String {
     let mut text = format!("{}: {}, {}", report.name, report.title, seeds_in_words(&report.seeds));
@@ -411,7 +421,7 @@ pub(crate) fn figure(report: &Report) -> String {
         text.push_str(&format!(", without {without}"));
     }
     text.push_str("\n\n");
-    let mut table = table(&["what", "paper", "ours", "wanted", "verdict"]);
+    let mut table = table(&Report::HEADINGS);
     for row in report.cells() {
         table.add_row(row);
     }

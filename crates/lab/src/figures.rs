@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`expect`] | what must come out |
 //! | [`report`] | the paper's value beside ours |
+//! | [`deviation`] | how far the two are apart |
 //! | [`statistics`] | means over seeds, fits and distances |
 //! | [`plot`] | line plots |
 //! | `bench` | running a scenario for every seed |
@@ -20,6 +21,7 @@
 //! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws, Homa, NDP |
 
 mod bench;
+pub mod deviation;
 pub mod expect;
 mod hpcc;
 mod lst;
@@ -33,10 +35,11 @@ mod tonic;
 mod trace;
 mod validation;
 
-pub use report::{Report, Row, Verdict};
+pub use report::{Outcome, Report, Row, Verdict};
 
 use crate::output::{self, OutputError};
 use crate::run::{Go, RunError, World};
+use crate::scenario::source::listed;
 use bench::Bench;
 use std::io::Write as _;
 use std::path::Path;
@@ -69,7 +72,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureError {
     /// There is no such figure.
-    #[error("there is no figure `{name}`; there are {known}, `all`, `lst`, `srnic`, `swcc` and `validation`", name = .0, known = names().join(", "))]
+    #[error("there is no figure `{name}`; there are {known}, `all`, and the groups {groups}", name = .0, known = names().join(", "), groups = group_names())]
     Unknown(String),
     /// It has no mechanism to switch off.
     #[error("`{name}` has no ablation: it is {kind}", name = .0, kind = expect::figure(.0).kind.name())]
@@ -157,27 +160,61 @@ const FIGURES: [(&str, Measure); 42] = [
     ("validation-ndp", validation::receivers::ndp),
 ];
 
+/// The figures whose names begin with `name`: those of one paper, or those that hold the model against theory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What its figures' names begin with; it stands for all of them.
+    pub name: &'static str,
+    /// Where they are from.
+    pub from: &'static str,
+}
+
+/// Every group, in the order of the figures.
+pub const GROUPS: [Group; 6] = [
+    Group { name: "swcc", from: "SwCC: Software-Programmable and Per-Packet Congestion Control (ATC 2025)" },
+    Group { name: "srnic", from: "SRNIC: A Scalable Architecture for RDMA NICs (NSDI 2023)" },
+    Group { name: "tonic", from: "Enabling Programmable Transport Protocols in High-Speed NICs (NSDI 2020)" },
+    Group { name: "lst", from: "A Congestion-Aware RDMA Front-End for LST Advanced Camera Readout (2026)" },
+    Group { name: "hpcc", from: "HPCC: High Precision Congestion Control (SIGCOMM 2019)" },
+    Group { name: "validation", from: "the model against what is known independently of it" },
+];
+
+impl Group {
+    /// The names of its figures, with what each is.
+    pub fn figures(&self) -> Vec<(&'static str, expect::Figure)> {
+        let ours = names().into_iter().filter(|figure| self.holds(figure));
+        ours.map(|figure| (figure, expect::figure(figure))).collect()
+    }
+
+    fn holds(&self, figure: &str) -> bool {
+        figure.strip_prefix(self.name).is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
+/// The names of the groups, for a message.
+fn group_names() -> String {
+    listed(GROUPS.map(|group| group.name))
+}
+
 /// The names of all figures.
 pub fn names() -> Vec<&'static str> {
     FIGURES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The figures that `name` stands for: one, those whose names it begins (`lst`, `srnic`, `swcc`, `validation`), or `all`.
+/// The figures that `name` stands for: one, those of a group ([`GROUPS`]), or `all`.
 ///
 /// # Errors
 /// [`FigureError::Unknown`] where it stands for none.
 pub fn resolve(name: &str) -> Result<Vec<&'static str>, FigureError> {
     let name = alias(name);
     let all = names();
-    let chosen: Vec<&'static str> = match all.iter().find(|figure| **figure == name) {
-        Some(figure) => vec![*figure],
-        None if name == "all" => all,
-        None => {
-            let group = format!("{name}-");
-            all.into_iter().filter(|figure| figure.starts_with(&group)).collect()
-        }
-    };
-    if chosen.is_empty() { Err(FigureError::Unknown(name.to_owned())) } else { Ok(chosen) }
+    let figure = all.iter().find(|figure| **figure == name);
+    match (figure, GROUPS.iter().find(|group| group.name == name)) {
+        (Some(figure), _) => Ok(vec![*figure]),
+        (None, Some(group)) => Ok(all.into_iter().filter(|figure| group.holds(figure)).collect()),
+        (None, None) if name == "all" => Ok(all),
+        (None, None) => Err(FigureError::Unknown(name.to_owned())),
+    }
 }
 
 /// Whether the figure `name` has a mechanism that can be switched off.
@@ -272,6 +309,16 @@ mod tests {
         assert_eq!(resolve("lst").unwrap().len(), 8);
         let error = resolve("lst-fig7").unwrap_err().to_string();
         assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");
+        assert!(error.contains("`tonic`") && error.contains("`hpcc`"), "{error}");
+    }
+
+    #[test]
+    fn every_figure_is_of_one_group_and_every_group_has_figures() {
+        let of_groups: Vec<&str> = GROUPS.iter().flat_map(Group::figures).map(|(figure, _)| figure).collect();
+        assert_eq!(of_groups, names());
+        for group in GROUPS {
+            assert_eq!(resolve(group.name).unwrap().len(), group.figures().len());
+        }
     }
 
     fn with_one_seed(name: &str, ablate: bool) -> Report {
@@ -294,7 +341,7 @@ mod tests {
             "validation-pacing",
         ] {
             let report = with_one_seed(name, false);
-            assert!(report.passed(), "{}", report.markdown());
+            assert_eq!(report.outcome(), Outcome::Passed, "{}", report.markdown());
         }
     }
 
@@ -303,7 +350,7 @@ mod tests {
         for name in ["swcc-fig5", "tonic-fig3", "lst-fig4"] {
             let report = with_one_seed(name, true);
             assert!(report.rows.iter().any(|row| row.verdict == Verdict::FailsAsItShould));
-            assert!(report.passed(), "{}", report.markdown());
+            assert_eq!(report.outcome(), Outcome::Passed, "{}", report.markdown());
         }
         let calibrated = Options { ablate: true, seeds: vec![1] };
         let error =

@@ -5,26 +5,18 @@ use crate::args::Reproduce;
 use crate::execute::{prepare, print};
 use crate::progress::{Bar, interrupted, listen};
 use crate::table;
-use roci_lab::figures::{self, FigureError, Options, Report, Step};
+use roci_lab::figures::{self, FigureError, GROUPS, Options, Outcome, Report, Step};
 use roci_lab::run::{Go, RunError};
 use roci_lab::scenario::overrides;
 use roci_lab::world::SimulatedWorld;
 use serde_json::json;
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let request = |error: FigureError| Failure::Request(error.to_string());
-    let mut names = Vec::new();
-    for name in &arguments.figures {
-        let chosen = figures::resolve(name).map_err(request)?;
-        let alone = chosen.len() == 1;
-        for figure in chosen {
-            // Of several, those without a mechanism to switch off are left out; asked for by name, one is refused.
-            let wanted = alone || !arguments.ablate || figures::has_ablation(figure).map_err(request)?;
-            if wanted && !names.contains(&figure) {
-                names.push(figure);
-            }
-        }
+    if arguments.list || arguments.figures.is_empty() {
+        return list(arguments);
     }
+    let names = wanted(arguments)?;
+    let request = |error: FigureError| Failure::Request(error.to_string());
     let default = Options::default();
     let seeds = match &arguments.seeds {
         Some(list) => {
@@ -66,20 +58,87 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         print(&format!("{:#}\n", json!(reports.iter().map(as_json).collect::<Vec<_>>())));
     } else if !arguments.quiet {
         print(&format!("Tables and plots are in {target}.\n"));
-        for report in &reports {
-            if let Some((rows, seeds)) = report.wants_seeds() {
-                print(&format!(
-                    "{}: {rows} rows are not judged, for their bounds are of means over {seeds} seeds, such as --seeds 1..{seeds}.\n",
-                    report.name
-                ));
-            }
-        }
+        print(&reports.iter().filter_map(unjudged).collect::<String>());
+        print(&summary(&reports));
     }
-    let bad: Vec<&str> = reports.iter().filter(|report| !report.passed()).map(|report| report.name).collect();
+    let failed = |report: &&Report| report.outcome() == Outcome::Failed;
+    let bad: Vec<&str> = reports.iter().filter(failed).map(|report| report.name).collect();
     match bad.as_slice() {
         [] => Ok(()),
         bad => Err(Failure::Run(format!("not reproduced: {}", bad.join(", ")))),
     }
+}
+
+/// The figures that are asked for, each once.
+fn wanted(arguments: &Reproduce) -> Result<Vec<&'static str>, Failure> {
+    let request = |error: FigureError| Failure::Request(error.to_string());
+    let mut names = Vec::new();
+    for name in &arguments.figures {
+        let chosen = figures::resolve(name).map_err(request)?;
+        let alone = chosen.len() == 1;
+        for figure in chosen {
+            // Of several, those without a mechanism to switch off are left out; asked for by name, one is refused.
+            let wanted = alone || !arguments.ablate || figures::has_ablation(figure).map_err(request)?;
+            if wanted && !names.contains(&figure) {
+                names.push(figure);
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Lists the figures that are named, or all: what each shows, by paper.
+fn list(arguments: &Reproduce) -> Result<(), Failure> {
+    let names = if arguments.figures.is_empty() { figures::names() } else { wanted(arguments)? };
+    let mut of_groups = GROUPS.map(|group| (group, group.figures()));
+    of_groups.iter_mut().for_each(|(_, figures)| figures.retain(|(name, _)| names.contains(name)));
+    if arguments.json {
+        let of_group = of_groups.iter().flat_map(|(group, figures)| {
+            figures.iter().map(move |(name, figure)| {
+                json!({
+                    "name": name, "group": group.name, "from": group.from, "title": figure.title,
+                    "kind": figure.kind.name(), "rows": figure.rows.len(), "ablation": figure.ablation.is_some(),
+                })
+            })
+        });
+        print(&format!("{:#}\n", json!(of_group.collect::<Vec<_>>())));
+    } else if !arguments.quiet {
+        for (group, figures) in of_groups.iter().filter(|(_, figures)| !figures.is_empty()) {
+            print(&table::figures(group, figures));
+        }
+        print(
+            "`roci reproduce NAME` runs a figure, `roci reproduce GROUP` all of a group, `roci reproduce all` every one.\n",
+        );
+    }
+    Ok(())
+}
+
+/// What is to be said of rows of `report` that were not judged for want of seeds.
+fn unjudged(report: &Report) -> Option<String> {
+    let (rows, seeds) = report.wants_seeds()?;
+    let rows = match report.outcome() {
+        Outcome::NotJudged => "none of its rows is judged".to_owned(),
+        _ if rows == 1 => "1 row is not judged".to_owned(),
+        _ => format!("{rows} rows are not judged"),
+    };
+    let name = report.name;
+    Some(format!(
+        "{name}: {rows}, for bounds of means over {seeds} seeds want that many: --seeds 1..{seeds}, the default.\n"
+    ))
+}
+
+/// How many of the figures passed, failed, and were not judged, with the names of the latter two.
+fn summary(reports: &[Report]) -> String {
+    let of = |outcome: Outcome| {
+        let alike: Vec<&str> =
+            reports.iter().filter(|report| report.outcome() == outcome).map(|report| report.name).collect();
+        let names = match (outcome, alike.as_slice()) {
+            (Outcome::Passed, _) | (_, []) => String::new(),
+            (_, names) => format!(" ({})", names.join(", ")),
+        };
+        format!("{} {}{names}", alike.len(), outcome.name())
+    };
+    format!("{}.\n", [Outcome::Passed, Outcome::Failed, Outcome::NotJudged].map(of).join(", "))
 }
 
 fn as_json(report: &Report) -> serde_json::Value {
@@ -91,6 +150,7 @@ fn as_json(report: &Report) -> serde_json::Value {
             "ours": row.ours.map(|ours| json!({
                 "mean": ours.mean, "half_width": ours.half_width, "min": ours.min, "max": ours.max,
             })),
+            "off_by_percent": row.deviation(),
             "wanted_seeds": row.seeds,
             "verdict": row.verdict.name(),
         })
@@ -100,7 +160,11 @@ fn as_json(report: &Report) -> serde_json::Value {
         "title": report.title,
         "without": report.without,
         "seeds": report.seeds,
-        "passed": report.passed(),
+        "passed": match report.outcome() {
+            Outcome::Passed => Some(true),
+            Outcome::Failed => Some(false),
+            Outcome::NotJudged => None,
+        },
         "rows": rows.collect::<Vec<_>>(),
         "note": report.note,
     })

@@ -142,7 +142,7 @@ pub fn page(reports: &[Report]) -> String {
         if let Some(without) = &report.without {
             let _ = write!(out, " Switched off: {}.", escape(without));
         }
-        out.push_str("</p>\n<table>\n<tr><th>what<th>paper<th>ours<th>must be<th>verdict</tr>\n");
+        let _ = writeln!(out, "</p>\n<table>\n<tr><th>{}</tr>", Report::HEADINGS.join("<th>"));
         for (row, cells) in report.rows.iter().zip(report.cells()) {
             let class = if row.verdict.is_good() { "" } else { " class=\"bad\"" };
             let _ = writeln!(out, "<tr{class}><td>{}</tr>", cells.map(|cell| escape(&cell)).join("<td>"));

@@ -1,5 +1,6 @@
 //! What `roci reproduce` prints: the paper's value beside ours.
 
+use super::deviation;
 use super::expect::{Bound, Expectation, Figure, Kind};
 use super::plot::Plot;
 use super::statistics::Estimate;
@@ -79,13 +80,43 @@ impl Verdict {
         }
     }
 
+    /// Whether it judges at all.
+    pub const fn is_judgement(self) -> bool {
+        !matches!(self, Self::Reported | Self::TooFewSeeds)
+    }
+
     /// Whether it is as it should be, or not judged.
     pub const fn is_good(self) -> bool {
         matches!(self, Self::Pass | Self::FailsAsItShould | Self::Reported | Self::TooFewSeeds)
     }
 }
 
+/// What a figure's rows come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Some were judged, and all of these are as they should be.
+    Passed,
+    /// One is not as it should be.
+    Failed,
+    /// None was judged: they are reported only, or their bounds want more seeds.
+    NotJudged,
+}
+
+impl Outcome {
+    /// How it is printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::NotJudged => "not judged",
+        }
+    }
+}
+
 impl Report {
+    /// What stands above [`Report::cells`].
+    pub const HEADINGS: [&str; 6] = ["what", "paper", "ours", "off by", "must be", "verdict"];
+
     /// Joins what was `measured` over the seeds with what is expected of it.
     ///
     /// # Panics
@@ -123,9 +154,16 @@ impl Report {
         }
     }
 
-    /// Whether every row that is judged is as it should be.
-    pub fn passed(&self) -> bool {
-        self.rows.iter().all(|row| row.verdict.is_good())
+    /// What its rows come to.
+    pub fn outcome(&self) -> Outcome {
+        let verdicts = || self.rows.iter().map(|row| row.verdict);
+        if !verdicts().all(Verdict::is_good) {
+            Outcome::Failed
+        } else if verdicts().any(Verdict::is_judgement) {
+            Outcome::Passed
+        } else {
+            Outcome::NotJudged
+        }
     }
 
     /// How many rows were not judged for want of seeds, and how many seeds it takes; `None` where all were.
@@ -134,8 +172,8 @@ impl Report {
         wanting().map(|row| row.seeds).max().map(|seeds| (wanting().count(), seeds))
     }
 
-    /// The rows as cells: what, the paper's value, ours, the bound, the verdict.
-    pub fn cells(&self) -> Vec<[String; 5]> {
+    /// The rows as cells under [`Report::HEADINGS`].
+    pub fn cells(&self) -> Vec<[String; 6]> {
         self.rows.iter().map(Row::cells).collect()
     }
 
@@ -146,8 +184,8 @@ impl Report {
         if let Some(without) = &self.without {
             let _ = writeln!(out, "Switched off: {without}.");
         }
-        let _ =
-            writeln!(out, "\n| what | paper | ours | must be | verdict |\n| --- | --- | --- | --- | --- |");
+        let rule = Self::HEADINGS.map(|_| "---").join(" | ");
+        let _ = writeln!(out, "\n| {} |\n| {rule} |", Self::HEADINGS.join(" | "));
         for cells in self.cells() {
             let _ = writeln!(out, "| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
         }
@@ -183,8 +221,12 @@ impl Row {
         }
     }
 
-    /// What, the paper's value, ours, the bound, the verdict.
-    fn cells(&self) -> [String; 5] {
+    /// How far the mean lies from the paper's value, in percent of that; `None` where there is nothing to compare.
+    pub fn deviation(&self) -> Option<f64> {
+        deviation::of(&self.paper, self.ours?.mean)
+    }
+
+    fn cells(&self) -> [String; 6] {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         let ours = match &self.ours {
             None => "none".to_owned(),
@@ -198,12 +240,18 @@ impl Row {
                 format!("{} ± {}{unit}{mean}", short(ours.mean), short(ours.half_width))
             }
         };
-        let paper = if self.paper.is_empty() { "–".to_owned() } else { format!("{}{unit}", self.paper) };
+        let paper = match self.paper.as_str() {
+            "" => "–".to_owned(),
+            // A number has a unit, words such as "line rate" have none.
+            number if number.ends_with(|c: char| c.is_ascii_digit()) => format!("{number}{unit}"),
+            words => words.to_owned(),
+        };
+        let off = deviation::shown(self.deviation());
         let bound = match self.seeds {
             1 => self.bound.to_string(),
             seeds => format!("{}, mean of {seeds} seeds", self.bound),
         };
-        [self.what.clone(), paper, ours, bound, self.verdict.name().to_owned()]
+        [self.what.clone(), paper, ours, off, bound, self.verdict.name().to_owned()]
     }
 }
 
@@ -256,7 +304,7 @@ mod tests {
             for one in [1.1, 1.3] {
                 let row = Row::new(&of_five, &[one], ablate);
                 assert_eq!(row.verdict, Verdict::TooFewSeeds);
-                assert_eq!(row.cells()[3], "1.1 ± 10 %, mean of 5 seeds");
+                assert_eq!(row.cells()[4], "1.1 ± 10 %, mean of 5 seeds");
             }
         }
         assert_eq!(Row::new(&of_five, &[1.0, 1.1, 1.2, 1.3, 0.9], false).verdict, Verdict::Pass);
@@ -287,7 +335,39 @@ mod tests {
         let cells = row.cells();
         assert_eq!(cells[1], "1.1 Gb/s");
         assert_eq!(cells[2], "3 ± 1.963 Gb/s, least 1");
-        assert_eq!(cells[3], "≥ 1");
+        assert_eq!(cells[3], "+173 %");
+        assert_eq!(cells[4], "≥ 1");
+        let words = Expectation { paper: "line rate".to_owned(), ..expectation(Bound::AtLeast(1.0), false) };
+        assert_eq!(Row::new(&words, &[1.0], false).cells()[1..4], ["line rate", "1 Gb/s", "–"]);
+    }
+
+    #[test]
+    fn a_figure_of_which_nothing_was_judged_has_not_passed() {
+        let of = |rows: Vec<Row>| {
+            let report = Report {
+                name: "x",
+                title: String::new(),
+                kind: Kind::Emergent,
+                without: None,
+                seeds: vec![1],
+                rows,
+                note: String::new(),
+                plots: Vec::new(),
+            };
+            report.outcome()
+        };
+        let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, false);
+        let of_five = Expectation { seeds: 5, ..about.clone() };
+        let reported = Row::new(&expectation(Bound::Reported, false), &[1.0], false);
+        let (few, good, bad) = (
+            Row::new(&of_five, &[1.1], false),
+            Row::new(&about, &[1.1], false),
+            Row::new(&about, &[9.9], false),
+        );
+        assert_eq!(of(vec![few.clone(), reported.clone()]), Outcome::NotJudged);
+        assert_eq!(of(vec![reported]), Outcome::NotJudged);
+        assert_eq!(of(vec![few.clone(), good.clone()]), Outcome::Passed);
+        assert_eq!(of(vec![few, good, bad]), Outcome::Failed);
     }
 
     #[test]
