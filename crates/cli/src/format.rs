@@ -57,7 +57,7 @@ pub(crate) fn or_dash(value: Option<String>) -> String {
 pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
     let one = |value: f64| match metric {
         Metric::MeanCompletion | Metric::P99Completion => time(value),
-        Metric::Goodput => rate(value),
+        Metric::Offered | Metric::Goodput => rate(value),
         Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness => number(value),
         Metric::Completed | Metric::Drops | Metric::Marks | Metric::Pauses => match value.fract() == 0.0 {
             true => format!("{value:.0}"),

@@ -346,6 +346,22 @@ fn of_flows(sum: &Sum<'_>) -> String {
     }
 }
 
+/// What stands above a metric. A percentile stands behind the mean of the same.
+const fn heading(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Completed => "flows",
+        Metric::MeanCompletion => "completion mean",
+        Metric::MeanSlowdown => "slowdown mean",
+        Metric::P99Completion | Metric::P99Slowdown => "p99",
+        Metric::Offered => "offered",
+        Metric::Goodput => "goodput",
+        Metric::Fairness => "fairness",
+        Metric::Drops => "drops",
+        Metric::Marks => "ECN marks",
+        Metric::Pauses => "PAUSE",
+    }
+}
+
 fn side_by_side(group: &Group, results: &[Results]) -> String {
     let sums = group.sums(results);
     let runs = results.len();
@@ -365,19 +381,15 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
             group.title
         ),
     };
-    let mut table = table(&[
-        "run",
-        "flows",
-        "completion mean",
-        "p99",
-        "slowdown mean",
-        "p99",
-        "goodput",
-        "fairness",
-        "drops",
-        "ECN marks",
-        "PAUSE",
-    ]);
+    // What was offered is known of loads by the clock alone.
+    let is_known = |metric: Metric| {
+        let has = |sum: &Sum<'_>| sum.values.iter().any(|(it, value)| *it == metric && value.is_some());
+        metric != Metric::Offered || sums.iter().any(has)
+    };
+    let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
+    let header: Vec<&str> =
+        std::iter::once("run").chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let mut table = table(&header);
     for sum in &sums {
         let cell = |(metric, value): &(Metric, Option<Estimate>)| {
             let text = or_dash(value.as_ref().map(|value| estimate(*metric, value)));
@@ -386,7 +398,8 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
                 _ => text,
             }
         };
-        table.add_row(std::iter::once(sum.label.to_owned()).chain(sum.values.iter().map(cell)));
+        let values = sum.values.iter().filter(|(metric, _)| metrics.contains(metric));
+        table.add_row(std::iter::once(sum.label.to_owned()).chain(values.map(cell)));
     }
     text.push_str(&lines(&table));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();

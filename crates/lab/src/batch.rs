@@ -268,7 +268,7 @@ pub struct Sum<'a> {
     /// The configuration.
     pub label: &'a str,
     /// Each metric; `None` where a run does not yield it.
-    pub values: [(Metric, Option<Estimate>); 10],
+    pub values: [(Metric, Option<Estimate>); Metric::ALL.len()],
     /// Flows of all its runs.
     pub flows: usize,
     /// Of those, flows that ended in an error completion.
@@ -292,7 +292,9 @@ pub enum Metric {
     MeanSlowdown,
     /// 99th percentile of slowdowns.
     P99Slowdown,
-    /// Payload delivered per second by all flows together, in bits per second.
+    /// Payload offered per second by the clock, in bits per second.
+    Offered,
+    /// Payload delivered per second by all flows together, in bits per second: of what was offered, meanwhile.
     Goodput,
     /// Jain's index of the flows' goodput.
     Fairness,
@@ -306,12 +308,13 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
         Self::MeanSlowdown,
         Self::P99Slowdown,
+        Self::Offered,
         Self::Goodput,
         Self::Fairness,
         Self::Drops,
@@ -331,6 +334,7 @@ impl Metric {
             Self::P99Completion => results.completion_times().percentile(99),
             Self::MeanSlowdown => results.slowdowns().mean(),
             Self::P99Slowdown => results.slowdowns().percentile(99),
+            Self::Offered => results.offered_bps(),
             Self::Goodput => results.total_goodput_bps(),
             Self::Fairness => results.fairness(),
             Self::Drops => sum(|switch| switch.drops),

@@ -10,13 +10,17 @@ use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
 use std::io::{self, Write};
 
+/// What only loads by the clock have: the page shows it where some run does.
+const OFFERED: &str = "offered_bps";
+
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 17] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
+    ("offered", OFFERED, Unit::Rate, |r| r.offered_bps().into()),
     ("goodput", "goodput_bps", Unit::Rate, |r| r.total_goodput_bps().into()),
     ("fairness", "fairness", Unit::Number, |r| r.fairness().into()),
     ("FCT p50", "fct_p50_s", Unit::Time, |r| r.completion_times().percentile(50).into()),
@@ -47,6 +51,12 @@ pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
         tiles: Vec::<Tile>::new(),
         sections: sections.into_iter().filter(|s| s.table.is_some() || !s.plots.is_empty()).collect(),
     }
+}
+
+/// The columns of the page of `runs`.
+fn columns(runs: &[Run<'_>]) -> Vec<Column> {
+    let offered = runs.iter().any(|run| run.results.offered.is_some());
+    COLUMNS.into_iter().filter(|(_, name, ..)| *name != OFFERED || offered).collect()
 }
 
 /// One line per run, with the figures of the page's table.
@@ -81,6 +91,7 @@ fn means(runs: &[Run<'_>]) -> Section {
     if configurations.len() == runs.len() {
         return Section::default();
     }
+    let shown = columns(runs);
     let rows = configurations.iter().map(|(name, alike)| {
         let estimate = |(.., value): &Column| {
             let values = alike.iter().map(|results| match value(results) {
@@ -91,10 +102,10 @@ fn means(runs: &[Run<'_>]) -> Section {
             estimate
                 .map_or(Cell::None, |Estimate { mean, half_width, .. }| Cell::Estimate { mean, half_width })
         };
-        [(*name).into(), alike.len().into()].into_iter().chain(COLUMNS.iter().map(estimate)).collect()
+        [(*name).into(), alike.len().into()].into_iter().chain(shown.iter().map(estimate)).collect()
     });
     let mut columns = vec![("configuration", Unit::Text), ("seeds", Unit::Count)];
-    columns.extend(COLUMNS.map(|(heading, _, unit, _)| (heading, unit)));
+    columns.extend(shown.iter().map(|(heading, _, unit, _)| (*heading, *unit)));
     Section {
         title: "Means over the seeds",
         note: "With 95 % confidence intervals (Student's t).".into(),
@@ -112,6 +123,7 @@ fn of_completed(run: &Run<'_>) -> String {
 }
 
 fn table(runs: &[Run<'_>]) -> Section {
+    let shown = columns(runs);
     let row = |run: &Run<'_>| {
         let name = match run.folder {
             Some(folder) => {
@@ -119,11 +131,11 @@ fn table(runs: &[Run<'_>]) -> Section {
             }
             None => run.label.into(),
         };
-        let values = COLUMNS.iter().map(|(.., value)| value(run.results));
+        let values = shown.iter().map(|(.., value)| value(run.results));
         [name, run.results.seed.into()].into_iter().chain(values).collect()
     };
     let mut columns = vec![("run", Unit::Text), ("seed", Unit::Count)];
-    columns.extend(COLUMNS.map(|(heading, _, unit, _)| (heading, unit)));
+    columns.extend(shown.iter().map(|(heading, _, unit, _)| (*heading, *unit)));
     Section {
         title: "Comparison",
         table: Some(Table { columns, rows: runs.iter().map(row).collect() }),
