@@ -29,9 +29,17 @@ pub fn write(parent: &Path, name: &str) -> io::Result<Skeleton> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let folder = parent.join(name);
-    fs::create_dir_all(&folder)?;
     let file = |ending: &str| folder.join(format!("{name}.{ending}"));
     let skeleton = Skeleton { source: file("c"), image: file("elf"), scenario: file("toml") };
+    if let Some(there) = [&skeleton.source, &skeleton.scenario].into_iter().find(|path| path.exists()) {
+        let message = format!(
+            "{} exists already, and nothing was written: choose another name, or remove {}",
+            there.display(),
+            folder.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
+    fs::create_dir_all(&folder)?;
     for (path, text) in [(&skeleton.source, SOURCE), (&skeleton.scenario, SCENARIO)] {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(named)?;
