@@ -121,6 +121,11 @@ impl Series {
         self.flows.is_empty() && self.queues.is_empty()
     }
 
+    /// When samples were taken, in the order of time.
+    pub fn times(&self) -> &[Instant] {
+        &self.times
+    }
+
     /// The names of the queues, in the order of their numbers.
     pub fn queue_names(&self) -> &[String] {
         &self.queue_names

@@ -160,10 +160,10 @@ fn shown(mut places: Vec<usize>) -> Vec<usize> {
     places
 }
 
-/// How often something that is counted since the start happened in each stretch of a run of `seconds`, whose samples are
-/// `interval` apart; and how long a stretch is: a whole number of intervals.
+/// How often something that is counted since the start happened in each stretch of a run of `seconds`, with samples at
+/// `times`, which are `interval` apart but for the last; and how long a stretch is: a whole number of intervals.
 #[expect(clippy::cast_precision_loss, reason = "few stretches")]
-pub(crate) fn per_stretch(counted: &Points, seconds: f64, interval: f64) -> (f64, Points) {
+pub(crate) fn per_stretch(counted: &Points, times: &[f64], seconds: f64, interval: f64) -> (f64, Points) {
     let interval = if interval > 0.0 { interval } else { seconds };
     let width = interval * (seconds / interval / STRETCHES_MAX).ceil().max(1.0);
     #[expect(
@@ -175,13 +175,14 @@ pub(crate) fn per_stretch(counted: &Points, seconds: f64, interval: f64) -> (f64
     let mut counts = vec![0.0; stretches];
     let mut before = 0.0;
     for (at, value) in counted.x.iter().zip(&counted.y) {
-        // A sample speaks of the time before it; half an interval back is surely inside.
+        // A sample speaks of the time since the one before it: its middle is inside.
+        let since = times[..times.partition_point(|time| time < at)].last().copied().unwrap_or(0.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "clamped to the stretches"
         )]
-        let stretch = (((at - interval / 2.0) / width).max(0.0) as usize).min(stretches - 1);
+        let stretch = ((0.5 * (since + at) / width).max(0.0) as usize).min(stretches - 1);
         counts[stretch] += value - before;
         before = *value;
     }
@@ -254,13 +255,28 @@ mod tests {
         for n in 1..=1_000 {
             counted.push(f64::from(n) * 1e-4, f64::from(n * 3));
         }
-        let (width, points) = per_stretch(&counted, 0.1, 1e-4);
+        let (width, points) = per_stretch(&counted, &counted.x, 0.1, 1e-4);
         assert!((width - 7e-4).abs() < 1e-12, "seven samples each");
         let (right_end, counts) = points.y.split_last().unwrap();
         assert_eq!(counts.iter().sum::<f64>(), 3_000.0);
         assert!(counts[..counts.len() - 1].iter().all(|count| *count == 21.0), "{counts:?}");
         assert_eq!(counts.last(), Some(right_end));
         assert!(points.x.is_sorted());
+    }
+
+    /// A run that ends a third of an interval behind its last whole one: what happened then happened then.
+    #[test]
+    fn the_last_stretch_has_what_happened_in_it_however_short_it_is() {
+        let mut counted = Points::default();
+        for (at, value) in [(1e-4, 5.0), (2e-4, 10.0), (3e-4, 15.0), (3.3e-4, 18.0)] {
+            counted.push(at, value);
+        }
+        let (width, points) = per_stretch(&counted, &counted.x, 3.3e-4, 1e-4);
+        assert_eq!((width, points.y), (1e-4, vec![5.0, 5.0, 5.0, 3.0, 3.0]));
+        assert_eq!(points.x[3..], [3.0 * 1e-4, 3.3e-4]);
+        // A queue that stood still in between has no row of it; samples there were all the same.
+        let sparse = Points { x: vec![3.3e-4], y: vec![3.0] };
+        assert_eq!(per_stretch(&sparse, &counted.x, 3.3e-4, 1e-4).1.y, [0.0, 0.0, 0.0, 3.0, 3.0]);
     }
 
     #[test]

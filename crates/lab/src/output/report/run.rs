@@ -290,6 +290,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
     let mut section = Section { title: "Queues", ..Section::default() };
     let seconds = results.simulated.as_secs_f64();
     let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
+    let times: Vec<f64> = results.series.times().iter().map(|at| at.as_secs_f64()).collect();
     let name = |place: usize| results.series.queue_names()[place].clone();
     // A queue has the same colour in every plot: its place among all that are shown.
     let mut shown: Vec<usize> = [Metric::Bytes, Metric::Marks, Metric::Pauses, Metric::Paused]
@@ -336,7 +337,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
             .into_iter()
             .filter_map(|place| {
                 let points;
-                (width, points) = per_stretch(readings.get(metric, place)?, seconds, interval);
+                (width, points) = per_stretch(readings.get(metric, place)?, &times, seconds, interval);
                 Some(points.line(name(place), colour(place), false))
             })
             .collect();
@@ -351,7 +352,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
     let mut width = 0.0;
     let lines = readings.with_highest_peaks(Metric::Paused).into_iter().filter_map(|place| {
         let points;
-        (width, points) = per_stretch(readings.get(Metric::Paused, place)?, seconds, interval);
+        (width, points) = per_stretch(readings.get(Metric::Paused, place)?, &times, seconds, interval);
         Some(shares_of_stretches(points).line(name(place), colour(place), false))
     });
     let lines: Vec<Line> = lines.collect();
