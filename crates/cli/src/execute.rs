@@ -140,16 +140,23 @@ fn worse(a: Failure, b: Failure) -> Failure {
 
 fn report(done: &[(&Request, Vec<Results>)], common: &Common) -> Result<(), Failure> {
     if common.json {
-        let all: Vec<&Results> = done.iter().flat_map(|(_, results)| results).collect();
+        let mut all = Vec::new();
+        for (request, results) in done {
+            all.extend(labelled(&request.group, results));
+        }
         let mut text = Vec::new();
         let several = all.len() > 1;
-        for (place, results) in all.into_iter().enumerate() {
+        for (place, (label, results)) in all.iter().enumerate() {
             text.extend_from_slice(match (several, place) {
                 (false, _) => b"",
                 (true, 0) => b"[\n",
                 (true, _) => b",\n",
             });
-            summary::write(&mut text, results).map_err(|error| Failure::Run(error.to_string()))?;
+            let written = match several {
+                true => summary::write_labelled(&mut text, label, results),
+                false => summary::write(&mut text, results),
+            };
+            written.map_err(|error| Failure::Run(error.to_string()))?;
         }
         text.extend_from_slice(if several { b"]\n" } else { b"" });
         print(&String::from_utf8_lossy(&text));
@@ -160,6 +167,11 @@ fn report(done: &[(&Request, Vec<Results>)], common: &Common) -> Result<(), Fail
         }
     }
     Ok(())
+}
+
+/// The results of a group, each with the label that tells it from the others.
+fn labelled<'a>(group: &Group, results: &'a [Results]) -> Vec<(String, &'a Results)> {
+    group.runs.iter().map(|run| group.full_label(run)).zip(results).collect()
 }
 
 /// Prints `text`. Whoever has closed the pipe wants no more of it.

@@ -29,6 +29,8 @@ pub struct Results {
     pub seed: u64,
     /// The scenario as it was run, overrides included, in TOML; shown in the report. Empty where there is none.
     pub scenario: String,
+    /// What was overridden of it: path and value of each override, in their order.
+    pub overrides: Vec<(String, String)>,
     /// The simulated time that passed.
     pub simulated: Instant,
     /// Events that the kernel handled.

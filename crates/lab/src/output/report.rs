@@ -186,6 +186,33 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_of_a_scenario_names_its_overrides_under_the_title() {
+        let overrides = vec![("switch.ecn".to_owned(), "false".to_owned())];
+        let page = data(&html(&Results { overrides, ..sample() }));
+        assert!(page["subtitle"].as_str().unwrap().starts_with("with switch.ecn=false; seed 7, "));
+    }
+
+    #[test]
+    fn what_was_offered_is_compared_where_it_is_known() {
+        let offered = crate::results::Offered { from: roci_units::Instant::ZERO, until: sample().simulated };
+        let by_the_clock = Results { offered: Some(offered), ..sample() };
+        for (results, known) in [(sample(), false), (by_the_clock, true)] {
+            let runs = [Run { label: "a", configuration: "a", folder: None, results: &results }; 2];
+            let mut out = Vec::new();
+            write_comparison(&mut out, "a against a", &runs).unwrap();
+            let page = data(std::str::from_utf8(&out).unwrap());
+            assert_eq!(page.to_string().contains("\"offered\""), known);
+            let mut csv = Vec::new();
+            write_comparison_csv(&mut csv, &runs).unwrap();
+            let csv = String::from_utf8(csv).unwrap();
+            let column =
+                csv.lines().next().unwrap().split(',').position(|name| name == "offered_bps").unwrap();
+            let value = csv.lines().nth(1).unwrap().split(',').nth(column).unwrap();
+            assert_eq!(!value.is_empty(), known, "{csv}");
+        }
+    }
+
+    #[test]
     fn a_comparison_has_one_row_per_run() {
         let results = sample();
         let runs = ["dcqcn", "none"].map(|label| Run {

@@ -14,20 +14,41 @@ use std::io::{self, Write};
 /// # Errors
 /// What `out` answers.
 pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    write_one(out, &Summary { label: None, results })
+}
+
+/// The same of one run of several, with the `label` that tells it from the others.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_labelled(out: &mut impl Write, label: &str, results: &Results) -> io::Result<()> {
+    write_one(out, &Summary { label: Some(label), results })
+}
+
+fn write_one(out: &mut impl Write, summary: &Summary<'_>) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::default());
-    Summary(results).serialize(&mut serializer)?;
+    summary.serialize(&mut serializer)?;
     out.write_all(b"\n")
 }
 
-/// The whole of `summary.json`.
-struct Summary<'a>(&'a Results);
+/// The whole of `summary.json`, and the label of one run of several.
+struct Summary<'a> {
+    label: Option<&'a str>,
+    results: &'a Results,
+}
 
 impl Serialize for Summary<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let results = self.0;
+        let results = self.results;
         let mut map = serializer.serialize_map(None)?;
+        if let Some(label) = self.label {
+            map.serialize_entry("label", label)?;
+        }
         map.serialize_entry("name", &results.name)?;
         map.serialize_entry("seed", &results.seed)?;
+        if !results.overrides.is_empty() {
+            map.serialize_entry("overrides", &Overrides(&results.overrides))?;
+        }
         map.serialize_entry("simulated_s", &results.simulated.as_secs_f64())?;
         map.serialize_entry("events", &results.events)?;
         map.serialize_entry("packets", &results.packets)?;
@@ -42,6 +63,21 @@ impl Serialize for Summary<'_> {
         map.serialize_entry("offered", &OfferedRecord::new(results))?;
         map.serialize_entry("deadlock", &results.deadlock.as_ref().map(DeadlockRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
+        map.end()
+    }
+}
+
+/// What was overridden, by its path. Of one path the last value holds, and is told.
+struct Overrides<'a>(&'a [(String, String)]);
+
+impl Serialize for Overrides<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (place, (path, value)) in self.0.iter().enumerate() {
+            if !self.0[place + 1..].iter().any(|(later, _)| later == path) {
+                map.serialize_entry(path, value)?;
+            }
+        }
         map.end()
     }
 }
@@ -472,6 +508,23 @@ mod tests {
         let cycle = serde_json::json!([{ "from": "s0", "to": "s1" }, { "from": "s1", "to": "s0" }]);
         assert_eq!(json["deadlock"], serde_json::json!({ "at_s": 0.002, "cycle": cycle }));
         assert!(serde_json::from_str::<Value>(&text(&sample())).unwrap()["deadlock"].is_null());
+    }
+
+    #[test]
+    fn a_variant_says_what_was_overridden_and_one_of_several_what_it_is_called() {
+        let plain: Value = serde_json::from_str(&text(&sample())).unwrap();
+        assert!(plain.get("overrides").is_none() && plain.get("label").is_none());
+        let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+        let overrides = vec![pair("nic.mtu", "1024"), pair("switch.ecn", "false"), pair("nic.mtu", "4096")];
+        let mut out = Vec::new();
+        write_labelled(&mut out, "nic.mtu=4096", &Results { overrides, ..sample() }).unwrap();
+        let mut one: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(one["label"], "nic.mtu=4096");
+        assert_eq!(one["overrides"], serde_json::json!({ "switch.ecn": "false", "nic.mtu": "4096" }));
+        for added in ["label", "overrides"] {
+            one.as_object_mut().unwrap().remove(added);
+        }
+        assert_eq!(one, plain, "the rest is what it is without");
     }
 
     #[test]

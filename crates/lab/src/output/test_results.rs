@@ -68,6 +68,7 @@ pub(crate) fn sample() -> Results {
         name: "made-up fan-in".into(),
         seed: 7,
         scenario: "name = \"made-up fan-in\"\n".into(),
+        overrides: Vec::new(),
         simulated: Instant::ZERO + STEP * 300,
         events: 500_000,
         packets: 54_000,

@@ -292,6 +292,7 @@ impl<'a> Simulation<'a> {
             name: self.scenario.name.clone(),
             seed,
             scenario: self.scenario.source.as_run(),
+            overrides: self.scenario.source.overrides().to_vec(),
             simulated: now,
             events: totals.events,
             packets: nics.hosts.iter().map(|host| host.counters.sent).sum(),

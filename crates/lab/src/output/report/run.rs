@@ -25,7 +25,8 @@ pub(crate) fn page(results: &Results) -> Page {
     Page {
         title: results.name.clone(),
         subtitle: format!(
-            "seed {}, {} flows, {} hosts, {} switches{}",
+            "{}seed {}, {} flows, {} hosts, {} switches{}",
+            with(&results.overrides),
             results.seed,
             results.flows.len(),
             results.hosts.len(),
@@ -35,6 +36,23 @@ pub(crate) fn page(results: &Results) -> Page {
         tiles: tiles(results),
         sections,
     }
+}
+
+/// What was overridden, which tells the run from others of its scenario; the listing at the end has all of it.
+fn with(overrides: &[(String, String)]) -> String {
+    const EACH: usize = 80;
+    const ALL: usize = 8;
+    if overrides.is_empty() {
+        return String::new();
+    }
+    let mut shown: Vec<String> =
+        overrides.iter().take(ALL).map(|(path, value)| format!("{path}={value}")).collect();
+    for text in shown.iter_mut().filter(|text| text.chars().count() > EACH) {
+        *text = text.chars().take(EACH - 1).chain(['…']).collect();
+    }
+    let more = overrides.len() - shown.len();
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("with {}{more}; ", shown.join(", "))
 }
 
 impl Section {
@@ -610,6 +628,22 @@ fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variant_is_told_from_its_scenario() {
+        let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+        assert_eq!(with(&[]), "");
+        let two = [pair("switch.ecn", "false"), pair("nic.mtu", "4096")];
+        assert_eq!(with(&two), "with switch.ecn=false, nic.mtu=4096; ");
+        let many = vec![pair("traffic", &"x".repeat(200)); 10];
+        assert!(with(&many).chars().count() < 8 * 82 + 30 && with(&many).ends_with("…, and 2 more; "));
+    }
+
+    #[test]
+    fn a_port_that_is_paused_at_the_end_is_shown_so_to_the_end() {
+        let points = Points { x: vec![0.0, 1.0, 2.0, 2.25], y: vec![0.5, 0.0, 0.25, 0.25] };
+        assert_eq!(shares_of_stretches(points).y, [0.5, 0.0, 1.0, 1.0]);
+    }
 
     #[test]
     fn numbers_and_spans_read_well() {
