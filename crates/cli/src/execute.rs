@@ -25,10 +25,8 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
     let folders: Vec<Folder> =
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
     if !common.quiet {
-        for run in requests.iter().flat_map(|request| request.group.runs.first()) {
-            for note in run.scenario.notes() {
-                let _ = writeln!(std::io::stderr(), "{}: {note}", run.scenario.name);
-            }
+        for note in requests.iter().flat_map(|request| notes(&request.group)) {
+            let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
     listen()?;
@@ -59,12 +57,39 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
             Err(failure) => failures.push(failure),
         }
     }
+    if !common.quiet {
+        for note in done.iter().filter_map(|(request, results)| coarser(&request.group, results)) {
+            let _ = writeln!(std::io::stderr(), "{note}");
+        }
+    }
     report(&done, common)?;
     failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
     match failures.into_iter().reduce(worse) {
         None => Ok(()),
         Some(failure) => Err(failure),
     }
+}
+
+/// What a user should know of the scenarios of `group` before they run: what holds for several of them is said once, with
+/// the configuration where the first does not have it.
+fn notes(group: &Group) -> Vec<String> {
+    let mut said: Vec<&str> = Vec::new();
+    let mut notes = Vec::new();
+    let first = group.runs.first().map(|run| run.label.as_str());
+    for run in &group.runs {
+        for note in run.scenario.notes() {
+            if said.contains(&note) {
+                continue;
+            }
+            said.push(note);
+            let name = &run.scenario.name;
+            notes.push(match Some(run.label.as_str()) == first || run.label == *name {
+                true => format!("{name}: {note}"),
+                false => format!("{name}, {}: {note}", run.label),
+            });
+        }
+    }
+    notes
 }
 
 /// The draft of a folder of results.
@@ -99,6 +124,26 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Ve
         }
     }
     Ok(results)
+}
+
+/// What is to be said where samples of `group` lie farther apart than was asked for.
+fn coarser(group: &Group, results: &[Results]) -> Option<String> {
+    let mut all = group.runs.iter().zip(results).filter_map(|(run, results)| {
+        let (asked, taken) = (run.scenario.measure.sample?, results.series.interval()?);
+        (taken > asked).then_some((run, asked, taken))
+    });
+    let (first, asked, taken) = all.next()?;
+    let (name, others) = match (results.len(), all.count()) {
+        (1, _) => (group.title.clone(), String::new()),
+        (_, 0) => (format!("{}, {}", group.title, group.full_label(first)), String::new()),
+        (_, more) => {
+            (format!("{}, {}", group.title, group.full_label(first)), format!("; so in {more} more runs"))
+        }
+    };
+    Some(format!(
+        "{name}: samples are {taken} apart and not {asked}: the interval doubles each time that half a million readings have \
+         gathered{others}"
+    ))
 }
 
 /// What is to be said where flows of `group` ended in error completions, or runs in a deadlock. The results are there all

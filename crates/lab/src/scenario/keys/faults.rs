@@ -10,7 +10,7 @@ pub static MEASURE: Section = section(
             "sample",
             "a time; `\"0s\"`: no series",
             "`\"100us\"`",
-            "The interval of the time series. It doubles when a series grows long.",
+            "The interval of the time series. It doubles each time that half a million readings have gathered, and stderr says so.",
         ),
         key(
             "pcap",
