@@ -123,12 +123,37 @@ mod tests {
         let (offered, delivered) = (results.offered_bps().unwrap(), results.total_goodput_bps().unwrap());
         assert!((offered / 24e9 - 1.0).abs() < 0.1, "{offered}: 30 % of 80 Gb/s");
         assert!((delivered / offered - 1.0).abs() < 0.01, "{delivered} of {offered}");
+        assert_eq!(offered_of(text, at(20_000)), results.offered);
         let burst = text.replace(
             "kind = \"poisson\"\nsizes = \"10KB\"\nload = 0.3",
             "kind = \"permutation\"\nsize = \"10KB\"",
         );
         let burst = burst.replace("\nuntil = \"11ms\"", "");
-        let scenario = Scenario::parse(&burst, "here.toml", &[]).unwrap();
-        assert_eq!(Offered::of(&scenario.traffic, at(20_000)), None);
+        assert_eq!(offered_of(&burst, at(20_000)), None);
+    }
+
+    fn offered_of(text: &str, end: Instant) -> Option<Offered> {
+        Offered::of(&Scenario::parse(text, "here.toml", &[]).unwrap().traffic, end)
+    }
+
+    /// Of the payload of a burst it cannot be said over which time it was offered, so that a sum of both kinds would be no
+    /// load. Goodput is then what it is for any scenario: over the time from the first start to the last end.
+    #[test]
+    fn where_only_some_traffic_goes_by_the_clock_nothing_counts_as_offered() {
+        let star =
+            "stop = \"4ms\"\n[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n";
+        let poisson = "[[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nload = 0.1\nuntil = \"1ms\"\n";
+        let later = "[[traffic]]\nkind = \"incast\"\nsenders = 2\nsize = \"10KB\"\nevery = \"1ms\"\nstart = \"500us\"\nuntil = \"3ms\"\n";
+        let burst = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+        let both = offered_of(&format!("{star}{poisson}{later}"), at(4_000));
+        assert_eq!(both, Some(Offered { from: at(0), until: at(3_000) }), "from the first to the last");
+        for mixed in [format!("{star}{poisson}{burst}"), format!("{star}{burst}{later}")] {
+            assert_eq!(offered_of(&mixed, at(4_000)), None);
+        }
+        let scenario = Scenario::parse(&format!("{star}{poisson}{burst}"), "here.toml", &[]).unwrap();
+        let results = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap();
+        assert_eq!((results.offered, results.offered_bps()), (None, None));
+        assert!(results.total_goodput_bps().is_some());
+        assert_eq!(results.total_goodput_bps(), results.goodput_to_the_last_end_bps());
     }
 }
