@@ -2,80 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod scratch;
+
+use scratch::{SMALL, Scratch, text};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-const SMALL: &str = r#"
-[topology]
-kind = "star"
-hosts = 4
-rate = "10Gb/s"
-delay = "1us"
-
-[[traffic]]
-kind = "permutation"
-size = "200KB"
-
-[measure]
-sample = "10us"
-"#;
-
-/// An empty folder for one test, removed with its content when the test is over.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("roci-cli-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn scenario(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).unwrap();
-    }
-
-    fn roci(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_roci")).args(arguments).current_dir(&self.0).output().unwrap()
-    }
-
-    /// The names of all files below the folder, with their paths.
-    fn files(&self) -> Vec<String> {
-        fn walk(folder: &Path, names: &mut Vec<PathBuf>) {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() { walk(&path, names) } else { names.push(path) }
-            }
-        }
-        let mut paths = Vec::new();
-        walk(&self.0, &mut paths);
-        let relative = |path: PathBuf| path.strip_prefix(&self.0).unwrap().to_string_lossy().into_owned();
-        let mut names: Vec<String> = paths.into_iter().map(relative).collect();
-        names.sort();
-        names
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    /// A summary without what may differ between two runs.
-    fn summary(&self, name: &str) -> serde_json::Value {
-        let mut summary: serde_json::Value = serde_json::from_slice(&self.read(name)).unwrap();
-        assert!(summary.as_object_mut().unwrap().remove("host").is_some());
-        summary
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(octets: &[u8]) -> String {
-    String::from_utf8(octets.to_vec()).unwrap()
-}
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_run_prints_a_table_and_writes_its_results() {
@@ -368,34 +300,6 @@ fn flows_that_fail_exit_with_1_after_the_results_are_written() {
 }
 
 #[test]
-fn figures_replace_earlier_figures() {
-    let scratch = Scratch::new("figures");
-    for name in ["validation-headroom", "validation-shares", "validation-headroom"] {
-        let output = scratch.roci(&["reproduce", name, "--seeds", "1"]);
-        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
-    }
-    assert!(scratch.files().contains(&"out/figures/figures.html".to_owned()), "{:?}", scratch.files());
-}
-
-#[test]
-fn one_seed_judges_no_mean_of_five() {
-    let scratch = Scratch::new("one-seed");
-    // The run of seed 1 has a board more than a tenth off the paper's mean, that of seed 3 has none: neither tells of the mean.
-    let output = scratch.roci(&["reproduce", "lst-fig5", "--seeds", "3"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stderr), "--seeds 3 is seed 3 alone; 3 seeds are --seeds 1..3\n");
-    let printed = text(&output.stdout);
-    let named = printed
-        .lines()
-        .next()
-        .is_some_and(|line| line.starts_with("lst-fig5: ") && line.ends_with(", seed 3"));
-    assert!(named && printed.contains("lst-fig5: 8 rows are not judged"), "{printed}");
-    let count = |verdict: &str| printed.lines().filter(|line| line.ends_with(verdict)).count();
-    assert_eq!((count("  too few seeds"), count("  pass")), (8, 8), "{printed}");
-    assert!(text(&scratch.read("out/figures/figures.md")).contains("*emergent*, seed 3."));
-}
-
-#[test]
 fn json_is_all_that_is_printed_and_quiet_prints_nothing() {
     let scratch = Scratch::new("json");
     scratch.scenario("small.toml", SMALL);
@@ -410,57 +314,14 @@ fn json_is_all_that_is_printed_and_quiet_prints_nothing() {
 }
 
 #[test]
-fn a_sweep_runs_every_combination() {
-    let scratch = Scratch::new("sweep");
+fn samples_that_lie_farther_apart_than_asked_for_are_told() {
+    let scratch = Scratch::new("sample");
     scratch.scenario("small.toml", SMALL);
-    let output = scratch.roci(&[
-        "sweep",
-        "small.toml",
-        "--set",
-        "nic.mtu=1024,4096",
-        "--set",
-        "seed=7",
-        "--out",
-        "out",
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let printed = text(&output.stdout);
-    assert!(printed.contains("nic.mtu=1024") && printed.contains("nic.mtu=4096"), "{printed}");
-    assert_eq!(scratch.summary("out/nic.mtu=4096/summary.json")["seed"], 7);
-    assert!(scratch.files().contains(&"out/report.html".to_owned()));
-}
-
-#[test]
-fn controls_are_compared_and_one_scenario_alone_is_not() {
-    let scratch = Scratch::new("compare");
-    scratch.scenario("small.toml", SMALL);
-    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,none", "--out", "out"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let printed = text(&output.stdout);
-    assert!(printed.contains("dcqcn preset=sigcomm15  4 of 4") && printed.contains("none"), "{printed}");
-    assert_eq!(scratch.roci(&["compare", "small.toml"]).status.code(), Some(2));
-    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,cubic"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("there is no law `cubic`"), "{}", text(&output.stderr));
-    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,ndp"]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = text(&output.stderr);
-    assert!(message.contains("set `transport.recovery` to \"ndp\" as well"), "{message}");
-    assert!(message.contains("give `roci compare` a scenario file of its own for it"), "{message}");
-    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,irn"]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = text(&output.stderr);
-    assert!(message.contains("`irn` is a recovery and no law"), "{message}");
-    assert!(message.contains("roci sweep --set transport.recovery=go-back-n,irn"), "{message}");
-}
-
-#[test]
-fn a_figure_that_does_not_exist_is_refused_with_those_that_do() {
-    let scratch = Scratch::new("figure");
-    let output = scratch.roci(&["reproduce", "lst-fig99"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("lst-fig5"), "{}", text(&output.stderr));
-    assert_eq!(scratch.files(), [""; 0]);
+    let output = scratch.roci(&["run", "small.toml", "--set", "measure.sample=1ps"]);
+    assert_eq!(output.status.code(), Some(0));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("small: samples are ") && told.contains(" apart and not 1ps: "), "{told}");
+    assert_eq!(scratch.roci(&["run", "small.toml", "--set", "measure.sample=1ps", "-q"]).stderr, b"");
 }
 
 /// A file of this repository.
@@ -562,7 +423,14 @@ fn a_new_program_is_written_once() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(scratch.files(), ["my-law/my-law.c", "my-law/my-law.toml"]);
     assert!(text(&scratch.read("my-law/my-law.toml")).contains("elf = \"my-law.elf\""));
-    assert_eq!(scratch.roci(&["program", "new", "my-law"]).status.code(), Some(2));
+    fs::write(scratch.0.join("my-law/my-law.c"), "mine").unwrap();
+    let again = scratch.roci(&["program", "new", "my-law"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert_eq!(
+        text(&again.stderr),
+        "./my-law/my-law.c exists already, and nothing was written: choose another name, or remove ./my-law\n"
+    );
+    assert_eq!(scratch.read("my-law/my-law.c"), b"mine");
     assert_eq!(scratch.roci(&["program", "new", "../up"]).status.code(), Some(2));
 }
 

@@ -1,0 +1,211 @@
+//! Several runs side by side, and the papers' figures, as a user meets them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod scratch;
+
+use scratch::{SMALL, Scratch, text};
+
+#[test]
+fn figures_replace_earlier_figures() {
+    let scratch = Scratch::new("figures");
+    for name in ["validation-headroom", "validation-shares", "validation-headroom"] {
+        let output = scratch.roci(&["reproduce", name, "--seeds", "1"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+    }
+    assert!(scratch.files().contains(&"out/figures/figures.html".to_owned()), "{:?}", scratch.files());
+}
+
+#[test]
+fn one_seed_judges_no_mean_of_five() {
+    let scratch = Scratch::new("one-seed");
+    // The run of seed 1 has a board more than a tenth off the paper's mean, that of seed 3 has none: neither tells of the mean.
+    let output = scratch.roci(&["reproduce", "lst-fig5", "--seeds", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "--seeds 3 is seed 3 alone; 3 seeds are --seeds 1..3\n");
+    let printed = text(&output.stdout);
+    let named = printed
+        .lines()
+        .next()
+        .is_some_and(|line| line.starts_with("lst-fig5: ") && line.ends_with(", seed 3"));
+    assert!(
+        named
+            && printed.contains("lst-fig5: 8 rows are not judged")
+            && printed.ends_with("1 passed, 0 failed, 0 not judged.\n"),
+        "{printed}"
+    );
+    let count = |verdict: &str| printed.lines().filter(|line| line.ends_with(verdict)).count();
+    assert_eq!((count("  too few seeds"), count("  pass")), (8, 8), "{printed}");
+    assert!(text(&scratch.read("out/figures/figures.md")).contains("*emergent*, seed 3."));
+}
+
+#[test]
+fn a_figure_of_which_nothing_is_judged_has_not_passed() {
+    let scratch = Scratch::new("not-judged");
+    let output = scratch.roci(&["reproduce", "validation-queueing", "--seeds", "1", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(
+        printed.ends_with(
+            "validation-queueing: none of its rows is judged, for bounds of means over 5 seeds want that many: \
+             --seeds 1..5, the default.\n0 passed, 0 failed, 1 not judged (validation-queueing).\n"
+        ),
+        "{printed}"
+    );
+    assert_eq!(printed.matches("pass").count(), 1, "but in the sum nothing says so: {printed}");
+    let output = scratch.roci(&["reproduce", "validation-queueing", "--seeds", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json[0]["passed"].is_null(), "{json:#}");
+}
+
+#[test]
+fn figures_are_listed_by_paper() {
+    let scratch = Scratch::new("list");
+    let all = scratch.roci(&["reproduce"]);
+    assert_eq!(all.status.code(), Some(0), "{}", text(&all.stderr));
+    assert_eq!(all.stdout, scratch.roci(&["reproduce", "--list"]).stdout);
+    let printed = text(&all.stdout);
+    for group in ["swcc", "srnic", "tonic", "lst", "hpcc", "validation"] {
+        let heading = format!("{group}: ");
+        assert!(printed.lines().any(|line| line.starts_with(&heading)), "{group}: {printed}");
+        let figures = scratch.roci(&["reproduce", group, "--list", "--json"]).stdout;
+        let figures: serde_json::Value = serde_json::from_slice(&figures).unwrap();
+        for figure in figures.as_array().unwrap() {
+            let name = figure["name"].as_str().unwrap();
+            assert!(name.starts_with(group) && printed.contains(name), "{name}: {printed}");
+            assert!(!figure["title"].as_str().unwrap().is_empty());
+        }
+    }
+    assert_eq!(scratch.files(), [""; 0], "a list runs nothing");
+}
+
+#[test]
+fn json_of_several_runs_tells_them_apart() {
+    let scratch = Scratch::new("labels");
+    scratch.scenario("small.toml", SMALL);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&scratch.roci(arguments).stdout).unwrap()
+    };
+    let arguments = [
+        "sweep",
+        "small.toml",
+        "--set",
+        "nic.mtu=1024,4096",
+        "--set",
+        "switch.ecn=false",
+        "--json",
+        "--seeds",
+        "1..2",
+    ];
+    let sweep = json(&arguments);
+    let labels: Vec<&str> =
+        sweep.as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
+    let expected =
+        ["1024 seed=1", "1024 seed=2", "4096 seed=1", "4096 seed=2"].map(|run| format!("nic.mtu={run}"));
+    assert_eq!(labels, expected);
+    assert_eq!(sweep[3]["overrides"], serde_json::json!({ "nic.mtu": "4096", "switch.ecn": "false" }));
+    let compared = json(&["compare", "small.toml", "--control", "dcqcn,none", "--json"]);
+    assert_eq!(
+        (&compared[0]["label"], &compared[1]["label"]),
+        (&"dcqcn preset=sigcomm15".into(), &"none".into())
+    );
+    assert_eq!(compared[1]["overrides"]["transport.control"], "none");
+    // A folder says it too, but not what it is called among others.
+    let kept = scratch.summary("out/small-controls/none/summary.json");
+    assert_eq!((kept.get("label"), &kept["overrides"]), (None, &compared[1]["overrides"]));
+    let report = text(&scratch.read("out/small-controls/none/report.html"));
+    assert!(report.contains("\"subtitle\":\"with transport.control=none; seed 1, "));
+}
+
+#[test]
+fn what_a_load_offers_stands_beside_its_goodput() {
+    let scratch = Scratch::new("offered");
+    let load = SMALL.replace(
+        "kind = \"permutation\"\nsize = \"200KB\"",
+        "kind = \"poisson\"\nsizes = \"10KB\"\nload = 0.2",
+    );
+    scratch.scenario("load.toml", &format!("stop = \"1ms\"\n{load}"));
+    scratch.scenario("small.toml", SMALL);
+    let heading = |arguments: &[&str]| {
+        let printed = text(&scratch.roci(arguments).stdout);
+        printed
+            .lines()
+            .find(|line| line.starts_with("  run "))
+            .unwrap_or_else(|| panic!("{printed}"))
+            .to_owned()
+    };
+    let sweep = |name| heading(&["sweep", name, "--set", "nic.mtu=1024,4096"]);
+    assert!(sweep("load.toml").contains("  offered  "), "{}", sweep("load.toml"));
+    assert!(!sweep("small.toml").contains("offered"));
+    assert!(heading(&["compare", "small.toml", "load.toml"]).contains("offered"));
+}
+
+#[test]
+fn notes_of_all_configurations_are_said_once() {
+    let scratch = Scratch::new("notes");
+    scratch.scenario("small.toml", SMALL);
+    let output =
+        scratch.roci(&["sweep", "small.toml", "--set", "topology.rate=10Gb/s,100Gb/s", "--seeds", "1..2"]);
+    let told = text(&output.stderr);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(
+        told.starts_with(
+            "small, topology.rate=100Gb/s: preset `sigcomm15` of `dcqcn` has the steps of 40Gb/s"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_sweep_runs_every_combination() {
+    let scratch = Scratch::new("sweep");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&[
+        "sweep",
+        "small.toml",
+        "--set",
+        "nic.mtu=1024,4096",
+        "--set",
+        "seed=7",
+        "--out",
+        "out",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("nic.mtu=1024") && printed.contains("nic.mtu=4096"), "{printed}");
+    assert_eq!(scratch.summary("out/nic.mtu=4096/summary.json")["seed"], 7);
+    assert!(scratch.files().contains(&"out/report.html".to_owned()));
+}
+
+#[test]
+fn controls_are_compared_and_one_scenario_alone_is_not() {
+    let scratch = Scratch::new("compare");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,none", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("dcqcn preset=sigcomm15  4 of 4") && printed.contains("none"), "{printed}");
+    assert_eq!(scratch.roci(&["compare", "small.toml"]).status.code(), Some(2));
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,cubic"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("there is no law `cubic`"), "{}", text(&output.stderr));
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,ndp"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("set `transport.recovery` to \"ndp\" as well"), "{message}");
+    assert!(message.contains("give `roci compare` a scenario file of its own for it"), "{message}");
+    let output = scratch.roci(&["compare", "small.toml", "--control", "dcqcn,irn"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("`irn` is a recovery and no law"), "{message}");
+    assert!(message.contains("roci sweep --set transport.recovery=go-back-n,irn"), "{message}");
+}
+
+#[test]
+fn a_figure_that_does_not_exist_is_refused_with_those_that_do() {
+    let scratch = Scratch::new("figure");
+    let output = scratch.roci(&["reproduce", "lst-fig99"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("lst-fig5"), "{}", text(&output.stderr));
+    assert_eq!(scratch.files(), [""; 0]);
+}
