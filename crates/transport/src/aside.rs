@@ -35,7 +35,7 @@ pub(crate) struct Aside {
     pub(crate) pulls_seen: u32,
     /// Whether the last packet sent said that nothing follows (NDP).
     pub(crate) drained: bool,
-    /// Where the requester stood when it last asked for a READ's data again.
+    /// Where the requester stood when it last asked for a READ's data again, until a timer says to.
     pub(crate) asked_at: Option<u32>,
     /// The packet that the last NAK or RNR NAK named and a retry was spent on, until a timer says to send it again: who
     /// names it before that does so a second time.

@@ -529,7 +529,8 @@ impl Engine {
         }
         let index = self.qps[slot].common.aside;
         if index != NONE {
-            self.asides.get_mut(index).named = None;
+            let aside = self.asides.get_mut(index);
+            (aside.named, aside.asked_at) = (None, None);
         }
         let timeout = self.retransmission_timeout(slot);
         let again = if timeout.is_zero() { Instant::NEVER } else { now + timeout };

@@ -1,6 +1,6 @@
 //! Laws: what they hear, what their answers do, immediately and late.
 
-use crate::pair::{Client, Fate, Pair};
+use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
 use roci_control::{Class, Emit, Event, Image, Law, Programmed};
@@ -64,6 +64,19 @@ fn a_marked_packet_that_comes_twice_draws_a_cnp_too() {
         _ => Fate::Pass,
     });
     pair.write(1, 0, 4096, MTU);
+    pair.run();
+    assert_eq!(pair.server.story().iter().filter(|word| *word == "cnp").count(), 1);
+    assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).ecn_marked, 1);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
+fn a_marked_packet_that_finds_no_receive_request_draws_a_cnp_too() {
+    let wait = Span::from_micros(20);
+    let mut pair = dcqcn(&[], QpConfig { min_rnr_timer: wait, ..config() }, 1).fate(0, Fate::Mark);
+    pair.send(1, 0, 100);
+    pair.run_until(pair.now + Span::from_micros(10));
+    pair.post_recv(Server, 7, 8192, 100);
     pair.run();
     assert_eq!(pair.server.story().iter().filter(|word| *word == "cnp").count(), 1);
     assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).ecn_marked, 1);

@@ -87,6 +87,20 @@ fn a_read_response_that_is_missing_costs_a_retry() {
 }
 
 #[test]
+fn a_read_response_that_is_missing_after_a_timeout_is_asked_for_at_once() {
+    // The second response is lost three times: it is asked for, then missed by the timer, then asked for again.
+    let mut pair = Pair::connected(config()).script(|side, n, packet, _| {
+        let lost = side == Server && packet.header.psn.get() == 1 && n < 8;
+        if lost { Fate::Drop } else { Fate::Pass }
+    });
+    pair.read(1, 0, 4096, 4 * MTU);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    assert_eq!(pair.client.story(), ["read0", "read1", "read1", "read1"]);
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 1);
+}
+
+#[test]
 fn what_selective_repeat_hears_of_single_packets_costs_nothing() {
     for (recovery, layout) in [(Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)] {
         let mut pair = Pair::connected(QpConfig { retry: 0, recovery, layout, ..config() })
