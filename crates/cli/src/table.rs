@@ -435,6 +435,10 @@ pub(crate) fn figure(report: &Report) -> String {
     }
     text.push_str("\n\n");
     let mut table = table(&Report::HEADINGS);
+    // On a terminal a cell may take several lines; what is piped has a line for each row.
+    if table.width().is_some() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
     for row in report.cells() {
         table.add_row(row);
     }
