@@ -148,7 +148,7 @@ impl FromStr for BitsPerSec {
 impl FromStr for Ratio {
     type Err = ParseError;
 
-    /// Reads `"1/256"`, `"0.01"`, `"1%"`, `"3"`.
+    /// Reads `"1/256"`, `"0.01"`, `"1%"`, `"1e-6"`, `"3"`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         const EXPECTED: &str =
             "a fraction such as \"1/256\", a decimal such as 0.01, or a percentage such as \"1%\"";
@@ -161,13 +161,24 @@ impl FromStr for Ratio {
             return Self::checked(term(upper)?, term(lower)?).ok_or(ParseError::Range);
         }
         let decimal = Decimal::read(text, EXPECTED)?;
-        let percent = match decimal.unit {
-            "" => 1,
-            "%" => 100,
-            _ => return Err(ParseError::Unit { expected: EXPECTED }),
+        // Powers of ten above and below the line; more than 18 fit into no ratio.
+        let (above, below) = match decimal.unit {
+            "" => (0, 0),
+            "%" => (0, 2),
+            unit => {
+                let exponent =
+                    unit.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i16>().ok());
+                let exponent = exponent.ok_or(ParseError::Unit { expected: EXPECTED })?;
+                (u32::from(exponent.max(0).unsigned_abs()), u32::from(exponent.min(0).unsigned_abs()))
+            }
         };
-        let numerator = u64::try_from(decimal.digits).map_err(|_| ParseError::Range)?;
-        Self::checked(numerator, 10u64.pow(decimal.places) * percent).ok_or(ParseError::Range)
+        let scaled = |number: u128, power: u32| {
+            let scaled = 10u128.checked_pow(power).and_then(|power| number.checked_mul(power));
+            scaled.and_then(|scaled| u64::try_from(scaled).ok()).ok_or(ParseError::Range)
+        };
+        let (upper, lower) =
+            (scaled(decimal.digits, above)?, scaled(1, decimal.places.saturating_add(below))?);
+        Self::checked(upper, lower).ok_or(ParseError::Range)
     }
 }
 
@@ -190,6 +201,8 @@ mod tests {
         assert_eq!("1/256".parse(), Ok(Ratio::new(1, 256)));
         assert_eq!("0.01".parse(), Ok(Ratio::new(1, 100)));
         assert_eq!("1%".parse(), Ok(Ratio::new(1, 100)));
+        assert_eq!("1e-6".parse(), Ok(Ratio::new(1, 1_000_000)));
+        assert_eq!("2.5E2".parse(), Ok(Ratio::new(250, 1)));
     }
 
     #[test]
