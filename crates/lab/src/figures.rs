@@ -39,7 +39,7 @@ pub use report::{Outcome, Report, Row, Verdict};
 
 use crate::output::{self, OutputError};
 use crate::run::{Go, RunError, World};
-use crate::scenario::source::listed;
+use crate::scenario::source::{listed, nearest};
 use bench::Bench;
 use std::io::Write as _;
 use std::path::Path;
@@ -72,7 +72,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureError {
     /// There is no such figure.
-    #[error("there is no figure `{name}`; there are {known}, `all`, and the groups {groups}", name = .0, known = names().join(", "), groups = group_names())]
+    #[error("there is no figure `{name}`; {known}", name = .0, known = known(.0))]
     Unknown(String),
     /// It has no mechanism to switch off.
     #[error("`{name}` has no ablation: it is {kind}", name = .0, kind = expect::figure(.0).kind.name())]
@@ -191,9 +191,22 @@ impl Group {
     }
 }
 
-/// The names of the groups, for a message.
-fn group_names() -> String {
-    listed(GROUPS.map(|group| group.name))
+/// What there is in place of a figure `wrong`: what is spelled most like it, and those of its group.
+fn known(wrong: &str) -> String {
+    let near = nearest(wrong, names()).map(|near| format!("did you mean `{near}`? "));
+    let of_group = GROUPS.iter().find(|group| group.holds(wrong)).map(|group| {
+        format!(
+            "of `{}` there are {}; ",
+            group.name,
+            listed(group.figures().into_iter().map(|(name, _)| name))
+        )
+    });
+    format!(
+        "{}{}`all` stands for all, and the groups are {}. `roci reproduce --list` lists them",
+        near.unwrap_or_default(),
+        of_group.unwrap_or_default(),
+        listed(GROUPS.map(|group| group.name))
+    )
 }
 
 /// The names of all figures.
@@ -310,6 +323,8 @@ mod tests {
         let error = resolve("lst-fig7").unwrap_err().to_string();
         assert!(error.contains("lst-fig5") && error.contains("lst-fig7"), "{error}");
         assert!(error.contains("`tonic`") && error.contains("`hpcc`"), "{error}");
+        let error = resolve("figure5").unwrap_err().to_string();
+        assert!(error.starts_with("there is no figure `figure5`; `all` stands for all"), "{error}");
     }
 
     #[test]
