@@ -45,7 +45,12 @@ pub(crate) fn size(octets: u64) -> String {
     if octets < 1_000 {
         return format!("{octets} B");
     }
-    scaled(float(octets), &[(1e9, "GB"), (1e6, "MB"), (1e3, "KB")])
+    octets_of(float(octets))
+}
+
+/// Octets that may be a mean.
+fn octets_of(value: f64) -> String {
+    scaled(value, &[(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B")])
 }
 
 /// A value that may be missing.
@@ -58,6 +63,7 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
     let one = |value: f64| match metric {
         Metric::MeanCompletion | Metric::P99Completion => time(value),
         Metric::Offered | Metric::Goodput => rate(value),
+        Metric::Buffered => octets_of(value),
         Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness => number(value),
         Metric::Completed | Metric::Drops | Metric::Marks | Metric::Pauses => match value.fract() == 0.0 {
             true => format!("{value:.0}"),

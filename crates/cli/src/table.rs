@@ -136,7 +136,10 @@ fn run(results: &Results) -> String {
     if results.flows.len() <= MANY_FLOWS {
         text.push_str(&lines(&flows(results, together.as_ref())));
     } else {
-        text.push_str(&lines(&sizes(results)));
+        match results.completed().next() {
+            Some(_) => text.push_str(&lines(&sizes(results))),
+            None => text.push_str("  no flow is done\n"),
+        }
         if let Some(failure) = results.failure().filter(|_| results.deadlock.is_none()) {
             text.push_str(&format!("\n  {failure}\n"));
         }
@@ -359,6 +362,7 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Drops => "drops",
         Metric::Marks => "ECN marks",
         Metric::Pauses => "PAUSE",
+        Metric::Buffered => "most buffered",
     }
 }
 
@@ -494,5 +498,9 @@ mod tests {
         assert!(few.contains("0.1") && few.contains("80.00 Gb/s"), "{few}");
         let many = run(&results(100));
         assert!(many.contains("slowdown mean") && !many.contains("0.99 "), "{many}");
+        let mut running = results(100);
+        running.flows.iter_mut().for_each(|flow| flow.status = FlowStatus::Running);
+        let running = run(&running);
+        assert!(running.contains("no flow is done") && !running.contains("slowdown mean"), "{running}");
     }
 }

@@ -304,11 +304,13 @@ pub enum Metric {
     Marks,
     /// PAUSE frames sent, by switches and hosts.
     Pauses,
+    /// The most octets that the buffer of a switch held, of the fullest one.
+    Buffered,
 }
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
@@ -320,6 +322,7 @@ impl Metric {
         Self::Drops,
         Self::Marks,
         Self::Pauses,
+        Self::Buffered,
     ];
 
     /// Its value for a run; `None` where the run yields none, such as a completion time without a completion.
@@ -342,6 +345,10 @@ impl Metric {
             Self::Pauses => {
                 let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();
                 Some(sum(|switch| switch.pause_sent)? + by_hosts as f64)
+            }
+            Self::Buffered => {
+                let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();
+                most.map(|octets| octets as f64)
             }
         }
     }
