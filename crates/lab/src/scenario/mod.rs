@@ -179,8 +179,8 @@ impl Scenario {
         let unbounded = transport.unbounded_note(switch.config.pfc.is_some());
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
-        let own_notes =
-            nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(outgrown).chain(idle).collect();
+        let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
+        let own_notes = first.chain(outgrown).chain(idle).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

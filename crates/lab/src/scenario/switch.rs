@@ -82,6 +82,25 @@ impl Switch {
         configs.chain([&mut self.config]).for_each(|config| config.max_frame = octets);
     }
 
+    /// What a user should know of ECN that never marks: without PFC a queue drops packets before it is as long as kmin. A
+    /// queue that has α times what is free holds at most α / (1 + α) of the buffer.
+    pub(super) fn unmarked_note(&self) -> Option<String> {
+        let SwitchConfig { buffer, pfc: None, alpha, ecn: Some(Red { kmin, .. }), trim: None, .. } =
+            &self.config
+        else {
+            return None;
+        };
+        let (upper, lower) = (u128::from(alpha.numerator()), u128::from(alpha.denominator()));
+        let most = u128::from(buffer.0) * upper / (upper + lower);
+        let most = Bytes(u64::try_from(most).unwrap_or(u64::MAX));
+        (kmin.0 >= most.0).then(|| {
+            format!(
+                "ECN marks nothing: without PFC a queue drops packets at {most} (`switch.buffer` {buffer} with `switch.alpha`), and \
+                 `switch.ecn.kmin` is {kmin}"
+            )
+        })
+    }
+
     /// Refuses a switch with more ports than can be routed over, or with too small a buffer: the ports that it has in
     /// `graph` decide its headroom. `table` is `[switch]`, where there is one.
     pub(super) fn fits(
@@ -290,4 +309,30 @@ fn read_ecn(table: Table<'_>, base: Red) -> Result<Red, ScenarioError> {
         ));
     }
     Ok(red)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn ecn_that_a_lossy_queue_is_too_short_for_is_told() {
+        let notes = |switch: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[switch]\nbuffer = \"200KB\"\n{switch}\n"
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            scenario.notes().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let short = "pfc = false\necn = { kmin = \"100KB\", kmax = \"400KB\", pmax = 0.1 }";
+        assert!(notes(short)[0].starts_with("ECN marks nothing: without PFC a queue drops packets at 100KB"));
+        assert!(notes(&short.replace("100KB", "99KB")).is_empty());
+        assert!(notes(&format!("{short}\nalpha = 2")).is_empty(), "two thirds of the buffer");
+        assert!(
+            notes(&short.replace("false", "true")).is_empty(),
+            "PFC lets a queue grow by what each port has"
+        );
+        assert!(notes("pfc = false\necn = false").is_empty());
+    }
 }
