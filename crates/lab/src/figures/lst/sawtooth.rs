@@ -2,7 +2,7 @@
 
 use super::super::bench::{Bench, SAWTOOTH};
 use super::super::plot::Plot;
-use super::super::statistics::{correlation, count, median, regression};
+use super::super::statistics::{count, mean, median, regression};
 use super::super::trace::{Trace, gbps};
 use super::super::{FigureError, Measured};
 use super::incast::bins;
@@ -29,7 +29,9 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         let bottoms: Vec<f64> = teeth(results).iter().map(|tooth| tooth.bottom).collect();
         median(&bottoms).unwrap_or(f64::NAN)
     });
-    measured.each("absorbed", &runs, absorbed);
+    let absorbed: Vec<Absorbed> = runs.iter().map(|results| Absorbed::of(&shares(results))).collect();
+    measured.add("absorbed", absorbed.iter().map(|absorbed| absorbed.carried).collect());
+    measured.add("unabsorbed", absorbed.iter().map(|absorbed| absorbed.if_idle).collect());
     measured.each("cnps", &runs, |results| worst(results, |tooth| tooth.cnps, f64::min));
     measured.each("linear", &runs, |results| {
         median(&teeth(results).iter().map(|tooth| tooth.r_squared).collect::<Vec<_>>()).unwrap_or(f64::NAN)
@@ -87,13 +89,39 @@ fn change(old: &FlowSample, new: &FlowSample) -> Change {
     }
 }
 
-/// How the throughput of board a goes with that of the other two together, from -1 to 1.
-fn absorbed(results: &Results) -> f64 {
+/// The goodput of boards a, b and c in each bin.
+fn shares(results: &Results) -> Vec<[f64; 3]> {
     let end = results.simulated.as_secs_f64();
     let [a, b, c] = ["a", "b", "c"].map(|board| bins(&Trace::of_host(results, board), BIN, end));
-    let others = b.iter().zip(&c).map(|((_, b), (_, c))| b + c);
-    let pairs: Vec<(f64, f64)> = a.iter().map(|(_, a)| *a).zip(others).collect();
-    correlation(&pairs).unwrap_or(f64::NAN)
+    a.iter().zip(&b).zip(&c).map(|(((_, a), (_, b)), (_, c))| [*a, *b, *c]).collect()
+}
+
+/// What becomes of the bandwidth that board a leaves: of the bins, the quarter in which it sends least beside the quarter
+/// in which it sends most.
+#[derive(Clone, Copy, Debug)]
+struct Absorbed {
+    /// What all three carry in the former over what they carry in the latter: one where the others take all of it.
+    carried: f64,
+    /// The same, had the others sent at their mean throughout.
+    if_idle: f64,
+}
+
+impl Absorbed {
+    fn of(shares: &[[f64; 3]]) -> Self {
+        let mut shares = shares.to_vec();
+        shares.sort_by(|one, other| one[0].total_cmp(&other[0]));
+        let quarter = shares.len() / 4;
+        let (least, most) = (&shares[..quarter], &shares[shares.len() - quarter..]);
+        let average = |bins: &[[f64; 3]], of: fn(&[f64; 3]) -> f64| {
+            mean(&bins.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+        };
+        let others = average(&shares, |[_, b, c]| b + c);
+        let [low, high] = [least, most].map(|bins| average(bins, |[a, ..]| *a));
+        Self {
+            carried: average(least, |all| all.iter().sum()) / average(most, |all| all.iter().sum()),
+            if_idle: (low + others) / (high + others),
+        }
+    }
 }
 
 /// The teeth of board a that begin and end within the run.
@@ -130,4 +158,27 @@ fn teeth(results: &Results) -> Vec<Tooth> {
         });
     }
     teeth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A board that swings between nothing and four, and two that take a share of what it leaves.
+    fn absorbed(share: f64) -> Absorbed {
+        let bins = (0..400u16).map(|bin| {
+            let a = f64::from(bin % 5);
+            let other = 3.0 + share * (4.0 - a) / 2.0;
+            [a, other, other]
+        });
+        Absorbed::of(&bins.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn bandwidth_that_nobody_takes_is_seen_to_be_lost() {
+        let (all, half, none) = (absorbed(1.0), absorbed(0.5), absorbed(0.0));
+        assert!((all.carried - 1.0).abs() < 1e-9 && all.if_idle < 0.8, "{all:?}");
+        assert!((0.7..0.9).contains(&half.carried), "{half:?}");
+        assert!(none.carried < 0.7 && (none.carried - none.if_idle).abs() < 1e-9, "{none:?}");
+    }
 }

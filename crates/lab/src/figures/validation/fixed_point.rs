@@ -51,6 +51,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         let renewal = Renewal::at_rest(fluid);
         let mean_queue = |results: &Results| mean_of_steps(&queue(results, QUEUE), window.0, window.1);
         measured.each(keys.queue, &runs, |results| mean_queue(results) / (fluid.queue() * frame()));
+        if let Some(alone) = keys.alone {
+            let fluids = fluid.queue() * frame();
+            measured.each(alone, &runs, |results| 100.0 * (mean_queue(results) / fluids - 1.0).abs());
+        }
         measured.each(keys.renewal, &runs, |results| mean_queue(results) / (renewal.queue() * frame()));
         measured.each(keys.swing, &runs, |results| swing(results, window));
         measured.add(keys.margin, vec![renewal.phase_margin(); runs.len()]);
@@ -127,6 +131,8 @@ struct Keys {
     /// How far the farthest flow lies from its share, and how many standard deviations that is: where the loop is stable.
     single: Option<(&'static str, &'static str)>,
     queue: &'static str,
+    /// How far the queue is off the fluid model's: where that one calls the loop stable, and the model with memory does not.
+    alone: Option<&'static str>,
     renewal: &'static str,
     swing: &'static str,
     /// How much of that is left with four times of all: where the margin changes its sign.
@@ -135,7 +141,7 @@ struct Keys {
 }
 
 macro_rules! keys {
-    ($flows:literal, $single:expr, $fourfold:expr) => {
+    ($flows:literal, $single:expr, $alone:expr, $fourfold:expr) => {
         Keys {
             flows: $flows,
             margin: concat!("margin_", $flows),
@@ -143,6 +149,7 @@ macro_rules! keys {
             rate: concat!("rate_", $flows),
             single: $single,
             queue: concat!("queue_", $flows),
+            alone: $alone,
             renewal: concat!("renewal_", $flows),
             swing: concat!("swing_", $flows),
             fourfold: $fourfold,
@@ -153,14 +160,14 @@ macro_rules! keys {
 
 /// All numbers of flows. Those at which the loop is stable have each flow judged by itself.
 const ROWS: [Keys; 8] = [
-    keys!(2, Some(("farthest_2", "chance_2")), None),
-    keys!(4, Some(("farthest_4", "chance_4")), None),
-    keys!(6, Some(("farthest_6", "chance_6")), None),
-    keys!(8, Some(("farthest_8", "chance_8")), None),
-    keys!(12, Some(("farthest_12", "chance_12")), None),
-    keys!(16, Some(("farthest_16", "chance_16")), Some("fourfold_16")),
-    keys!(32, None, Some("fourfold_32")),
-    keys!(64, None, Some("fourfold_64")),
+    keys!(2, Some(("farthest_2", "chance_2")), None, None),
+    keys!(4, Some(("farthest_4", "chance_4")), None, None),
+    keys!(6, Some(("farthest_6", "chance_6")), None, None),
+    keys!(8, Some(("farthest_8", "chance_8")), None, None),
+    keys!(12, Some(("farthest_12", "chance_12")), None, None),
+    keys!(16, Some(("farthest_16", "chance_16")), None, Some("fourfold_16")),
+    keys!(32, None, Some("alone_32"), Some("fourfold_32")),
+    keys!(64, None, Some("alone_64"), Some("fourfold_64")),
 ];
 
 /// Traffic of `flows` hosts that send to the first one for ever: one message would be too long.
@@ -209,7 +216,7 @@ mod tests {
     #[test]
     fn the_numbers_of_flows_that_are_judged_are_those_where_the_loop_is_stable() {
         let figure = super::super::super::expect::figure("validation-fixed-point");
-        for Keys { flows, rate, queue, renewal, single, .. } in &ROWS {
+        for Keys { flows, rate, queue, renewal, single, alone, .. } in &ROWS {
             let margin = Renewal::at_rest(fluid(*flows, KMAX)).phase_margin();
             for key in [rate, queue, renewal] {
                 let row = figure.rows.iter().find(|row| row.key == *key).unwrap();
@@ -217,6 +224,8 @@ mod tests {
                 assert_eq!(judged, margin > 0.0, "{key}: {margin}");
             }
             assert_eq!(single.is_some(), margin > 0.0, "{flows}");
+            let called_stable = fluid(*flows, KMAX).phase_margin() > 0.0;
+            assert_eq!(alone.is_some(), called_stable && margin <= 0.0, "{flows}: the models disagree");
             assert!(Renewal::at_rest(fluid(*flows, FLAT_KMAX)).phase_margin() > 0.0, "{flows}");
         }
     }
