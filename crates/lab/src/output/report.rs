@@ -202,6 +202,7 @@ mod tests {
             write_comparison(&mut out, "a against a", &runs).unwrap();
             let page = data(std::str::from_utf8(&out).unwrap());
             assert_eq!(page.to_string().contains("\"offered\""), known);
+            assert!(!page.to_string().contains("\"failed\""), "none did");
             let mut csv = Vec::new();
             write_comparison_csv(&mut csv, &runs).unwrap();
             let csv = String::from_utf8(csv).unwrap();

@@ -10,8 +10,9 @@ use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
 use std::io::{self, Write};
 
-/// What only loads by the clock have: the page shows it where some run does.
-const OFFERED: &str = "offered_bps";
+/// What many comparisons have nothing to say of: failures, loads by the clock, fairness among flows of one size. The page shows
+/// them where some run does.
+const SOMETIMES: [&str; 4] = ["failed", "offered_bps", "fairness", "deadlocks"];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
@@ -20,7 +21,7 @@ const COLUMNS: [Column; 17] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
-    ("offered", OFFERED, Unit::Rate, |r| r.offered_bps().into()),
+    ("offered", "offered_bps", Unit::Rate, |r| r.offered_bps().into()),
     ("goodput", "goodput_bps", Unit::Rate, |r| r.total_goodput_bps().into()),
     ("fairness", "fairness", Unit::Number, |r| r.fairness().into()),
     ("FCT p50", "fct_p50_s", Unit::Time, |r| r.completion_times().percentile(50).into()),
@@ -55,8 +56,10 @@ pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
 
 /// The columns of the page of `runs`.
 fn columns(runs: &[Run<'_>]) -> Vec<Column> {
-    let offered = runs.iter().any(|run| run.results.offered.is_some());
-    COLUMNS.into_iter().filter(|(_, name, ..)| *name != OFFERED || offered).collect()
+    let says = |value: fn(&Results) -> Cell| {
+        runs.iter().any(|run| matches!(value(run.results), Cell::Number(number) if number != 0.0))
+    };
+    COLUMNS.into_iter().filter(|(_, name, _, value)| !SOMETIMES.contains(name) || says(*value)).collect()
 }
 
 /// One line per run, with the figures of the page's table.
