@@ -2,13 +2,15 @@
 
 use crate::Failure;
 use crate::args::Common;
+use crate::format::time;
 use crate::progress::{Watcher, listen};
 use crate::table;
-use roci_lab::batch::{self, Group};
+use roci_lab::batch::{self, Group, Run};
 use roci_lab::output::{Folder, OutputError, summary};
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::world::SimulatedWorld;
+use roci_units::Instant;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +60,11 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         }
     }
     if !common.quiet {
-        for note in done.iter().filter_map(|(request, results)| coarser(&request.group, results)) {
+        let notes = done.iter().flat_map(|(request, results)| {
+            let group = &request.group;
+            coarser(group, results).into_iter().chain(unwritten(group, results))
+        });
+        for note in notes {
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
@@ -128,22 +134,46 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Ve
 
 /// What is to be said where samples of `group` lie farther apart than was asked for.
 fn coarser(group: &Group, results: &[Results]) -> Option<String> {
-    let mut all = group.runs.iter().zip(results).filter_map(|(run, results)| {
+    first_of(group, results, |run, results| {
         let (asked, taken) = (run.scenario.measure.sample?, results.series.interval()?);
-        (taken > asked).then_some((run, asked, taken))
-    });
-    let (first, asked, taken) = all.next()?;
-    let (name, others) = match (results.len(), all.count()) {
-        (1, _) => (group.title.clone(), String::new()),
-        (_, 0) => (format!("{}, {}", group.title, group.full_label(first)), String::new()),
-        (_, more) => {
-            (format!("{}, {}", group.title, group.full_label(first)), format!("; so in {more} more runs"))
-        }
+        (taken > asked).then(|| {
+            let taken = time(taken.as_secs_f64());
+            format!(
+                "samples are {taken} apart and not {asked}: the interval doubles each time that half a million readings have \
+                 gathered"
+            )
+        })
+    })
+}
+
+/// What is to be said where registers of `group` were to be written when a run was over already. Of those behind its `stop` the
+/// scenario's notes have told.
+fn unwritten(group: &Group, results: &[Results]) -> Option<String> {
+    first_of(group, results, |run, results| {
+        let end = run.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
+        let late = |time: &Instant| *time > results.simulated && *time <= end;
+        let due = run.scenario.writes.iter().map(|write| write.time).find(late)?;
+        let over = time(results.simulated.as_secs_f64());
+        Some(format!("what `[[at]]` writes at {due} was not written, for the run was over at {over}"))
+    })
+}
+
+/// What `of` says of the first run that it says something of, and of how many others too.
+fn first_of(
+    group: &Group,
+    results: &[Results],
+    of: impl Fn(&Run, &Results) -> Option<String>,
+) -> Option<String> {
+    let mut all = group.runs.iter().zip(results).filter_map(|(run, results)| Some((run, of(run, results)?)));
+    let (run, said) = all.next()?;
+    let name = match results.len() {
+        1 => group.title.clone(),
+        _ => format!("{}, {}", group.title, group.full_label(run)),
     };
-    Some(format!(
-        "{name}: samples are {taken} apart and not {asked}: the interval doubles each time that half a million readings have \
-         gathered{others}"
-    ))
+    Some(match all.count() {
+        0 => format!("{name}: {said}"),
+        more => format!("{name}: {said}; the like in {more} more runs"),
+    })
 }
 
 /// What is to be said where flows of `group` ended in error completions, or runs in a deadlock. The results are there all

@@ -385,10 +385,10 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
             group.title
         ),
     };
-    // What was offered is known of loads by the clock alone.
+    // What was offered is known of loads by the clock alone, and fairness is one among flows of one size.
     let is_known = |metric: Metric| {
         let has = |sum: &Sum<'_>| sum.values.iter().any(|(it, value)| *it == metric && value.is_some());
-        metric != Metric::Offered || sums.iter().any(has)
+        !matches!(metric, Metric::Offered | Metric::Fairness) || sums.iter().any(has)
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
     let header: Vec<&str> =

@@ -314,6 +314,27 @@ fn json_is_all_that_is_printed_and_quiet_prints_nothing() {
 }
 
 #[test]
+fn a_register_that_is_to_be_written_when_all_is_over_is_told() {
+    let scratch = Scratch::new("late-write");
+    let at = |time: &str| {
+        format!("{SMALL}\n[[at]]\ntime = \"{time}\"\nset = {{ \"transport.control.g\" = \"1/16\" }}\n")
+    };
+    scratch.scenario("late.toml", &at("1s"));
+    scratch.scenario("early.toml", &at("10us"));
+    let late = text(&scratch.roci(&["run", "late.toml"]).stderr);
+    assert!(
+        late.starts_with("late: what `[[at]]` writes at 1s was not written, for the run was over at "),
+        "{late}"
+    );
+    assert_eq!(text(&scratch.roci(&["run", "early.toml"]).stderr), "");
+    let stopped = text(&scratch.roci(&["run", "late.toml", "--set", "stop=1ms"]).stderr);
+    assert_eq!(
+        stopped,
+        "late: line 17: what `[[at]]` writes at 1s has no effect, for the run stops at 1ms\n"
+    );
+}
+
+#[test]
 fn samples_that_lie_farther_apart_than_asked_for_are_told() {
     let scratch = Scratch::new("sample");
     scratch.scenario("small.toml", SMALL);
