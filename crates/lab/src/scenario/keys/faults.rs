@@ -144,6 +144,11 @@ pub static AT: Section = section(
             "required",
             "Which registers, and their new values.",
         ),
-        key("flow", "the name of a flow", "all flows", "Whose."),
+        key(
+            "flow",
+            "the name of a flow, or `\"<traffic index>.<n>\"`",
+            "all flows",
+            "Whose. A flow that there cannot be is refused; one that does not live at the time is left alone.",
+        ),
     ],
 );
