@@ -19,7 +19,7 @@ use crate::args::{Arguments, Common, Compare, Help, Run, Sweep};
 use crate::execute::{Request, execute, print};
 use clap::CommandFactory as _;
 use roci_lab::batch::{Group, PlanError};
-use roci_lab::scenario::overrides;
+use roci_lab::scenario::{Place, ScenarioError, overrides};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let mut requests = Vec::new();
     let mut names = BTreeSet::new();
     for path in &arguments.scenarios {
-        let group = Group::of_seeds(path, &set, &seeds)?;
+        let group = Group::of_seeds(path, &set, &seeds).map_err(hint_at_sweep)?;
         if !names.insert(group.title.clone()) {
             return Err(Failure::Request(format!(
                 "{}: another scenario is called `{}` too; give it a name of its own, or run it by itself",
@@ -59,6 +59,17 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
         requests.push(Request { group, folder });
     }
     execute(requests, &arguments.common)
+}
+
+/// Adds the command for several values to the error of an override that has such.
+fn hint_at_sweep(mut error: PlanError) -> PlanError {
+    if let PlanError::Scenario(ScenarioError { place: Place::Override(given), remedy, .. }) = &mut error
+        && let Some((_, list)) = given.split_once('=')
+        && overrides::values(list).is_ok_and(|values| values.len() > 1)
+    {
+        remedy.push_str("; `roci sweep` runs with each of several values");
+    }
+    error
 }
 
 /// `roci sweep`: every combination of the values that have several.

@@ -180,6 +180,17 @@ fn a_wrong_override_is_named() {
 }
 
 #[test]
+fn several_values_in_a_run_are_referred_to_sweep() {
+    let scratch = Scratch::new("several-values");
+    scratch.scenario("small.toml", SMALL);
+    let told = |set: &str| text(&scratch.roci(&["run", "small.toml", "--set", set]).stderr);
+    for set in ["switch.ecn.kmin=50KB,100KB", "traffic.0.size=1..3"] {
+        assert!(told(set).ends_with("; `roci sweep` runs with each of several values\n"), "{}", told(set));
+    }
+    assert!(!told("switch.ecn.kmin=50XB").contains("sweep"));
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_is_found_before_the_run() {
     let scratch = Scratch::new("unwritable");
     // It would run for hours: that it answers at once shows the order.
