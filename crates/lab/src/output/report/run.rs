@@ -25,17 +25,22 @@ pub(crate) fn page(results: &Results) -> Page {
     Page {
         title: results.name.clone(),
         subtitle: format!(
-            "{}seed {}, {} flows, {} hosts, {} switches{}",
+            "{}seed {}, {}, {}, {}{}",
             with(&results.overrides),
             results.seed,
-            results.flows.len(),
-            results.hosts.len(),
-            results.switches.len(),
+            counted(results.flows.len(), "flow", "s"),
+            counted(results.hosts.len(), "host", "s"),
+            counted(results.switches.len(), "switch", "es"),
             if results.deadlock.is_some() { "; stood still in a deadlock" } else { "" }
         ),
         tiles: tiles(results),
         sections,
     }
+}
+
+/// `1 switch`, `2 switches`.
+fn counted(count: usize, one: &str, plural: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { plural })
 }
 
 /// What was overridden, which tells the run from others of its scenario; the listing at the end has all of it.
