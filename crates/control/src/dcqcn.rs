@@ -64,6 +64,8 @@ pub struct State {
     alpha: u32,
     stage: u16,
     byte_stage: u16,
+    /// Fractional bits of that alpha, which may be other than the parameter since that was written.
+    alpha_bits: u8,
     /// Whether alpha lives: it does from the first CNP on.
     estimating: bool,
     /// Whether a CNP came in this alpha period.
@@ -99,6 +101,7 @@ impl Dcqcn {
             alpha: 0,
             stage: 0,
             byte_stage: 0,
+            alpha_bits: self.params.alpha_bits,
             estimating: false,
             alpha_seen: false,
             cut_due: false,
@@ -301,6 +304,10 @@ impl Dcqcn {
 
     /// Applies the alpha periods that have ended by `now`.
     fn bring_alpha(&self, state: &mut State, now: Instant) {
+        if state.alpha_bits != self.params.alpha_bits {
+            state.alpha = self.estimator.converted(state.alpha, state.alpha_bits);
+            state.alpha_bits = self.params.alpha_bits;
+        }
         let periods = state.alpha_timer.periods(now, self.params.alpha_timer);
         if periods > 0 {
             state.alpha = self.estimator.decay(state.alpha, state.alpha_seen, periods);
@@ -401,6 +408,8 @@ impl Dcqcn {
                     state.alpha_timer = Lazy::start(now, self.params.alpha_timer);
                 }
             }
+            "stage" => state.stage = keys::stage(text).map_err(refuse)?,
+            "byte_stage" => state.byte_stage = keys::stage(text).map_err(refuse)?,
             _ => return Err(SettingError::ReadOnly { name: register.name }),
         }
         // A rate written below the link's recovers as if a cut had left it there.

@@ -42,6 +42,19 @@ impl Estimator {
         if seen { kept + self.gain } else { kept }
     }
 
+    /// What was kept with `bits` fractional bits, in these.
+    pub const fn converted(self, alpha: u32, bits: u8) -> u32 {
+        if bits <= self.bits {
+            return alpha << (self.bits - bits);
+        }
+        let lost = bits - self.bits;
+        let half = match self.rounding {
+            Rounding::Nearest => 1 << (lost - 1),
+            Rounding::Down => 0,
+        };
+        (alpha + half) >> lost
+    }
+
     /// `periods` updates, of which only the first can have seen congestion.
     ///
     /// Bit for bit what single updates give, yet never longer than alpha takes to come to rest: an alpha that an

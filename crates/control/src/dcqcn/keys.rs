@@ -48,6 +48,12 @@ const fn rate(kbps: u32) -> Value {
     Value::Rate(BitsPerSec::from_kbps(kbps as u64))
 }
 
+/// A number of increases.
+#[expect(clippy::cast_possible_truncation, reason = "in range")]
+pub(super) fn stage(text: &str) -> Result<u16, ValueError> {
+    count(text, 0, u16::MAX.into()).map(|value| value as u16)
+}
+
 const PARAMETERS: [(&str, Get, Set); 24] = [
     ("g", |p| Value::Fraction(p.g), |p, t| fraction(t).map(|v| p.g = v)),
     ("rai", |p| rate(p.rai_kbps), |p, t| rate_kbps(t).map(|v| p.rai_kbps = v)),
@@ -225,7 +231,7 @@ pub static REGISTERS: [Register; 29] = [
         "qp or port",
         "Whether each queue pair has a limiter of its own, or all of a port share one.",
     )),
-    fixed(parameter_of("alpha_bits", "count", "4 to 30", "Fractional bits of alpha.")),
+    parameter_of("alpha_bits", "count", "4 to 30", "Fractional bits of alpha."),
     parameter_of("alpha_rounding", "word", "nearest or down", "Rounding of alpha's product."),
     parameter_of(
         "rate_rounding",
@@ -236,8 +242,8 @@ pub static REGISTERS: [Register; 29] = [
     state("rc", "rate", "rmin to the link's rate", true, "R_C: the current rate, octets on the wire."),
     state("rt", "rate", "rc to the link's rate", true, "R_T: the target rate of recovery."),
     state("alpha", "ratio", "0 to 1", true, "The congestion estimate; before the first CNP, first_alpha."),
-    state("stage", "count", "0 to 65535", false, "Increases by the timer since the last reset."),
-    state("byte_stage", "count", "0 to 65535", false, "Increases by the byte counter since the last reset."),
+    state("stage", "count", "0 to 65535", true, "Increases by the timer since the last reset."),
+    state("byte_stage", "count", "0 to 65535", true, "Increases by the byte counter since the last reset."),
 ];
 
 #[cfg(test)]

@@ -454,8 +454,39 @@ fn registers_are_read_and_written_while_it_runs() {
     assert_eq!(bench.register("rt"), "1Gb/s", "the target is never below the rate");
     bench.write("g", "1/128").expect("writable");
     assert_eq!(bench.register("g"), "1/128");
-    assert_eq!(bench.write("alpha_bits", "12"), Err(SettingError::ReadOnly { name: "alpha_bits" }));
-    assert_eq!(bench.write("stage", "2"), Err(SettingError::ReadOnly { name: "stage" }));
+    assert_eq!(bench.write("limiter", "port"), Err(SettingError::ReadOnly { name: "limiter" }));
+}
+
+#[test]
+fn a_stage_that_is_written_decides_the_next_increase() {
+    // The fifth increase is the first to add a step; a stage that is written skips some of those before.
+    for (register, written, target) in [("stage", "3", 10_000_000), ("stage", "4", 10_040_000)] {
+        let mut bench = Bench::on_link("sigcomm15", &[("hyper", "none")], 40_000_000);
+        bench.write("rc", "5Gb/s").expect("writable");
+        bench.write("rt", "10Gb/s").expect("writable");
+        bench.write(register, written).expect("writable");
+        assert_eq!(bench.register(register), written);
+        bench.until(us(55));
+        assert_eq!(bench.sample().target_kbps, target, "from stage {written}");
+    }
+    let mut bench = Bench::new("sigcomm15", &[]);
+    bench.write("byte_stage", "65535").expect("writable");
+    assert_eq!(bench.register("byte_stage"), "65535");
+    assert!(bench.write("stage", "65536").is_err());
+    assert!(bench.write("stage", "-1").is_err());
+}
+
+#[test]
+fn alpha_keeps_its_value_when_its_bits_change() {
+    let mut bench = Bench::new("sigcomm15", &[]);
+    bench.cnp(us(1));
+    bench.write("alpha", "1/3").expect("writable");
+    for (bits, alpha) in [("12", 1365.0 / 4096.0), ("4", 5.0 / 16.0), ("30", 5.0 / 16.0)] {
+        bench.write("alpha_bits", bits).expect("writable");
+        let read = f64::from(bench.sample().alpha_q30) / f64::from(1 << 30);
+        assert!((read - alpha).abs() < 1e-9, "{bits} bits: {read}");
+        assert_eq!(bench.register("alpha_bits"), bits);
+    }
 }
 
 #[test]

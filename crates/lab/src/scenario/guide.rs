@@ -41,7 +41,8 @@ fn law(name: &str) -> String {
         let place = match (register.place, register.writable) {
             (Place::Law, true) => "",
             (Place::Law, false) => " Cannot be written during a run.",
-            (Place::Context, _) => " A register of each flow, for `[[at]]` only.",
+            (Place::Context, true) => " A register of each flow, for `[[at]]` only.",
+            (Place::Context, false) => " A register of each flow, to be read.",
         };
         text.push_str(&format!(
             "| `{}` | {}: {} | {}{place} |\n",
