@@ -1,7 +1,7 @@
 //! What an engine operation costs: segment generation, acknowledgements, data received.
 //!
 //! `cargo bench -p roci-transport`. The goal is at most 10 ns for a segment with 2048 flows round robin, and below
-//! 50 ns for any operation at a host.
+//! 50 ns for any operation at a host. Beside them stands what the cache lines of a segment cost alone.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench")]
 
 use divan::{Bencher, black_box, counter::ItemsCount};
@@ -62,6 +62,28 @@ fn under_way(flows: u32, config: QpConfig) -> Engine {
         engine.transmit(Instant::ZERO).unwrap();
     }
     engine
+}
+
+/// The yardstick: what no engine can do without that makes a segment. Flows in turn, both lines of a queue pair that its
+/// requester needs and the one of its request are read, one of them is written, and as many octets as a segment has are
+/// handed over.
+#[divan::bench(args = [1, 128, 1024, 2048, 10_240], sample_count = 100, sample_size = 1)]
+fn lines_alone(bencher: Bencher, flows: usize) {
+    #[derive(Clone)]
+    #[repr(align(64))]
+    struct Line([u64; 8]);
+    let mut queue_pairs = vec![[const { Line([1; 8]) }; 3]; flows];
+    let requests = vec![Line([1; 8]); flows];
+    let mut turn = 0;
+    bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
+        for _ in 0..ROUND {
+            turn = if turn + 1 < flows { turn + 1 } else { 0 };
+            let [requester, common, _] = &mut queue_pairs[turn];
+            requester.0[0] += 1;
+            let first = requester.0[0] + common.0[0] + requests[turn].0[0];
+            black_box(&[first; size_of::<Segment>() / 8]);
+        }
+    });
 }
 
 /// One segment, flows in turn, as a caller takes it who has nothing to ask.
