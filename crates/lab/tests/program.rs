@@ -97,6 +97,23 @@ fn classes_that_are_traced_later_are_bounded_too() {
 }
 
 #[test]
+fn what_a_program_never_traces_is_not_bounded() {
+    // Its timers, its byte counter and its priorities are set to what only its parameters and packets say.
+    for (image, traced) in [
+        (
+            &include_bytes!("../../../firmware/dcqcn.elf")[..],
+            Class::CNP.with(Class::CE).with(Class::BYTE_COUNTER),
+        ),
+        (include_bytes!("../../../firmware/homa.elf"), Class::MESSAGE.with(Class::GRANT).with(Class::RESEND)),
+    ] {
+        let check = of_image(image, CYCLES_MAX).expect("ours");
+        let kinds = &check.side(Side::Rx).expect("recv").kinds;
+        let all = kinds.iter().fold(Class::NONE, |all, (class, _)| all.with(*class));
+        assert_eq!((all.0 & 0x7f_ffff, all.0 >> 23), (traced.with(Class::TIMER).0, 1), "and Open, bit 23");
+    }
+}
+
+#[test]
 fn the_bound_of_a_check_is_the_limit_that_a_run_takes() {
     use roci_control::program::{Image, Options};
     for nic in ["swcc", "bluefield3", BARE] {

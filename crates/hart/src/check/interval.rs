@@ -106,8 +106,9 @@ pub(super) fn compute(op: Op, a: Interval, b: Interval) -> Interval {
             _ => Interval::ANY,
         },
         Op::And => Interval::new(0, a.high.min(b.high)),
-        Op::Or => Interval::new(a.low.max(b.low), fill(a.high | b.high)),
-        Op::Xor => Interval::new(0, fill(a.high | b.high)),
+        // Neither is more than the sum, which is what words give that share no bit.
+        Op::Or => Interval::new(a.low.max(b.low), fill(a.high | b.high).min(a.high.saturating_add(b.high))),
+        Op::Xor => Interval::new(0, fill(a.high | b.high).min(a.high.saturating_add(b.high))),
         Op::Slt => decided(decide(Op::Blt, a, b)),
         Op::Sltu => decided(decide(Op::Bltu, a, b)),
         Op::Mul => match (u64::from(a.high) * u64::from(b.high)).try_into() {
