@@ -56,7 +56,8 @@ impl Class {
     /// A message came to the head of the send queue and nothing of it has been sent: [`Event::part`] names it. A law
     /// that deals tokens by the message (Homa) deals the first ones here.
     pub const MESSAGE: Self = Self(1 << 22);
-    /// Arriving packets that carry payload or ask for data; a law that traces one of these acknowledges it.
+    /// Arriving packets that carry payload or ask for data; the answer of a law that traces one of these
+    /// carries the acknowledgement ([`Outcome::emit`](crate::Outcome::emit)).
     pub const DATA: Self =
         Self(Self::SEND.0 | Self::WRITE.0 | Self::READ_REQUEST.0 | Self::READ_RESPONSE.0 | Self::ATOMIC.0);
 

@@ -101,7 +101,7 @@ pub struct Outcome {
     /// Octets of payload after which the law wants a `BYTE_COUNTER` event, counted from now; `None` leaves the
     /// counter as it stands, zero stops it.
     pub byte_counter: Option<u32>,
-    /// A packet to send.
+    /// A packet to send. Where the event is about data and this is no acknowledgement, the engine sends its own besides.
     pub emit: Option<Emit>,
     /// The priority that this queue pair's packets take from now on.
     pub priority: Option<u8>,

@@ -9,6 +9,7 @@ use crate::work::Completion;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use roci_control::Class;
 use roci_wire::Header;
 
 /// One queue pair's share.
@@ -26,6 +27,8 @@ pub(crate) struct Aside {
     pub(crate) gap_out: u32,
     /// The number of the law's event that is out, modulo 2²⁰.
     pub(crate) serial: u32,
+    /// The class of that event.
+    pub(crate) about: Class,
     /// The tokens that a law which is out has seen.
     pub(crate) tokens: u32,
     /// Whether the law that is out has been replaced meanwhile.
@@ -165,7 +168,7 @@ impl Asides {
         (place.asked_at, place.named) = (None, None);
         place.held = None;
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
-        place.unheard = 0;
+        (place.unheard, place.outdated) = (0, false);
         self.free.push(index);
     }
 

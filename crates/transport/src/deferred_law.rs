@@ -2,6 +2,7 @@
 
 use crate::arrival::Deferral;
 use crate::engine::Engine;
+use crate::law::{leaves_acknowledgement, wants_acknowledgement};
 use crate::qp::{Common, Standing};
 use crate::queue::NONE;
 use crate::segment::{Offer, OwnedEvent};
@@ -23,12 +24,16 @@ impl Engine {
             aside.events.push_back(own(event));
         } else {
             aside.unheard += 1;
+            if wants_acknowledgement(event.class) {
+                self.acknowledge_for_law(slot);
+            }
         }
     }
 
     fn hand_out(&mut self, slot: usize, event: OwnedEvent) {
         let decides = self.hears(slot, Class::TRANSMIT);
         let serial = self.next_serial(slot);
+        self.aside(slot).about = event.event.class;
         self.note_tokens(slot);
         let standing = &mut self.qps[slot].requester.standing;
         standing.set(Standing::LAW_OUT);
@@ -125,7 +130,11 @@ impl Engine {
         }
         let standing = &mut self.qps[slot].requester.standing;
         standing.clear(Standing::LAW_OUT.with(Standing::LAW_DECIDES));
+        let about = self.aside(slot).about;
         self.apply_late(now, slot, outcome);
+        if leaves_acknowledgement(about, outcome) {
+            self.acknowledge_for_law(slot);
+        }
         self.release_law(slot);
     }
 

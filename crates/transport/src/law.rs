@@ -20,7 +20,7 @@ impl Engine {
         self.qps[slot].common.hears.meets(class)
     }
 
-    /// Whether acknowledgements of data are the law's to send.
+    /// Whether acknowledgements of data wait for the law's answer.
     #[inline]
     pub(crate) fn law_acknowledges(&self, slot: usize) -> bool {
         self.hears(slot, Class::DATA)
@@ -516,7 +516,8 @@ impl Engine {
         true
     }
 
-    /// Tells a law that traces data of a packet that was accepted; its answer carries the acknowledgement.
+    /// Tells a law that traces data of a packet that was accepted. Its answer carries the acknowledgement: the law's own with
+    /// its words, or the engine's where the law answers with another packet or with none.
     pub(crate) fn tell_law_of_data(
         &mut self,
         now: Instant,
@@ -528,7 +529,24 @@ impl Engine {
             self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
         }
         let event = self.packet_event(now, slot, arrival, class);
-        self.tell_law(now, slot, &event);
+        if self.profile(slot).deferred.law {
+            return self.tell_later(slot, &event);
+        }
+        self.begin_law(now, slot);
+        let outcome = self.run_law(slot, &event);
+        self.apply(now, slot, &outcome);
+        if leaves_acknowledgement(class, &outcome) {
+            self.acknowledge_for_law(slot);
+        }
+    }
+
+    /// Acknowledges data of which the law was told, or was to be told, and which it does not acknowledge itself.
+    pub(crate) fn acknowledge_for_law(&mut self, slot: usize) {
+        let header = self.law_acknowledgement(slot);
+        if !self.waits_for_placement(slot, header) {
+            let segment = self.control(slot, header);
+            self.post(segment);
+        }
     }
 
     pub(crate) fn packet_event<'a>(
@@ -547,4 +565,17 @@ impl Engine {
             ..self.event(now, slot, class)
         }
     }
+}
+
+/// Whether data of `class` wants an acknowledgement that `outcome`, its law's answer, does not send. What READs and atomics
+/// ask for is answered by their responses.
+pub(crate) fn leaves_acknowledgement(class: Class, outcome: &Outcome) -> bool {
+    wants_acknowledgement(class)
+        && outcome.verdict != Verdict::Fault
+        && outcome.emit.is_none_or(|emit| emit.class != Class::ACK)
+}
+
+/// Whether packets of `class` are acknowledged.
+pub(crate) const fn wants_acknowledgement(class: Class) -> bool {
+    class.meets(Class::SEND.with(Class::WRITE))
 }

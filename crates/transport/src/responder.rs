@@ -339,7 +339,7 @@ impl Engine {
 
     /// Whether an answer has to wait for placement, and then stands in line for it.
     #[inline]
-    fn waits_for_placement(&mut self, slot: usize, header: Header) -> bool {
+    pub(crate) fn waits_for_placement(&mut self, slot: usize, header: Header) -> bool {
         let index = self.qps[slot].common.aside;
         let waits = self.profile(slot).deferred.ack_after_placement
             && index != NONE

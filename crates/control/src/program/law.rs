@@ -321,7 +321,7 @@ impl Programmed {
             }
             if event.class == Class::TIMER || !state.traces.meets(event.class) {
                 outcome.wake = state.timers.wake();
-                return acknowledge(event, outcome);
+                return;
             }
         }
         let done = self.run(side, state, event, outcome);
@@ -508,7 +508,6 @@ impl Programmed {
         {
             self.fallback.on_event(context, event, outcome);
         }
-        acknowledge(event, outcome);
     }
 
     /// A queue pair of the program before comes to this one, or one that could not be opened tries again.
@@ -626,14 +625,6 @@ const fn heard(classes: Class) -> Class {
 /// How long a timer takes that is armed for `ns`; zero cancels it.
 fn at_least(ns: u32) -> u32 {
     if ns == 0 { 0 } else { ns.max(TIMER_MIN_NS) }
-}
-
-/// Data that a program was to acknowledge, and which it no longer hears of.
-#[cold]
-fn acknowledge(event: &Event<'_>, outcome: &mut Outcome) {
-    if event.class.meets(Class::DATA) {
-        outcome.emit = Some(Emit::plain(Class::ACK));
-    }
 }
 
 /// What a word says.

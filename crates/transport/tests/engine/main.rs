@@ -8,6 +8,7 @@
     reason = "a test that does not fit its harness may panic"
 )]
 
+mod acknowledging;
 mod duplicates;
 mod hostile;
 mod laws;

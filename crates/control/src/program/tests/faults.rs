@@ -95,13 +95,6 @@ fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
 }
 
 #[test]
-fn data_whose_acknowledgement_failed_is_acknowledged() {
-    let mut pair = Pair::new(&[]);
-    assert_eq!(pair.hear(0, Class::WRITE, 3).emit, Some(Emit::plain(Class::ACK)));
-    assert!(pair.states[0].has_fallen());
-}
-
-#[test]
 fn timers_without_end_are_an_overrun() {
     let mut pair = Pair::new(&[]);
     pair.hear(0, Class::ACK, 8);

@@ -10,8 +10,8 @@ use crate::results::Results;
 /// What a place of the law is called, the scenario that is run for it, and the keys of its rows.
 type Place = (&'static str, &'static [(&'static str, &'static str)], [&'static str; 2]);
 
-/// A law that hears each acknowledgement, as a native one or as a program. The commodity NICs fetch each request and have
-/// their own contexts and translations on the chip.
+/// A law that hears each acknowledgement; on SwCC its prototype's, which is asked before each packet and hears of data. The
+/// commodity NICs fetch each request and have their own contexts and translations on the chip.
 const PLACES: [Place; 5] = [
     (
         "CPU (Soft-RoCE)",
@@ -66,7 +66,7 @@ fn percentile(sorted: &[f64], percent: usize) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-/// What an event about something that arrived takes a core of the sender, from its turn to its end, in µs.
+/// What an event takes a core of the sender, from its turn to its end, in µs.
 fn event(results: &Results) -> f64 {
     let cores = results.hosts[0].nic.as_deref().map(|nic| nic.cores).unwrap_or_default();
     match cores.sends + cores.receives {

@@ -19,12 +19,13 @@ const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 /// The share of the wire from which on a NIC is at line rate.
 const LINE_RATE: f64 = 97.0;
 
-/// Messages acknowledged, each of one packet. Where a program hears of the acknowledgements, those count that it has
-/// dealt with.
+/// Messages to the second host that were acknowledged, each of one packet. Where a program hears of data, no more than that
+/// host's cores have dealt with: what comes when too many wait for a core is acknowledged without it.
 fn packets(results: &Results, payload: u16) -> u64 {
-    let delivered: u64 = results.flows.iter().map(|flow| flow.delivered).sum();
-    let cores = results.hosts[0].nic.as_deref().map(|nic| nic.cores).unwrap_or_default();
-    if cores.sends > 0 { cores.receives } else { delivered / u64::from(payload) }
+    let to_it = results.flows.iter().filter(|flow| flow.dst == 1);
+    let packets = to_it.map(|flow| flow.delivered).sum::<u64>() / u64::from(payload);
+    let cores = |host: usize| results.hosts[host].nic.as_deref().map(|nic| nic.cores).unwrap_or_default();
+    if cores(0).sends > 0 { packets.min(cores(1).receives) } else { packets }
 }
 
 fn packets_per_second(results: &Results, payload: u16) -> f64 {
@@ -74,6 +75,9 @@ const KINDS: [Kind; 9] = [
     ("BF3", &[("nic.model", "bluefield3")]),
     ("RDMA-HLS", &[("nic.model", "hdl"), ("transport.control", "{ law = \"none\" }")]),
 ];
+
+/// WRITEs both ways, so that both cores of a pair have work.
+const BOTH_WAYS: (&str, &str) = ("traffic.0.pairs", r#"[["h0", "h1"], ["h1", "h0"]]"#);
 
 /// Runs of one kind of NIC, by packet size.
 struct Sweep {
@@ -179,6 +183,14 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     for (size, key) in [(64, "ratio_64"), (256, "ratio_256"), (512, "ratio_512")] {
         measured.add(key, ratio(&of("SwCC-1").frames(size), &of("RoCE-1").frames(size)));
     }
+    let both_ways = |name: &str| {
+        let set = KINDS.iter().find(|kind| kind.0 == name).map_or(&[][..], |kind| kind.1);
+        let set: Vec<_> = set.iter().copied().chain([BOTH_WAYS]).collect();
+        Ok::<_, FigureError>(Sweep::run(bench, &[64], &set)?.frames(64))
+    };
+    let (pair, unit) = (both_ways("SwCC-1")?, both_ways("RoCE-1")?);
+    measured.add("both_ways", ratio(&pair, &of("SwCC-1").frames(64)));
+    measured.add("both_ratio", ratio(&pair, &unit));
     measured.add("soft_4k", of("Soft-RoCE-24").frames(4096));
     let halves = |key, a: &str, b: &str, measured: &mut Measured| {
         measured.add(key, ratio(&of(a).frames(256), &of(b).frames(256)));
