@@ -26,27 +26,16 @@ const VARIANTS: [(&str, &str, &str); 6] = [
     ("50us", "1/16", "ratio_50_16"),
 ];
 
-/// For how many seconds a queue must stay below [`DRAINED`] to have drained: twice the longest delay. What rises after that
-/// is another congestion, of rates that are up again.
-const QUIET: f64 = 200e-6;
-
-/// From the first instant at which the queue of port `name` stands above [`DRAINED`] to the last before it has drained, in µs.
+/// From the first instant at which the queue of port `name` stands above [`DRAINED`] to the last, in µs.
 pub(super) fn drain(results: &Results, name: &str) -> f64 {
     span_above(&queue(results, name)) * 1e6
 }
 
-/// From the first to the last of `readings` above [`DRAINED`] of the first congestion, in seconds.
+/// From the first to the last of `readings` above [`DRAINED`], in seconds.
 fn span_above(readings: &[(f64, f64)]) -> f64 {
     let mut above = readings.iter().filter(|(_, octets)| *octets > DRAINED).map(|(at, _)| *at);
-    let Some(first) = above.next() else { return 0.0 };
-    let mut last = first;
-    for at in above {
-        if at - last > QUIET {
-            break;
-        }
-        last = at;
-    }
-    last - first
+    let first = above.next();
+    first.zip(above.next_back().or(first)).map_or(0.0, |(first, last)| last - first)
 }
 
 /// From the first instant at which it stands above [`DRAINED`] to the first at which it does no more, in µs: for a queue
@@ -109,13 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_rises_again_long_after_it_has_drained_counts_once() {
+    fn a_queue_drains_from_the_first_instant_above_to_the_last() {
         let high = DRAINED + 1.0;
-        let readings =
-            |tops: &[f64]| tops.iter().flat_map(|at| [(*at, high), (at + 1e-6, 0.0)]).collect::<Vec<_>>();
         assert!(span_above(&[(1e-3, DRAINED)]).abs() < 1e-12, "it was never above");
-        // It comes up once more within the quiet time, and again when rates are up.
-        let again = span_above(&readings(&[100e-6, 180e-6, 330e-6, 990e-6]));
-        assert!((again - 230e-6).abs() < 1e-12, "{again}");
+        assert!(span_above(&[(1e-3, high)]).abs() < 1e-12);
+        let twice = [(100e-6, high), (101e-6, 0.0), (180e-6, high), (330e-6, high), (331e-6, DRAINED)];
+        assert!((span_above(&twice) - 230e-6).abs() < 1e-12);
     }
 }
