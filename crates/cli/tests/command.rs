@@ -494,7 +494,7 @@ fn an_interrupted_run_says_so_and_writes_nothing() {
         &format!("stop = \"1000s\"\n{SMALL}").replace("\"permutation\"\nsize", ENDLESS),
     );
     let child = Command::new(env!("CARGO_BIN_EXE_roci"))
-        .args(["run", "long.toml", "--out", "out"])
+        .args(["run", "long.toml", "--out", "n1/deep/er"])
         .current_dir(&scratch.0)
         .stderr(Stdio::piped())
         .stdout(Stdio::piped())
@@ -502,9 +502,10 @@ fn an_interrupted_run_says_so_and_writes_nothing() {
         .unwrap();
     // Its draft shows that it listens: it is made before, and the handler set at once after.
     let drafted = || {
-        fs::read_dir(&scratch.0)
-            .unwrap()
-            .any(|e| e.unwrap().file_name().to_string_lossy().starts_with(".out"))
+        let beside = fs::read_dir(scratch.0.join("n1/deep"));
+        beside.is_ok_and(|mut entries| {
+            entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with(".er"))
+        })
     };
     for _ in 0..500 {
         if drafted() {

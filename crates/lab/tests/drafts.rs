@@ -10,9 +10,10 @@ fn a_panic_that_aborts_leaves_no_draft() {
     let second = Folder::prepare(&parent.join("second")).unwrap();
     fs::write(second.draft().join("summary.json"), "{").unwrap();
     second.publish().unwrap();
+    let third = Folder::prepare(&parent.join("n1/deep/third")).unwrap();
     // As a panic hook does: nothing will be dropped after it.
     folder::remove_drafts();
-    std::mem::forget(first);
+    std::mem::forget((first, third));
     let names: Vec<_> = fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     fs::remove_dir_all(&parent).unwrap();
     assert_eq!(names, ["second"], "what was published stays");

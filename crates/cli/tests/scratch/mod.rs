@@ -38,18 +38,21 @@ impl Scratch {
         Command::new(env!("CARGO_BIN_EXE_roci")).args(arguments).current_dir(&self.0).output().unwrap()
     }
 
-    /// The names of all files below the folder, with their paths.
+    /// The names of all files below the folder, with their paths, and of folders that hold nothing, which end in `/`.
     pub(crate) fn files(&self) -> Vec<String> {
-        fn walk(folder: &Path, names: &mut Vec<PathBuf>) {
+        fn walk(folder: &Path, name: &str, names: &mut Vec<String>) {
+            let before = names.len();
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                if path.is_dir() { walk(&path, names) } else { names.push(path) }
+                let name = format!("{name}{}", path.file_name().unwrap().to_string_lossy());
+                if path.is_dir() { walk(&path, &(name + "/"), names) } else { names.push(name) }
+            }
+            if names.len() == before && !name.is_empty() {
+                names.push(name.to_owned());
             }
         }
-        let mut paths = Vec::new();
-        walk(&self.0, &mut paths);
-        let relative = |path: PathBuf| path.strip_prefix(&self.0).unwrap().to_string_lossy().into_owned();
-        let mut names: Vec<String> = paths.into_iter().map(relative).collect();
+        let mut names = Vec::new();
+        walk(&self.0, "", &mut names);
         names.sort();
         names
     }

@@ -21,18 +21,29 @@ const OURS: [&str; 7] = [
 /// The drafts that exist, for [`remove_drafts`].
 static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes every draft of this process: for a panic that aborts, where nothing is dropped any more.
+/// The folders above drafts that this process has made, each after the one that it is in.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// How often a folder above a draft is made again that another process has removed in between, as it was empty.
+const ATTEMPTS: usize = 100;
+
+/// Removes every draft of this process and the folders made for them: for a panic that aborts, where nothing is dropped
+/// any more.
 pub fn remove_drafts() {
     // Whoever panics while holding the lock changes nothing; but who waited for it here might wait for ever.
     if let Ok(drafts) = DRAFTS.try_lock() {
         drafts.iter().for_each(|draft| drop(fs::remove_dir_all(draft)));
+    }
+    if let Ok(made) = MADE.try_lock() {
+        // One that is not empty stays.
+        made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 }
 
 /// A folder of results in the making, beside the place where it will appear.
 ///
 /// Results are written into [`Folder::draft`]; [`Folder::publish`] moves it into place, and what is dropped without
-/// that leaves nothing behind. An earlier folder of results is replaced; anything else is left alone and refused.
+/// that leaves nothing behind, nor any folder above it that was made for it and is empty. An earlier folder of results is replaced; anything else is left alone and refused.
 ///
 /// A draft is locked as long as its process lives, however that ends. One that a killed process has left is removed when
 /// the next folder is prepared beside it.
@@ -40,6 +51,8 @@ pub fn remove_drafts() {
 pub struct Folder {
     target: PathBuf,
     draft: PathBuf,
+    /// Dropped after the draft is removed.
+    _above: Above,
     /// Holds the lock; nothing is lost where there are none.
     _lock: Option<fs::File>,
 }
@@ -56,14 +69,14 @@ impl Folder {
         judge(target)?;
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        make(target, fs::create_dir_all(parent))?;
-        clear_up(parent);
         let draft = parent.join(format!(".{name}.{}.partial", std::process::id()));
-        // The message names what was asked for: nobody knows of the draft.
-        make(target, fs::create_dir(&draft))?;
+        // The messages name what was asked for: nobody knows of the draft.
+        let above = Above(parent.into());
+        make(target, above.make_with(&draft))?;
+        clear_up(parent);
         DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).push(draft.clone());
         let lock = fs::File::open(&draft).ok().filter(|folder| folder.try_lock().is_ok());
-        Ok(Self { target: target.into(), draft, _lock: lock })
+        Ok(Self { target: target.into(), draft, _above: above, _lock: lock })
     }
 
     /// Where to write.
@@ -101,6 +114,62 @@ impl Drop for Folder {
         // Gone already when it was published; and nobody is left to hear of a failure.
         let _ = fs::remove_dir_all(&self.draft);
         DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|draft| *draft != self.draft);
+    }
+}
+
+/// The folder that a draft is in, with those above it. When dropped, those go that this process has made and that are
+/// empty: what others have put there in the meantime, and what was there before, stays.
+#[derive(Debug)]
+struct Above(PathBuf);
+
+impl Above {
+    /// Makes what is missing of it, and `draft` in it.
+    fn make_with(&self, draft: &Path) -> io::Result<()> {
+        // Held to the end, so that no other run of this process removes what is still empty.
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = 0;
+        loop {
+            let done = self.make(&mut made).and_then(|()| fs::create_dir(draft));
+            attempts += 1;
+            match done {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn make(&self, made: &mut Vec<PathBuf>) -> io::Result<()> {
+        let missing: Vec<&Path> = self.ancestors().take_while(|path| !path.exists()).collect();
+        for path in missing.into_iter().rev() {
+            match fs::create_dir(path) {
+                Ok(()) => {
+                    made.retain(|old| old != path);
+                    made.push(path.into());
+                }
+                // Somebody else was faster.
+                Err(_) if path.is_dir() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// From the folder upwards, as far as it was named.
+    fn ancestors(&self) -> impl Iterator<Item = &Path> {
+        self.0.ancestors().filter(|path| !path.as_os_str().is_empty())
+    }
+}
+
+impl Drop for Above {
+    fn drop(&mut self) {
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in self.ancestors() {
+            if let Some(place) = made.iter().position(|old| old == path)
+                && fs::remove_dir(path).is_ok()
+            {
+                made.remove(place);
+            }
+        }
     }
 }
 
@@ -265,6 +334,54 @@ mod tests {
         let folder = Folder::prepare(&scratch.0.join("run")).unwrap();
         fs::write(folder.draft().join("summary.json"), "{}").unwrap();
         drop(folder);
+        assert!(scratch.names().is_empty());
+    }
+
+    #[test]
+    fn folders_above_that_were_made_for_it_go_with_it_and_no_other() {
+        let scratch = Scratch::new("above");
+        fs::create_dir(scratch.0.join("mine")).unwrap();
+        let prepare = |path: &str| Folder::prepare(&scratch.0.join(path)).unwrap();
+        drop(prepare("mine/n1/deep/er"));
+        assert!(scratch.0.join("mine").exists(), "it was there before");
+        assert!(!scratch.0.join("mine/n1").exists());
+        // Two runs share what the first has made; the one that ends last removes it.
+        let (first, second) = (prepare("n1/deep/a"), prepare("n1/deep/b"));
+        drop(first);
+        assert!(second.draft().exists());
+        drop(second);
+        assert_eq!(scratch.names(), ["mine"]);
+        // What has come to be in it meanwhile is kept.
+        let folder = prepare("n1/deep/er");
+        fs::write(scratch.0.join("n1/notes.txt"), "mine").unwrap();
+        drop(folder);
+        assert_eq!(fs::read_dir(scratch.0.join("n1")).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(scratch.0.join("n1/notes.txt")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn folders_above_what_could_not_be_made_go_too() {
+        let scratch = Scratch::new("half-made");
+        let name = "n".repeat(300);
+        assert!(Folder::prepare(&scratch.0.join("n1").join(&name).join("run")).is_err());
+        assert!(Folder::prepare(&scratch.0.join("n1").join(name)).is_err());
+        assert!(scratch.names().is_empty());
+    }
+
+    #[test]
+    fn runs_that_come_and_go_do_not_remove_what_another_needs() {
+        let scratch = Scratch::new("together");
+        let shared = scratch.0.join("shared");
+        std::thread::scope(|threads| {
+            for name in ["a", "b", "c", "d"] {
+                let target = shared.join(name);
+                threads.spawn(move || {
+                    for _ in 0..200 {
+                        drop(Folder::prepare(&target).unwrap());
+                    }
+                });
+            }
+        });
         assert!(scratch.names().is_empty());
     }
 
