@@ -238,6 +238,13 @@ mod tests {
     }
 
     #[test]
+    fn the_saw_tooth_is_judged_by_its_every_climb_and_decay() {
+        let rows = figure("lst-fig13").rows;
+        let judged = |key: &str, bound| rows.iter().any(|row| row.key == key && row.bound == bound);
+        assert!(judged("climb", Bound::AtLeast(40.0)) && judged("linear", Bound::AtLeast(0.9)));
+    }
+
+    #[test]
     fn only_bounds_of_means_ask_for_seeds_and_for_no_more_than_there_are_by_default() {
         let default = super::super::Options::default().seeds.len();
         let rows = super::super::names().into_iter().flat_map(|name| figure(name).rows);

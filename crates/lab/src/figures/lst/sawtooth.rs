@@ -25,6 +25,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("timer", &runs, |results| {
         worst(results, |tooth| (tooth.waited / TIMER - 1.0).abs() * 100.0, f64::max)
     });
+    measured.each("climb", &runs, |results| worst(results, |tooth| tooth.climb * 100.0, f64::min));
     measured.each("bottom", &runs, |results| {
         let bottoms: Vec<f64> = teeth(results).iter().map(|tooth| tooth.bottom).collect();
         median(&bottoms).unwrap_or(f64::NAN)
@@ -33,10 +34,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.add("absorbed", absorbed.iter().map(|absorbed| absorbed.carried).collect());
     measured.add("unabsorbed", absorbed.iter().map(|absorbed| absorbed.if_idle).collect());
     measured.each("cnps", &runs, |results| worst(results, |tooth| tooth.cnps, f64::min));
-    measured.each("linear", &runs, |results| {
+    measured.each("linear", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
+    measured.each("linear_median", &runs, |results| {
         median(&teeth(results).iter().map(|tooth| tooth.r_squared).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     });
-    measured.each("linear_worst", &runs, |results| worst(results, |tooth| tooth.r_squared, f64::min));
     measured.each("hyperbolic", &runs, |results| {
         let teeth: Vec<f64> = teeth(results).iter().map(|tooth| tooth.r_squared_of_inverse).collect();
         median(&teeth).unwrap_or(f64::NAN)
@@ -58,6 +59,8 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
 struct Tooth {
     /// Seconds from the CNP or climb before to this climb.
     waited: f64,
+    /// The share of R_T − R_C, as they were before it, that the climb covers at the next reading.
+    climb: f64,
     /// R_C at the end of the decay, over the highest of the tooth.
     bottom: f64,
     /// CNPs from the climb to the next.
@@ -138,6 +141,7 @@ fn teeth(results: &Results) -> Vec<Tooth> {
         let since = last.map_or(0.0, |place| trace.readings[place + 1].0);
         let rate = |place: usize| trace.readings[place].1.rate_kbps.map_or(0.0, gbps);
         let heard = |place: usize| f64::from(trace.readings[place].1.cnps - trace.readings[climb].1.cnps);
+        let target = trace.readings[climb].1.target_kbps.map_or(0.0, gbps);
         let falls = (climb + 1..next).rev().find(|place| rate(place + 1) < rate(*place));
         let end = falls.map_or(climb + 1, |place| place + 1);
         let decay = climb + 1..=end;
@@ -150,6 +154,7 @@ fn teeth(results: &Results) -> Vec<Tooth> {
         let by_cut: Vec<(f64, f64)> = told.map(|place| (heard(place), rate(place).ln())).collect();
         teeth.push(Tooth {
             waited: trace.readings[climb + 1].0 - since,
+            climb: (rate(climb + 1) - rate(climb)) / (target - rate(climb)),
             bottom: rate(end) / decay.clone().map(rate).fold(f64::MIN_POSITIVE, f64::max),
             cnps: heard(next),
             r_squared: fit(f64::ln),
