@@ -119,6 +119,14 @@ impl Bound {
         }
     }
 
+    /// The bound for a table, where it was made for so many seeds.
+    pub(super) fn of_seeds(self, seeds: usize) -> String {
+        match seeds {
+            1 => self.to_string(),
+            seeds => format!("{self}, mean of {seeds} seeds"),
+        }
+    }
+
     /// Reads `1.54 ± 5 %`, `>= 0.99`, `> 0`, `<= 0.8`, `= 0` or `reported`.
     fn parse(text: &str) -> Option<Self> {
         if text == "reported" {
@@ -235,6 +243,50 @@ mod tests {
         assert!(Bound::AtLeast(0.9).holds(&ours) && !Bound::AtLeast(0.95).holds(&ours));
         assert!(Bound::AtMost(1.1).holds(&ours) && !Bound::AtMost(1.05).holds(&ours));
         assert!(!Bound::Exactly(1.0).holds(&ours) && !Bound::Above(0.9).holds(&ours));
+    }
+
+    /// What `docs/reproductions.md` says of each figure that a command prints: of each row what is measured, and what must
+    /// come of it.
+    fn page() -> Vec<(String, Vec<[String; 2]>)> {
+        let text = include_str!("../../../../docs/reproductions.md");
+        let headings = format!("| {} |", super::super::report::Report::HEADINGS.join(" | "));
+        let mut sections = Vec::new();
+        for section in text.split("\n## ").skip(1) {
+            let (name, _) = section.split_once(": ").expect("a heading has a name and a title");
+            let mut table = section.lines().filter(|line| line.starts_with("| "));
+            if table.next() != Some(&headings) {
+                continue;
+            }
+            let rows = table.skip(1).map(|line| {
+                // A stroke within a cell has a stroke back before it.
+                let line = line.replace("\\|", "\0");
+                let cell = |n: usize| line.split('|').nth(n).unwrap_or("").trim().replace('\0', "|");
+                [cell(1), cell(5)]
+            });
+            sections.push((name.to_owned(), rows.collect()));
+        }
+        sections
+    }
+
+    #[test]
+    fn the_page_of_reproductions_has_the_rows_and_bounds_of_today() {
+        let page = page();
+        for (name, rows) in &page {
+            assert!(
+                super::super::names().contains(&name.as_str()),
+                "docs/reproductions.md: no figure {name}"
+            );
+            let today: Vec<[String; 2]> = figure(name)
+                .rows
+                .iter()
+                .map(|row| [row.what.clone(), row.bound.of_seeds(row.seeds)])
+                .collect();
+            assert_eq!(*rows, today, "docs/reproductions.md, {name}: run it again and paste its figures.md");
+        }
+        for name in super::super::names() {
+            let there = page.iter().filter(|(other, _)| other == name).count();
+            assert_eq!(there, 1, "docs/reproductions.md has {name} so many times");
+        }
     }
 
     #[test]

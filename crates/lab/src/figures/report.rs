@@ -247,10 +247,7 @@ impl Row {
             words => words.to_owned(),
         };
         let off = deviation::shown(self.deviation());
-        let bound = match self.seeds {
-            1 => self.bound.to_string(),
-            seeds => format!("{}, mean of {seeds} seeds", self.bound),
-        };
+        let bound = self.bound.of_seeds(self.seeds);
         [self.what.clone(), paper, ours, off, bound, self.verdict.name().to_owned()]
     }
 }
