@@ -49,6 +49,19 @@ fn readmes_first_command(out: &Path, more: &[&str]) -> String {
     text(&output.stdout)
 }
 
+/// The goodput of `board` while all sent, in Gb/s, of a printed table of flows.
+fn while_all_sent(printed: &str, board: &str) -> f64 {
+    // Columns are two spaces apart; names of columns have single ones.
+    let cells = |line: &str| -> Vec<String> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    };
+    let header = printed.lines().find(|line| line.contains("while all sent")).unwrap();
+    let column = cells(header).iter().position(|cell| cell == "while all sent").unwrap();
+    let row = printed.lines().map(cells).find(|row| row.first().is_some_and(|name| name == board)).unwrap();
+    let (number, unit) = row[column].split_once(' ').unwrap();
+    number.parse::<f64>().unwrap() * if unit == "Mb/s" { 1e-3 } else { 1.0 }
+}
+
 #[test]
 fn the_readmes_first_command_shows_eight_boards_that_share_fairly() {
     let scratch = Scratch::new("readme");
@@ -64,7 +77,18 @@ fn the_readmes_first_command_shows_eight_boards_that_share_fairly() {
     let (sum, squares) = goodput.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     let jain = sum * sum / (8.0 * squares);
     assert!(jain >= 0.99, "Jain's index {jain}: {goodput:?}");
+    // What Figure 5 asks of one run; how far each board is from the paper's 1.1 Gb/s is asked of the mean of five.
+    let shares: Vec<f64> = (5..=12).map(|board| while_all_sent(&printed, &format!("s{board}"))).collect();
+    for all in [&goodput, &shares] {
+        let mean = all.iter().sum::<f64>() / 8.0;
+        assert!(all.iter().all(|one| (one / mean - 1.0).abs() <= 0.1), "{all:?}");
+    }
+    let cnps = numbers("flows", "cnps");
+    assert!(cnps.iter().all(|cnps| *cnps > 0.0), "{cnps:?}");
     assert_eq!(numbers("switches", "drops"), [0.0; 4]);
+    for (list, nodes) in [("switches", 4), ("hosts", 9)] {
+        assert_eq!(numbers(list, "pause_sent"), vec![0.0; nodes], "DCQCN is to do it, not PFC");
+    }
     let report = text(&scratch.read("fair/report.html"));
     assert!(report.starts_with("<!doctype html>") && report.contains("advcam-incast"));
     assert!(!scratch.read("fair/series.parquet").is_empty() && !scratch.read("fair/flows.csv").is_empty());
@@ -74,18 +98,9 @@ fn the_readmes_first_command_shows_eight_boards_that_share_fairly() {
 fn its_table_shows_whom_pause_alone_favours_while_all_send() {
     let scratch = Scratch::new("parked");
     let printed = readmes_first_command(&scratch.0.join("parked"), &["--set", "switch.ecn=false"]);
-    let header = printed.lines().find(|line| line.contains("while all sent")).unwrap();
-    // Columns are two spaces apart; names of columns have single ones.
-    let cells = |line: &str| -> Vec<String> {
-        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
-    };
-    let column = cells(header).iter().position(|cell| cell == "while all sent").unwrap();
     for (board, share) in [("s5", 1.54), ("s6", 1.54), ("s7", 0.77), ("s10", 0.77), ("s12", 1.54)] {
-        let row =
-            printed.lines().map(cells).find(|row| row.first().is_some_and(|name| name == board)).unwrap();
-        let (number, unit) = row[column].split_once(' ').unwrap();
-        let gbps = number.parse::<f64>().unwrap() * if unit == "Mb/s" { 1e-3 } else { 1.0 };
-        assert!((gbps / share - 1.0).abs() < 0.02, "{board}: {} in {printed}", row[column]);
+        let gbps = while_all_sent(&printed, board);
+        assert!((gbps / share - 1.0).abs() < 0.02, "{board}: {gbps} in {printed}");
     }
     assert!(printed.contains("  while all sent, "), "{printed}");
 }
