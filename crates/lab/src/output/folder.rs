@@ -7,11 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The names of files that we write; captures and the plots of figures besides.
-const OURS: [&str; 7] = [
+/// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
+const OURS: [&str; 8] = [
     "summary.json",
     "flows.csv",
     "series.parquet",
+    "events.txt",
     "report.html",
     "comparison.csv",
     "figures.html",
@@ -271,7 +272,11 @@ fn ours(name: &str) -> bool {
             .into_iter()
             .any(|figure| stem == figure || numbered.is_some_and(|(stem, _)| stem == figure))
     };
-    OURS.contains(&name) || name.ends_with(".pcapng") || name.strip_suffix(".svg").is_some_and(is_plot)
+    let is_of_program = |number: &str| number.parse::<u16>().is_ok();
+    OURS.contains(&name)
+        || name.ends_with(".pcapng")
+        || name.strip_suffix(".svg").is_some_and(is_plot)
+        || name.strip_prefix("events-").and_then(|rest| rest.strip_suffix(".txt")).is_some_and(is_of_program)
 }
 
 /// Removes a folder of results: files by name, then the folder itself, so that nothing else can be lost.
@@ -446,9 +451,16 @@ mod tests {
         let scratch = Scratch::new("replace");
         let target = scratch.0.join("run");
         fs::create_dir_all(target.join("a")).unwrap();
-        for old in
-            ["summary.json", "root.pcapng", "figures.md", "lst-fig5-2.svg", "lst-fig4.svg", "a/report.html"]
-        {
+        for old in [
+            "summary.json",
+            "root.pcapng",
+            "figures.md",
+            "lst-fig5-2.svg",
+            "lst-fig4.svg",
+            "events.txt",
+            "events-1.txt",
+            "a/report.html",
+        ] {
             fs::write(target.join(old), "old").unwrap();
         }
         let folder = Folder::prepare(&target).unwrap();
@@ -472,9 +484,10 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_of_somebody_elses_is_foreign() {
+    fn what_is_named_like_ours_by_somebody_else_is_foreign() {
         assert!(ours("lst-fig5.svg") && ours("validation-shares-12.svg"));
         assert!(!ours("thesis.svg") && !ours("lst-fig5-final.svg") && !ours("lst-fig.svg"));
+        assert!(!ours("events-of-may.txt"));
     }
 
     #[test]
