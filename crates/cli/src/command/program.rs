@@ -27,7 +27,9 @@ fn build(arguments: &ProgramBuild) -> Result<(), Failure> {
     let order = Build { source: arguments.source.clone(), output: arguments.output.clone(), target };
     let built = order.run().map_err(|error| match error {
         BuildError::Compiler { .. } => Failure::Run(error.to_string()),
-        BuildError::File { .. } | BuildError::NoCompiler => Failure::Request(error.to_string()),
+        BuildError::File { .. } | BuildError::Refused { .. } | BuildError::NoCompiler => {
+            Failure::Request(error.to_string())
+        }
     })?;
     if arguments.json {
         let image = built.output.display().to_string();

@@ -70,6 +70,13 @@ pub enum BuildError {
         /// Why.
         error: io::Error,
     },
+    /// A file is none that can be built from, or into.
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
     /// There is no cross compiler.
     NoCompiler,
     /// The compiler has something against the program.
@@ -85,6 +92,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Refused { path, why } => write!(f, "{}: {why}", path.display()),
             Self::NoCompiler => write!(
                 f,
                 "no cross compiler for RISC-V was found: none of {} can be run.\n\
@@ -104,15 +112,25 @@ impl Build {
     /// Builds it.
     ///
     /// # Errors
-    /// [`BuildError`]: no such file, no compiler, or what the compiler says.
+    /// [`BuildError`]: no such file, none of C, one that would be overwritten, no compiler, or what the compiler says.
     pub fn run(&self) -> Result<Built, BuildError> {
         let file = |path: &Path, error| BuildError::File { path: path.to_owned(), error };
         let source = fs::canonicalize(&self.source).map_err(|error| file(&self.source, error))?;
+        let refused = |why| Err(BuildError::Refused { path: self.source.clone(), why });
+        if source.is_dir() {
+            return refused("it is a folder; name a file of C");
+        }
+        if fs::read(&source).map_err(|error| file(&source, error))?.starts_with(b"\x7fELF") {
+            return refused("it is an image already; `roci program check` takes it");
+        }
         let (Some(folder), Some(name)) = (source.parent(), source.file_name()) else {
             return Err(file(&source, io::ErrorKind::IsADirectory.into()));
         };
         let given = self.output.clone().unwrap_or_else(|| self.source.with_extension("elf"));
         let output = std::path::absolute(&given).map_err(|error| file(&given, error))?;
+        if fs::canonicalize(&output).is_ok_and(|output| output == source) {
+            return refused("the image would overwrite its source; name another file with `-o`");
+        }
         let interface = Interface::unpack().map_err(|error| file(&env::temp_dir(), error))?;
         let march = self.target.march();
         let (compiler, libgcc) = find_compiler(march)?;
@@ -192,5 +210,32 @@ impl Interface {
 impl Drop for Interface {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_source_is_overwritten_and_no_image_or_folder_is_compiled() {
+        let folder = env::temp_dir().join(format!("roci-build-refused-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (source, image) = (folder.join("law.c"), folder.join("law.elf"));
+        fs::write(&source, "int recv() {}").unwrap();
+        fs::write(&image, b"\x7fELF and more").unwrap();
+        let refusal = |source: &Path, output: Option<&Path>| {
+            let (source, output) = (source.to_owned(), output.map(Path::to_owned));
+            match (Build { source, output, target: Target::Rv32im }).run() {
+                Err(error @ BuildError::Refused { .. }) => error.to_string(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let itself = folder.join("../").join(folder.file_name().unwrap()).join("law.c");
+        assert!(refusal(&source, Some(&itself)).ends_with("name another file with `-o`"));
+        assert!(refusal(&image, None).contains("it is an image already"));
+        assert!(refusal(&folder, None).contains("it is a folder"));
+        assert_eq!(fs::read(&source).unwrap(), b"int recv() {}");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
