@@ -61,6 +61,9 @@ impl Class {
     pub const DATA: Self =
         Self(Self::SEND.0 | Self::WRITE.0 | Self::READ_REQUEST.0 | Self::READ_RESPONSE.0 | Self::ATOMIC.0);
 
+    /// What comes of a packet that arrived.
+    pub const ARRIVED: Self = Self(0x1fff | Self::CNP.0 | Self::CE.0);
+
     /// Whether the two sets share a class.
     #[inline]
     pub const fn meets(self, other: Self) -> bool {

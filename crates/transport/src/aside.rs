@@ -158,7 +158,7 @@ impl Asides {
 
     pub(crate) fn give_back(&mut self, index: u32) {
         let place = &mut self.places[index as usize];
-        place.events.clear();
+        debug_assert!(place.events.is_empty(), "they were forgotten before");
         place.inbound.clear();
         place.outbound.clear();
         debug_assert!(place.losing.is_none(), "bitmaps went back before");
@@ -170,6 +170,11 @@ impl Asides {
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         (place.unheard, place.outdated) = (0, false);
         self.free.push(index);
+    }
+
+    /// Whether no event waits for any law.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.places.iter().all(|place| place.events.is_empty())
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Aside> {

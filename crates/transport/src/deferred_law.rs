@@ -10,7 +10,8 @@ use crate::token::Purpose;
 use roci_control::{Class, Credit, Event, Hop, Outcome, Verdict, Words};
 use roci_units::{Instant, Qpn};
 
-/// Events that wait for a law which is out with an earlier one; more are lost to it, as with any queue of a NIC.
+/// Events of a queue pair that wait for a law which is out with an earlier one; more are lost to it. A world that would rather
+/// have packets wait holds them back before ([`Engine::packets_waiting`]).
 const EVENTS_MAX: usize = 256;
 
 impl Engine {
@@ -22,10 +23,58 @@ impl Engine {
         let aside = self.aside(slot);
         if aside.events.len() < EVENTS_MAX {
             aside.events.push_back(own(event));
+            if let Some(waiting) = self.waiting_of(self.qps[slot].common.qpn, event.class) {
+                *waiting += 1;
+            }
         } else {
             aside.unheard += 1;
+            self.unheard += 1;
             if wants_acknowledgement(event.class) {
                 self.acknowledge_for_law(slot);
+            }
+        }
+    }
+
+    /// Counts from now on the packets of which laws that are out have still to hear, together for all queue pairs whose
+    /// numbers are equal modulo `groups`: for a world whose cores work for several of them. No event waits yet.
+    pub fn count_waiting(&mut self, groups: u32) {
+        debug_assert!(self.asides.is_quiet(), "events wait already");
+        self.waiting = alloc::vec![0; groups as usize];
+    }
+
+    /// How many packets laws that are out have still to hear of, in the group of `qpn`; zero where they are not
+    /// [counted](Self::count_waiting). An event that is out waits no more.
+    #[inline]
+    pub fn packets_waiting(&self, qpn: Qpn) -> u32 {
+        let group = qpn.get().checked_rem(self.groups());
+        group.map_or(0, |group| self.waiting[group as usize])
+    }
+
+    /// Events that laws never heard of because too many waited for them, of all queue pairs that there have been.
+    pub const fn unheard(&self) -> u64 {
+        self.unheard
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the length was a u32")]
+    const fn groups(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    /// The count in which an event of `class` for `qpn` is, if it is in one.
+    fn waiting_of(&mut self, qpn: Qpn, class: Class) -> Option<&mut u32> {
+        let group = qpn.get().checked_rem(self.groups())?;
+        if class.meets(Class::ARRIVED) { self.waiting.get_mut(group as usize) } else { None }
+    }
+
+    /// Nothing waits any more for the law of a queue pair that is reset or gone.
+    pub(crate) fn forget_events(&mut self, slot: usize) {
+        let Common { aside, qpn, .. } = self.qps[slot].common;
+        if aside == NONE {
+            return;
+        }
+        while let Some(event) = self.asides.get_mut(aside).events.pop_front() {
+            if let Some(waiting) = self.waiting_of(qpn, event.event.class) {
+                *waiting -= 1;
             }
         }
     }
@@ -147,6 +196,9 @@ impl Engine {
             let aside = self.asides.get_mut(aside);
             aside.outdated = false;
             if let Some(event) = aside.events.pop_front() {
+                if let Some(waiting) = self.waiting_of(self.qps[slot].common.qpn, event.event.class) {
+                    *waiting -= 1;
+                }
                 self.hand_out(slot, event);
             }
         }

@@ -73,6 +73,10 @@ pub struct Engine {
     last_pd: u32,
     /// What the slow paths of recovery have done.
     pub(crate) slow: SlowPath,
+    /// Packets that laws which are out have still to hear of, by [`count_waiting`](Self::count_waiting)'s groups.
+    pub(crate) waiting: Vec<u32>,
+    /// Events that laws never heard of, of queue pairs that are gone too.
+    pub(crate) unheard: u64,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -109,6 +113,8 @@ impl Engine {
             draws: 0,
             last_pd: 0,
             slow: SlowPath::default(),
+            waiting: Vec::new(),
+            unheard: 0,
             agent: None,
         }
     }

@@ -328,6 +328,8 @@ impl Engine {
         let mut work = common.head;
         (common.head, common.tail) = (NONE, NONE);
         if common.aside != NONE {
+            self.forget_events(slot);
+            let common = &mut self.qps[slot].common;
             self.asides.give_back(common.aside);
             common.aside = NONE;
         }

@@ -186,7 +186,10 @@ impl Engine {
     /// Where an arrival moved the head meanwhile, what is taken is the head as it now stands, never longer than the
     /// offer.
     pub fn commit(&mut self, now: Instant, offer: Offer, grant: Grant) -> Option<Segment> {
-        let slot = self.withdraw(offer)?;
+        let Some(slot) = self.withdraw(offer) else {
+            self.give_law_back(offer);
+            return None;
+        };
         let mut refused = false;
         if let Grant::Law(outcome) = &grant {
             refused = self.settle_law(now, slot, offer.length, outcome) != Verdict::Proceed;
@@ -218,7 +221,7 @@ impl Engine {
 
     /// Refuses what was offered; it is offered again when `until` has come.
     pub fn decline(&mut self, now: Instant, offer: Offer, until: Until) {
-        let Some(slot) = self.withdraw(offer) else { return };
+        let Some(slot) = self.withdraw(offer) else { return self.give_law_back(offer) };
         match until {
             Until::Received => self.park(slot, Standing::PARKED),
             Until::Timer => self.park(slot, Standing::AWAITS_LAW),
@@ -242,6 +245,17 @@ impl Engine {
         }
         standing.clear(Standing::OFFERED);
         Some(slot)
+    }
+
+    /// The queue pair of an offer failed before it was settled: the events that waited for its law are heard.
+    #[cold]
+    fn give_law_back(&mut self, offer: Offer) {
+        if offer.wants_law
+            && let Some(slot) = self.place(offer.qpn)
+            && self.state(slot) == QpState::Error
+        {
+            self.release_law(slot);
+        }
     }
 
     /// Whether the queue pair has something that only time holds back, by what its cache line tells.

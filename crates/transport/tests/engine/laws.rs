@@ -416,6 +416,73 @@ fn events_that_wait_for_a_law_that_is_out_are_limited_and_the_rest_counted() {
 }
 
 #[test]
+fn packets_that_wait_for_laws_are_counted_for_the_queue_pairs_of_a_group_together() {
+    let mut engine = engine(1, &[]);
+    engine.count_waiting(2);
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let config = QpConfig { law: 1, deferred, path: 9, ..config() };
+    let [a, b, c] = [2, 3, 4].map(|qpn| {
+        let config = QpConfig { qpn: Some(Qpn::new(qpn)), ..config };
+        engine.create_qp(config).unwrap()
+    });
+    let waiting = |engine: &Engine| [a, b].map(|qpn| engine.packets_waiting(qpn));
+    for qpn in [a, a, a, b, b, c, c, c] {
+        notify(&mut engine, Instant::ZERO, qpn);
+    }
+    assert_eq!((waiting(&engine), engine.packets_waiting(c)), ([4, 1], 4), "one of each is out");
+    let Some(Deferral::Law { token, event, .. }) = engine.poll_deferral() else { panic!("it is told") };
+    let outcome = engine.evaluate(a, &event).unwrap();
+    engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
+    assert_eq!(waiting(&engine), [3, 1], "the next one is out");
+    engine.destroy_qp(c).unwrap();
+    assert_eq!(waiting(&engine), [1, 1], "nobody hears of them any more");
+    let reset = Change { transition: Some(Transition::Reset), ..Change::default() };
+    engine.modify_qp(Instant::ZERO, b, &reset).unwrap();
+    assert_eq!(waiting(&engine), [1, 0]);
+    for _ in 0..1_000 {
+        notify(&mut engine, Instant::ZERO, a);
+    }
+    assert_eq!((waiting(&engine), engine.unheard()), ([256, 0], 745));
+}
+
+#[test]
+fn what_waits_for_a_packet_to_be_sent_is_heard_where_the_queue_pair_fails_before() {
+    let mut engine = Engine::new(EngineConfig::default());
+    engine.count_waiting(1);
+    let law = engine.add_law(Law::External(Class::CNP.with(Class::TRANSMIT)));
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let offered = |engine: &mut Engine| {
+        let qpn = engine.create_qp(QpConfig { law, deferred, path: 9, ..config() }).unwrap();
+        let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+        engine.post_send(Instant::ZERO, qpn, &request(1, write, 0, 100)).unwrap();
+        let offer = engine.offer(Instant::ZERO, MTU).unwrap();
+        notify(engine, Instant::ZERO, qpn);
+        notify(engine, Instant::ZERO, qpn);
+        let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+        engine.modify_qp(Instant::ZERO, qpn, &fail).unwrap();
+        assert_eq!(engine.packets_waiting(qpn), 2);
+        (qpn, offer)
+    };
+    let hears_both = |engine: &mut Engine, qpn| {
+        for left in [1, 0] {
+            assert_eq!(engine.packets_waiting(qpn), left);
+            let Some(Deferral::Law { token, event, .. }) = engine.poll_deferral() else {
+                panic!("it is told")
+            };
+            let outcome = engine.evaluate(qpn, &event).unwrap();
+            engine.resolve(Instant::ZERO, token, Resolution::Law(outcome));
+        }
+        assert!(engine.poll_deferral().is_none());
+    };
+    let (qpn, offer) = offered(&mut engine);
+    assert!(engine.commit(Instant::ZERO, offer, Grant::Engine).is_none());
+    hears_both(&mut engine, qpn);
+    let (qpn, offer) = offered(&mut engine);
+    engine.decline(Instant::ZERO, offer, Until::At(Instant::ZERO));
+    hears_both(&mut engine, qpn);
+}
+
+#[test]
 fn tokens_that_are_spent_while_the_law_is_out_stay_spent() {
     let mut engine = Engine::new(EngineConfig::default());
     let law = engine.add_law(Law::External(Class::CNP));
