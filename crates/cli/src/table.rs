@@ -168,6 +168,10 @@ fn run(results: &Results) -> String {
         text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
     }
     results.programs.iter().for_each(|program| text.push_str(&program::failures(program, results)));
+    text.push_str(&program::unheard(results));
+    for warning in &results.warnings {
+        text.push_str(&format!("\n  warning: {warning}\n"));
+    }
     let goodput = goodput(results);
     let fairness = results.fairness().map(|jain| format!("Jain's fairness index {}", number(jain)));
     let both: Vec<String> = goodput.into_iter().chain(fairness).collect();
@@ -414,7 +418,9 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         float(hops) / 1e6
     ));
     for results in results {
-        let failed: Vec<_> = results.programs.iter().map(|it| program::failures(it, results)).collect();
+        let failed = results.programs.iter().map(|it| program::failures(it, results));
+        let warnings = results.warnings.iter().map(|warning| format!("\n  warning: {warning}\n"));
+        let failed: Vec<_> = failed.chain([program::unheard(results)]).chain(warnings).collect();
         if failed.iter().any(|text| !text.is_empty()) {
             text.push_str(&format!("\n  seed {}:{}", results.seed, failed.concat()));
         }
@@ -490,6 +496,20 @@ mod tests {
             switches: vec![SwitchResult { name: "s0".to_owned(), ecn_marks: 9, ..Default::default() }],
             ..Results::default()
         }
+    }
+
+    #[test]
+    fn what_laws_did_not_hear_of_and_writes_that_were_lost_are_told() {
+        let mut one = results(2);
+        one.hosts[1].unheard = 743;
+        one.warnings.push("nobody took it".to_owned());
+        let text = run(&one);
+        assert!(
+            text.contains("warning: laws never heard of 743 events") && text.contains(": b 743\n"),
+            "{text}"
+        );
+        assert!(text.contains("warning: nobody took it\n"), "{text}");
+        assert!(!run(&results(2)).contains("warning"));
     }
 
     #[test]

@@ -281,6 +281,12 @@ impl Law {
         now: Instant,
         outcome: &mut Outcome,
     ) -> Result<(), SettingError> {
+        if let Context::Program(state) = &*context
+            && state.has_fallen()
+        {
+            // The program is in force no longer, and what its fallback law is like is settled.
+            return Err(SettingError::Key { name: name.to_string(), valid: Vec::new() });
+        }
         if let Some(done) = self.set_any(name, text, true) {
             return done;
         }

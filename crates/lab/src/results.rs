@@ -56,6 +56,8 @@ pub struct Results {
     pub offered: Option<Offered>,
     /// The cycle of ports that stood still in a deadlock; `None` where there was none.
     pub deadlock: Option<Deadlock>,
+    /// What the scenario asked for during the run and nothing came of, in words.
+    pub warnings: Vec<String>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.
     pub first_received: Option<Instant>,
     /// Rates, credit and queues over time.
@@ -109,6 +111,16 @@ impl Results {
     /// The name of a flow's congestion control; empty where the results name none.
     pub fn control(&self, flow: &FlowResult) -> &str {
         self.controls.get(usize::from(flow.control)).map_or("", String::as_str)
+    }
+
+    /// Events that laws never heard of, on all hosts.
+    pub fn unheard(&self) -> u64 {
+        self.hosts.iter().map(|host| host.unheard).sum()
+    }
+
+    /// Queue pairs with which programs failed and which went over to a fallback law.
+    pub fn fallen(&self) -> u64 {
+        self.programs.iter().map(|program| program.tally.fallen()).sum()
     }
 
     /// Whether flows ran under more than one congestion control.
@@ -277,6 +289,8 @@ pub struct HostResult {
     pub paused: Span,
     /// Frames that the receive buffer of its NIC had no room for.
     pub dropped: u64,
+    /// Events that its laws never heard of, because too many of one queue pair waited.
+    pub unheard: u64,
     /// What the parts of its NIC counted; `None` where it is made of none.
     pub nic: Option<Box<ArchCounters>>,
 }

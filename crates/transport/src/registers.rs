@@ -58,12 +58,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls `each` with the name and value of every word of the context of a queue pair that runs a program.
+    /// Whether the program of a queue pair has failed, so that its fallback law is in force.
+    pub fn has_fallen(&self, qpn: Qpn) -> bool {
+        let state = self.place(qpn).and_then(|slot| self.laws.states.get(self.qps[slot].common.law as usize));
+        state.is_some_and(|state| matches!(&state.context, Context::Program(program) if program.has_fallen()))
+    }
+
+    /// Calls `each` with the name and value of every word of the context of a queue pair that runs a program, by the names of
+    /// the image that is in force; none where the program has failed.
     pub fn program_context(&self, qpn: Qpn, now: Instant, mut each: impl FnMut(&'static str, u32)) {
         let Some(slot) = self.place(qpn) else { return };
         let Some(state) = self.laws.states.get(self.qps[slot].common.law as usize) else { return };
         if let (Law::Program(law), Context::Program(context)) =
             (&self.laws.laws[usize::from(state.law)], &state.context)
+            && !context.has_fallen()
         {
             let words = law.context_at(context, now);
             for field in law.image().fields() {

@@ -34,6 +34,24 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     text
 }
 
+/// Of how much laws did not hear, and where; nothing where they heard of all.
+pub(super) fn unheard(results: &Results) -> String {
+    /// Hosts that are told one by one.
+    const TOLD: usize = 4;
+    if results.unheard() == 0 {
+        return String::new();
+    }
+    let hosts: Vec<_> = results.hosts.iter().filter(|host| host.unheard > 0).collect();
+    let told = hosts.iter().take(TOLD).map(|host| format!("{} {}", host.name, host.unheard));
+    let told = told.collect::<Vec<_>>().join(", ");
+    let more =
+        if hosts.len() > TOLD { format!(" and {} hosts more", hosts.len() - TOLD) } else { String::new() };
+    format!(
+        "\n  warning: laws never heard of {} events, because too many waited for them: {told}{more}\n",
+        results.unheard()
+    )
+}
+
 /// What was proved of a program.
 pub(crate) fn check(name: &str, check: &Check, nic: &str, clock: u64) -> String {
     let mut text = format!(

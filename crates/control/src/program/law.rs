@@ -571,8 +571,12 @@ impl Programmed {
         Some(self.word(name, text).map(|(word, value)| state.block[usize::from(word)] = value))
     }
 
-    /// What a time series records: the words that are called `rate`, `target`, `window` and `stage`.
+    /// What a time series records: the words that are called `rate`, `target`, `window` and `stage`; once the program has
+    /// failed, what its fallback law shows.
     pub fn sample(&self, state: &State, now: Instant) -> Sample {
+        if let Some(context) = &state.fallen {
+            return self.fallback.sample(&mut context.clone(), now).unwrap_or_default();
+        }
         self.at(state, now, |state| {
             let word = |name: &str| {
                 let field = self.image.field(name);

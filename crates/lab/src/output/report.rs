@@ -92,7 +92,10 @@ fn render(out: &mut impl Write, page: &Page) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::output::test_results::sample;
-    use crate::results::Deadlock;
+    use crate::results::{Deadlock, ProgramResult};
+    use roci_control::program::csr::Side;
+    use roci_control::program::fault::Why;
+    use roci_control::program::{Fault, Tally};
     use serde_json::Value;
 
     fn html(results: &Results) -> String {
@@ -164,6 +167,71 @@ mod tests {
         assert!(first["note"].as_str().unwrap().starts_with("Found after 3 ms"), "{first}");
         assert_eq!(first["table"]["rows"][2], serde_json::json!(["s2", "s0"]));
         assert!(!data(&html(&sample())).to_string().contains("eadlock"));
+    }
+
+    /// Results of a run in which a program failed, a law fell behind and a write was lost.
+    fn troubled() -> Results {
+        let mut results = sample();
+        let fault = Fault {
+            side: Side::Rx,
+            qpn: 7,
+            at: roci_units::Instant::from_ps(2_000_000_000),
+            place: "law.c:12".into(),
+            why: Why::Silent,
+        };
+        results.programs.push(ProgramResult {
+            control: 0,
+            elf: "law.elf".into(),
+            tally: Tally { wrong: 3, faults: vec![fault.clone()], ..Tally::default() },
+            failures: vec![(1, fault)],
+            events: String::new(),
+        });
+        results.hosts[2].unheard = 743;
+        results.warnings.push("nobody took it".into());
+        results
+    }
+
+    #[test]
+    fn what_went_wrong_with_laws_stands_before_everything_else() {
+        let page = data(&html(&troubled()));
+        let subtitle = page["subtitle"].as_str().unwrap();
+        assert!(subtitle.ends_with("; a program failed; a law did not hear of all"), "{subtitle}");
+        let section = |place: usize| &page["sections"][place];
+        assert!(
+            section(0)["note"].as_str().unwrap().starts_with("3 queue pairs went over"),
+            "{}",
+            section(0)
+        );
+        let failure = &section(0)["table"]["rows"][0];
+        assert_eq!(
+            (&failure[0], &failure[1], &failure[5]),
+            (&"law.elf".into(), &"s0".into(), &"law.c:12".into())
+        );
+        assert_eq!(section(1)["table"]["rows"], serde_json::json!([["s1", 743.0]]));
+        assert_eq!(section(2)["note"], "nobody took it");
+        let quiet = data(&html(&sample())).to_string();
+        assert!(
+            !quiet.contains("went over") && !quiet.contains("unheard") && !quiet.contains("Without effect")
+        );
+    }
+
+    #[test]
+    fn a_comparison_marks_the_runs_in_which_laws_failed_or_fell_behind() {
+        let (good, bad) = (sample(), troubled());
+        let run = |label, results| Run { label, configuration: label, folder: None, results };
+        let page = |runs: &[Run<'_>]| {
+            let mut out = Vec::new();
+            write_comparison(&mut out, "a against b", runs).unwrap();
+            data(std::str::from_utf8(&out).unwrap())
+        };
+        let both = page(&[run("good", &good), run("bad", &bad)]);
+        let table = &both["sections"][0]["table"];
+        let columns = table["columns"].as_array().unwrap();
+        for (heading, value) in [("fell back", 3.0), ("unheard", 743.0)] {
+            let column = columns.iter().position(|column| column[0] == heading).expect(heading);
+            assert_eq!([&table["rows"][0][column], &table["rows"][1][column]], [0.0, value], "{heading}");
+        }
+        assert!(!page(&[run("good", &good); 2]).to_string().contains("unheard"));
     }
 
     #[test]

@@ -59,6 +59,9 @@ impl Serialize for Summary<'_> {
         if !results.programs.is_empty() {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
         }
+        if !results.warnings.is_empty() {
+            map.serialize_entry("warnings", &results.warnings)?;
+        }
         map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
         map.serialize_entry("offered", &OfferedRecord::new(results))?;
         map.serialize_entry("deadlock", &results.deadlock.as_ref().map(DeadlockRecord::new))?;
@@ -250,6 +253,9 @@ struct HostRecord<'a> {
     pause_received: u64,
     paused_s: f64,
     dropped: u64,
+    /// Where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unheard: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nic: Option<NicRecord>,
 }
@@ -264,6 +270,7 @@ impl<'a> HostRecord<'a> {
             pause_received: host.pause_received,
             paused_s: host.paused.as_secs_f64(),
             dropped: host.dropped,
+            unheard: (host.unheard > 0).then_some(host.unheard),
             nic: host.nic.as_deref().map(NicRecord::new),
         }
     }

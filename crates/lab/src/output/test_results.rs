@@ -78,6 +78,7 @@ pub(crate) fn sample() -> Results {
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
         controls: vec!["dcqcn preset=sigcomm15".into()],
         programs: Vec::new(),
+        warnings: Vec::new(),
         first_received: None,
         offered: None,
         deadlock: None,

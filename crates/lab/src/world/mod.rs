@@ -98,8 +98,9 @@ struct Simulation<'a> {
     jobs: Peekable<Jobs>,
     paths: Paths<'a>,
     sampler: Sampler,
-    /// How many of the scenario's register writes have been made.
+    /// How many of the scenario's register writes have been made, and what became of those that nobody took.
     written: usize,
+    lost: Vec<String>,
     capture: Capture,
     /// The ports that stood still at the last look for a deadlock.
     suspects: Vec<Held>,
@@ -139,6 +140,7 @@ impl<'a> Simulation<'a> {
             fabric,
             jobs: jobs.peekable(),
             written: 0,
+            lost: Vec::new(),
             suspects: Vec::new(),
             look: stuck::look_interval(scenario),
             look_at: Instant::ZERO + stuck::look_interval(scenario),
@@ -196,6 +198,7 @@ impl<'a> Simulation<'a> {
     /// Takes the last sample and closes the capture.
     fn finish(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
         self.sampler.finish(&mut self.fabric);
+        self.tell_of_writes_to_come();
         self.capture.finish(&mut self.fabric.net)?;
         progress(&self.progress(self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop)));
         Ok(())
@@ -276,6 +279,7 @@ impl<'a> Simulation<'a> {
             pause_received: net.pauses(u32::from(number)).received,
             paused: net.pauses(u32::from(number)).paused(now),
             dropped: nics.hosts[usize::from(number)].overflowed(),
+            unheard: nics.hosts[usize::from(number)].engine.unheard(),
             nic: nics.hosts[usize::from(number)].parts().map(Box::new),
         });
         let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
@@ -304,6 +308,7 @@ impl<'a> Simulation<'a> {
             faults,
             offered: Offered::of(&self.scenario.traffic, now),
             deadlock: None,
+            warnings: std::mem::take(&mut self.lost),
             first_received: nics.application.first_received,
             flows,
             series,

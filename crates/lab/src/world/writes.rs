@@ -22,6 +22,19 @@ impl Simulation<'_> {
         }
     }
 
+    /// Tells of the writes for which the run was over too soon. Those after its `stop` were told before it.
+    pub(super) fn tell_of_writes_to_come(&mut self) {
+        let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
+        let end = self.fabric.net.now();
+        let to_come = self.scenario.writes.get(self.written..).unwrap_or_default();
+        for RegisterWrite { time, register, .. } in to_come.iter().filter(|write| write.time <= stop) {
+            let register = &register.value;
+            self.lost.push(format!(
+                "nobody took what `[[at]]` writes to `transport.control.{register}` at {time}: the run was over after {end}"
+            ));
+        }
+    }
+
     /// Writes a register of one flow, or of all that are alive and of those that start later.
     fn write(&mut self, now: Instant, write: &RegisterWrite) {
         let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
@@ -46,35 +59,48 @@ impl Simulation<'_> {
             }
             return;
         }
+        let mut taken = 0;
         if write.flow.is_none() {
-            let mut taken = false;
             for host in &mut nics.hosts {
                 for law in 0u16.. {
                     let Some(law) = host.engine.law_mut(law) else { break };
                     // Laws without such a parameter are not meant; that some law has it was checked when the
                     // scenario was read.
-                    taken |= law.set(register, text).is_ok();
+                    taken += usize::from(law.set(register, text).is_ok());
                 }
             }
-            if taken {
-                return;
-            }
         }
+        let parameter = taken > 0;
         let driver = &nics.application;
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
-        let ends: Vec<(HostId, Qpn)> = driver
-            .live
-            .iter()
-            .flatten()
-            .filter(|live| wanted(&driver.name(live.id).to_string()))
-            .flat_map(|live| [(live.src, live.src_qpn), (live.dst, live.dst_qpn)])
-            .collect();
-        for (host, qpn) in ends {
-            let net = &mut self.fabric.net;
-            let nic = &mut nics.hosts[usize::from(host.0)];
-            // The end that runs no such law has no such register.
-            let _ = nic.engine.control_set(qpn, register, text, now);
-            nic.poke(net, host);
+        let live = driver.live.iter().flatten().filter(|live| wanted(&driver.name(live.id).to_string()));
+        let flows: Vec<[(HostId, Qpn); 2]> =
+            live.map(|live| [(live.src, live.src_qpn), (live.dst, live.dst_qpn)]).collect();
+        let mut fallen = 0;
+        for ends in &flows {
+            let (mut took, mut fell) = (parameter, false);
+            for &(host, qpn) in ends {
+                let net = &mut self.fabric.net;
+                let nic = &mut nics.hosts[usize::from(host.0)];
+                fell |= nic.engine.has_fallen(qpn);
+                if !parameter {
+                    // The end that runs no such law has no such register.
+                    took |= nic.engine.control_set(qpn, register, text, now).is_ok();
+                    nic.poke(net, host);
+                }
+            }
+            taken += usize::from(took);
+            fallen += usize::from(fell);
         }
+        let all = flows.len();
+        let why = match (fallen, taken) {
+            (1.., _) => format!("{fallen} of {all} flows run the fallback law of a program that failed"),
+            (0, 1..) => return,
+            _ if all == 0 => "no flow is under way that it is for".to_owned(),
+            _ => "no law that is in force has such a register".to_owned(),
+        };
+        let lost = if taken > 0 { "not all took" } else { "nobody took" };
+        self.lost
+            .push(format!("{lost} what `[[at]]` writes to `transport.control.{register}` at {now}: {why}"));
     }
 }

@@ -10,14 +10,14 @@ use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
 use std::io::{self, Write};
 
-/// What many comparisons have nothing to say of: failures, loads by the clock, fairness among flows of one size. The page shows
-/// them where some run does.
-const SOMETIMES: [&str; 4] = ["failed", "offered_bps", "fairness", "deadlocks"];
+/// What many comparisons have nothing to say of: failures, of flows and of programs, loads by the clock, fairness among flows of
+/// one size. The page shows them where some run does.
+const SOMETIMES: [&str; 6] = ["failed", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard"];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 19] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -40,6 +40,8 @@ const COLUMNS: [Column; 17] = [
         r.switches.iter().map(|s| s.max_buffer_bytes).max().map_or(Cell::None, Cell::from)
     }),
     ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
+    ("fell back", "fallen_back", Unit::Count, |r| r.fallen().into()),
+    ("unheard", "unheard", Unit::Count, |r| r.unheard().into()),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {

@@ -18,6 +18,7 @@ const TIME: Axis = Axis::new("time", Unit::Time);
 pub(crate) fn page(results: &Results) -> Page {
     let readings = Readings::of(results);
     let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
+    sections.extend([fallen(results), unheard(results), warnings(results)]);
     sections.extend(rates(results, &readings));
     sections.extend(queues(results, &readings));
     sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
@@ -25,13 +26,15 @@ pub(crate) fn page(results: &Results) -> Page {
     Page {
         title: results.name.clone(),
         subtitle: format!(
-            "{}seed {}, {}, {}, {}{}",
+            "{}seed {}, {}, {}, {}{}{}{}",
             with(&results.overrides),
             results.seed,
             counted(results.flows.len(), "flow", "s"),
             counted(results.hosts.len(), "host", "s"),
             counted(results.switches.len(), "switch", "es"),
-            if results.deadlock.is_some() { "; stood still in a deadlock" } else { "" }
+            if results.deadlock.is_some() { "; stood still in a deadlock" } else { "" },
+            if results.fallen() > 0 { "; a program failed" } else { "" },
+            if results.unheard() > 0 { "; a law did not hear of all" } else { "" }
         ),
         tiles: tiles(results),
         sections,
@@ -79,6 +82,63 @@ fn deadlock(deadlock: &Deadlock) -> Section {
     let columns = vec![("port of", Unit::Text), ("may not send to", Unit::Text)];
     let table = Table { columns, rows: deadlock.cycle.iter().map(row).collect() };
     Section { title: "Deadlock", note, table: Some(table), ..Section::default() }
+}
+
+/// The programs that failed, and with whom first: what the flows did then is not what they did.
+fn fallen(results: &Results) -> Section {
+    if results.fallen() == 0 {
+        return Section::default();
+    }
+    let note = format!(
+        "{} went over to a fallback law, which is in force there from then on. These failures came first.",
+        counted(usize::try_from(results.fallen()).unwrap_or(usize::MAX), "queue pair", "s")
+    );
+    let rows = results.programs.iter().flat_map(|program| {
+        program.failures.iter().map(|(host, fault)| {
+            vec![
+                program.elf.as_str().into(),
+                results.host(*host).into(),
+                fault.qpn.to_string().into(),
+                fault.at.since(roci_units::Instant::ZERO).as_secs_f64().into(),
+                fault.side.function().into(),
+                fault.place.as_str().into(),
+                fault.why.to_string().into(),
+            ]
+        })
+    });
+    let columns = vec![
+        ("program", Unit::Text),
+        ("host", Unit::Text),
+        ("queue pair", Unit::Text),
+        ("at", Unit::Time),
+        ("in", Unit::Text),
+        ("place", Unit::Text),
+        ("why", Unit::Text),
+    ];
+    let table = Table { columns, rows: rows.take(ROWS_MAX).collect() };
+    Section { title: "Programs that failed", note, table: Some(table), ..Section::default() }
+}
+
+/// Hosts whose laws did not hear of all that they were to hear of.
+fn unheard(results: &Results) -> Section {
+    let hosts: Vec<_> = results.hosts.iter().filter(|host| host.unheard > 0).collect();
+    if hosts.is_empty() {
+        return Section::default();
+    }
+    let note = format!(
+        "Laws were to hear of {} events more than they could: of a queue pair a limited number waits, and the others are lost to \
+         its law.",
+        grouped(results.unheard()),
+    );
+    let row = |host: &&crate::results::HostResult| vec![host.name.as_str().into(), host.unheard.into()];
+    let columns = vec![("host", Unit::Text), ("events unheard", Unit::Count)];
+    let table = Table { columns, rows: hosts.iter().take(ROWS_MAX).map(row).collect() };
+    Section { title: "Laws that fell behind", note, table: Some(table), ..Section::default() }
+}
+
+/// What was asked for and not done.
+fn warnings(results: &Results) -> Section {
+    Section { title: "Without effect", note: results.warnings.join(". "), ..Section::default() }
 }
 
 fn tiles(results: &Results) -> Vec<Tile> {
