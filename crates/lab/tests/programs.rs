@@ -195,6 +195,56 @@ fn a_program_is_replaced_while_flows_run() {
     assert!(refused.contains("0 words into each packet"), "{refused}");
 }
 
+/// A register that is written during the run.
+fn at(time: &str, register: &str, value: &str) -> String {
+    format!("\n[[at]]\ntime = \"{time}\"\nset = {{ \"transport.control.{register}\" = \"{value}\" }}\n")
+}
+
+#[test]
+fn registers_have_the_names_of_the_program_that_is_in_force() {
+    let replaced = at("1ms", "elf", "firmware/dcqcn.elf");
+    let timely = control("firmware/timely.elf");
+    let written = format!("{PAIR}{replaced}{}", at("1500us", "target", "1Gb/s"));
+    let results = run(&text(&written, &[("transport.control", &timely)]).unwrap());
+    assert!(results.warnings.is_empty(), "{:?}", results.warnings);
+    let (mut before, mut after, mut set) = (Vec::new(), Vec::new(), Vec::new());
+    results.series.words(|at, _, name, value| {
+        let names = if at.as_ps() < 1_000_000_000 { &mut before } else { &mut after };
+        names.push(name);
+        if name == "target" && at.as_ps() == 1_500_000_000 {
+            set.push(value);
+        }
+    });
+    assert!(before.contains(&"prev_rtt") && !before.contains(&"target"), "{before:?}");
+    assert!(after.contains(&"target") && !after.contains(&"prev_rtt"), "{after:?}");
+    assert_eq!(set, [1_000_000; 2]);
+    // What the program in force lacks is known before the run.
+    for (register, time) in [("target", "500us"), ("prev_rtt", "2ms")] {
+        let wrong = format!("{PAIR}{replaced}{}", at(time, register, "5"));
+        let refused = text(&wrong, &[("transport.control", &timely)]).unwrap_err();
+        assert!(refused.contains(register), "{refused}");
+    }
+}
+
+#[test]
+fn a_write_that_is_lost_is_told() {
+    // The program is stopped at the flows' first packets: they run the fallback law.
+    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
+    let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "limit", "5")).concat();
+    let results = run(&text(&format!("{PAIR}{times}"), &[("transport.control", credit)]).unwrap());
+    let whys = ["2 of 2 flows run the fallback law", "no flow is under way", "the run was over after "];
+    assert_eq!(results.warnings.len(), whys.len(), "{:?}", results.warnings);
+    let mut summary = Vec::new();
+    roci_lab::output::summary::write(&mut summary, &results).unwrap();
+    let summary = String::from_utf8(summary).unwrap();
+    for (warning, why) in results.warnings.iter().zip(whys) {
+        assert!(warning.contains("transport.control.limit") && warning.contains(why), "{warning}");
+        assert!(summary.contains(warning), "{summary}");
+    }
+    let told = run(&text(PAIR, &[("transport.control", credit)]).unwrap());
+    assert!(told.warnings.is_empty(), "{:?}", told.warnings);
+}
+
 #[test]
 fn a_context_is_read_in_the_series_and_written_during_the_run() {
     let written =

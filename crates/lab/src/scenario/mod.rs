@@ -257,17 +257,30 @@ impl Scenario {
         Ok(())
     }
 
-    /// Writes every register once into laws of the kind that the flows have: at least one of them must take it.
+    /// Writes every register once into laws of the kind that the flows have at that time: at least one of them must take it.
     fn try_writes(&self) -> Result<(), ScenarioError> {
         let link = BitsPerSec::from_gbps(100);
-        for write in self.writes.iter().filter(|write| write.program.image().is_none()) {
+        let mut laws = Vec::new();
+        if !self.writes.is_empty() {
+            for control in self.controls.iter().chain([&self.transport.control]) {
+                laws.push((control, control.make(&self.source, link, self.nic.config.mtu)?));
+            }
+        }
+        for write in &self.writes {
+            if let Some(image) = write.program.image() {
+                for (_, law) in &mut laws {
+                    if let Law::Program(law) = law {
+                        law.replace(image.clone());
+                    }
+                }
+                continue;
+            }
             let mut refused = None;
             let mut taken = false;
-            for control in self.controls.iter().chain([&self.transport.control]) {
-                let mut law = control.make(&self.source, link, self.nic.config.mtu)?;
-                match write.try_on(&mut law, link) {
+            for (control, law) in &laws {
+                match write.try_on(&mut law.clone(), link) {
                     Ok(()) => taken = true,
-                    Err(error) => refused = Some((control, error)),
+                    Err(error) => refused = Some((*control, error)),
                 }
             }
             if let Some((control, error)) = refused.filter(|_| !taken) {
