@@ -1,5 +1,6 @@
 //! One host's NIC: its engine, what waits to be sent, and the work that takes time.
 
+use crate::arch::spec::Entries;
 use crate::arch::{ArchCounters, Architecture};
 use crate::delay::{Delays, Range};
 use crate::drain::{Drain, DrainConfig};
@@ -103,11 +104,14 @@ impl Host {
     /// A NIC around `engine` that is made of the parts of `architecture`. Its queue pairs defer what
     /// [`Architecture::deferred`] says. What happens in it by chance is drawn from `random`.
     pub fn of_parts(
-        engine: Engine,
+        mut engine: Engine,
         classes: Classes,
         architecture: Arc<Architecture>,
         random: Random,
     ) -> Self {
+        if architecture.cores.queue != Entries::All {
+            engine.count_waiting(architecture.cores.pairs);
+        }
         let slow = Some(Box::new(Slow::of_parts(architecture, random)));
         Self { slow, flags: STAGED | PARTS, ..Self::new(engine, classes, Delays::IDEAL, Random::new(0, 0)) }
     }

@@ -2,9 +2,10 @@
 
 use super::clock::Clock;
 use super::counters::CoreCounters;
-use super::spec::{Architecture, Time};
+use super::spec::{Architecture, Entries, Time};
 use super::table::Table;
 use roci_units::{Instant, Qpn, Span};
+use std::collections::VecDeque;
 
 /// Which function of the law an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,10 @@ pub struct Cores {
     free: Vec<[Instant; 2]>,
     shared: bool,
     load: Span,
+    /// Packets that a pair has still to hear of before further ones are held up.
+    limit: u32,
+    /// When each pair will have heard of the packets that are in line for it.
+    in_line: Vec<VecDeque<Instant>>,
     /// The contexts.
     pub table: Table,
     counters: CoreCounters,
@@ -62,6 +67,11 @@ impl Cores {
                 Time::Cycles(cycles) => architecture.core_clock()?.cycles(cycles),
                 Time::Span(span) => span,
             },
+            limit: match cores.queue {
+                Entries::All => u32::MAX,
+                Entries::Count(count) => count,
+            },
+            in_line: vec![VecDeque::new(); cores.pairs as usize],
             table: Table::new(architecture.table),
             counters: CoreCounters::default(),
         })
@@ -80,6 +90,36 @@ impl Cores {
         *free = done;
         self.counters.note(side, cycles, begun.since(now), reached.since(begun), done.since(begun));
         Turn { arrived: now, begun, reached, loaded, done }
+    }
+
+    /// Whether the packets that a pair may have still to hear of are limited.
+    pub const fn is_limited(&self) -> bool {
+        self.limit < u32::MAX
+    }
+
+    /// A packet for `qpn` is in line for its core, which will have heard of it at `done`.
+    pub(crate) fn stand_in_line(&mut self, qpn: Qpn, done: Instant) {
+        if self.is_limited() {
+            let pair = qpn.get() as usize % self.free.len();
+            self.in_line[pair].push_back(done);
+        }
+    }
+
+    /// Whether a packet for `qpn` may come to its core at `now`, where of the pair's queue pairs so many wait to come
+    /// in line.
+    pub(crate) fn has_room(&mut self, now: Instant, qpn: Qpn, waiting: u32) -> bool {
+        let pair = qpn.get() as usize % self.free.len();
+        let line = &mut self.in_line[pair];
+        while line.front().is_some_and(|done| *done <= now) {
+            line.pop_front();
+        }
+        line.len() + (waiting as usize) < self.limit as usize
+    }
+
+    /// A packet waited in the FIFO for `span` until its core, or that of a packet before it, had room.
+    pub(crate) fn held_up(&mut self, span: Span) {
+        self.counters.held_up += 1;
+        self.counters.held_up_for += span;
     }
 
     /// A refusal was counted (LoopBack).
@@ -138,6 +178,24 @@ mod tests {
             (1_208, 1_516),
             "and misses its context"
         );
+    }
+
+    #[test]
+    fn a_pair_has_room_until_so_many_are_in_line_or_wait_to_be() {
+        let mut architecture = presets::find("swcc").expect("it exists");
+        (architecture.cores.pairs, architecture.cores.queue) = (2, Entries::Count(3));
+        let mut cores = Cores::new(&architecture).expect("it has some");
+        let qpn = Qpn::new(4);
+        cores.stand_in_line(qpn, at(100));
+        cores.stand_in_line(qpn, at(200));
+        let room = |cores: &mut Cores, ns, waiting| cores.has_room(at(ns), qpn, waiting);
+        assert!(room(&mut cores, 0, 0) && !room(&mut cores, 0, 1));
+        assert!(cores.has_room(at(0), Qpn::new(5), 2), "the other pair");
+        assert!(!room(&mut cores, 99, 1) && room(&mut cores, 100, 1), "one has been heard of");
+        architecture.cores.queue = Entries::All;
+        let mut cores = Cores::new(&architecture).expect("it has some");
+        cores.stand_in_line(qpn, at(100));
+        assert!(!cores.is_limited() && cores.has_room(at(0), qpn, 1_000_000));
     }
 
     #[test]

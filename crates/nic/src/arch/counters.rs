@@ -66,6 +66,10 @@ pub struct CoreCounters {
     pub receives: u64,
     /// Packets that a core refused for now (LoopBack).
     pub loop_backs: u64,
+    /// Packets that waited in the receive FIFO because a core had too many still to hear of.
+    pub held_up: u64,
+    /// How long they waited, summed.
+    pub held_up_for: Span,
     /// Cycles of their programs, by side as above.
     pub cycles: [u64; 2],
     /// From an event's arrival in line until its turn, summed.

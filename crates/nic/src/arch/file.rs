@@ -79,6 +79,9 @@ impl Architecture {
                 return Some((path, "must be at least 1".to_owned()));
             }
         }
+        if self.cores.queue == super::spec::Entries::Count(0) {
+            return Some(("cores.queue", "must be at least 1".to_owned()));
+        }
         let stores = [
             ("context.entries", &self.context),
             ("wqe.entries", &self.wqe),

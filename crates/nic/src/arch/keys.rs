@@ -200,6 +200,7 @@ keys! {
     "cores.word" => cores.word, "Cycles of an instruction that reads or writes a word of context or header, in a program.";
     "cores.register" => cores.register, "Cycles of one on another register: event, clock, credit.";
     "cores.native" => cores.native, "Cycles of an event of a law that is no program.";
+    "cores.queue" => cores.queue, "Packets that a pair has still to hear of before further ones for it wait in the receive FIFO, and all behind them.";
     "cores.handler" => cores.handler, "From the hint of what is to be sent until it stands in line for its core.";
     "cores.loop_back" => cores.loop_back, "From a core's refusal until the packet stands in line again.";
     "table.size" => table.size, "Octets that the cores keep of a queue pair.";

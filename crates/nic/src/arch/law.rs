@@ -3,7 +3,7 @@
 use super::cores::Side;
 use crate::host::Host;
 use crate::work::{Agenda, Due};
-use roci_control::{Outcome, Verdict};
+use roci_control::{Class, Outcome, Verdict};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_transport::{Grant, Offer, OwnedEvent, Resolution, Token, Until};
@@ -26,6 +26,9 @@ impl Host {
         let Some(outcome) = self.engine.evaluate(qpn, event) else { return };
         let Some((machine, agenda)) = self.machine() else { return };
         let at = occupy(machine, now, Side::Receive, qpn, &outcome);
+        if let Some(cores) = machine.cores.as_mut().filter(|_| event.event.class.meets(Class::ARRIVED)) {
+            cores.stand_in_line(qpn, at);
+        }
         resolve(agenda, at, token, outcome);
     }
 

@@ -26,6 +26,8 @@ pub(crate) enum Step {
     Begin { packet: PacketId },
     /// A packet has come through to the engine.
     Judge { packet: PacketId },
+    /// The first packet that waits for its core to have room may go on.
+    GoOn,
     /// Payload is in the host's memory, and its octets leave the receive FIFO.
     Placed { token: Token, frame: u32 },
 }
@@ -109,6 +111,11 @@ pub(crate) struct Machine {
     pub(crate) next_in: Instant,
     pub(crate) judged_last: Instant,
     pub(crate) judged: Judged,
+    /// Packets in the FIFO that wait until a core has room, or that stand behind such, and since when.
+    pub(crate) held_up: VecDeque<(PacketId, Instant)>,
+    /// Whether the first of them is about to go on, and when it may.
+    pub(crate) going_on: bool,
+    pub(crate) next_on: Instant,
     /// When the next timer may be looked at.
     pub(crate) next_timer: Instant,
     /// Octets of frames in the FIFO, and the thresholds of its PAUSE.
@@ -177,6 +184,9 @@ impl Machine {
             next_in: Instant::ZERO,
             judged_last: Instant::ZERO,
             judged: Judged::default(),
+            held_up: VecDeque::new(),
+            going_on: false,
+            next_on: Instant::ZERO,
             next_timer: Instant::ZERO,
             held: 0,
             pause_above: u64::MAX,

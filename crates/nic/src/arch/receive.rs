@@ -8,7 +8,7 @@ use crate::work::Due;
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, PacketId};
 use roci_transport::{Deferral, MemoryOperation, Placement, Reaction, Resolution};
-use roci_units::{Instant, Span};
+use roci_units::{Instant, Qpn, Span};
 use roci_wire::{Header, Opcode, Shape, Syndrome};
 
 /// Octets of a completion (CQE).
@@ -83,6 +83,55 @@ impl Host {
             machine.judged_last = at;
         }
         agenda.at(at, Due::Step(Step::Judge { packet }));
+    }
+
+    /// A packet has come to where the engine judges it, unless its core has too many to hear of already: then it waits,
+    /// and all that come behind it.
+    fn come(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        let now = net.now();
+        let qpn = net.packets()[packet].header.dest_qpn;
+        let waits = self.machine().is_some_and(|(machine, _)| !machine.held_up.is_empty());
+        if !waits && self.core_has_room(now, qpn) {
+            return self.judge(net, id, packet, reaction);
+        }
+        if let Some((machine, _)) = self.machine() {
+            machine.held_up.push_back((packet, now));
+        }
+    }
+
+    /// Whether the core of `qpn`, if there is one, may hear of another packet.
+    fn core_has_room(&mut self, now: Instant, qpn: Qpn) -> bool {
+        let Self { slow, engine, .. } = self;
+        let machine = slow.as_mut().and_then(|slow| slow.machine.as_mut());
+        let Some(cores) = machine.and_then(|machine| machine.cores.as_mut()) else { return true };
+        !cores.is_limited() || cores.has_room(now, qpn, engine.packets_waiting(qpn))
+    }
+
+    /// Has the first packet that waits for its core go on if that has room now. Something always comes that makes room: a
+    /// core ends each event, and no event waits but for one, or for a packet to be sent that a core is asked about.
+    pub(super) fn look_after_held_up(&mut self, net: &Net) {
+        let Some((machine, _)) = self.machine() else { return };
+        let Some((packet, _)) = machine.held_up.front().filter(|_| !machine.going_on) else { return };
+        let (now, qpn) = (net.now(), net.packets()[*packet].header.dest_qpn);
+        if self.core_has_room(now, qpn)
+            && let Some((machine, agenda)) = self.machine()
+        {
+            machine.going_on = true;
+            agenda.at(machine.edge(now.max(machine.next_on)), Due::Step(Step::GoOn));
+        }
+    }
+
+    /// The first packet that waited for its core goes on; the next one may as soon as it could have left the FIFO.
+    fn go_on(&mut self, net: &mut Net, id: HostId, reaction: &mut Reaction) {
+        let now = net.now();
+        let Some((machine, _)) = self.machine() else { return };
+        machine.going_on = false;
+        let Some((packet, since)) = machine.held_up.pop_front() else { return };
+        machine.next_on = now + machine.times.take_out;
+        if let Some(cores) = &mut machine.cores {
+            cores.held_up(now.since(since));
+        }
+        self.judge(net, id, packet, reaction);
     }
 
     /// The engine judges a packet, and its payload goes to memory.
@@ -207,7 +256,8 @@ impl Host {
             Step::Made { packet } => self.wait(crate::host::GRANTED, packet),
             Step::Free { unit } => self.free(net, id, unit),
             Step::Begin { packet } => self.take_in(net, net.now(), packet),
-            Step::Judge { packet } => self.judge(net, id, packet, reaction),
+            Step::Judge { packet } => self.come(net, id, packet, reaction),
+            Step::GoOn => self.go_on(net, id, reaction),
             Step::Placed { token, frame } => {
                 self.engine.resolve(net.now(), token, Resolution::Placed);
                 self.release(net, id, frame);

@@ -25,6 +25,7 @@ impl Host {
         if self.waits > 0 {
             net.kick(id);
         }
+        self.look_after_held_up(net);
         self.ask_to_wake(net, id);
     }
 

@@ -141,6 +141,8 @@ pub struct Cores {
     pub register: u32,
     /// What an event of a law that is no program takes, in cycles.
     pub native: u32,
+    /// Packets that a pair has still to hear of before those that arrive for it wait in the receive FIFO; at least 1.
+    pub queue: Entries,
     /// From the first hint of what is to be sent until it stands in line for its core.
     pub handler: Time,
     /// From a core's refusal until the packet stands in line again (SwCC's LoopBack).

@@ -1,5 +1,5 @@
 use super::*;
-use crate::arch::spec::Architecture;
+use crate::arch::spec::{Architecture, Entries};
 use crate::host::Classes;
 use crate::nics::{Application, Simulated};
 use crate::path::Path;
@@ -204,4 +204,68 @@ fn a_port_that_is_let_go_on_begins_the_turn_that_waited() {
     assert!(host.transmit(net, A, 0xff).is_none(), "nothing is made yet");
     assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
     assert_eq!(fabric.nics.application.0.len(), 1, "the message ends");
+}
+
+/// Two hosts with one pair of cores each, whose law hears of the data that arrives; of `queue` packets it has still to hear at
+/// most. The first host sends 64 packets on each of so many queue pairs.
+fn with_data(queue: Entries, queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Qpn) {
+    let mut architecture = super::super::presets::find("swcc").expect("it exists");
+    architecture.cores.queue = queue;
+    let (mut fabric, qpns, key) = fabric_that_hears(architecture, queue_pairs, Class::WRITE);
+    let length = 64 * u32::from(QpConfig::default().mtu);
+    for qpn in &qpns {
+        post_request(&mut fabric, *qpn, &SendRequest { length, ..request(key) });
+    }
+    (fabric, qpns[0])
+}
+
+#[test]
+fn packets_wait_in_the_fifo_while_their_core_has_too_many_to_hear_of() {
+    for queue_pairs in [1, 4] {
+        for queue in [1, 8] {
+            let (mut fabric, _) = with_data(Entries::Count(queue), queue_pairs);
+            let mut most = 0;
+            let mut now = Instant::ZERO;
+            while fabric.run_until(now) != Stopped::Idle {
+                now += Span::from_nanos(500);
+                let engine = &fabric.nics.hosts[1].engine;
+                most = most.max(engine.packets_waiting(Qpn::new(0)));
+                assert!(now < Instant::ZERO + Span::from_millis(10), "all comes through");
+            }
+            assert!(most < queue, "{most} of {queue}, and one is in line");
+            let parts = fabric.nics.hosts[1].parts().expect("it is made of parts");
+            let packets = 64 * u64::from(queue_pairs);
+            assert_eq!((parts.cores.receives, parts.overflowed), (packets, 0));
+            assert!(parts.cores.held_up > packets / 2, "{:?}", parts.cores);
+            // Each waits for those before it, which take 4 µs each.
+            assert!(parts.cores.held_up_for > Span::from_micros(4) * parts.cores.held_up);
+            let ends = &fabric.nics.application.0;
+            assert_eq!(ends.len(), queue_pairs as usize);
+            // An acknowledgement is of all that the engine has taken, which the law may have still to hear of.
+            let work = Span::from_ps(EVENT * 4_000) * packets;
+            let heard = Span::from_ps(EVENT * 4_000) * (packets + 1 - u64::from(queue));
+            let last = ends.iter().max().expect("there are some").since(Instant::ZERO);
+            assert!(last >= heard && last < work + work / 10, "the core is never idle: {last}, {work}");
+        }
+    }
+}
+
+#[test]
+fn without_a_limit_no_packet_waits_for_a_core() {
+    let (mut fabric, _) = with_data(Entries::All, 2);
+    assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+    let parts = fabric.nics.hosts[1].parts().expect("it is made of parts");
+    assert_eq!((parts.cores.receives, parts.cores.held_up), (128, 0));
+}
+
+#[test]
+fn a_queue_pair_that_goes_away_holds_no_packet_up() {
+    let (mut fabric, first) = with_data(Entries::Count(4), 2);
+    fabric.run_until(Instant::ZERO + Span::from_micros(60));
+    let Fabric { net, nics } = &mut fabric;
+    let gone = nics.hosts[0].engine.query(first).expect("it exists").peer;
+    nics.hosts[1].engine.destroy_qp(gone).expect("it exists");
+    nics.hosts[1].poke(net, B);
+    fabric.run_until(Instant::ZERO + Span::from_millis(2));
+    assert_eq!(fabric.nics.application.0.len(), 1, "the other one's message ends");
 }
