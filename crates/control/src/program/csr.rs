@@ -27,7 +27,7 @@ pub const DETAIL: usize = 52;
 pub const NOW: usize = 53;
 /// When the packet was sent that this one answers.
 pub const SENT: usize = 54;
-/// Octets newly acknowledged. The two words before it are reserved, and zero.
+/// Octets newly acknowledged. The two words before it are no registers: they read zero.
 pub const ACKED: usize = 57;
 /// Octets sent and not acknowledged.
 pub const IN_FLIGHT: usize = 58;
