@@ -39,6 +39,7 @@ pub struct Turn {
 #[derive(Clone, Debug)]
 pub struct Cores {
     clock: Clock,
+    pairs: u32,
     /// When each core is free: of each pair the one that sends, then the other.
     free: Vec<[Instant; 2]>,
     shared: bool,
@@ -61,6 +62,7 @@ impl Cores {
         }
         Some(Self {
             clock: architecture.core_clock()?,
+            pairs: cores.pairs,
             free: vec![[Instant::ZERO; 2]; cores.pairs as usize],
             shared: cores.shared,
             load: match cores.load {
@@ -81,7 +83,7 @@ impl Cores {
     /// back to an earlier cycle of the NIC's clock: what is decided within a cycle comes in line at its end, and may find
     /// itself before what is fetched within it. The core is busy as long in either order.
     pub fn run(&mut self, now: Instant, side: Side, qpn: Qpn, cycles: u32) -> Turn {
-        let pair = qpn.get() as usize % self.free.len();
+        let pair = self.pair_of(qpn);
         let free = &mut self.free[pair][usize::from(side == Side::Receive && !self.shared)];
         let begun = self.clock.edge(now.max(*free));
         let reached = self.table.reach(begun, qpn);
@@ -100,7 +102,7 @@ impl Cores {
     /// A packet for `qpn` is in line for its core, which will have heard of it at `done`.
     pub(crate) fn stand_in_line(&mut self, qpn: Qpn, done: Instant) {
         if self.is_limited() {
-            let pair = qpn.get() as usize % self.free.len();
+            let pair = self.pair_of(qpn);
             self.in_line[pair].push_back(done);
         }
     }
@@ -108,12 +110,17 @@ impl Cores {
     /// Whether a packet for `qpn` may come to its core at `now`, where of the pair's queue pairs so many wait to come
     /// in line.
     pub(crate) fn has_room(&mut self, now: Instant, qpn: Qpn, waiting: u32) -> bool {
-        let pair = qpn.get() as usize % self.free.len();
+        let pair = self.pair_of(qpn);
         let line = &mut self.in_line[pair];
         while line.front().is_some_and(|done| *done <= now) {
             line.pop_front();
         }
         line.len() + (waiting as usize) < self.limit as usize
+    }
+
+    #[inline]
+    const fn pair_of(&self, qpn: Qpn) -> usize {
+        (qpn.get() % self.pairs) as usize
     }
 
     /// A packet waited in the FIFO for `span` until its core, or that of a packet before it, had room.

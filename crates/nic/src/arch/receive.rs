@@ -87,19 +87,19 @@ impl Host {
 
     /// A packet has come to where the engine judges it, unless its core has too many to hear of already: then it waits,
     /// and all that come behind it.
+    #[inline]
     fn come(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
-        let now = net.now();
-        let qpn = net.packets()[packet].header.dest_qpn;
-        let waits = self.machine().is_some_and(|(machine, _)| !machine.held_up.is_empty());
-        if !waits && self.core_has_room(now, qpn) {
-            return self.judge(net, id, packet, reaction);
-        }
-        if let Some((machine, _)) = self.machine() {
+        let (now, qpn) = (net.now(), net.packets()[packet].header.dest_qpn);
+        let stands = self.machine().is_some_and(|(machine, _)| !machine.held_up.is_empty());
+        if !stands && self.core_has_room(now, qpn) {
+            self.judge(net, id, packet, reaction);
+        } else if let Some((machine, _)) = self.machine() {
             machine.held_up.push_back((packet, now));
         }
     }
 
     /// Whether the core of `qpn`, if there is one, may hear of another packet.
+    #[inline]
     fn core_has_room(&mut self, now: Instant, qpn: Qpn) -> bool {
         let Self { slow, engine, .. } = self;
         let machine = slow.as_mut().and_then(|slow| slow.machine.as_mut());

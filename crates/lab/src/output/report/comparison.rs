@@ -39,9 +39,9 @@ const COLUMNS: [Column; 19] = [
     ("most buffered", "max_buffer_bytes", Unit::Bytes, |r| {
         r.switches.iter().map(|s| s.max_buffer_bytes).max().map_or(Cell::None, Cell::from)
     }),
-    ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
     ("fell back", "fallen_back", Unit::Count, |r| r.fallen().into()),
     ("unheard", "unheard", Unit::Count, |r| r.unheard().into()),
+    ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
