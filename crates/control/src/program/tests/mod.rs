@@ -1,4 +1,5 @@
 mod faults;
+mod paced;
 mod twin;
 
 use super::csr::{Side, machine};
