@@ -211,6 +211,20 @@ pub(crate) fn update_packet(crc: u32, headers: &[u8], cc: usize, payload: &[u8])
     update(update_headers(crc, headers, cc), payload)
 }
 
+/// The same, and copies the payload to `to`, which is as long.
+#[inline]
+pub(crate) fn copy_packet(crc: u32, headers: &[u8], cc: usize, payload: &[u8], to: &mut [u8]) -> u32 {
+    if cc == 0
+        && let Some((crc, rest)) = fold::copy_packet(crc, headers, payload, to)
+    {
+        let copied = payload.len() - rest.len();
+        to[copied..].copy_from_slice(rest);
+        return update_few(crc, rest);
+    }
+    to.copy_from_slice(payload);
+    update(update_headers(crc, headers, cc), to)
+}
+
 /// Goes on with `crc` over a packet's headers from the BTH on; what switches may rewrite counts as ones: the octet
 /// with the marks, and the `cc` octets behind the BTH.
 #[inline]

@@ -141,26 +141,25 @@ impl Shard {
         arrived > 0 || sent
     }
 
-    /// Sends a batch of what the engine has to send; whether there was anything. What has arrived is looked at before
+    /// Sends a turn of what the engine has to send; whether there was anything. What has arrived is looked at before
     /// the next one.
     pub(crate) fn send(&mut self, now: Instant) -> bool {
         let Self { io, core } = self;
+        let before = core.batch.passed();
         core.fill(now, io.as_mut());
-        if core.batch.is_empty() {
-            return false;
-        }
         core.emit(io.as_mut());
-        true
+        core.batch.passed() != before
     }
 
     /// Sends the acknowledgements that have waited.
     pub(crate) fn reply(&mut self) {
         let Self { io, core } = self;
-        while !core.replies.is_empty() {
-            core.unanswered = 0;
-            core.fill_replies(io.as_mut());
-            core.emit(io.as_mut());
+        if core.replies.is_empty() {
+            return;
         }
+        core.unanswered = 0;
+        core.fill_replies(io.as_mut());
+        core.emit(io.as_mut());
     }
 
     /// After something was posted: sends it at once, and delivers what has ended.

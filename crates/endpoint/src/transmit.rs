@@ -11,15 +11,17 @@ use roci_wire::{Deth, Ecn, Flags, Layout, LayoutWords, Opcode, Shape, Syndrome, 
 
 /// Octets offered at once: a run of 15 packets of 4096 octets, or of 60 of 1024.
 pub(crate) const QUANTUM: u32 = 60 << 10;
-/// Payload up to this length is copied beside the headers: one piece in place of three.
-const COPY_MAX: usize = 256;
+/// Octets that leave before what has arrived is looked at: four messages of 64 KiB with their headers, so that they do not
+/// end in a run of the last few packets, and what a socket's buffer holds wherever one is.
+const TURN: u64 = 272 << 10;
 /// The most octets of headers: BTH, CC header, RETH and immediate data.
 const HEADERS_MAX: usize = 160;
 
 impl Core {
-    /// Fills the batch with what the engine wants to send.
+    /// Sends what the engine wants to send, for a turn; some of it stays in the batch.
     pub(crate) fn fill(&mut self, now: Instant, io: &mut dyn PacketIo) {
-        while self.batch.has_room(240, QUANTUM as usize) {
+        let until = self.batch.passed() + TURN;
+        while self.batch.passed() < until {
             let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
             let Some(segment) = self.engine.commit(now, offer, Grant::Engine) else {
                 self.settle(now);
@@ -50,27 +52,22 @@ impl Core {
             if is_included {
                 continue;
             }
-            if !self.batch.has_room(1, 0) {
-                self.emit(io);
-            }
             self.pack(io, &reply);
-        }
-        if !self.batch.has_room(240, QUANTUM as usize) {
-            self.emit(io);
         }
     }
 
-    /// Fills the batch with acknowledgements that have waited.
+    /// Sends the acknowledgements that have waited; some of them stay in the batch.
     pub(crate) fn fill_replies(&mut self, io: &mut dyn PacketIo) {
-        while self.batch.has_room(1, 0)
-            && let Some(segment) = self.replies.pop_front()
-        {
+        while let Some(segment) = self.replies.pop_front() {
             self.pack(io, &segment);
         }
     }
 
     /// Sends the batch.
     pub(crate) fn emit(&mut self, io: &mut dyn PacketIo) {
+        if self.batch.is_empty() {
+            return;
+        }
         let sent = io.send(&self.batch);
         self.counters.sent += sent.packets;
         self.counters.unsent += sent.dropped;
@@ -121,7 +118,7 @@ impl Core {
         })
     }
 
-    /// Appends the packets of a segment to the batch.
+    /// Appends the packets of a segment to the batch, which is sent in between when it is due.
     fn pack(&mut self, io: &mut dyn PacketIo, segment: &Segment) {
         let Some(route) = self.route(segment) else { return };
         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
@@ -156,34 +153,34 @@ impl Core {
                 (length, cc) = (emitted, segment.layout.rewritable_len(header.opcode));
                 (payload, source, va) = (usize::from(header.payload), from, header.reth().va);
             }
-            let id = || io.next_id();
             let headers = &headers[..length];
+            let joins = self.batch.joins(&route, length, payload);
+            if !joins && self.batch.is_due() {
+                // A region that peers reach is held for no system call.
+                self.let_go();
+                self.emit(io);
+            }
+            let id = || io.next_id();
             if response {
-                // Its region may change at any time: what is checked must be what is sent.
-                let mut offset = 0;
+                // Its region may change at any time: what is checked must be what is sent. It is held meanwhile, and read once.
+                let mut octets: &[u8] = &[];
                 if payload > 0 {
+                    let offset = self.memory(source.lkey, source.address).map(|(_, offset)| offset);
+                    let found = self.held.as_ref().zip(offset);
+                    // SAFETY: it is held.
+                    #[expect(unsafe_code, reason = "see above")]
+                    let found =
+                        found.and_then(|((_, memory), at)| unsafe { memory.octets_held(at, payload) });
                     // A region that is gone has nothing to send any more.
-                    let Some((_, at)) = self.memory(source.lkey, source.address) else { break };
-                    offset = at;
+                    let Some(found) = found else { break };
+                    octets = found;
                 }
-                let memory = self.held.as_ref().map(|(_, memory)| memory);
-                let mut fill = |place: &mut [u8]| {
-                    if let Some(memory) = memory {
-                        // SAFETY: it is held.
-                        #[expect(unsafe_code, reason = "see above")]
-                        unsafe {
-                            memory.copy_out_held(offset, place);
-                        }
-                    }
-                };
-                self.batch.push(&route, id, headers, cc, Payload::Copied(payload, &mut fill));
-            } else if payload > COPY_MAX
-                && let Some(octets) = self.works.in_place(source.address, payload)
-            {
-                self.batch.push(&route, id, headers, cc, Payload::InPlace(octets));
+                self.batch.push(&route, joins, id, headers, cc, Payload::Octets(octets));
+            } else if let Some(octets) = self.works.in_place(source.address, payload) {
+                self.batch.push(&route, joins, id, headers, cc, Payload::Octets(octets));
             } else {
-                let mut fill = |place: &mut [u8]| self.works.gather(source.address, place);
-                self.batch.push(&route, id, headers, cc, Payload::Copied(payload, &mut fill));
+                let mut write = |place: &mut [u8]| self.works.gather(source.address, place);
+                self.batch.push(&route, joins, id, headers, cc, Payload::Written(payload, &mut write));
             }
         }
         self.let_go();

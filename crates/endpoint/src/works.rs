@@ -1,7 +1,7 @@
 //! Work requests in flight: what they lent, found again by number.
 
 use crate::memory::{Buffer, Slice};
-use crate::work::{INLINE_MAX, Payload};
+use crate::work::Payload;
 
 /// Where payload lies, in the terms that the engine carries around: the request's place in the upper half, an offset in
 /// the lower. The key beside it is zero.
@@ -83,20 +83,17 @@ impl Works {
     #[inline]
     pub(crate) fn in_place(&self, address: u64, length: usize) -> Option<&[u8]> {
         let (payload, offset) = self.at(address)?;
-        let Payload::Slice(slice) = payload else { return None };
-        slice.as_slice()?.get(offset..offset.checked_add(length)?)
+        let octets = match payload {
+            Payload::Slice(slice) => slice.as_slice()?,
+            Payload::Inline { length, octets } => octets.get(..usize::from(*length))?,
+            _ => return None,
+        };
+        octets.get(offset..offset.checked_add(length)?)
     }
 
     /// Copies the octets at `address`.
     pub(crate) fn gather(&self, address: u64, to: &mut [u8]) {
         match self.at(address) {
-            Some((Payload::Inline { length, octets }, offset)) => {
-                let there = &octets[..usize::from(*length).min(INLINE_MAX)];
-                match offset.checked_add(to.len()).and_then(|end| there.get(offset..end)) {
-                    Some(part) => to.copy_from_slice(part),
-                    None => to.fill(0),
-                }
-            }
             Some((Payload::Slice(slice), offset)) => slice.gather(offset, to),
             Some((Payload::Slices(slices), offset)) => gather(slices, offset, to),
             _ => to.fill(0),

@@ -13,6 +13,8 @@ use std::time::Instant;
 
 /// Octets of payload that are sent before any is received, as the endpoint has it.
 const BURST: usize = 256 << 10;
+/// Octets after which what was put together is sent before another run begins, as the endpoint has it.
+const ENOUGH: usize = 32 << 10;
 const BTH: usize = 12;
 const RETH: usize = 16;
 const ICRC: usize = 4;
@@ -35,7 +37,8 @@ struct Run {
     segment: usize,
     packets: usize,
     octets: usize,
-    pieces: Vec<libc::iovec>,
+    /// Where it begins.
+    first: usize,
 }
 
 impl Run {
@@ -56,7 +59,7 @@ impl Ceiling {
             flow: Flow::new(here, here),
             data: vec![1; memory],
             region: vec![0; memory],
-            arena: vec![0; BURST / mtu * (BTH + RETH + ICRC)],
+            arena: vec![0; ENOUGH + (1 << 16)],
             buffer: vec![0; 1 << 16],
             mtu,
             message,
@@ -86,32 +89,34 @@ impl Ceiling {
             let headers = BTH + if begins { RETH } else { 0 };
             let octets = headers + self.mtu + ICRC;
             if runs.last().is_none_or(|run| run.is_closed(octets)) {
-                runs.push(Run { segment: octets, packets: 0, octets: 0, pieces: Vec::with_capacity(130) });
+                if used >= ENOUGH {
+                    self.emit(&mut runs);
+                    used = 0;
+                }
+                runs.push(Run { segment: octets, packets: 0, octets: 0, first: used });
             }
             let Some(run) = runs.last_mut() else { continue };
-            let place = &mut self.arena[used..used + headers];
-            place.fill(0);
-            place[8..12].copy_from_slice(&u32::try_from(at / self.mtu).unwrap_or(0).to_be_bytes());
-            let payload = &self.data[at % self.data.len()..][..self.mtu];
             let id = u16::try_from(run.packets).unwrap_or(0);
-            let crc = heads.head(&self.flow, octets, id, PORT);
-            let crc = icrc::update_packet(crc, place, 0, payload);
-            self.arena[used + headers..][..ICRC].copy_from_slice(&crc.to_le_bytes());
-            // Behind one packet's ICRC stand the next one's headers.
-            let start = self.arena[used..].as_ptr().cast_mut();
-            match run.pieces.last_mut() {
-                Some(last) => last.iov_len += headers,
-                None => run.pieces.push(libc::iovec { iov_base: start.cast(), iov_len: headers }),
-            }
-            let payload = payload.as_ptr().cast_mut().cast();
-            run.pieces.push(libc::iovec { iov_base: payload, iov_len: self.mtu });
-            let icrc = start.wrapping_add(headers).cast();
-            run.pieces.push(libc::iovec { iov_base: icrc, iov_len: ICRC });
             (run.packets, run.octets) = (run.packets + 1, run.octets + octets);
-            used += headers + ICRC;
+            let (front, rest) = self.arena[used..used + octets].split_at_mut(headers);
+            front.fill(0);
+            front[8..12].copy_from_slice(&u32::try_from(at / self.mtu).unwrap_or(0).to_be_bytes());
+            let payload = &self.data[at % self.data.len()..][..self.mtu];
+            let crc = heads.head(&self.flow, octets, id, PORT);
+            let (place, end) = rest.split_at_mut(self.mtu);
+            let crc = icrc::copy_packet(crc, front, 0, payload, place);
+            end.copy_from_slice(&crc.to_le_bytes());
+            used += octets;
         }
+        self.emit(&mut runs);
+    }
+
+    /// Sends runs.
+    fn emit(&mut self, runs: &mut Vec<Run>) {
         let mut controls = [[0u64; 4]; 64];
-        let messages: Vec<libc::mmsghdr> = runs.iter_mut().zip(&mut controls).map(header).collect();
+        let mut pieces: Vec<libc::iovec> = runs.iter().map(|run| self.piece(run)).collect();
+        let messages: Vec<libc::mmsghdr> =
+            runs.iter().zip(&mut pieces).zip(&mut controls).map(header).collect();
         let mut messages = &messages[..];
         while !messages.is_empty() {
             let count = u32::try_from(messages.len()).unwrap_or(0);
@@ -121,6 +126,12 @@ impl Ceiling {
             };
             messages = &messages[usize::try_from(sent).unwrap()..];
         }
+        runs.clear();
+    }
+
+    fn piece(&self, run: &Run) -> libc::iovec {
+        let octets = &self.arena[run.first..run.first + run.octets];
+        libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() }
     }
 
     /// Receives, checks and places what is there.
@@ -158,12 +169,12 @@ impl Ceiling {
 }
 
 /// The header of a message for `sendmmsg`, with the length of its packets in `control` where there are several.
-fn header((run, control): (&mut Run, &mut [u64; 4])) -> libc::mmsghdr {
+fn header(((run, piece), control): ((&Run, &mut libc::iovec), &mut [u64; 4])) -> libc::mmsghdr {
     // SAFETY: zeros are a valid header, and the control buffer has room for one message.
     unsafe {
         let mut message: libc::mmsghdr = std::mem::zeroed();
         let header = &mut message.msg_hdr;
-        (header.msg_iov, header.msg_iovlen) = (run.pieces.as_mut_ptr(), run.pieces.len());
+        (header.msg_iov, header.msg_iovlen) = (std::ptr::from_mut(piece), 1);
         if run.packets > 1 {
             header.msg_control = control.as_mut_ptr().cast();
             header.msg_controllen = libc::CMSG_SPACE(2) as usize;

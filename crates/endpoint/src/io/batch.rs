@@ -1,44 +1,33 @@
-//! Packets gathered for one system call: headers in an arena, payload where it lies.
+//! Packets gathered for one system call: each run in one piece, headers, payload and ICRC one after the other.
 
-use super::arena::Arena;
-use crate::icrc::{Flow, Heads};
+use crate::icrc::{self, Flow, Heads, ICRC_LEN};
 use roci_wire::Ecn;
 use std::net::IpAddr;
 
-/// Octets of headers and copied payload in one batch.
-const ARENA: usize = 192 << 10;
-/// Octets after which a batch is full: what fits the second-level cache beside the receiver's buffers, and four messages
-/// of 64 KiB with their headers, so that they do not end in a run of the last few packets.
-const OCTETS: usize = 272 << 10;
-/// The most pieces that one run may consist of (`UIO_MAXIOV`, less those of a packet).
-const PIECES_MAX: usize = 1000;
 /// The most octets that a run may carry: what an IP datagram holds, less its headers.
 const RUN_OCTETS: usize = 65_000;
+/// Octets after which a batch is to leave before another run begins. Run after run is put together in the same octets, which
+/// stay in the second-level cache; a short run leaves with the one behind it.
+const ENOUGH: usize = 32 << 10;
+/// Octets of a batch: enough, and a run.
+const OCTETS_MAX: usize = ENOUGH + RUN_OCTETS;
 /// Runs of one batch.
 const RUNS_MAX: usize = 64;
-/// Octets of the most that [`Batch::push`] writes into the arena besides copied payload.
-const FRAMING_MAX: usize = 256;
 
 /// Runs of packets to be sent.
 ///
-/// Payload that is not copied is referred to by address. Whoever fills a batch keeps that memory alive until the
-/// batch is cleared; this is why filling it is `pub(crate)` and [`PacketIo::send`](super::PacketIo::send) has no way to keep it.
+/// Payload is copied into it, while its ICRC is computed: the copy costs nothing beside that, and a piece for each
+/// packet's payload and one for its headers would cost the kernel more.
 pub struct Batch {
-    arena: Arena,
-    /// Whether the last piece lies in the arena.
-    in_arena: bool,
-    pieces: Vec<libc::iovec>,
+    octets: Box<[u8]>,
+    used: usize,
     runs: Vec<Run>,
     run_max: usize,
     packets: usize,
-    octets: usize,
+    /// Octets that went into it since it was made.
+    passed: u64,
     heads: Heads,
 }
-
-// SAFETY: the addresses in `pieces` are used only while the memory behind them is kept alive by the shard that owns
-// the batch and moves with it; nothing about them belongs to a thread.
-#[expect(unsafe_code, reason = "see above")]
-unsafe impl Send for Batch {}
 
 /// Consecutive packets to one address, all of one length but for a shorter last one.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +46,8 @@ pub struct Run {
     pub packets: usize,
     /// The identification of the first packet.
     pub id: u16,
-    first_piece: usize,
-    pieces: usize,
+    /// Where it begins in the batch.
+    first: usize,
     closed: bool,
 }
 
@@ -73,32 +62,37 @@ pub(crate) struct Route {
 
 /// One packet's octets.
 pub(crate) enum Payload<'a> {
-    /// Octets that are copied into the batch by the function, which is given their place.
-    Copied(usize, &'a mut dyn FnMut(&mut [u8])),
-    /// Octets that stay where they are until the batch is cleared.
-    InPlace(&'a [u8]),
+    /// So many, which the function writes to where they are to be.
+    Written(usize, &'a mut dyn FnMut(&mut [u8])),
+    /// These.
+    Octets(&'a [u8]),
 }
 
 impl Payload<'_> {
     fn len(&self) -> usize {
         match self {
-            Payload::Copied(len, _) => *len,
-            Payload::InPlace(octets) => octets.len(),
+            Payload::Written(len, _) => *len,
+            Payload::Octets(octets) => octets.len(),
         }
     }
+}
+
+/// Octets of a packet, BTH to ICRC.
+#[inline]
+fn packet_len(headers: usize, payload: usize) -> usize {
+    headers + payload.next_multiple_of(4) + ICRC_LEN
 }
 
 impl Batch {
     /// An empty batch for runs of up to `run_max` packets.
     pub(crate) fn new(run_max: usize) -> Self {
         Self {
-            arena: Arena::new(ARENA),
-            in_arena: false,
-            pieces: Vec::with_capacity(4096),
+            octets: vec![0; OCTETS_MAX].into_boxed_slice(),
+            used: 0,
             runs: Vec::with_capacity(RUNS_MAX),
             run_max,
             packets: 0,
-            octets: 0,
+            passed: 0,
             heads: Heads::default(),
         }
     }
@@ -108,17 +102,13 @@ impl Batch {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.pieces.clear();
-        self.arena.clear();
         self.runs.clear();
-        (self.packets, self.octets) = (0, 0);
+        (self.used, self.packets) = (0, 0);
     }
 
-    /// Whether `packets` packets with `copied` octets of payload that is copied still fit for certain.
-    pub(crate) fn has_room(&self, packets: usize, copied: usize) -> bool {
-        self.octets < OCTETS
-            && self.arena.used() + copied + packets * FRAMING_MAX <= ARENA
-            && self.runs.len() + 4 + packets / 32 <= RUNS_MAX
+    /// Octets that went into it since it was made.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// The runs.
@@ -131,91 +121,88 @@ impl Batch {
         self.packets
     }
 
-    /// The pieces of a run, for `sendmsg`.
-    pub(crate) fn pieces(&self, run: &Run) -> &[libc::iovec] {
-        &self.pieces[run.first_piece..run.first_piece + run.pieces]
+    /// All octets of a run of this batch, one packet after the other.
+    pub fn octets(&self, run: &Run) -> &[u8] {
+        &self.octets[run.first..run.first + run.octets]
     }
 
-    /// All octets of a run, one packet after the other, for wires that are no sockets.
-    pub fn copy_run(&self, run: &Run, to: &mut Vec<u8>) {
-        to.clear();
-        for piece in self.pieces(run) {
-            // SAFETY: each piece lies in the arena or in memory that its owner keeps until the batch is cleared.
-            #[expect(unsafe_code, reason = "see above")]
-            to.extend_from_slice(unsafe { std::slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len) });
-        }
+    /// Whether a packet with so many octets of headers and of payload can join the last run.
+    #[inline]
+    pub(crate) fn joins(&self, route: &Route, headers: usize, payload: usize) -> bool {
+        let octets = packet_len(headers, payload);
+        self.runs.last().is_some_and(|run| {
+            !run.closed
+                && octets <= run.segment
+                && run.packets < self.run_max
+                && run.octets + octets <= RUN_OCTETS
+                && (run.destination, run.ecn, run.dscp) == (route.destination, route.ecn, route.dscp)
+        })
+    }
+
+    /// Whether the batch is to be sent before another run begins.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        self.used >= ENOUGH || self.runs.len() >= RUNS_MAX
     }
 
     /// Appends a packet: `headers` are BTH and extensions, of which the `cc` octets behind the BTH count as ones in
     /// the ICRC; pad and ICRC are added.
     ///
-    /// It joins the last run where it may. The caller has asked [`has_room`](Self::has_room).
+    /// It `joins` the last run where it [may](Self::joins), or begins a new one, before which the batch is sent if it [is
+    /// due](Self::is_due).
+    #[inline]
     pub(crate) fn push(
         &mut self,
         route: &Route,
+        joins: bool,
         next_id: impl FnOnce() -> u16,
         headers: &[u8],
         cc: usize,
         payload: Payload<'_>,
     ) {
         let length = payload.len();
-        let pad = length.next_multiple_of(4) - length;
-        let octets = headers.len() + length + pad + crate::icrc::ICRC_LEN;
-        let id = self.join_or_begin(route, octets, next_id);
-        let head = self.heads.head(&route.flow, octets, id, roci_wire::udp::ROCE_PORT);
-        match headers.first_chunk::<{ crate::icrc::BTH_LEN }>() {
-            Some(bth) if headers.len() == bth.len() => self.put_some(bth),
-            _ => self.put(headers),
-        }
-        let crc = match payload {
-            Payload::Copied(length, fill) => {
-                let (begin, crc) = self.arena.append(length, |place| {
-                    fill(place);
-                    crate::icrc::update_packet(head, headers, cc, place)
-                });
-                self.extend_piece(begin, length);
-                crc
+        let octets = packet_len(headers.len(), length);
+        let id = match self.runs.last_mut() {
+            Some(run) if joins => {
+                #[expect(clippy::cast_possible_truncation, reason = "at most 128")]
+                let id = run.id.wrapping_add(run.packets as u16);
+                run.closed = octets < run.segment;
+                run.octets += octets;
+                run.packets += 1;
+                id
             }
-            Payload::InPlace(octets) => {
-                self.pieces
-                    .push(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
-                self.in_arena = false;
-                crate::icrc::update_packet(head, headers, cc, octets)
-            }
+            _ => self.begin(route, octets, next_id()),
         };
-        if pad == 0 {
-            self.put_some(&crc.to_le_bytes());
-        } else {
-            const ZEROS: [u8; 3] = [0; 3];
-            self.put(&ZEROS[..pad]);
-            self.put_some(&crate::icrc::update_few(crc, &ZEROS[..pad]).to_le_bytes());
+        let head = self.heads.head(&route.flow, octets, id, roci_wire::udp::ROCE_PORT);
+        let (front, rest) = self.octets[self.used..self.used + octets].split_at_mut(headers.len());
+        match (front.as_mut_array::<{ icrc::BTH_LEN }>(), headers.as_array()) {
+            // A length that is known is a few moves.
+            (Some(place), Some(bth)) => *place = *bth,
+            _ => front.copy_from_slice(headers),
         }
-        let pieces = self.pieces.len();
-        if let Some(run) = self.runs.last_mut() {
-            run.pieces = pieces - run.first_piece;
+        let (place, tail) = rest.split_at_mut(length);
+        let crc = match payload {
+            Payload::Written(_, write) => {
+                write(place);
+                icrc::update_packet(head, headers, cc, place)
+            }
+            Payload::Octets(octets) => icrc::copy_packet(head, headers, cc, octets, place),
+        };
+        match tail.as_mut_array() {
+            Some(place) => *place = crc.to_le_bytes(),
+            None => {
+                let (pad, place) = tail.split_at_mut(tail.len() - ICRC_LEN);
+                pad.fill(0);
+                place.copy_from_slice(&icrc::update_few(crc, pad).to_le_bytes());
+            }
         }
-        (self.packets, self.octets) = (self.packets + 1, self.octets + octets);
+        self.used += octets;
+        self.packets += 1;
+        self.passed += octets as u64;
     }
 
-    /// The identification of a packet of `octets` in the last run, or in a new one.
-    fn join_or_begin(&mut self, route: &Route, octets: usize, next_id: impl FnOnce() -> u16) -> u16 {
-        let pieces = self.pieces.len();
-        if let Some(run) = self.runs.last_mut()
-            && !run.closed
-            && octets <= run.segment
-            && run.packets < self.run_max
-            && run.octets + octets <= RUN_OCTETS
-            && pieces - run.first_piece < PIECES_MAX
-            && (run.destination, run.ecn, run.dscp) == (route.destination, route.ecn, route.dscp)
-        {
-            #[expect(clippy::cast_possible_truncation, reason = "at most 128")]
-            let id = run.id.wrapping_add(run.packets as u16);
-            run.closed = octets < run.segment;
-            run.octets += octets;
-            run.packets += 1;
-            return id;
-        }
-        let id = next_id();
+    /// Begins a run with a packet of `octets`.
+    fn begin(&mut self, route: &Route, octets: usize, id: u16) -> u16 {
         self.runs.push(Run {
             destination: route.destination,
             ecn: route.ecn,
@@ -224,40 +211,10 @@ impl Batch {
             octets,
             packets: 1,
             id,
-            first_piece: pieces,
-            pieces: 0,
+            first: self.used,
             closed: false,
         });
         id
-    }
-
-    #[inline]
-    fn put(&mut self, octets: &[u8]) {
-        let (begin, ()) = self.arena.append(octets.len(), |place| place.copy_from_slice(octets));
-        self.extend_piece(begin, octets.len());
-    }
-
-    /// The same for a number of octets that is known.
-    #[inline]
-    fn put_some<const N: usize>(&mut self, octets: &[u8; N]) {
-        let (begin, ()) = self.arena.append(N, |place| place.copy_from_slice(octets));
-        self.extend_piece(begin, N);
-    }
-
-    /// Counts the `length` octets of the arena at `begin` to the last piece, or to a new one.
-    #[inline]
-    fn extend_piece(&mut self, begin: *mut u8, length: usize) {
-        let first = self.runs.last().map_or(0, |run| run.first_piece);
-        if self.pieces.len() > first
-            && self.in_arena
-            && let Some(last) = self.pieces.last_mut()
-            && last.iov_base.cast::<u8>().wrapping_add(last.iov_len) == begin
-        {
-            last.iov_len += length;
-        } else {
-            self.pieces.push(libc::iovec { iov_base: begin.cast(), iov_len: length });
-            self.in_arena = true;
-        }
     }
 }
 
@@ -283,14 +240,15 @@ mod tests {
         for round in 0..2u8 {
             for packet in 0..5u8 {
                 let headers = [packet; 12];
-                batch.push(&route, || 0, &headers, 0, Payload::InPlace(&lent));
+                let joins = batch.joins(&route, 12, 100);
+                assert_eq!(joins, packet > 0);
+                batch.push(&route, joins, || 0, &headers, 0, Payload::Octets(&lent));
                 let mut fill = |place: &mut [u8]| place.fill(packet ^ 0x55);
-                batch.push(&route, || 0, &headers, 0, Payload::Copied(100, &mut fill));
+                batch.push(&route, true, || 0, &headers, 0, Payload::Written(100, &mut fill));
             }
-            let (mut octets, run) = (Vec::new(), batch.runs()[0]);
-            batch.copy_run(&run, &mut octets);
+            let run = batch.runs()[0];
             assert_eq!((batch.runs().len(), run.packets, run.segment), (1, 10, 116));
-            for (packet, pair) in (0..5u8).zip(octets.chunks(2 * 116)) {
+            for (packet, pair) in (0..5u8).zip(batch.octets(&run).chunks(2 * 116)) {
                 assert_eq!((&pair[..12], &pair[12..112]), (&[packet; 12][..], &lent[..]), "round {round}");
                 assert_eq!(
                     (&pair[116..128], &pair[128..228]),
@@ -298,6 +256,30 @@ mod tests {
                 );
             }
             batch.clear();
+        }
+    }
+
+    #[test]
+    fn a_batch_that_is_sent_when_it_is_due_holds_the_longest_runs() {
+        let (source, destination) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let route = Route { destination, ecn: Ecn::Ect0, dscp: 0, flow: Flow::new(source, destination) };
+        let mut batch = Batch::new(64);
+        for number in 0..10_000usize {
+            // Now longer, now shorter, so that runs end where they may.
+            let length = [4096, 4096, 1024, 4096, 1, 4096, 4096, 4093][number / 7 % 8];
+            let joins = batch.joins(&route, 28, length);
+            if !joins && batch.is_due() {
+                assert!(batch.packets() > 0);
+                batch.clear();
+            }
+            batch.push(
+                &route,
+                joins && !batch.is_empty(),
+                || 0,
+                &[0; 28],
+                0,
+                Payload::Octets(&[0; 4096][..length]),
+            );
         }
     }
 }

@@ -30,8 +30,31 @@ pub(crate) fn packet<'a>(crc: u32, headers: &[u8], payload: &'a [u8]) -> Option<
     if payload.len() >= STRIDE && wide::has_instructions() {
         let (bth, reth) = headers.split_first_chunk()?;
         let reth = if reth.is_empty() { None } else { Some(reth.try_into().ok()?) };
-        // SAFETY: the processor has the instructions.
-        return Some(unsafe { wide::packet(crc, bth, reth, payload) });
+        // SAFETY: the processor has the instructions, and nothing is written.
+        return Some(unsafe { wide::packet::<false>(crc, bth, reth, payload, std::ptr::null_mut()) });
+    }
+    let _ = (crc, headers, payload);
+    None
+}
+
+/// The same, and copies what it has gone over to `to`. What is copied is what was gone over: each octet is read once.
+///
+/// # Panics
+/// Where `to` is shorter than the payload.
+#[inline]
+pub(crate) fn copy_packet<'a>(
+    crc: u32,
+    headers: &[u8],
+    payload: &'a [u8],
+    to: &mut [u8],
+) -> Option<(u32, &'a [u8])> {
+    assert!(to.len() >= payload.len(), "there is room for all of it");
+    #[cfg(target_arch = "x86_64")]
+    if payload.len() >= STRIDE && wide::has_instructions() {
+        let (bth, reth) = headers.split_first_chunk()?;
+        let reth = if reth.is_empty() { None } else { Some(reth.try_into().ok()?) };
+        // SAFETY: the processor has the instructions, and `to` has room.
+        return Some(unsafe { wide::packet::<true>(crc, bth, reth, payload, to.as_mut_ptr()) });
     }
     let _ = (crc, headers, payload);
     None
@@ -48,7 +71,8 @@ mod wide {
         __m128i, __m512i, _MM_HINT_T0, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi32_si128,
         _mm_extract_epi32, _mm_prefetch, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
         _mm512_castsi128_si512, _mm512_castsi512_si128, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32,
-        _mm512_loadu_si512, _mm512_set_epi64, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+        _mm512_loadu_si512, _mm512_set_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
+        _mm512_xor_si512,
     };
 
     /// What moves 128 bits `bits` further from the end: x to `bits` + 32 for the half that comes first, x to `bits` - 32
@@ -106,18 +130,23 @@ mod wide {
         let register = _mm512_castsi128_si512(_mm_cvtsi32_si128((!crc).cast_signed()));
         // The cast leaves the upper lanes undefined by contract; clear them.
         let register = clear_upper(register);
-        match through(_mm512_xor_si512(load(first), register), blocks) {
+        let first = _mm512_xor_si512(load(first), register);
+        // SAFETY: nothing is written.
+        match unsafe { through::<false>(first, blocks, std::ptr::null_mut()) } {
             Some(crc) => (crc, rest),
             None => (crc, octets),
         }
     }
 
+    /// # Safety
+    /// Where it copies, there is room for `octets` at `to`.
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
-    pub(super) fn packet<'a>(
+    pub(super) unsafe fn packet<'a, const COPIES: bool>(
         crc: u32,
         bth: &[u8; 12],
         reth: Option<&[u8; 16]>,
         octets: &'a [u8],
+        to: *mut u8,
     ) -> (u32, &'a [u8]) {
         let (words, _) = bth.as_chunks::<4>();
         let word = |index: usize| u32::from_le_bytes(words[index]);
@@ -137,35 +166,87 @@ mod wide {
         // The caller has seen to it that there are enough. No closure here: it would be a function of its own, without
         // these instructions, that takes registers by way of memory.
         let Some((first, blocks)) = blocks.split_first() else { return (crc, octets) };
-        let first = fold(before, lanes(BY_512, BY_512, BY_512, BY_512), load(first));
-        let Some(crc) = through(first, blocks) else { return (crc, octets) };
+        let loaded = load(first);
+        if COPIES {
+            // SAFETY: there is room by the caller's word.
+            unsafe { store(to, loaded) };
+        }
+        let first = fold(before, lanes(BY_512, BY_512, BY_512, BY_512), loaded);
+        // SAFETY: there is room for what follows as well.
+        let Some(crc) = (unsafe { through::<COPIES>(first, blocks, to.wrapping_add(64)) }) else {
+            return (crc, octets);
+        };
         (crc, rest)
     }
 
-    /// The CRC of a first block, with what came before it, and of `blocks`; `None` where these are too few.
+    /// Writes 64 octets.
+    ///
+    /// # Safety
+    /// There is room for them at `to`.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn store(to: *mut u8, register: __m512i) {
+        // SAFETY: by the caller's word; it writes wherever they begin.
+        unsafe { _mm512_storeu_si512(to.cast(), register) };
+    }
+
+    /// The CRC of a first block, with what came before it, and of `blocks`; `None` where these are too few. It copies
+    /// `blocks` to `to`, if it `COPIES`.
+    ///
+    /// # Safety
+    /// Where it copies, there is room for `blocks` at `to`.
     #[inline]
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
-    fn through(mut a: __m512i, blocks: &[[u8; 64]]) -> Option<u32> {
+    unsafe fn through<const COPIES: bool>(
+        mut a: __m512i,
+        blocks: &[[u8; 64]],
+        mut to: *mut u8,
+    ) -> Option<u32> {
         let ([b, c, d], blocks) = blocks.split_first_chunk()?;
         let (strides, blocks) = blocks.as_chunks::<4>();
         let (mut b, mut c, mut d) = (load(b), load(c), load(d));
+        if COPIES {
+            // SAFETY: there is room by the caller's word.
+            unsafe {
+                store(to, b);
+                store(to.add(64), c);
+                store(to.add(128), d);
+            }
+            to = to.wrapping_add(192);
+        }
         let by_2048 = lanes(BY_2048, BY_2048, BY_2048, BY_2048);
         for [e, f, g, h] in strides {
             // What comes after a page is nowhere near the cache, and packets follow each other.
             for line in [e, f, g, h] {
                 _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(AHEAD).cast());
             }
-            a = fold(a, by_2048, load(e));
-            b = fold(b, by_2048, load(f));
-            c = fold(c, by_2048, load(g));
-            d = fold(d, by_2048, load(h));
+            let (e, f, g, h) = (load(e), load(f), load(g), load(h));
+            if COPIES {
+                // SAFETY: as above.
+                unsafe {
+                    store(to, e);
+                    store(to.add(64), f);
+                    store(to.add(128), g);
+                    store(to.add(192), h);
+                }
+                to = to.wrapping_add(256);
+            }
+            a = fold(a, by_2048, e);
+            b = fold(b, by_2048, f);
+            c = fold(c, by_2048, g);
+            d = fold(d, by_2048, h);
         }
         let by_512 = lanes(BY_512, BY_512, BY_512, BY_512);
         let a = fold(a, lanes(BY_1536, BY_1536, BY_1536, BY_1536), d);
         let b = fold(b, lanes(BY_1024, BY_1024, BY_1024, BY_1024), a);
         let mut all = fold(c, by_512, b);
         for block in blocks {
-            all = fold(all, by_512, load(block));
+            let loaded = load(block);
+            if COPIES {
+                // SAFETY: as above.
+                unsafe { store(to, loaded) };
+                to = to.wrapping_add(64);
+            }
+            all = fold(all, by_512, loaded);
         }
         // The last lane stays where it is, the others come to it.
         let moved =
@@ -218,7 +299,11 @@ mod tests {
             let found = packet(before, &headers, &payload);
             #[cfg(target_arch = "x86_64")]
             prop_assert_eq!(found.is_some(), wide::has_instructions() && payload.len() >= STRIDE);
+            let mut copy = vec![0; payload.len()];
+            prop_assert_eq!(copy_packet(before, &headers, &payload, &mut copy), found);
             if let Some((crc, rest)) = found {
+                let covered = payload.len() - rest.len();
+                prop_assert_eq!((&copy[..covered], &copy[covered..]), (&payload[..covered], &vec![0; rest.len()][..]));
                 headers[4] = 0xff;
                 let mut hasher = crc32fast::Hasher::new_with_initial(before);
                 hasher.update(&headers);

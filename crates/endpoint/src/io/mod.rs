@@ -8,10 +8,8 @@
 //! | [`batch`] | packets gathered for one system call |
 //! | [`steer`] | how endpoints that share the port find their packets |
 //! | `fold` | the CRC of payload, with wide registers |
-//! | `arena` | the octets that a batch's addresses point to |
 //! | `sys` | the system calls |
 
-mod arena;
 pub mod batch;
 pub(crate) mod fold;
 pub mod memory;

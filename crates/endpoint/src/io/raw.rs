@@ -192,21 +192,17 @@ impl PacketIo for RawIo {
             self.pieces.clear();
             for (run, (head, length)) in runs.iter().zip(&self.heads) {
                 self.pieces.push(&head[..*length]);
-                self.pieces.extend(batch.pieces(run));
+                self.pieces.push(batch.octets(run));
             }
-            let mut first = 0;
             for (index, run) in runs.iter().enumerate() {
                 let to = sys::RawAddress::new(SocketAddr::new(run.destination, 0));
                 let class = (v6 && (run.dscp, run.ecn as u8) != (0, 0))
                     .then_some((true, libc::c_int::from(run.dscp << 2 | run.ecn as u8)));
-                let count = 1 + batch.pieces(run).len();
-                self.sending.prepare(index, to, &self.pieces.get()[first..first + count], None, class);
-                first += count;
+                self.sending.prepare(index, to, &self.pieces.get()[2 * index..2 * index + 2], None, class);
             }
             let (mut next, mut waited) = (0, false);
             while next < runs.len() {
-                // SAFETY: the pieces lie in `self.heads`, in the batch's arena, or in memory that its owner keeps until it is
-                // cleared.
+                // SAFETY: the pieces lie in `self.heads` and in the batch, neither of which is written to meanwhile.
                 #[expect(unsafe_code, reason = "see above")]
                 let sent = unsafe { self.sending.send(self.socket.as_raw_fd(), next, runs.len()) };
                 match sent {

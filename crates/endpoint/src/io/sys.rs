@@ -209,11 +209,6 @@ impl Pieces {
         self.0.push(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
     }
 
-    /// Appends pieces, whose octets are to outlive the call.
-    pub(crate) fn extend(&mut self, pieces: &[libc::iovec]) {
-        self.0.extend_from_slice(pieces);
-    }
-
     pub(crate) fn get(&self) -> &[libc::iovec] {
         &self.0
     }
@@ -339,6 +334,22 @@ impl Messages {
             if control == 0 { std::ptr::null_mut() } else { self.controls[index].0.as_mut_ptr().cast() };
         header.msg_controllen = control;
         header.msg_flags = 0;
+    }
+
+    /// The same for `octets` in one piece, which outlive the next [`send`](Self::send).
+    pub(crate) fn prepare_one(
+        &mut self,
+        index: usize,
+        to: RawAddress,
+        octets: &[u8],
+        segment: Option<u16>,
+        class: Option<(bool, libc::c_int)>,
+    ) {
+        self.pieces[index] =
+            libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
+        self.prepare(index, to, &[], segment, class);
+        let header = &mut self.headers[index].msg_hdr;
+        (header.msg_iov, header.msg_iovlen) = (&raw mut self.pieces[index], 1);
     }
 
     /// Sends messages `from..to`, which have been prepared; gives how many were.

@@ -138,12 +138,12 @@ impl PacketIo for UdpIo {
                     self.class = class;
                 }
                 let class = (class != self.class).then_some((v6, libc::c_int::from(class)));
-                self.sending.prepare(index, to, batch.pieces(run), segment, class);
+                self.sending.prepare_one(index, to, batch.octets(run), segment, class);
             }
             let mut next = 0;
             let mut waited = false;
             while next < runs.len() {
-                // SAFETY: the pieces lie in the batch's arena or in memory that its owner keeps until it is cleared.
+                // SAFETY: the octets lie in the batch, which is not written to meanwhile.
                 #[expect(unsafe_code, reason = "see above")]
                 let sent = unsafe { self.sending.send(self.socket.as_raw_fd(), next, runs.len()) };
                 match sent {

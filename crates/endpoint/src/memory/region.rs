@@ -140,6 +140,17 @@ impl Memory {
         unsafe { self.start.add(offset.min(self.length)).copy_from_nonoverlapping(octets.as_ptr(), length) };
     }
 
+    /// The `length` octets from `offset` on; `None` where they are not all within.
+    ///
+    /// # Safety
+    /// The caller [holds](Self::hold) it, as long as the reference lives.
+    #[inline]
+    pub(crate) unsafe fn octets_held(&self, offset: usize, length: usize) -> Option<&[u8]> {
+        let is_within = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        // SAFETY: within the region; not written to by the caller's word.
+        is_within.then(|| unsafe { std::slice::from_raw_parts(self.start.add(offset), length) })
+    }
+
     /// Copies octets from `offset` on; zeros where there are none.
     ///
     /// # Safety
