@@ -542,6 +542,7 @@ impl Core {
             answered_at: Instant::ZERO,
             has_ended: false,
             unanswered: 0,
+            reply_octets: crate::shard::REPLY_OCTETS_MAX,
             reaction: Reaction::default(),
             counters: IoCounters::default(),
             solver: Solver::default(),

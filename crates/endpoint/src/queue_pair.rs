@@ -241,6 +241,7 @@ impl QueuePairBuilder {
             sends_left: self.sends,
             recvs_left: self.recvs,
         });
+        locked.core.mind_window(self.window);
         drop(locked);
         Ok(QueuePair {
             info: QpInfo { address: device.local, qpn, psn: self.config.send_psn },

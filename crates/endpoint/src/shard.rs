@@ -94,6 +94,8 @@ pub(crate) struct Core {
     pub(crate) has_ended: bool,
     /// Octets that have arrived since acknowledgements were sent, headers included.
     pub(crate) unanswered: usize,
+    /// After how many of them they are sent.
+    pub(crate) reply_octets: usize,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
     pub(crate) solver: Solver,
@@ -108,9 +110,12 @@ pub(crate) struct Core {
 }
 
 /// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
-const REPLY_WAIT: Span = Span::from_micros(64);
-/// Nor when so many octets have come since the last that was sent: a quarter of the window.
-const REPLY_OCTETS: usize = 250 << 10;
+const REPLY_WAIT: Span = Span::from_micros(128);
+/// Nor when so many octets have come since the last that was sent: half a window, so that the peer's does not shut while an
+/// acknowledgement is on its way. Its window is taken to be as ours is; no less than this, as a system call costs as much.
+const REPLY_OCTETS_MIN: usize = 32 << 10;
+/// And no more than this, however large the window.
+pub(crate) const REPLY_OCTETS_MAX: usize = 500 << 10;
 /// Nor when nothing more has arrived; but for so long after the application has answered. Its peer has what it waited for then,
 /// and its next message most likely comes before it would miss the acknowledgement: sent between the two, it would hold up both.
 const REPLY_HELD: Span = Span::from_micros(16);
@@ -133,7 +138,7 @@ impl Shard {
         let sent = self.send(now);
         self.core.complete();
         if arrived == 0 && now.since(self.core.answered_at) >= REPLY_HELD
-            || self.core.unanswered >= REPLY_OCTETS
+            || self.core.unanswered >= self.core.reply_octets
             || now.since(self.core.replied_at) >= REPLY_WAIT
         {
             self.reply();
@@ -308,6 +313,12 @@ impl Core {
             let left = if sent { &mut entry.sends_left } else { &mut entry.recvs_left };
             *left += 1;
         }
+    }
+
+    /// A queue pair with this window has been made: acknowledgements are sent as the smallest needs it.
+    pub(crate) fn mind_window(&mut self, window: u32) {
+        let half = usize::try_from(window / 2).unwrap_or(usize::MAX);
+        self.reply_octets = self.reply_octets.min(half.max(REPLY_OCTETS_MIN));
     }
 
     /// Makes room for a queue pair; gives its place.

@@ -108,7 +108,7 @@ pub(crate) struct Perf {
     /// Connect by RDMA-CM, and exchange parameters over it
     #[arg(short = 'R', long = "rdma_cm")]
     pub(crate) rdma_cm: bool,
-    /// Octets that a queue pair may have in flight [default: 256 packets, shared by the queue pairs]
+    /// Octets that a queue pair may have in flight [default: 1 MiB and at most 512 packets, shared by the queue pairs]
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1024..=1 << 30))]
     pub(crate) window: Option<u32>,
     /// Send each packet of a WRITE as a message of its own: faster where messages are about as long as a run of offload

@@ -127,7 +127,7 @@ pub struct Options {
     pub qp_timeout: u8,
     /// Retransmissions without progress before the test fails, 0 to 7.
     pub retry_count: u8,
-    /// Octets that a queue pair may have in flight; by default 256 packets, shared by the queue pairs.
+    /// Octets that a queue pair may have in flight; by default 1 MiB and at most 512 packets, shared by the queue pairs.
     pub window: Option<u32>,
     /// Each packet of a WRITE is a message of its own, which fills runs of segmentation offload better; see
     /// [`QueuePairBuilder::lone_writes`](crate::QueuePairBuilder::lone_writes).

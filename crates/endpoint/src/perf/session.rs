@@ -17,9 +17,11 @@ use std::time::Duration;
 
 /// Octets of memory for messages that come in, at most, unless few messages are longer.
 const ROOM: usize = 64 << 20;
-/// Packets in flight, of all queue pairs: a quarter of what queues of Linux take (`txqueuelen`, `netdev_max_backlog`).
-const FLIGHT: u32 = 256;
-/// And at least so many of each.
+/// Octets in flight, of all queue pairs: what a receiver's socket holds.
+const FLIGHT: u32 = 1 << 20;
+/// And packets: half of what queues of Linux take (`txqueuelen`, `netdev_max_backlog`).
+const FLIGHT_PACKETS: u32 = 512;
+/// And at least so many packets of each.
 const FLIGHT_MIN: u32 = 32;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
@@ -308,7 +310,9 @@ impl<'a> Place<'a> {
     /// A queue pair for the data.
     fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
-        let shared = (FLIGHT / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * u32::from(self.mtu.octets());
+        let mtu = u32::from(self.mtu.octets());
+        let packets = FLIGHT_PACKETS.min(FLIGHT / mtu);
+        let shared = (packets / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * mtu;
         self.pd
             .create_qp(&self.cq, &self.cq)
             .path_mtu(self.mtu)
