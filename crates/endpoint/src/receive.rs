@@ -1,6 +1,6 @@
 //! What arrives: checked, judged by the engine, put in its place.
 
-use crate::icrc::{self, Flow, Id};
+use crate::icrc::{self, Flow, Id, Solver};
 use crate::io::Arrived;
 use crate::numbers::inner;
 use crate::shard::Core;
@@ -16,13 +16,41 @@ use std::ops::Range;
 /// was just put together from smaller parts, as a header is: packet by packet that cost as much as the copying itself.
 /// And what was judged is to be in the cache still.
 const PLACED_AT_ONCE: usize = 16 << 10;
+/// Octets of payload that are judged together, or two packets: so few that the cache has them still when they are placed, and
+/// what was judged before them.
+const TAKEN_AT_ONCE: usize = 4 << 10;
 
-/// Payload of the run in hand that waits to be put in its place.
+/// Payload of the run in hand that waits to be put in its place: of one packet, or of several from the middle of a
+/// message, one behind the other.
 pub(crate) struct Unplaced {
-    /// Where it lies in the run.
+    /// Where that of the first lies in the run.
     payload: Range<usize>,
+    packets: usize,
+    /// From one packet to the next.
+    stride: usize,
     key: u32,
     address: u64,
+}
+
+/// What the packets of a run have in common.
+struct Run<'a> {
+    octets: &'a [u8],
+    segment: usize,
+    source: IpAddr,
+    source_port: u16,
+    path: u64,
+    flow: Flow,
+    ce: bool,
+    id: Option<u16>,
+}
+
+/// How far the ICRCs of a run have been looked at.
+#[derive(Default)]
+struct Judged {
+    /// Where the first packet begins that has not been.
+    until: usize,
+    /// The identification that it is taken to have: what a socket sends begins at zero and counts up within a run.
+    guess: u16,
 }
 
 impl Core {
@@ -35,17 +63,17 @@ impl Core {
         }
         self.unanswered = self.unanswered.saturating_add(octets.len());
         let (path, flow) = self.flow_from(source);
-        // What a socket sends begins at zero and counts up within a run.
-        let mut guess = 0;
-        let run = &*octets;
-        for (index, packet) in run.chunks(segment).enumerate() {
-            let id = id.map_or(Id::Guess(guess), Id::Seen);
-            let at = (run, index * segment);
-            if let Some(id) = self.take(now, source, (path, &flow), source_port, ce, id, at, packet) {
-                guess = id.wrapping_add(1);
+        let run = Run { octets, segment, source, source_port, path, flow, ce, id };
+        let (mut at, mut judged) = (0, Judged::default());
+        while at < run.octets.len() {
+            let alike = run.alike(at);
+            let taken = if alike > 1 { self.take_alike(now, &run, &mut judged, at, alike) } else { 0 };
+            if taken == 0 {
+                self.take(now, &run, &mut judged, at);
             }
+            at += segment * taken.max(1);
         }
-        self.place_all(run);
+        self.place_all(run.octets);
         self.let_go();
     }
 
@@ -63,30 +91,66 @@ impl Core {
         }
     }
 
-    /// Takes one packet; gives its identification if it is sound.
-    #[expect(clippy::too_many_arguments, reason = "what is known of a packet before it is parsed")]
-    #[inline]
-    fn take(
+    /// Takes packets from the middle of a message that are as one but for their PSNs; gives how many. For those that are left, or
+    /// where it takes none, [`take`](Self::take) is the way.
+    fn take_alike(
         &mut self,
         now: Instant,
-        source: IpAddr,
-        (path, flow): (u64, &Flow),
-        source_port: u16,
-        ce: bool,
-        id: Id,
-        (run, at): (&[u8], usize),
-        packet: &[u8],
-    ) -> Option<u16> {
+        run: &Run<'_>,
+        judged: &mut Judged,
+        at: usize,
+        packets: usize,
+    ) -> usize {
+        let packet = &run.octets[at..at + run.segment];
+        let Ok((bth, _)) = BthView::split(packet) else { return 0 };
+        let Some(place) = self.numbers.find(bth.dest_qpn()) else { return 0 };
+        let Some(entry) = self.entries[place as usize].as_ref() else { return 0 };
+        let mut header = Header::new(bth.opcode(), inner(place), bth.psn());
+        let Some(payload) = plain(&bth, packet, entry.layout, &mut header) else { return 0 };
+        let octets = payload.len();
+        let mut sound = 0;
+        for packet in run.octets[at..at + packets * run.segment].chunks_exact(run.segment) {
+            if judged.of(run, at + sound * run.segment, packet, 0, &mut self.solver).is_none() {
+                break;
+            }
+            sound += 1;
+        }
+        let arrival = Arrival { header: &header, path: run.path, ce: run.ce, words: &[], hops: &[] };
+        let taken = self.engine.receive_middles(&arrival, as_u32(sound), &mut self.reaction);
+        let Some(placement) = self.reaction.placement.take() else { return 0 };
+        let taken = taken as usize;
+        debug_assert_eq!(placement.length as usize, taken * octets);
+        self.counters.received += taken as u64;
+        let from = at + BthView::LEN;
+        self.place_soon(
+            run.octets,
+            Unplaced {
+                payload: from..from + octets,
+                packets: taken,
+                stride: run.segment,
+                key: placement.key,
+                address: placement.address,
+            },
+        );
+        self.settle(now);
+        taken
+    }
+
+    /// Takes one packet.
+    #[inline]
+    fn take(&mut self, now: Instant, run: &Run<'_>, judged: &mut Judged, at: usize) {
+        let packet = &run.octets[at..run.octets.len().min(at + run.segment)];
         self.counters.received += 1;
         let Ok((bth, _)) = BthView::split(packet) else {
             self.counters.malformed += 1;
-            return None;
+            return;
         };
         let Some(place) = self.numbers.find(bth.dest_qpn()) else {
             self.counters.stray += 1;
-            return None;
+            return;
         };
-        let layout = self.entries[place as usize].as_ref()?.layout;
+        let Some(entry) = self.entries[place as usize].as_ref() else { return };
+        let layout = entry.layout;
         let mut transport = Transport::standard(Header::new(bth.opcode(), bth.dest_qpn(), bth.psn()));
         let payload = match plain(&bth, packet, layout, &mut transport.header) {
             Some(payload) => payload,
@@ -97,30 +161,30 @@ impl Core {
                 }
                 Err(_) => {
                     self.counters.malformed += 1;
-                    return None;
+                    return;
                 }
             },
         };
         let cc = layout.rewritable_len(transport.header.opcode);
-        let Some(id) = icrc::judge(flow, id, source_port, packet, cc, &mut self.solver) else {
+        if judged.of(run, at, packet, cc, &mut self.solver).is_none() {
             self.counters.corrupt += 1;
-            return None;
-        };
+            return;
+        }
         transport.header.dest_qpn = inner(place);
         let path = match transport.header.opcode {
             // A datagram may come from anyone who knows the queue key, and be answered.
             Opcode::UD_SEND_ONLY | Opcode::UD_SEND_ONLY_IMMEDIATE
                 if self.engine.expects_datagram(&transport.header) =>
             {
-                self.paths.learn(source).unwrap_or(path)
+                self.paths.learn(run.source).unwrap_or(run.path)
             }
-            _ => path,
+            _ => run.path,
         };
-        let arrival =
-            Arrival { header: &transport.header, path, ce, words: transport.words.as_slice(), hops: &[] };
+        let words = transport.words.as_slice();
+        let arrival = Arrival { header: &transport.header, path, ce: run.ce, words, hops: &[] };
         if transport.header.opcode.shape().has(Shape::ATOMIC) {
             // It is carried out at once, on what came before it.
-            self.place_all(run);
+            self.place_all(run.octets);
         }
         self.engine.receive(now, &arrival, &mut self.reaction);
         if let Some(placement) = &self.reaction.placement {
@@ -129,7 +193,8 @@ impl Core {
             self.reaction.placement = None;
             // Where the payload begins in the run.
             let from = at + (payload.as_ptr().addr() - packet.as_ptr().addr());
-            self.place_soon(run, from..from + payload.len(), key, address);
+            let payload = from..from + payload.len();
+            self.place_soon(run.octets, Unplaced { payload, packets: 1, stride: 0, key, address });
         }
         if self.reaction.reply.is_some()
             && let Some(reply) = self.reaction.reply.take()
@@ -143,25 +208,26 @@ impl Core {
         }
         self.counters.refused += u64::from(self.reaction.refused.is_some());
         self.settle(now);
-        Some(id)
     }
 
-    /// Has this part of a run put in its place, soon.
+    /// Has these parts of a run put in their places, soon: what was judged before them is put in its place now, while the
+    /// cache fetches theirs.
     #[inline]
-    fn place_soon(&mut self, run: &[u8], payload: Range<usize>, key: u32, address: u64) {
-        if self.placements.last().is_some_and(|last| last.key != key) {
+    fn place_soon(&mut self, run: &[u8], unplaced: Unplaced) {
+        let Unplaced { key, address, .. } = unplaced;
+        let octets = unplaced.payload.len() * unplaced.packets;
+        if self.unplaced + octets > PLACED_AT_ONCE
+            || self.placements.last().is_some_and(|last| last.key != key)
+        {
             self.place_all(run);
         }
         if key != 0
             && let Some((memory, offset)) = self.memory(key, address)
         {
-            memory.expect(offset, payload.len());
+            memory.expect(offset, octets);
         }
-        self.unplaced += payload.len();
-        self.placements.push(Unplaced { payload, key, address });
-        if self.unplaced >= PLACED_AT_ONCE {
-            self.place_all(run);
-        }
+        self.unplaced += octets;
+        self.placements.push(unplaced);
     }
 
     /// Puts those parts of a run in their places that have been judged, all of which are of one region.
@@ -171,19 +237,77 @@ impl Core {
         if key == 0 {
             self.let_go();
         }
-        for Unplaced { payload, address, .. } in placements.drain(..) {
-            let payload = &run[payload];
-            if key == 0 {
-                self.works.place(address, payload);
-            } else if let Some((memory, offset)) = self.memory(key, address) {
-                // SAFETY: it is held.
-                #[expect(unsafe_code, reason = "see above")]
-                unsafe {
-                    memory.copy_in_held(offset, payload);
+        for Unplaced { payload, packets, stride, mut address, .. } in placements.drain(..) {
+            let mut payload = payload;
+            for _ in 0..packets {
+                let octets = &run[payload.clone()];
+                if key == 0 {
+                    self.works.place(address, octets);
+                } else if let Some((memory, offset)) = self.memory(key, address) {
+                    // SAFETY: it is held.
+                    #[expect(unsafe_code, reason = "see above")]
+                    unsafe {
+                        memory.copy_in_held(offset, octets);
+                    }
                 }
+                address = address.wrapping_add(octets.len() as u64);
+                payload = payload.start + stride..payload.end + stride;
             }
         }
         (self.placements, self.unplaced) = (placements, 0);
+    }
+}
+
+impl Run<'_> {
+    /// How many packets from the one at `at` on can be taken as one: from the middle of a message, of full length, with
+    /// nothing between their BTHs but a PSN.
+    #[inline]
+    fn alike(&self, at: usize) -> usize {
+        let Some(bth) = self.octets[at..].first_chunk::<{ BthView::LEN }>() else { return 1 };
+        let is_middle = matches!(Opcode(bth[0]), Opcode::WRITE_MIDDLE | Opcode::SEND_MIDDLE);
+        if !is_middle || self.id.is_some() || self.ce {
+            return 1;
+        }
+        let most = (TAKEN_AT_ONCE / self.segment.saturating_sub(BthView::LEN + icrc::ICRC_LEN).max(1)).max(2);
+        let packets = self.octets[at..].chunks_exact(self.segment).take(most);
+        let first = halves(bth);
+        let is_next = |(number, packet): (u32, &[u8])| {
+            packet.first_chunk().is_some_and(|bth| halves(bth) == (first.0, after(first.1, number)))
+        };
+        (0..).zip(packets).take_while(|&(number, packet)| is_next((number, packet))).count()
+    }
+}
+
+/// A BTH as two numbers, the second of which has the PSN in its lower 24 bits.
+#[inline]
+fn halves(bth: &[u8; BthView::LEN]) -> (u64, u32) {
+    let (words, _) = bth.as_chunks::<4>();
+    let word = |index: usize| u32::from_be_bytes(words[index]);
+    (u64::from(word(0)) << 32 | u64::from(word(1)), word(2))
+}
+
+/// The same word with a PSN that lies `packets` further on.
+#[inline]
+const fn after(word: u32, packets: u32) -> u32 {
+    const PSN: u32 = 0x00ff_ffff;
+    word & !PSN | (word & PSN).wrapping_add(packets) & PSN
+}
+
+fn as_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Judged {
+    /// Judges the ICRC of the packet at `at`, unless that has been done; `None` where it is wrong.
+    #[inline]
+    fn of(&mut self, run: &Run<'_>, at: usize, packet: &[u8], cc: usize, solver: &mut Solver) -> Option<()> {
+        if at < self.until {
+            return Some(());
+        }
+        let id = run.id.map_or(Id::Guess(self.guess), Id::Seen);
+        let id = icrc::judge(&run.flow, id, run.source_port, packet, cc, solver)?;
+        (self.until, self.guess) = (at + packet.len(), id.wrapping_add(1));
+        Some(())
     }
 }
 

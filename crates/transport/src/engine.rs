@@ -44,7 +44,7 @@ pub struct Engine {
     pub(crate) agent: Option<Box<Agents>>,
     pub(crate) sends: Slab<SendWork>,
     /// Entries of the queues below that wait to be polled, so that one look tells that there are none.
-    unpolled: usize,
+    pub(crate) unpolled: usize,
     /// How many keys have ended. A message whose key was checked since then need not be checked packet by packet.
     pub(crate) keys_ended: u32,
     pub(crate) schedule: Schedule,
@@ -281,21 +281,6 @@ impl Engine {
             Ok(())
         } else {
             self.on_response(now, slot, arrival, reaction)
-        }
-    }
-
-    /// Deals with a run of packets of one message that arrived together, one after the other; `each` hears the
-    /// reaction to each.
-    pub fn receive_run<'a>(
-        &mut self,
-        now: Instant,
-        arrivals: impl IntoIterator<Item = Arrival<'a>>,
-        reaction: &mut Reaction,
-        mut each: impl FnMut(&mut Reaction),
-    ) {
-        for arrival in arrivals {
-            self.receive(now, &arrival, reaction);
-            each(reaction);
         }
     }
 

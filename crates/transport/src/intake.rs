@@ -19,6 +19,38 @@ use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Syndrome};
 const IDLE_DUTIES: Duties = Duties::NAKED.with(Duties::MARKED);
 
 impl Engine {
+    /// Takes up to `packets` packets from the middle of a WRITE or SEND that arrived together: `arrival` is the first, the
+    /// others differ from it in their PSNs alone, each one more than the one before. Gives how many were taken; `reaction`,
+    /// which is overwritten, says where the payload of all of them goes, one behind the other.
+    ///
+    /// What [`receive`](Self::receive) of one after the other would do is done, by looking once. Fewer, or none, are
+    /// taken where the next is no common case or leads to an answer: that one is for `receive`.
+    pub fn receive_middles(&mut self, arrival: &Arrival<'_>, packets: u32, reaction: &mut Reaction) -> u32 {
+        reaction.clear();
+        let header = arrival.header;
+        let message = match header.opcode {
+            Opcode::WRITE_MIDDLE => Duties::WRITING,
+            Opcode::SEND_MIDDLE => Duties::SENDING,
+            _ => return 0,
+        };
+        if self.agent.is_some() || self.unpolled > 0 || header.flags.has(Flags::ACK_REQUEST) || arrival.ce {
+            return 0;
+        }
+        let Some(qp) = direct(header.dest_qpn).and_then(|slot| self.qps.get_mut(slot)) else { return 0 };
+        let Some(profile) = self.profiles.get(usize::from(qp.common.profile)) else { return 0 };
+        if !is_plain(qp, profile, arrival) || qp.responder.keys_ended != self.keys_ended {
+            return 0;
+        }
+        // One fewer than leads to an answer, and no more than the message has.
+        let silent = profile.ack_every.saturating_sub(qp.responder.unacknowledged.saturating_add(1));
+        let left = qp.responder.remaining / u32::from(profile.mtu);
+        let packets = packets.min(silent.into()).min(left);
+        if packets == 0 || !take_middles(qp, profile, header, message, packets, reaction) {
+            return 0;
+        }
+        packets
+    }
+
     /// Takes a packet that is a common case; false: nothing has changed.
     #[inline(always)]
     pub(crate) fn take_common(
@@ -30,23 +62,17 @@ impl Engine {
         let header = arrival.header;
         let Some(slot) = direct(header.dest_qpn) else { return false };
         let Some(qp) = self.qps.get_mut(slot) else { return false };
-        let common = &qp.common;
-        let Some(profile) = self.profiles.get(usize::from(common.profile)) else { return false };
-        if !profile.plain
-            || common.qpn != header.dest_qpn
-            || !common.alive
-            || !common.state.receives()
-            || common.path != arrival.path
-            || qp.requester.standing.meets(Standing::PARKED)
-        {
+        let Some(profile) = self.profiles.get(usize::from(qp.common.profile)) else { return false };
+        if !is_plain(qp, profile, arrival) {
             return false;
         }
+        let common = &qp.common;
         match header.opcode {
             Opcode::WRITE_MIDDLE if !arrival.ce && qp.responder.keys_ended == self.keys_ended => {
-                take_middle(qp, profile, header, Duties::WRITING, reaction)
+                take_middles(qp, profile, header, Duties::WRITING, 1, reaction)
             }
             Opcode::SEND_MIDDLE if !arrival.ce && qp.responder.keys_ended == self.keys_ended => {
-                take_middle(qp, profile, header, Duties::SENDING, reaction)
+                take_middles(qp, profile, header, Duties::SENDING, 1, reaction)
             }
             Opcode::WRITE_ONLY if !arrival.ce => {
                 take_only(qp, profile, &self.regions, header, self.keys_ended, reaction)
@@ -70,17 +96,31 @@ impl Engine {
     }
 }
 
-/// Takes a packet in the middle of the message that `message` says is under way, if it is the next, and answers it.
+/// Whether nothing about the queue pair, or who sent the packet, stands against the short way.
 #[inline(always)]
-fn take_middle(
+fn is_plain(qp: &Qp, profile: &Profile, arrival: &Arrival<'_>) -> bool {
+    let common = &qp.common;
+    profile.plain
+        && common.qpn == arrival.header.dest_qpn
+        && common.alive
+        && common.state.receives()
+        && common.path == arrival.path
+        && !qp.requester.standing.meets(Standing::PARKED)
+}
+
+/// Takes packets in the middle of the message that `message` says is under way, if the first of them is the next, and
+/// answers them. Where they are several, the message has so many left, and they lead to no answer.
+#[inline(always)]
+fn take_middles(
     qp: &mut Qp,
     profile: &Profile,
     header: &Header,
     message: Duties,
+    packets: u32,
     reaction: &mut Reaction,
 ) -> bool {
     let Qp { common, responder, .. } = qp;
-    let payload = u32::from(header.payload);
+    let payload = u32::from(header.payload) * packets;
     if header.psn != Psn::new(responder.expected)
         || !responder.duties.has(message)
         || !responder.duties.within(message.with(IDLE_DUTIES))
@@ -101,8 +141,9 @@ fn take_middle(
     responder.address = responder.address.wrapping_add(u64::from(payload));
     responder.remaining -= payload;
     responder.received += payload;
-    responder.expected = responder.expected.wrapping_add(1);
-    responder.unacknowledged = responder.unacknowledged.saturating_add(1);
+    responder.expected = responder.expected.wrapping_add(packets);
+    responder.unacknowledged =
+        responder.unacknowledged.saturating_add(u16::try_from(packets).unwrap_or(u16::MAX));
     answer(qp, profile, header, message, reaction);
     true
 }
@@ -289,6 +330,52 @@ mod tests {
                 long.receive(now, &arrival, of_long);
                 prop_assert_eq!(look(&short, of_short), look(&long, of_long));
                 at = short.qps[0].responder.expected;
+            }
+        }
+    }
+    proptest! {
+        #[test]
+        fn several_taken_at_once_are_as_if_taken_one_after_the_other(
+            ack_every in 1u16..9,
+            steps in prop::collection::vec((0u8..8, 1u32..6, 0u32..8), 1..60),
+        ) {
+            let ((mut many, key), (mut one, _)) = (engine(true, ack_every), engine(true, ack_every));
+            let (mut of_many, mut of_one) = (Reaction::default(), Reaction::default());
+            let mut at = 0u32;
+            for (kind, packets, odd) in steps {
+                let opcode = match kind {
+                    0 => Opcode::WRITE_FIRST,
+                    1 => Opcode::WRITE_LAST,
+                    2 => Opcode::SEND_MIDDLE,
+                    _ => Opcode::WRITE_MIDDLE,
+                };
+                let mut header = Header::new(opcode, QPN, Psn::new(if odd == 0 { at + 1 } else { at }));
+                header.payload = MTU;
+                header.set_reth(Reth { va: 0, rkey: key, length: 16 * u32::from(MTU) });
+                let arrival = Arrival { header: &header, path: 0, ce: odd == 1, words: &[], hops: &[] };
+                let taken = many.receive_middles(&arrival, packets, &mut of_many);
+                prop_assert!(taken <= packets);
+                let mut places = of_many.placement;
+                for number in 0..taken {
+                    let mut header = header.clone();
+                    header.psn = header.psn.plus(number);
+                    let arrival = Arrival { header: &header, ..arrival };
+                    one.receive(Instant::ZERO, &arrival, &mut of_one);
+                    let (all, each) = (places.as_mut().unwrap(), of_one.placement.unwrap());
+                    prop_assert_eq!((all.address, all.key, all.qpn), (each.address, each.key, each.qpn));
+                    prop_assert!(of_one.reply.is_none() && of_one.notice.is_none());
+                    all.address += u64::from(each.length);
+                    all.length -= each.length;
+                }
+                prop_assert!(places.is_none_or(|rest| rest.length == 0));
+                if taken == 0 {
+                    many.receive(Instant::ZERO, &arrival, &mut of_many);
+                    one.receive(Instant::ZERO, &arrival, &mut of_one);
+                    prop_assert_eq!(format!("{of_many:?}"), format!("{of_one:?}"));
+                }
+                (of_many.placement, of_one.placement) = (None, None);
+                prop_assert_eq!(look(&many, &of_many), look(&one, &of_many));
+                at = many.qps[0].responder.expected;
             }
         }
     }
