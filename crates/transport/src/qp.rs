@@ -7,7 +7,7 @@
 use crate::arrival::Deferred;
 use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
-use crate::queue::{NONE, RecvQueue};
+use crate::queue::{Kind, NONE, RecvQueue, SendWork};
 use crate::state::QpState;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
@@ -29,6 +29,9 @@ macro_rules! bits {
             #[allow(dead_code, reason = "not every set needs it")]
             #[inline]
             pub(crate) const fn within(self, other: Self) -> bool { self.0 & !other.0 == 0 }
+            #[allow(dead_code, reason = "not every set needs it")]
+            #[inline]
+            pub(crate) const fn bits(self) -> u8 { self.0 }
             #[inline]
             pub(crate) const fn set(&mut self, other: Self) { self.0 |= other.0 }
             #[inline]
@@ -280,6 +283,8 @@ pub(crate) struct Profile {
     pub(crate) layout: Layout,
     pub(crate) service: Service,
     pub(crate) recovery: Recovery,
+    /// After how many packets at most the sender asks for an acknowledgement: `ack_every`, at most 255.
+    pub(crate) asks_every: u8,
     pub(crate) ring: u8,
     pub(crate) priority: u8,
     pub(crate) retry: u8,
@@ -299,6 +304,18 @@ impl Profile {
     #[inline]
     pub(crate) const fn separate_reads(&self) -> bool {
         self.recovery.keeps_out_of_order() && !matches!(self.layout, Layout::Homa)
+    }
+
+    /// Whether what of a request is neither its first nor its last packet goes the quick way of `stream`.
+    #[inline]
+    pub(crate) const fn streams(&self, work: &SendWork) -> bool {
+        let alike = match work.kind {
+            Kind::Send => true,
+            Kind::Write => !self.lone_writes,
+            _ => false,
+        };
+        let names_place = matches!(self.layout, Layout::Irn) && work.consumes_receive();
+        alike && !names_place && self.middle_octets != 0
     }
 
     pub(crate) const fn new(config: &QpConfig) -> Self {
@@ -323,6 +340,8 @@ impl Profile {
                 Layout::Srnic | Layout::Ndp | Layout::Homa | Layout::Cc(_) => 0,
             },
             ack_every: config.ack_every,
+            #[expect(clippy::cast_possible_truncation, reason = "bounded here")]
+            asks_every: if config.ack_every < 255 { config.ack_every as u8 } else { 255 },
             law: config.law,
             initial_window: config.initial_window,
             layout: config.layout,

@@ -27,6 +27,9 @@ pub(crate) mod flag {
     pub(crate) const NUMBERED: u8 = 32;
     /// All responses of a READ have come, where they are acknowledged on their own.
     pub(crate) const ANSWERED: u8 = 64;
+    /// Its packets, but the first and the last, are all alike: full, and with nothing that a law or a layout adds to one
+    /// of them.
+    pub(crate) const STREAMS: u8 = 128;
 }
 
 /// What a send request asks for, in one octet.

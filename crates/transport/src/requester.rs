@@ -70,7 +70,7 @@ impl Engine {
         let last = end == work.end;
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
-        let due = u16::from(requester.unasked) >= profile.ack_every.min(u8::MAX.into());
+        let due = requester.unasked >= profile.asks_every;
         if last || wants_answer || due || shuts(requester, profile, plan, end) {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;

@@ -60,26 +60,28 @@ pub enum Grant {
 }
 
 /// A run of consecutive packets of one message, ready to be sent.
+///
+/// Fields that are filled in together stand together, so that they are written together: of what it takes to make a
+/// segment a third is storing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
-    /// The header of the first packet; see [`Segment::packet`] for the others.
-    pub header: Header,
-    /// The opcode of the last packet.
-    pub last_opcode: Opcode,
-    /// The flags of the last packet.
-    pub last_flags: Flags,
     /// Where to: as given when the queue pair was made.
     pub path: u64,
     /// Where the payload lies.
     pub source: Source,
+    /// The header of the first packet; see [`Segment::packet`] for the others.
+    pub header: Header,
     /// Octets of payload in all packets.
     pub length: u32,
-    /// Packets, at least one.
-    pub packets: u16,
+    /// The opcode of the last packet.
+    pub last_opcode: Opcode,
+    /// The flags of the last packet.
+    pub last_flags: Flags,
     /// Payload octets of each packet but the last.
     pub mtu: u16,
-    /// The priority to travel on.
-    pub priority: u8,
+    /// Packets, at least one.
+    pub packets: u16,
     /// Whether the packets are ECN-capable (data are, acknowledgements are not).
     pub ecn_capable: bool,
     /// Whether it has been sent before.
@@ -89,6 +91,8 @@ pub struct Segment {
     /// Whether each packet says by itself where its payload goes, as layouts that allow overtaking want it, or as it is a
     /// message of its own.
     pub each_placed: bool,
+    /// The priority to travel on.
+    pub priority: u8,
     /// Optional header words on each packet; `None` on the standard layout.
     pub words: Option<Words>,
 }

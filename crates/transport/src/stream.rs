@@ -7,8 +7,8 @@
 //! common case changes nothing here and goes the long way.
 
 use crate::engine::Engine;
-use crate::qp::{Notes, Qp, Standing};
-use crate::queue::{Kind, NONE, flag};
+use crate::qp::{Notes, Profile, Qp, Requester};
+use crate::queue::{Kind, SendWork, flag};
 use crate::segment::{Segment, Source};
 use crate::transmit::{Plan, window_lets};
 use roci_control::{Class, Credit};
@@ -16,114 +16,66 @@ use roci_units::{Instant, Psn};
 use roci_wire::{Flags, Header, Layout, Opcode, Reth};
 
 /// What a requester that streams may have noted besides [`Notes::SENDS`], which it must have.
-const IDLE_NOTES: Notes = Notes::SENDS.with(Notes::SEND_TIMER).with(Notes::ACK_TIMER).with(Notes::RESPONDED);
+const IDLE_NOTES: Notes = Notes::SEND_TIMER.with(Notes::ACK_TIMER).with(Notes::RESPONDED);
 
 impl Engine {
-    /// The next packet of the queue pair whose turn it is, if it is the common case; `None`: nothing has changed.
+    /// The next packet of the queue pair whose turn it is, if it is the common case; `None`: nothing has changed. With it
+    /// comes whether [`streamed`](Self::streamed) is to be called, which is best done when the packet is out of hand.
     #[inline(always)]
-    pub(crate) fn stream(&mut self, now: Instant, slot: usize) -> Option<Segment> {
+    pub(crate) fn stream(&mut self, now: Instant, slot: usize) -> Option<(Segment, bool)> {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         let profile = &self.profiles[usize::from(common.profile)];
-        if requester.standing != Standing::default()
-            || !requester.notes.has(Notes::SENDS)
-            || !requester.notes.within(IDLE_NOTES)
+        let work = self.sends.find(requester.current)?;
+        let at = requester.high;
+        let outstanding = at.wrapping_sub(requester.una);
+        if !requester.is_free_to_stream()
             || requester.pacer.eligible_at() > now
             || common.hears.meets(Class::TRANSMIT)
-            || profile.middle_octets == 0
-            || requester.current == NONE
-        {
-            return None;
-        }
-        let current = requester.current;
-        let work = self.sends.get(current);
-        let (at, mtu) = (requester.high, u32::from(profile.mtu));
-        let index = at.wrapping_sub(work.first);
-        let names_place = matches!(profile.layout, Layout::Irn);
-        if !work.has(flag::NUMBERED)
-            || !(matches!(work.kind, Kind::Send) || matches!(work.kind, Kind::Write) && !profile.lone_writes)
-            || index == 0
+            || !work.has(flag::STREAMS)
+            || at == work.first
             || work.end.wrapping_sub(at) < 2
-            || at.wrapping_sub(requester.una) >= profile.max_in_flight
-            || names_place && work.consumes_receive()
+            || outstanding >= profile.max_in_flight
+            || requester.staged == 0 && !requester.fill_ring(profile, work)
         {
             return None;
         }
-        if requester.staged == 0 {
-            let ring = u32::from(profile.ring);
-            let left = work.length - index * mtu;
-            let lets = window_lets(requester.in_flight, requester.window, mtu, left, ring).min(ring);
-            if lets == 0 {
-                return None;
-            }
-            requester.staged = u8::try_from(lets).unwrap_or(profile.ring);
-        }
-        requester.staged -= 1;
-        requester.high = at.wrapping_add(1);
-        requester.in_flight = requester.in_flight.saturating_add(mtu);
-        requester.unasked = requester.unasked.saturating_add(1);
-        let mut flags = Flags::NONE;
+        let mtu = u32::from(profile.mtu);
+        let staged = requester.staged - 1;
+        let (sum, beyond) = requester.in_flight.overflowing_add(mtu);
+        let in_flight = sum | u32::from(beyond).wrapping_neg();
+        let mut unasked = requester.unasked.wrapping_add(1); // it is below `asks_every`
         // As `shuts` has it.
-        if u16::from(requester.unasked) >= profile.ack_every.min(u8::MAX.into())
-            || requester.staged == 0 && requester.in_flight.saturating_add(mtu) > requester.window
-            || requester.high.wrapping_sub(requester.una) >= profile.max_in_flight
-        {
-            flags = Flags::ACK_REQUEST;
-            requester.unasked = 0;
+        let asks = (unasked >= profile.asks_every)
+            | (outstanding + 1 >= profile.max_in_flight)
+            | (staged == 0 && in_flight.saturating_add(mtu) > requester.window);
+        let flags = if asks { Flags::ACK_REQUEST } else { Flags::NONE };
+        if asks {
+            unasked = 0;
         }
+        requester.staged = staged;
+        requester.high = at.wrapping_add(1);
+        requester.in_flight = in_flight;
+        requester.unasked = unasked;
         requester.notes.clear(Notes::RESPONDED);
         common.packets = common.packets.wrapping_add(1);
-        let octets = u32::from(profile.middle_octets);
-        let goes_on = requester.staged > 0 || requester.in_flight < requester.window;
-        let paced = requester.pacer.rate_kbps() != Credit::UNLIMITED;
-        if requester.deadline == Instant::NEVER {
-            self.start_timer(now, slot);
-        }
-        let common = &self.qps[slot].common;
-        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-        self.schedule.charge(slot as u32, octets);
-        if paced || common.counts || !goes_on {
-            self.streamed(now, slot, at, octets);
-        }
-        Some(self.middle(slot, current, at, flags))
-    }
-
-    /// What a packet that was sent means for pacer and law, and whether the queue pair stays among those that may send.
-    #[inline]
-    fn streamed(&mut self, now: Instant, slot: usize, at: u32, octets: u32) {
-        let Qp { requester, common, .. } = &mut self.qps[slot];
-        requester.pacer.charge(now, octets);
-        if common.counts {
-            let length = u32::from(self.profiles[usize::from(common.profile)].mtu);
-            let plan = Plan { response: false, work: requester.current, at, packets: 1, length, fresh: true };
-            self.law_sent(now, slot, &plan, octets);
-        }
-        self.relist(now, slot);
-    }
-
-    /// Makes the packet at sequence `at`, full and in the middle of request `work`.
-    #[inline(always)]
-    fn middle(&self, slot: usize, work: u32, at: u32, flags: Flags) -> Segment {
-        let Qp { requester, common, .. } = &self.qps[slot];
-        let profile = &self.profiles[usize::from(common.profile)];
-        let work = self.sends.get(work);
-        let offset = at.wrapping_sub(work.first) * u32::from(profile.mtu);
-        let write = work.kind == Kind::Write;
+        let offset = at.wrapping_sub(work.first) * mtu;
+        let write = matches!(work.kind, Kind::Write);
         let opcode = if write { Opcode::WRITE_MIDDLE } else { Opcode::SEND_MIDDLE };
         let mut header = Header::new(opcode, common.peer, Psn::new(at));
         header.payload = profile.mtu;
         header.flags = flags;
-        if write {
-            let va = work.va.wrapping_add(u64::from(offset));
-            header.set_reth(Reth { va, rkey: work.rkey, length: work.length - offset });
-        }
+        // A SEND has neither address nor key: its words stay zero, without a branch whose two ends the rest would wait for.
+        let (mask, va) = (u32::from(write).wrapping_neg(), work.va);
+        let va = va.wrapping_add(u64::from(offset & mask));
+        header.set_reth(Reth { va, rkey: work.rkey, length: (work.length - offset) & mask });
         header.set_immediate(work.immediate);
-        Segment {
+        let segment = Segment {
             header,
             last_opcode: opcode,
             last_flags: flags,
             path: common.path,
             source: Source { address: work.address.wrapping_add(u64::from(offset)), lkey: work.lkey },
-            length: u32::from(profile.mtu),
+            length: mtu,
             packets: 1,
             mtu: profile.mtu,
             priority: requester.priority,
@@ -132,7 +84,57 @@ impl Engine {
             layout: profile.layout,
             each_placed: matches!(profile.layout, Layout::Irn),
             words: None,
+        };
+        let more = requester.staged > 0 || requester.in_flight < requester.window;
+        // Asked for together: each is the exception, and a branch for each cost more than the answers.
+        let matters = !more
+            | common.counts
+            | (requester.pacer.rate_kbps() != Credit::UNLIMITED)
+            | (requester.deadline == Instant::NEVER)
+            | self.schedule.has_rules();
+        Some((segment, matters))
+    }
+
+    /// What a packet that was sent means for timer, schedule, pacer and law, and whether the queue pair stays among those
+    /// that may send.
+    #[inline(never)]
+    pub(crate) fn streamed(&mut self, now: Instant, slot: usize) {
+        if self.qps[slot].requester.deadline == Instant::NEVER {
+            self.start_timer(now, slot);
         }
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        let octets = u32::from(profile.middle_octets);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.schedule.charge(slot as u32, octets);
+        requester.pacer.charge(now, octets);
+        if common.counts {
+            let (length, at) = (u32::from(profile.mtu), requester.high.wrapping_sub(1));
+            let plan = Plan { response: false, work: requester.current, at, packets: 1, length, fresh: true };
+            self.law_sent(now, slot, &plan, octets);
+        }
+        self.relist(now, slot);
+    }
+}
+
+impl Requester {
+    /// Lets through what the window has room for, as many packets as the ring of segments holds; false: there is none.
+    #[inline(never)]
+    fn fill_ring(&mut self, profile: &Profile, work: &SendWork) -> bool {
+        let (mtu, ring) = (u32::from(profile.mtu), u32::from(profile.ring));
+        let left = work.length - self.high.wrapping_sub(work.first) * mtu;
+        let lets = window_lets(self.in_flight, self.window, mtu, left, ring).min(ring);
+        self.staged = u8::try_from(lets).unwrap_or(profile.ring);
+        lets > 0
+    }
+
+    /// Whether nothing stands in the way of its next request, as far as standing and notes tell.
+    #[inline]
+    const fn is_free_to_stream(&self) -> bool {
+        // One look at both.
+        const LOOKED_AT: u16 = u16::from_le_bytes([u8::MAX, !IDLE_NOTES.bits()]);
+        const WANTED: u16 = u16::from_le_bytes([0, Notes::SENDS.bits()]);
+        u16::from_le_bytes([self.standing.bits(), self.notes.bits()]) & LOOKED_AT == WANTED
     }
 }
 
@@ -164,7 +166,7 @@ mod tests {
             };
             engine.post_send(Instant::ZERO, QPN, &request).unwrap();
             assert!(engine.transmit(Instant::ZERO).is_some());
-            let next = engine.stream(Instant::ZERO, 0).map(|segment| segment.header.opcode);
+            let next = engine.stream(Instant::ZERO, 0).map(|(segment, _)| segment.header.opcode);
             assert_eq!(next, streams.then_some(Opcode::SEND_MIDDLE));
         }
     }

@@ -50,7 +50,14 @@ impl Engine {
     /// Takes the next packet whose priority is in `open_priorities` (bit p: priority p is not paused).
     #[inline]
     pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
-        self.transmit_with(now, open_priorities, &mut (), |(), segment| *segment, |(), segment| *segment)
+        let place = self.schedule.turn(open_priorities)?;
+        let Some((segment, matters)) = self.stream(now, place as usize) else {
+            return self.transmit_planned(now, open_priorities, place);
+        };
+        if matters {
+            self.streamed(now, place as usize);
+        }
+        Some(segment)
     }
 
     /// The same, but hands the packet to `quick` or `take` with `world`, and gives back the answer. Whoever takes a segment
@@ -66,8 +73,12 @@ impl Engine {
         take: impl FnOnce(&mut W, &Segment) -> R,
     ) -> Option<R> {
         let place = self.schedule.turn(open_priorities)?;
-        if let Some(segment) = self.stream(now, place as usize) {
-            return Some(quick(world, &segment));
+        if let Some((segment, matters)) = self.stream(now, place as usize) {
+            let answer = quick(world, &segment);
+            if matters {
+                self.streamed(now, place as usize);
+            }
+            return Some(answer);
         }
         self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment))
     }
@@ -207,8 +218,11 @@ impl Engine {
         if offer.packets == 1
             && offer.length == mtu
             && matches!(grant, Grant::Engine)
-            && let Some(segment) = self.stream(now, slot)
+            && let Some((segment, matters)) = self.stream(now, slot)
         {
+            if matters {
+                self.streamed(now, slot);
+            }
             return Some(segment);
         }
         let quantum = u32::from(offer.packets) * mtu;
@@ -423,7 +437,7 @@ impl Engine {
             _ => work.length.div_ceil(u32::from(profile.mtu)).max(1),
         };
         let requester = &mut self.qps[slot].requester;
-        work.flags |= flag::NUMBERED;
+        work.flags |= if profile.streams(work) { flag::NUMBERED | flag::STREAMS } else { flag::NUMBERED };
         work.first = requester.high;
         work.end = requester.high.wrapping_add(packets);
         let common = &mut self.qps[slot].common;
@@ -477,6 +491,8 @@ impl Engine {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         common.packets = common.packets.wrapping_add(u32::from(plan.packets));
         requester.pacer.charge(now, octets);
+        // What the law makes of this packet counts from the next one on, as in `stream`.
+        let priority = requester.priority;
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
         if has_law {
@@ -500,7 +516,7 @@ impl Engine {
             return Some(segment);
         }
         self.relist(now, slot);
-        Some(self.request(slot, plan, &draft, words))
+        Some(Segment { priority, ..self.request(slot, plan, &draft, words) })
     }
 
     /// Octets that the packets planned take on the wire over IPv4, preamble and gap included.
