@@ -7,12 +7,22 @@ use crate::qp::{Common, Standing};
 use crate::queue::NONE;
 use crate::segment::{Offer, OwnedEvent};
 use crate::token::Purpose;
+use alloc::vec::Vec;
 use roci_control::{Class, Credit, Event, Hop, Outcome, Verdict, Words};
 use roci_units::{Instant, Qpn};
 
 /// Events of a queue pair that wait for a law which is out with an earlier one; more are lost to it. A world that would rather
 /// have packets wait holds them back before ([`Engine::packets_waiting`]).
 const EVENTS_MAX: usize = 256;
+
+/// What laws that are out have not heard: apart from the engine, since most worlds have none.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// Packets that they have still to hear of, by [`count_waiting`](Engine::count_waiting)'s groups.
+    waiting: Vec<u32>,
+    /// Events that they never heard of, of queue pairs that are gone too.
+    unheard: u64,
+}
 
 impl Engine {
     /// Hands an event out, or lets it wait for the one that is out.
@@ -28,7 +38,7 @@ impl Engine {
             }
         } else {
             aside.unheard += 1;
-            self.unheard += 1;
+            self.backlog.get_or_insert_default().unheard += 1;
             if wants_acknowledgement(event.class) {
                 self.acknowledge_for_law(slot);
             }
@@ -39,31 +49,28 @@ impl Engine {
     /// numbers are equal modulo `groups`: for a world whose cores work for several of them. No event waits yet.
     pub fn count_waiting(&mut self, groups: u32) {
         debug_assert!(self.asides.is_quiet(), "events wait already");
-        self.waiting = alloc::vec![0; groups as usize];
+        self.backlog.get_or_insert_default().waiting = alloc::vec![0; groups as usize];
     }
 
     /// How many packets laws that are out have still to hear of, in the group of `qpn`; zero where they are not
     /// [counted](Self::count_waiting). An event that is out waits no more.
     #[inline]
     pub fn packets_waiting(&self, qpn: Qpn) -> u32 {
-        let group = qpn.get().checked_rem(self.groups());
-        group.map_or(0, |group| self.waiting[group as usize])
+        self.backlog
+            .as_ref()
+            .map_or(0, |backlog| backlog.group(qpn).map_or(0, |group| backlog.waiting[group]))
     }
 
     /// Events that laws never heard of because too many waited for them, of all queue pairs that there have been.
-    pub const fn unheard(&self) -> u64 {
-        self.unheard
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the length was a u32")]
-    const fn groups(&self) -> u32 {
-        self.waiting.len() as u32
+    pub fn unheard(&self) -> u64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.unheard)
     }
 
     /// The count in which an event of `class` for `qpn` is, if it is in one.
     fn waiting_of(&mut self, qpn: Qpn, class: Class) -> Option<&mut u32> {
-        let group = qpn.get().checked_rem(self.groups())?;
-        if class.meets(Class::ARRIVED) { self.waiting.get_mut(group as usize) } else { None }
+        let backlog = self.backlog.as_mut()?;
+        let group = backlog.group(qpn)?;
+        if class.meets(Class::ARRIVED) { backlog.waiting.get_mut(group) } else { None }
     }
 
     /// Nothing waits any more for the law of a queue pair that is reset or gone.
@@ -239,6 +246,13 @@ impl Engine {
 
     fn is_outdated(&self, slot: usize) -> bool {
         self.asides.get(self.qps[slot].common.aside).is_some_and(|aside| aside.outdated)
+    }
+}
+
+impl Backlog {
+    /// The place of a queue pair's count, if there are any.
+    fn group(&self, qpn: Qpn) -> Option<usize> {
+        (qpn.get() as usize).checked_rem(self.waiting.len())
     }
 }
 

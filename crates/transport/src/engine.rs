@@ -4,6 +4,7 @@ use crate::agent::{Agents, PortAgent};
 use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
+use crate::deferred_law::Backlog;
 use crate::delivery::onload::SlowPath;
 use crate::delivery::pool::Pool;
 use crate::delivery::receive::Receiver;
@@ -73,10 +74,8 @@ pub struct Engine {
     last_pd: u32,
     /// What the slow paths of recovery have done.
     pub(crate) slow: SlowPath,
-    /// Packets that laws which are out have still to hear of, by [`count_waiting`](Self::count_waiting)'s groups.
-    pub(crate) waiting: Vec<u32>,
-    /// Events that laws never heard of, of queue pairs that are gone too.
-    pub(crate) unheard: u64,
+    /// What laws that are out have not heard.
+    pub(crate) backlog: Option<Box<Backlog>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -113,8 +112,7 @@ impl Engine {
             draws: 0,
             last_pd: 0,
             slow: SlowPath::default(),
-            waiting: Vec::new(),
-            unheard: 0,
+            backlog: None,
             agent: None,
         }
     }

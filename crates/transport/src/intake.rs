@@ -357,7 +357,7 @@ mod tests {
                 prop_assert!(taken <= packets);
                 let mut places = of_many.placement;
                 for number in 0..taken {
-                    let mut header = header.clone();
+                    let mut header = header;
                     header.psn = header.psn.plus(number);
                     let arrival = Arrival { header: &header, ..arrival };
                     one.receive(Instant::ZERO, &arrival, &mut of_one);

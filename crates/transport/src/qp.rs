@@ -255,6 +255,8 @@ pub(crate) struct Common {
     pub(crate) alive: bool,
     /// Whether the law's state counts the octets or the times of what is sent.
     pub(crate) counts: bool,
+    /// Whether the last packet that is staged is also the last that the program lets go which owns the window.
+    pub(crate) shuts: bool,
 }
 
 const _: () = assert!(size_of::<Requester>() == 64);

@@ -5,11 +5,13 @@
 //! begin with the first request and stay.
 
 use crate::arrival::Deferral;
+use crate::aside::Asides;
 use crate::config::Recovery;
+use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::{Observed, Resend, Sender};
 use crate::engine::Engine;
-use crate::qp::{Notes, Standing, after, sequence};
+use crate::qp::{Notes, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
@@ -78,9 +80,24 @@ impl Engine {
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
+    /// The loss that the queue pair is in, with a fixed stage that knows how far was sent: packets that stream do not tell
+    /// it.
     fn losing(&mut self, slot: usize) -> Option<&mut Losing> {
-        let index = self.qps[slot].common.aside;
-        if index == NONE { None } else { self.asides.get_mut(index).losing.as_mut() }
+        let Qp { requester, common, .. } = &self.qps[slot];
+        if common.aside == NONE {
+            return None;
+        }
+        let losing = self.asides.get_mut(common.aside).losing.as_mut()?;
+        losing.sender.has_sent(Psn::new(requester.high));
+        Some(losing)
+    }
+
+    /// No more is let through than the program lets go.
+    fn bound_staged(&mut self, slot: usize) {
+        let room = self.recovery_room(slot);
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
+        common.shuts = room <= u32::from(requester.staged);
     }
 
     /// Takes an event into the window, and has it decided, now or elsewhere.
@@ -88,7 +105,7 @@ impl Engine {
         let profile = self.profile(slot);
         let (deferred, slow) = (profile.deferred.recovery, profile.recovery.has_slow_path());
         let index = self.qps[slot].common.aside;
-        if index == NONE {
+        if self.losing(slot).is_none() {
             return;
         }
         let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
@@ -156,8 +173,11 @@ impl Engine {
 
     pub(crate) fn decided(&mut self, now: Instant, slot: usize, decision: &Decision) {
         let index = self.qps[slot].common.aside;
-        if let Some(losing) = &mut self.asides.get_mut(index).losing {
+        if self.losing(slot).is_some()
+            && let Some(losing) = &mut self.asides.get_mut(index).losing
+        {
             losing.sender.apply(&mut self.boards, decision);
+            self.bound_staged(slot);
         }
         if decision.restart_timer {
             self.restart_timer(now, slot);
@@ -172,7 +192,7 @@ impl Engine {
     /// Brings the queue pair's notes up to date, and ends the recovery when nothing is left of it.
     fn note_resends(&mut self, slot: usize) {
         let index = self.qps[slot].common.aside;
-        if index == NONE {
+        if self.losing(slot).is_none() {
             return;
         }
         let Some(losing) = &self.asides.get_mut(index).losing else { return };
@@ -198,6 +218,7 @@ impl Engine {
         requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
         requester.standing.clear(Standing::RECOVERY_OUT);
         let una = Psn::new(requester.una);
+        self.qps[slot].common.shuts = false;
         let profile = self.profile(slot);
         let program = Program::new(profile.recovery, profile.initial_window, una);
         let counts = profile.recovery.has_slow_path();
@@ -262,18 +283,13 @@ impl Engine {
         let cumulative = Psn::new(self.qps[slot].requester.una);
         self.note_resends(slot);
         let index = self.qps[slot].common.aside;
-        if let Some(losing) = &self.asides.get_mut(index).losing {
+        if self.losing(slot).is_some()
+            && let Some(losing) = &self.asides.get_mut(index).losing
+        {
             let missing = losing.sender.first_missing(&self.boards);
             if missing != cumulative {
                 self.acknowledge(now, slot, sequence(missing, self.qps[slot].requester.una));
             }
-        }
-    }
-
-    /// New packets were sent while in a loss.
-    pub(crate) fn sent_in_recovery(&mut self, slot: usize, packets: u32) {
-        if let Some(losing) = self.losing(slot) {
-            losing.sender.sent(packets);
         }
     }
 
@@ -287,6 +303,7 @@ impl Engine {
         let (una, window) = (self.qps[slot].requester.una, self.qps[slot].requester.window);
         let bounded = self.profile(slot).recovery == Recovery::GoBackN && window != Credit::UNLIMITED;
         let (index, head) = (self.qps[slot].common.aside, self.qps[slot].common.head);
+        self.losing(slot)?;
         let losing = self.asides.get_mut(index).losing.as_mut()?;
         let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
         let run = losing.sender.resend(&self.boards, most)?;
@@ -320,7 +337,7 @@ impl Engine {
     /// Packets from `at` to before `end` were sent again.
     pub(crate) fn resent(&mut self, slot: usize, at: u32, end: u32) {
         let index = self.qps[slot].common.aside;
-        if index == NONE {
+        if self.losing(slot).is_none() {
             return;
         }
         let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
@@ -361,7 +378,9 @@ impl Engine {
     /// result arrived as well, it would be acknowledged.
     fn doubt_result(&mut self, slot: usize) {
         let index = self.qps[slot].common.aside;
-        if let Some(losing) = &mut self.asides.get_mut(index).losing {
+        if self.losing(slot).is_some()
+            && let Some(losing) = &mut self.asides.get_mut(index).losing
+        {
             losing.sender.doubt_first(&mut self.boards);
         }
     }
@@ -379,9 +398,8 @@ impl Engine {
 
     /// New packets that the fixed stage and its program let go.
     pub(crate) fn recovery_room(&self, slot: usize) -> u32 {
-        let aside = self.asides.get(self.qps[slot].common.aside);
-        let losing = aside.and_then(|aside| aside.losing.as_ref());
-        losing.map_or(u32::MAX, |losing| losing.sender.room(&self.boards))
+        let Qp { requester, common, .. } = &self.qps[slot];
+        room(&self.asides, &self.boards, common.aside, requester.high)
     }
 
     /// Whether `packets` that are about to be sent have to be acknowledged at once: they were lost before, or no others
@@ -420,7 +438,7 @@ impl Engine {
         }
         let aside = self.asides.get(self.qps[slot].common.aside);
         match aside.and_then(|aside| aside.losing.as_ref()) {
-            Some(losing) => losing.sender.timeout(profile.timeout),
+            Some(losing) => losing.sender.timeout(Psn::new(requester.high), profile.timeout),
             None => {
                 let first = Psn::new(requester.una);
                 Program::new(profile.recovery, profile.initial_window, first)
@@ -428,4 +446,10 @@ impl Engine {
             }
         }
     }
+}
+
+/// New packets that the fixed stage and its program let go from sequence `high` on, for a queue pair whose loss is in `aside`.
+pub(crate) fn room(asides: &Asides, boards: &Pool, aside: u32, high: u32) -> u32 {
+    let losing = asides.get(aside).and_then(|aside| aside.losing.as_ref());
+    losing.map_or(u32::MAX, |losing| losing.sender.room(boards, Psn::new(high)))
 }

@@ -97,10 +97,6 @@ impl Engine {
         if work.kind.is_read_or_atomic() {
             requester.reads += 1;
         }
-        if requester.notes.has(Notes::RECOVERING) {
-            self.sent_in_recovery(slot, end.wrapping_sub(plan.at));
-        }
-        let requester = &mut self.qps[slot].requester;
         if work.kind == Kind::Datagram {
             requester.una = end;
             requester.in_flight = 0;

@@ -44,6 +44,8 @@ pub struct Schedule {
     quick: u8,
     /// The priority of the ring that the lone queue pair has its entry in.
     lone_priority: u8,
+    /// The priority whose ring is the front one.
+    forward: u8,
     /// While `quick` is set: the first entry of the front ring.
     next: u32,
     /// The queue pair that has the only entry of all rings, which is in none of them then and whose [`Place`] says
@@ -86,6 +88,7 @@ impl Default for Schedule {
         Self {
             ready: 0,
             quick: 0,
+            forward: 0,
             next: NOBODY,
             lone_priority: 0,
             lone: NOBODY,
@@ -113,7 +116,7 @@ impl Schedule {
         if self.places.len() < count as usize {
             self.places.resize(count as usize, Place::NOWHERE);
         }
-        self.rings.of(priority).grow_to(count);
+        self.rings.of(self.forward, priority).grow_to(count);
     }
 
     /// Gives a queue pair `quantum` octets in each round of its priority instead of one turn; once any queue pair
@@ -196,7 +199,7 @@ impl Schedule {
         }
         if place.listed & 1 << priority == 0 {
             place.listed |= 1 << priority;
-            let ring = self.rings.of(priority);
+            let ring = self.rings.of(self.forward, priority);
             let shares = self.rules.as_mut().and_then(|rules| rules.shares.as_mut());
             if shares.is_some_and(|shares| shares.continues(qp, priority)) {
                 ring.push_front(qp);
@@ -221,7 +224,7 @@ impl Schedule {
         let member = if ready == 0 { NONE } else { priority };
         self.places[qp as usize] = Place { member, listed: 1 << priority };
         self.passed_over += u32::from(ready == 0);
-        self.rings.of(priority).push_back(qp);
+        self.rings.of(self.forward, priority).push_back(qp);
     }
 
     /// Takes a queue pair out, if it is a member.
@@ -281,7 +284,7 @@ impl Schedule {
         }
         // The count says that there is a member, so the search ends; each entry passed over is gone for good.
         loop {
-            let qp = self.rings.of(priority).pop()?;
+            let qp = self.rings.of(self.forward, priority).pop()?;
             let place = &mut self.places[qp as usize];
             place.listed &= !(1 << priority);
             if place.member != priority {
@@ -292,14 +295,14 @@ impl Schedule {
                 if let Some(shorter) = rules.shorter(qp, open, &self.places) {
                     let place = &mut self.places[qp as usize];
                     place.listed |= 1 << priority;
-                    self.rings.of(priority).push_back(qp);
+                    self.rings.of(self.forward, priority).push_back(qp);
                     self.remove(shorter);
                     return Some(shorter);
                 }
                 let place = &mut self.places[qp as usize];
                 if !rules.begins(qp, priority) {
                     place.listed |= 1 << priority;
-                    self.rings.of(priority).push_back(qp);
+                    self.rings.of(self.forward, priority).push_back(qp);
                     continue;
                 }
                 self.remove(qp);
@@ -333,13 +336,14 @@ impl Schedule {
     fn turn_among(&mut self, open: u8) -> Option<u32> {
         let priority = most_urgent(self.ready & open)?;
         if self.passed_over == 0 && self.ready == 1 << priority {
-            self.rings.bring_forward(priority);
+            self.rings.bring_forward(self.forward, priority);
+            self.forward = priority;
             self.quick = self.ready;
             let qp = self.rings.front().get(0)?;
             self.next = self.rings.front().rotate();
             return Some(qp);
         }
-        let ring = self.rings.of(priority);
+        let ring = self.rings.of(self.forward, priority);
         loop {
             let qp = ring.get(0)?;
             let place = &mut self.places[qp as usize];
@@ -394,7 +398,7 @@ impl Schedule {
         }
         roci_prefetch::prefetch_at(&self.places, 0);
         if let Some(priority) = most_urgent(self.ready) {
-            roci_prefetch::prefetch_at(&self.rings.look(priority).entries, 0);
+            roci_prefetch::prefetch_at(&self.rings.look(self.forward, priority).entries, 0);
         }
     }
 
@@ -407,7 +411,7 @@ impl Schedule {
         if self.lone != NOBODY {
             return (distance == 0).then_some(self.lone);
         }
-        self.rings.look(priority).get(distance)
+        self.rings.look(self.forward, priority).get(distance)
     }
 }
 
@@ -440,38 +444,36 @@ fn leave(members: &mut [u32; PRIORITIES as usize], ready: &mut u8, priority: u8)
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 struct Rings {
-    /// That of priority `forward` is the first and has changed places with that of priority 0.
+    /// That of the priority in use, [`Schedule::forward`], is the first and has changed places with that of priority 0.
     by_place: [Ring; PRIORITIES as usize],
-    forward: u8,
 }
 
 impl Rings {
     #[inline]
-    const fn place(&self, priority: u8) -> usize {
-        if priority == self.forward {
+    const fn place(forward: u8, priority: u8) -> usize {
+        if priority == forward {
             0
         } else if priority == 0 {
-            self.forward as usize
+            forward as usize
         } else {
             priority as usize
         }
     }
 
     #[inline]
-    fn of(&mut self, priority: u8) -> &mut Ring {
-        &mut self.by_place[self.place(priority)]
+    fn of(&mut self, forward: u8, priority: u8) -> &mut Ring {
+        &mut self.by_place[Self::place(forward, priority)]
     }
 
     #[inline]
-    fn look(&self, priority: u8) -> &Ring {
-        &self.by_place[self.place(priority)]
+    fn look(&self, forward: u8, priority: u8) -> &Ring {
+        &self.by_place[Self::place(forward, priority)]
     }
 
-    /// Makes the ring of `priority` the front one.
-    fn bring_forward(&mut self, priority: u8) {
-        self.by_place.swap(0, usize::from(self.forward));
+    /// Makes the ring of `priority` the front one in place of that of `forward`.
+    fn bring_forward(&mut self, forward: u8, priority: u8) {
+        self.by_place.swap(0, usize::from(forward));
         self.by_place.swap(0, usize::from(priority));
-        self.forward = priority;
     }
 
     #[inline]
@@ -709,7 +711,7 @@ mod tests {
         schedule.prepare(2, 3);
         let heap = schedule.rings.by_place.iter().map(|ring| ring.entries.len() * 4).sum::<usize>()
             + schedule.places.capacity() * size_of::<Place>();
-        assert!(heap <= 16 && size_of::<Schedule>() <= 280, "{heap} and {}", size_of::<Schedule>());
+        assert!(heap <= 16 && size_of::<Schedule>() <= 272, "{heap} and {}", size_of::<Schedule>());
     }
 
     proptest! {

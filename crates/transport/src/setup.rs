@@ -136,6 +136,7 @@ impl Engine {
             state: config.state,
             alive: true,
             counts: self.laws.counts(law),
+            shuts: false,
         };
         let qp = Qp { requester, common, responder };
         if place == self.qps.len() {

@@ -6,9 +6,12 @@
 //! queue pair, its profile and its request; what is left costs what its four cache lines cost. Whatever is not the
 //! common case changes nothing here and goes the long way.
 
+use crate::aside::Asides;
+use crate::delivery::pool::Pool;
 use crate::engine::Engine;
 use crate::qp::{Notes, Profile, Qp, Requester};
 use crate::queue::{Kind, SendWork, flag};
+use crate::recovery;
 use crate::segment::{Segment, Source};
 use crate::transmit::{Plan, window_lets};
 use roci_control::{Class, Credit};
@@ -18,27 +21,46 @@ use roci_wire::{Flags, Header, Layout, Opcode, Reth};
 /// What a requester that streams may have noted besides [`Notes::SENDS`], which it must have.
 const IDLE_NOTES: Notes = Notes::SEND_TIMER.with(Notes::ACK_TIMER).with(Notes::RESPONDED);
 
+/// Lets through what window and program have room for, as many packets as the ring of segments holds; false: there is none.
+#[inline(never)]
+fn fill_ring(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &Asides, boards: &Pool) -> bool {
+    let Qp { requester, common, .. } = qp;
+    let (mtu, ring) = (u32::from(profile.mtu), u32::from(profile.ring));
+    let left = work.length - requester.high.wrapping_sub(work.first) * mtu;
+    let mut lets = window_lets(requester.in_flight, requester.window, mtu, left, ring).min(ring);
+    common.shuts = false;
+    if requester.notes.has(Notes::RECOVERING) {
+        let room = recovery::room(asides, boards, common.aside, requester.high);
+        common.shuts = room <= lets;
+        lets = lets.min(room);
+    }
+    requester.staged = u8::try_from(lets).unwrap_or(profile.ring);
+    lets > 0
+}
+
 impl Engine {
     /// The next packet of the queue pair whose turn it is, if it is the common case; `None`: nothing has changed. With it
     /// comes whether [`streamed`](Self::streamed) is to be called, which is best done when the packet is out of hand.
     #[inline(always)]
     pub(crate) fn stream(&mut self, now: Instant, slot: usize) -> Option<(Segment, bool)> {
-        let Qp { requester, common, .. } = &mut self.qps[slot];
-        let profile = &self.profiles[usize::from(common.profile)];
-        let work = self.sends.find(requester.current)?;
+        let qp = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(qp.common.profile)];
+        let work = self.sends.find(qp.requester.current)?;
+        let Qp { requester, common, .. } = qp;
         let at = requester.high;
         let outstanding = at.wrapping_sub(requester.una);
-        if !requester.is_free_to_stream()
+        if !requester.is_free_to_stream(profile)
             || requester.pacer.eligible_at() > now
             || common.hears.meets(Class::TRANSMIT)
             || !work.has(flag::STREAMS)
             || at == work.first
             || work.end.wrapping_sub(at) < 2
             || outstanding >= profile.max_in_flight
-            || requester.staged == 0 && !requester.fill_ring(profile, work)
+            || requester.staged == 0 && !fill_ring(qp, profile, work, &self.asides, &self.boards)
         {
             return None;
         }
+        let Qp { requester, common, .. } = qp;
         let mtu = u32::from(profile.mtu);
         let staged = requester.staged - 1;
         let (sum, beyond) = requester.in_flight.overflowing_add(mtu);
@@ -47,7 +69,7 @@ impl Engine {
         // As `shuts` has it.
         let asks = (unasked >= profile.asks_every)
             | (outstanding + 1 >= profile.max_in_flight)
-            | (staged == 0 && in_flight.saturating_add(mtu) > requester.window);
+            | (staged == 0 && (in_flight.saturating_add(mtu) > requester.window || common.shuts));
         let flags = if asks { Flags::ACK_REQUEST } else { Flags::NONE };
         if asks {
             unasked = 0;
@@ -118,23 +140,16 @@ impl Engine {
 }
 
 impl Requester {
-    /// Lets through what the window has room for, as many packets as the ring of segments holds; false: there is none.
-    #[inline(never)]
-    fn fill_ring(&mut self, profile: &Profile, work: &SendWork) -> bool {
-        let (mtu, ring) = (u32::from(profile.mtu), u32::from(profile.ring));
-        let left = work.length - self.high.wrapping_sub(work.first) * mtu;
-        let lets = window_lets(self.in_flight, self.window, mtu, left, ring).min(ring);
-        self.staged = u8::try_from(lets).unwrap_or(profile.ring);
-        lets > 0
-    }
-
-    /// Whether nothing stands in the way of its next request, as far as standing and notes tell.
+    /// Whether nothing stands in the way of its next request, as far as standing and notes tell. One whose program owns the
+    /// window is recovering from its first request on.
     #[inline]
-    const fn is_free_to_stream(&self) -> bool {
+    const fn is_free_to_stream(&self, profile: &Profile) -> bool {
         // One look at both.
         const LOOKED_AT: u16 = u16::from_le_bytes([u8::MAX, !IDLE_NOTES.bits()]);
         const WANTED: u16 = u16::from_le_bytes([0, Notes::SENDS.bits()]);
-        u16::from_le_bytes([self.standing.bits(), self.notes.bits()]) & LOOKED_AT == WANTED
+        const OWNED: u16 = u16::from_le_bytes([0, Notes::SENDS.with(Notes::RECOVERING).bits()]);
+        let both = u16::from_le_bytes([self.standing.bits(), self.notes.bits()]) & LOOKED_AT;
+        both == WANTED || both == OWNED && profile.recovery.owns_window()
     }
 }
 

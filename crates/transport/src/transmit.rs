@@ -385,7 +385,7 @@ impl Engine {
             u32::MAX
         };
         let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
-        let requester = &mut self.qps[slot].requester;
+        let Qp { requester, common, .. } = &mut self.qps[slot];
         let work = self.sends.get(current);
         let mtu = u32::from(profile.mtu);
         let at = requester.high;
@@ -409,7 +409,9 @@ impl Engine {
                 // The law has shut the window behind packets that ask for no answer: one more goes, and asks.
                 lets = 1;
             }
-            requester.staged = requester.staged.max(u8::try_from(lets.min(ring)).unwrap_or(profile.ring));
+            let let_through = lets.min(ring).min(most);
+            requester.staged = requester.staged.max(u8::try_from(let_through).unwrap_or(profile.ring));
+            common.shuts = most <= u32::from(requester.staged);
             run = run.min(lets.max(u32::from(requester.staged)));
         }
         plan.length = if run == left { octets_left } else { run * mtu };

@@ -88,13 +88,13 @@ impl Sender {
         self.next.since(self.start).unsigned_abs()
     }
 
-    /// How many new packets may be sent as far as delivery goes: the program's window, and the size of the bitmaps
-    /// where the program needs them.
+    /// How many new packets may be sent from `next` on, the first packet never sent, as far as delivery goes: the program's
+    /// window, and the size of the bitmaps where the program needs them.
     #[inline]
     #[must_use]
-    pub fn room(&self, pool: &Pool) -> u32 {
+    pub fn room(&self, pool: &Pool, next: Psn) -> u32 {
         let most = if self.program.is_selective() { pool.packets() } else { 1 << 23 };
-        self.window.min(most).saturating_sub(self.in_flight())
+        self.window.min(most).saturating_sub(next.since(self.start).unsigned_abs())
     }
 
     /// The congestion window in packets, where the program owns one.
@@ -115,17 +115,23 @@ impl Sender {
         self.in_flight().min(self.window)
     }
 
-    /// The retransmission timeout as things stand.
+    /// The retransmission timeout as things stand, where `next` is the first packet never sent.
     #[inline]
     #[must_use]
-    pub fn timeout(&self, configured: Span) -> Span {
-        self.program.timeout(self.in_flight(), configured)
+    pub fn timeout(&self, next: Psn, configured: Span) -> Span {
+        self.program.timeout(next.since(self.start).unsigned_abs(), configured)
     }
 
     /// Accounts for `packets` that were sent for the first time.
     #[inline]
     pub fn sent(&mut self, packets: u32) {
         self.next = self.next.plus(packets);
+    }
+
+    /// The same for whoever sends without telling each time: `next` is now the first packet never sent.
+    #[inline]
+    pub const fn has_sent(&mut self, next: Psn) {
+        self.next = next;
     }
 
     /// Whether anything is marked that the window lets go.
@@ -525,7 +531,7 @@ mod tests {
         let mut pool = Sender::pool(64, 1);
         for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
             let mut sender = sender(recovery, 10);
-            assert_eq!(sender.room(&pool), 0);
+            assert_eq!(sender.room(&pool, sender.next()), 0);
             react(&mut sender, &mut pool, Event::Timeout);
             let run = Resend { psn: FIRST, packets: 1 };
             assert_eq!(sender.resend(&pool, 9), Some(run), "a window of one");
@@ -542,7 +548,8 @@ mod tests {
     #[test]
     fn the_window_is_held_to_the_size_of_the_bitmaps() {
         let pool = Sender::pool(64, 1);
-        assert_eq!(sender(Recovery::Irn, 60).room(&pool), 4);
-        assert!(sender(Recovery::GoBackN, 60).room(&pool) > 1_000_000);
+        let room = |sender: &Sender| sender.room(&pool, sender.next());
+        assert_eq!(room(&sender(Recovery::Irn, 60)), 4);
+        assert!(room(&sender(Recovery::GoBackN, 60)) > 1_000_000);
     }
 }

@@ -144,7 +144,7 @@ impl Exchange {
                     }
                 }
             }
-            let timeout = sender.timeout(Span::from_ps(600)).as_ps();
+            let timeout = sender.timeout(sender.next(), Span::from_ps(600)).as_ps();
             if sender.in_flight() > 0 && now - quiet_since > timeout {
                 outcome.timeouts += 1;
                 quiet_since = now;
@@ -160,7 +160,9 @@ impl Exchange {
                 sender.resent(&mut send_pool, run);
                 outcome.sent_again += 1;
                 channel.put(now, Packet::Data(run.psn));
-            } else if sender.next() != end && sender.room(&send_pool) > 0 && sender.in_flight() < self.window
+            } else if sender.next() != end
+                && sender.room(&send_pool, sender.next()) > 0
+                && sender.in_flight() < self.window
             {
                 if sender.in_flight() == 0 {
                     quiet_since = now;
@@ -247,7 +249,7 @@ fn the_timeouts_of_irn_follow_the_packets_in_flight() {
     let spans: Vec<Span> = (0..5)
         .map(|_| {
             sender.sent(1);
-            sender.timeout(Span::from_micros(320))
+            sender.timeout(sender.next(), Span::from_micros(320))
         })
         .collect();
     let (low, high) = (Span::from_micros(100), Span::from_micros(320));
