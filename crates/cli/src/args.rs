@@ -151,6 +151,7 @@ Examples:
   roci program check firmware/*.elf --clock 1GHz --json
   roci program profile firmware/dcqcn.elf --clock 1GHz --pairs 8
   roci program profile firmware/credit.elf --context total_credit=64KiB
+  roci program profile firmware/hpcc.elf --anything --packets 1000000
   roci program profile firmware/dcqcn.elf --events out/near/events.txt --nic bluefield3";
 
 #[derive(Debug, Args)]
@@ -226,6 +227,9 @@ pub(crate) struct ProgramProfile {
     /// The seed of the stream
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
+    /// Events of any kind at any time, held against what `check` proves of each, instead of a connection's
+    #[arg(long, conflicts_with = "events")]
+    pub(crate) anything: bool,
     /// The clock of the cores
     #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
     pub(crate) clock: u64,

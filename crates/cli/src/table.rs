@@ -2,7 +2,7 @@
 
 mod program;
 
-pub(crate) use program::{Cores, check, profile};
+pub(crate) use program::{Cores, check, held, profile};
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};

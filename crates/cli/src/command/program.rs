@@ -5,9 +5,10 @@ use crate::args::{Program, ProgramBuild, ProgramCheck, ProgramCommand, ProgramNe
 use crate::execute::print;
 use crate::table;
 use roci_lab::program::build::{Build, BuildError, Target};
-use roci_lab::program::check::{Check, CheckError};
+use roci_lab::program::check::{CYCLES_MAX, Check, CheckError, Held};
 use roci_lab::program::events::Events;
-use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
+use roci_lab::program::profile::{LINKS_GBPS, Profile, ProfileError, Rate, spread};
+use roci_lab::program::stream::Kind;
 use roci_lab::program::{Class, Machine, Side, class_name, skeleton};
 use roci_lab::scenario::overrides;
 use serde_json::{Value, json};
@@ -71,19 +72,50 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
     let initial: Vec<_> =
         arguments.context.iter().map(|text| overrides::assignment(text)).collect::<Result<_, _>>()?;
     let machine = machine(&arguments.nic)?;
+    let kind = if arguments.anything { Kind::Wild } else { Kind::Typical };
+    let proved = arguments.anything.then(|| Check::of_image(&file, machine.clone(), CYCLES_MAX)).transpose();
+    let proved = proved.map_err(|error| Failure::Run(format!("{name}: {error}")))?;
     let profile = match &arguments.events {
-        None => Profile::of_image(&file, machine, &initial, arguments.packets, arguments.seed),
+        None => Profile::of_image(&file, machine, &initial, kind, arguments.packets, arguments.seed),
         Some(path) => Profile::of_events(&file, machine, &initial, &events(path)?),
     };
-    let profile = profile.map_err(|error| Failure::Run(format!("{name}: {error}")))?;
+    let profile = profile.map_err(|error| match error {
+        ProfileError::Other(_) => Failure::Request(format!("{name}: {error}")),
+        ProfileError::Image(_) | ProfileError::Failed(_) => Failure::Run(format!("{name}: {error}")),
+    })?;
+    let cores = table::Cores { nic: &arguments.nic, clock: arguments.clock, pairs: arguments.pairs };
+    if let Some(proved) = proved {
+        let held = proved.hold(&profile);
+        print(&if arguments.json {
+            format!("{:#}\n", held_json(&name, &profile, &held, arguments))
+        } else {
+            table::held(&name, &profile, &held, cores)
+        });
+        let longer = held.iter().filter(|held| held.measured > held.proved).map(|held| held.what);
+        let longer: Vec<_> = longer.collect();
+        let over = format!("{name}: longer than was proved: {}", longer.join(", "));
+        return if longer.is_empty() { Ok(()) } else { Err(Failure::Run(over)) };
+    }
     let rates = profile.rates(arguments.pairs, arguments.clock);
     print(&if arguments.json {
         format!("{:#}\n", profile_json(&name, &profile, &rates, arguments))
     } else {
-        let cores = table::Cores { nic: &arguments.nic, clock: arguments.clock, pairs: arguments.pairs };
         table::profile(&name, &profile, &rates, cores)
     });
     Ok(())
+}
+
+fn held_json(name: &str, profile: &Profile, held: &[Held], arguments: &ProgramProfile) -> Value {
+    let held = held.iter().map(|held| {
+        json!({
+            "function": held.side.function(), "event": held.what, "cycles_max": held.measured,
+            "cycles_proved": held.proved,
+        })
+    });
+    json!({
+        "file": name, "nic": arguments.nic, "packets_offered": profile.offered, "packets_sent": profile.sent,
+        "bounds": held.collect::<Vec<_>>(),
+    })
 }
 
 /// The cores of a NIC, which the arguments were read to have.
@@ -99,11 +131,13 @@ fn events(path: &Path) -> Result<Events, Failure> {
 }
 
 fn profile_json(name: &str, profile: &Profile, rates: &[Rate], arguments: &ProgramProfile) -> Value {
-    let kinds = profile.kinds.iter().map(|(class, histogram)| {
+    let refused = Some(("LoopBack", &profile.refused)).filter(|(_, histogram)| !histogram.is_empty());
+    let kinds = profile.kinds.iter().map(|(class, histogram)| (class_name(Class(*class)), histogram));
+    let kinds = kinds.chain(refused).map(|(name, histogram)| {
         let spread = spread(histogram);
         let cycles = histogram.iter().map(|(cycles, count)| json!({ "cycles": cycles, "events": count }));
         json!({
-            "event": class_name(Class(*class)), "events": spread.count, "cycles_min": spread.least,
+            "event": name, "events": spread.count, "per_packet": profile.per_packet(spread.count), "cycles_min": spread.least,
             "cycles_p50": spread.median, "cycles_mean": spread.mean, "cycles_p99": spread.p99,
             "cycles_max": spread.most, "histogram": cycles.collect::<Vec<_>>(),
         })

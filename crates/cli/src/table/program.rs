@@ -2,6 +2,7 @@
 
 use super::{lines, table};
 use crate::format::{float, number, rate};
+use roci_lab::program::check::Held;
 use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
 use roci_lab::program::{Check, Class, Side, class_name};
 use roci_lab::results::{ProgramResult, Results};
@@ -92,21 +93,31 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
     let Cores { nic, clock, pairs } = cores;
     let mut text =
         format!("{name}, on cores of {nic}: {} packets offered, {} sent\n\n", profile.offered, profile.sent);
-    let most = profile.kinds.values().filter_map(|kind| kind.keys().last()).max().copied().unwrap_or(0);
+    let refused = Some(("  LoopBack", &profile.refused)).filter(|(_, histogram)| !histogram.is_empty());
+    let kinds = || {
+        let kinds = profile.kinds.iter().map(|(class, histogram)| (class_name(Class(*class)), histogram));
+        kinds.chain(refused)
+    };
+    let most = kinds().filter_map(|(_, kind)| kind.keys().last()).max().copied().unwrap_or(0);
     let range = format!("0 to {most} cycles");
-    let mut rows = table(&["event", "events", "cycles: min", "p50", "mean", "p99", "max", &range]);
-    for (class, histogram) in &profile.kinds {
+    let mut rows =
+        table(&["event", "events", "a packet", "cycles: min", "p50", "mean", "p99", "max", &range]);
+    for (name, histogram) in kinds() {
         let spread = spread(histogram);
         let [least, median, p99, most_here] =
             [spread.least, spread.median, spread.p99, spread.most].map(|cycles| cycles.to_string());
-        let name = class_name(Class(*class)).to_owned();
-        let (count, mean) = (spread.count.to_string(), number(spread.mean));
-        rows.add_row([name, count, least, median, mean, p99, most_here, bars(histogram, most)]);
+        let [share, mean] = [profile.per_packet(spread.count), spread.mean].map(number);
+        let (name, count) = (name.to_owned(), spread.count.to_string());
+        rows.add_row([name, count, share, least, median, mean, p99, most_here, bars(histogram, most)]);
     }
     text += &lines(&rows);
     let [recv, send] = [Side::Rx, Side::Tx].map(|side| number(profile.cycles_per_packet(side)));
     let megahertz = number(float(clock) / 1e6);
     text += &format!("\nper packet: recv {recv}, send {send} cycles on average\n");
+    if refused.is_some() {
+        text +=
+            "A LoopBack is not among them: it takes its cycles again each time that the packet comes back.\n";
+    }
     text +=
         &format!("{pairs} core pair(s) at {megahertz} MHz sustain, and for a link they need a clock of\n\n");
     let links = LINKS_GBPS.map(|gbps| format!("{gbps} Gb/s: MHz"));
@@ -120,6 +131,17 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
         rows.add_row(row);
     }
     text + &lines(&rows)
+}
+
+/// What was proved of a program's events, beside the longest that were measured.
+pub(crate) fn held(name: &str, profile: &Profile, held: &[Held], cores: Cores<'_>) -> String {
+    let (nic, offered) = (cores.nic, profile.offered);
+    let mut rows = table(&["side", "event", "longest", "at most, proved"]);
+    for Held { side, what, measured, proved } in held {
+        let name = format!("{}()", side.function());
+        rows.add_row([name, (*what).to_owned(), measured.to_string(), proved.to_string()]);
+    }
+    format!("{name}, on cores of {nic}: cycles with {offered} packets of anything at all\n\n{}", lines(&rows))
 }
 
 /// A histogram in one line: each letter is a sixteenth of the range, its height the share of events by powers of two.

@@ -1,5 +1,6 @@
 //! What an image needs at most: that each event ends, within how many cycles, and how much of the NIC it takes.
 
+use super::profile::Profile;
 use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
@@ -38,6 +39,24 @@ pub struct SideCheck {
     pub kinds: Vec<(Class, u64)>,
     /// Octets of stack.
     pub stack: u32,
+}
+
+/// What was proved of an event, beside the longest that was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Where.
+    pub side: Side,
+    /// The event's class; [`Held::ANY`] for all of this side.
+    pub what: &'static str,
+    /// The most cycles that were measured.
+    pub measured: u64,
+    /// The most that it can take.
+    pub proved: u64,
+}
+
+impl Held {
+    /// All events of a side.
+    pub const ANY: &'static str = "any";
 }
 
 /// Why an image was refused.
@@ -111,6 +130,33 @@ impl fmt::Display for CheckError {
 impl std::error::Error for CheckError {}
 
 impl Check {
+    /// What was proved, beside what `profile` found of the same program on the same cores: each class of which there were
+    /// events, and all of each side that had some.
+    pub fn hold(&self, profile: &Profile) -> Vec<Held> {
+        let longest = |class: Class| {
+            let kind = profile.kinds.get(&class.0).and_then(|kind| kind.keys().next_back());
+            let refused = profile.refused.keys().next_back().filter(|_| class == Class::TRANSMIT);
+            kind.max(refused).copied()
+        };
+        let mut all = Vec::new();
+        for SideCheck { side, cycles, kinds, .. } in &self.sides {
+            let held = kinds.iter().filter_map(|&(class, proved)| {
+                let measured = longest(class)?;
+                Some(Held { side: *side, what: class_name(class), measured, proved })
+            });
+            let held: Vec<_> = held.collect();
+            let measured = held.iter().map(|held| held.measured).max();
+            all.extend(held);
+            all.extend(measured.map(|measured| Held {
+                side: *side,
+                what: Held::ANY,
+                measured,
+                proved: *cycles,
+            }));
+        }
+        all
+    }
+
     /// Checks the image at `path` for cores of the kind `machine` ([`super::machine`]), whose events may take
     /// `cycles_max` cycles.
     ///

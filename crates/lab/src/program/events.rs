@@ -1,11 +1,12 @@
 //! Streams of events that a run has recorded: written as text, read again, and told to a program.
 //!
-//! A line is one event: the host's number, the queue pair's, the instant in picoseconds and the class, then what the event
+//! The second line says what the program heard for which they were recorded, for no other events are there.
+//! Each other line is one event: the host's number, the queue pair's, the instant in picoseconds and the class, then what the event
 //! says beyond that, `name=value` each; what is zero is left out. `docs/guide/programs.md` lists the names. Timers are not
 //! written, for they follow from what the program answers.
 
 use super::{CLASSES, class_name, stream::Heard};
-use roci_control::program::{Programmed, Recorded, State};
+use roci_control::program::{Image, Programmed, Recorded, State, csr};
 use roci_control::{Class, Event, Hop, Outcome, Part, Verdict};
 use roci_fabric::queue::HORIZON_PS;
 use roci_units::Instant;
@@ -13,11 +14,30 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 /// What the first line says.
-const FIRST: &str = "roci program events 1";
+const FIRST: &str = "roci program events 2";
 
 /// A stream of events.
 #[derive(Clone, Debug, Default)]
-pub struct Events(Vec<(u16, Recorded)>);
+pub struct Events {
+    heard: Interest,
+    events: Vec<(u16, Recorded)>,
+}
+
+/// What a program hears of packets: what it traces at the start, words of its own in each of them, and their telemetry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Interest {
+    classes: Class,
+    words: u8,
+    telemetry: bool,
+}
+
+impl Interest {
+    fn of(image: &Image) -> Self {
+        // Neither timers nor openings are recorded, for they follow.
+        let classes = Class(image.traces().0 & !Class::TIMER.with(csr::OPEN).0);
+        Self { classes, words: image.header_words(), telemetry: image.reads_telemetry() }
+    }
+}
 
 /// Why a text is no stream of events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,19 +59,46 @@ pub struct Told {
 }
 
 impl Events {
+    /// None yet, of a program `image`.
+    pub fn of(image: &Image) -> Self {
+        Self { heard: Interest::of(image), events: Vec::new() }
+    }
+
     /// Adds what was recorded on host number `host`.
     pub fn add(&mut self, host: u16, events: &[Recorded]) {
-        self.0.extend(events.iter().map(|event| (host, event.clone())));
+        self.events.extend(events.iter().map(|event| (host, event.clone())));
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.events.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.events.is_empty()
+    }
+
+    /// Whether all that the program `image` hears was recorded.
+    ///
+    /// # Errors
+    /// What was not, in words.
+    pub fn suit(&self, image: &Image) -> Result<(), String> {
+        let (heard, wanted) = (self.heard, Interest::of(image));
+        let missing = Class(wanted.classes.0 & !heard.classes.0);
+        let what = if missing != Class::NONE {
+            format!("it hears {}, and of that nothing was recorded", names(missing))
+        } else if wanted.words > 0 && wanted.words != heard.words {
+            format!("its packets have {} header words, and those recorded have {}", wanted.words, heard.words)
+        } else if wanted.telemetry && !heard.telemetry {
+            "it reads telemetry, and of that nothing was recorded".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(format!(
+            "the events are of a program that hears {}: {what}; record a run of this one",
+            names(heard.classes)
+        ))
     }
 
     /// Reads what was written.
@@ -65,9 +112,11 @@ impl Events {
             Some((_, FIRST)) => {}
             _ => return Err(wrong(0, format!("a stream of events begins with `{FIRST}`"))),
         }
+        let heard = lines.next().map(|(_, line)| interest(line));
+        let heard = heard.unwrap_or_else(|| Err("it ends here".to_owned())).map_err(|what| wrong(1, what))?;
         let lines = lines.filter(|(_, line)| !line.trim().is_empty());
         let events = lines.map(|(at, line)| event(line).map_err(|what| wrong(at, what)));
-        Ok(Self(events.collect::<Result<_, _>>()?))
+        Ok(Self { heard, events: events.collect::<Result<_, _>>()? })
     }
 
     /// Tells `law` of all of them, on each host a program of its own, and `hear` of its runs. Timers run out as the program
@@ -80,7 +129,7 @@ impl Events {
         let mut hosts: BTreeMap<u16, Programmed> = BTreeMap::new();
         let mut pairs: BTreeMap<(u16, u32), Pair> = BTreeMap::new();
         let mut told = Told::default();
-        for (host, recorded) in &self.0 {
+        for (host, recorded) in &self.events {
             let Recorded { event, words, hops, opened, link_kbps } = recorded;
             let law = hosts.entry(*host).or_insert_with(|| {
                 let mut law = law.clone();
@@ -148,15 +197,18 @@ impl Pair {
         self.outcome = Outcome::unchanged(self.outcome.credit, self.outcome.wake);
         law.on_event(&mut self.state, event, &mut self.outcome);
         for run in law.take_runs() {
-            hear(Heard { class: run.class, cycles: run.cycles });
+            let refused = run.class == Class::TRANSMIT && self.outcome.verdict == Verdict::LoopBack;
+            hear(Heard { class: run.class, cycles: run.cycles, refused });
         }
     }
 }
 
 impl fmt::Display for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{FIRST}")?;
-        self.0.iter().try_for_each(|(host, recorded)| line(f, *host, recorded))
+        let Interest { classes, words, telemetry } = self.heard;
+        let telemetry = if telemetry { " telemetry" } else { "" };
+        writeln!(f, "{FIRST}\nheard {} words={words}{telemetry}", names(classes))?;
+        self.events.iter().try_for_each(|(host, recorded)| line(f, *host, recorded))
     }
 }
 
@@ -206,6 +258,34 @@ const TIMERS_MAX: u32 = 1 << 20;
 /// The most words and switches of an event.
 const WORDS_MAX: usize = 16;
 const HOPS_MAX: usize = 64;
+
+/// Names of classes, with commas between them; `-` where there is none.
+fn names(classes: Class) -> String {
+    let names: Vec<_> =
+        CLASSES.iter().filter(|(class, _)| classes.meets(*class)).map(|(_, name)| *name).collect();
+    if names.is_empty() { "-".to_owned() } else { names.join(",") }
+}
+
+/// The second line.
+fn interest(line: &str) -> Result<Interest, String> {
+    let mut parts = line.split_whitespace();
+    let (Some("heard"), Some(names)) = (parts.next(), parts.next()) else {
+        return Err("it is not `heard CLASS,CLASS… words=N`".to_owned());
+    };
+    let mut interest = Interest::default();
+    for name in names.split(',').filter(|name| *name != "-") {
+        let class = CLASSES.iter().find(|(_, known)| *known == name).map(|(class, _)| *class);
+        interest.classes = interest.classes.with(class.ok_or_else(|| format!("`{name}` is no class"))?);
+    }
+    for part in parts {
+        match part.split_once('=') {
+            Some(("words", text)) => interest.words = number(text)?,
+            None if part == "telemetry" => interest.telemetry = true,
+            _ => return Err(format!("`{part}` is neither `words=N` nor `telemetry`")),
+        }
+    }
+    Ok(interest)
+}
 
 fn event(line: &str) -> Result<(u16, Recorded), String> {
     let mut parts = line.split_whitespace();
@@ -350,22 +430,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(events in prop::collection::vec((any::<u16>(), recorded()), 0..8)) {
-            let events = Events(events);
+        fn what_is_written_is_read_again(
+            (classes, words, telemetry) in any::<(u32, u8, bool)>(),
+            events in prop::collection::vec((any::<u16>(), recorded()), 0..8),
+        ) {
+            let heard = Interest { classes: Class(classes & CLASSES.iter().fold(0, |all, (class, _)| all | class.0)), words, telemetry };
+            let events = Events { heard, events };
             let read = Events::parse(&events.to_string()).expect("it was written so");
             prop_assert_eq!(format!("{read:?}"), format!("{events:?}"));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "(roci program events 1\n)?([ -~]{0,60}\n){0,5}") {
+        fn any_text_is_read_or_refused(text in "(roci program events 2\n)?(heard [A-Z,]{0,9}\n)?([ -~]{0,60}\n){0,5}") {
             let _ = Events::parse(&text);
         }
     }
 
     #[test]
     fn a_wrong_line_is_named() {
-        let refused = |line: &str| Events::parse(&format!("{FIRST}\n{line}\n")).unwrap_err().to_string();
+        let refused =
+            |line: &str| Events::parse(&format!("{FIRST}\nheard ACK\n{line}\n")).unwrap_err().to_string();
         assert_eq!(Events::parse("1 2 3 ACK").unwrap_err().line, 1);
+        for second in ["", "heard", "1 2 3 ACK", "heard ACK,Nothing", "heard ACK words=x", "heard ACK hops"] {
+            assert_eq!(Events::parse(&format!("{FIRST}\n{second}\n")).unwrap_err().line, 2, "{second}");
+        }
         for (line, says) in [
             ("1 2", "there is no time"),
             ("1 2 3 Timer", "`Timer` is no class"),
@@ -378,7 +466,7 @@ mod tests {
             ("1 2 3 ACK part=1,2", "has not 5 numbers"),
         ] {
             let refused = refused(line);
-            assert!(refused.starts_with("line 2: ") && refused.contains(says), "{line}: {refused}");
+            assert!(refused.starts_with("line 3: ") && refused.contains(says), "{line}: {refused}");
         }
     }
 
@@ -389,7 +477,8 @@ mod tests {
         let mut law = Programmed::new(Arc::new(image), Law::None).unwrap();
         law.set_initial("tick", "100ns").unwrap();
         let tell = |time: u64| {
-            let events = Events::parse(&format!("{FIRST}\n0 1 1000000 CNP\n0 1 {time} CNP\n")).unwrap();
+            let events =
+                Events::parse(&format!("{FIRST}\nheard CNP\n0 1 1000000 CNP\n0 1 {time} CNP\n")).unwrap();
             let mut heard = 0;
             events.tell(&law, &mut |_| heard += 1).map(|_| heard)
         };

@@ -1,8 +1,9 @@
 //! Streams of events that exercise a program: what a queue pair of a busy NIC hears, drawn from a seed.
 
-use roci_control::program::{Programmed, State};
-use roci_control::{Class, Event, Hop, Outcome, Part, Verdict};
-use roci_units::{Instant, Random, Span};
+use roci_control::program::Programmed;
+use roci_control::{Class, Context, Credit, Event, Hop, Law, Outcome, Part, Verdict};
+use roci_units::{BitsPerSec, Instant, Random, Span};
+use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
 
 /// The link that the queue pair sends on, in kb/s.
 const LINK_KBPS: u32 = 100_000_000;
@@ -10,12 +11,20 @@ const LINK_KBPS: u32 = 100_000_000;
 const MTU: u32 = 1_024;
 /// Switches on a path, at most.
 const HOPS_MAX: u32 = 5;
+/// Notifications of a queue pair are at least so far apart: what a notification point keeps, however much it marks.
+const CNP_GAP: Span = Span::from_micros(50);
+/// What waits longer than this before the bottleneck is marked there.
+const MARKED_AFTER: Span = Span::from_micros(100);
+/// What the bottleneck of the path may leave to the queue pair, in Gb/s; each holds for some milliseconds.
+const SHARES_GBPS: [u64; 4] = [100, 25, 10, 5];
 
 /// What kind of stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A connection under changing load: an acknowledgement or a data packet for each packet sent, a notification for
-    /// one in 25 of them, marks, a loss now and then, messages and grants; packets follow each other closely.
+    /// A connection under changing load: an acknowledgement and a data packet for each packet sent, marks on one in 25 of
+    /// those that arrive, a loss now and then, messages and grants. Packets follow each other closely, and keep to the
+    /// rate that the law sets. Where they are more than a bottleneck lets through, there are notifications, each
+    /// [`CNP_GAP`] at most one, as a notification point sends them.
     Typical,
     /// Anything at all: silences, round trips of any length, other switches in each packet.
     Wild,
@@ -28,14 +37,38 @@ pub struct Heard {
     pub class: Class,
     /// The cycles that it took.
     pub cycles: u64,
+    /// Whether it was asked about a packet and answered `LoopBack`.
+    pub refused: bool,
 }
 
-/// A queue pair that runs a program, and what happens to it.
+/// What a law has limited so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// It has set a rate.
+    pub rate: bool,
+    /// It has set a window.
+    pub window: bool,
+    /// It has dealt tokens.
+    pub tokens: bool,
+}
+
+impl Limits {
+    const fn note(&mut self, credit: Credit) {
+        self.rate |= credit.rate_kbps != Credit::UNLIMITED;
+        self.window |= credit.window != Credit::UNLIMITED;
+        self.tokens |= credit.tokens != Credit::UNLIMITED;
+    }
+}
+
+/// A queue pair that runs a law, and what happens to it.
 pub struct Stream {
     kind: Kind,
-    law: Programmed,
-    state: State,
+    law: Law,
+    /// Words of the law's own in each packet.
+    own_words: usize,
+    context: Context,
     outcome: Outcome,
+    limits: Limits,
     random: Random,
     now: Instant,
     acked_sequence: u32,
@@ -46,20 +79,37 @@ pub struct Stream {
     rtt: u32,
     hops: Vec<Hop>,
     message: Part,
+    /// What the bottleneck lets through, when it will have done so with all that was sent, and when the next notification
+    /// may come.
+    share: BitsPerSec,
+    passed: Instant,
+    cnp_next: Instant,
+    /// When the rate lets the next packet go.
+    paced: Instant,
 }
 
 impl Stream {
     /// A new queue pair of `law`.
-    pub fn new(mut law: Programmed, kind: Kind, seed: u64) -> Self {
-        law.note_runs();
+    pub fn new(mut law: Law, kind: Kind, seed: u64) -> Self {
+        let own_words = match &mut law {
+            Law::Program(law) => {
+                law.note_runs();
+                usize::from(law.image().header_words())
+            }
+            _ => 0,
+        };
         let now = Instant::ZERO + Span::from_micros(10);
-        let (state, outcome) = law.open(LINK_KBPS, 1, now);
+        let (context, outcome) = law.open(LINK_KBPS, 1, now);
+        let mut limits = Limits::default();
+        limits.note(outcome.credit);
         let mut stream = Self {
             kind,
             law,
-            state,
+            own_words,
+            context,
             counter: outcome.byte_counter.unwrap_or(0),
             outcome,
+            limits,
             random: Random::new(seed, 0),
             now,
             acked_sequence: 0,
@@ -67,31 +117,71 @@ impl Stream {
             rtt: 10_000,
             hops: Vec::new(),
             message: Part::default(),
+            share: BitsPerSec::from_gbps(SHARES_GBPS[0]),
+            passed: now,
+            cnp_next: now,
+            paced: now,
         };
         stream.reroute();
         stream
     }
 
-    /// The program's first failure, after which the stream is of no use.
+    /// The program's first failure, after which the stream is of no use; a native law has none.
     pub fn failure(&self) -> Option<String> {
-        self.law.tally().first().map(ToString::to_string)
+        self.program().and_then(|law| law.tally().first()).map(ToString::to_string)
+    }
+
+    /// What the law has limited so far.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn program(&self) -> Option<&Programmed> {
+        match &self.law {
+            Law::Program(law) => Some(law),
+            _ => None,
+        }
+    }
+
+    /// What the law hears; a program's packets about to be sent are among it where it is asked about them.
+    fn traces(&self) -> Class {
+        self.program().map_or_else(|| self.law.traces(), |law| law.image().traces())
     }
 
     /// One packet's worth of events, each of which `hear` is told of. Returns whether the packet was sent.
     pub fn packet(&mut self, hear: &mut impl FnMut(Heard)) -> bool {
         self.wait(hear);
         let length = if self.one_in(16) { 1 + self.below(MTU) } else { MTU };
-        let asked = self.law.image().traces().meets(Class::TRANSMIT);
+        let asked = self.traces().meets(Class::TRANSMIT);
         if asked {
             self.tell(&Event { class: Class::TRANSMIT, length, ..self.event() }, hear);
         }
         let sent = !asked || self.outcome.verdict == Verdict::Proceed;
         if sent {
             self.next_sequence = self.next_sequence.wrapping_add(1);
+            self.pass(length, hear);
             self.count(length, hear);
         }
-        self.arrivals(length, hear);
+        self.arrivals(length, sent, hear);
         sent
+    }
+
+    /// A packet that was sent takes its time at the law's rate, and passes the bottleneck.
+    fn pass(&mut self, length: u32, hear: &mut impl FnMut(Heard)) {
+        let octets =
+            frame_len(Opcode::WRITE_MIDDLE, Layout::Standard, IpVersion::V4, 0) + WIRE_OVERHEAD + length;
+        let time = |rate: BitsPerSec| rate.time_for(octets.into());
+        self.paced = match self.outcome.credit.rate_kbps {
+            Credit::UNLIMITED => self.now,
+            kbps => self.now + time(BitsPerSec::from_kbps(kbps.into())),
+        };
+        self.passed = self.passed.max(self.now) + time(self.share);
+        let marked = self.passed.since(self.now) > MARKED_AFTER;
+        if self.kind == Kind::Typical && marked && self.now >= self.cnp_next {
+            self.cnp_next = self.now + CNP_GAP;
+            let event = Event { class: Class::CNP, ..self.answer() };
+            self.hear_traced(&event, hear);
+        }
     }
 
     /// Time passes up to the next packet, and timers run out.
@@ -103,7 +193,10 @@ impl Stream {
             (Kind::Wild, 8..=9) => self.below(4_000_000_000),
             (Kind::Wild, _) => self.below(1_000_000),
         };
-        let then = self.now + Span::from_ps(gap.into());
+        let mut then = self.now + Span::from_ps(gap.into());
+        if self.kind == Kind::Typical {
+            then = then.max(self.paced);
+        }
         while self.outcome.wake <= then {
             self.now = self.outcome.wake;
             self.tell(&Event { class: Class::TIMER, ..self.event() }, hear);
@@ -125,6 +218,9 @@ impl Stream {
 
     /// A path of other switches.
     fn reroute(&mut self) {
+        if self.kind == Kind::Typical {
+            self.share = BitsPerSec::from_gbps(SHARES_GBPS[self.below(4) as usize]);
+        }
         let another = self.one_in(8);
         let count = match self.kind {
             Kind::Typical => 1 + self.below(HOPS_MAX),
@@ -154,12 +250,18 @@ impl Stream {
         }
     }
 
-    /// What arrives while one packet is sent.
-    fn arrivals(&mut self, length: u32, hear: &mut impl FnMut(Heard)) {
+    /// What arrives while one packet is offered. While none is sent that is what was under way, and grants.
+    fn arrivals(&mut self, length: u32, sent: bool, hear: &mut impl FnMut(Heard)) {
         let data = [Class::SEND, Class::WRITE, Class::READ_RESPONSE, Class::ATOMIC, Class::READ_REQUEST];
-        let data = data.into_iter().find(|class| self.law.image().traces().meets(*class));
-        let class = match data {
-            Some(data) if self.one_in(2) => data,
+        let traces = self.traces();
+        let data = data.into_iter().find(|class| traces.meets(*class));
+        let class = match (data, self.kind) {
+            (Some(data), Kind::Wild) if self.one_in(2) => data,
+            (Some(data), Kind::Typical) if sent => {
+                let event = Event { class: data, length, ..self.answer() };
+                self.hear_traced(&event, hear);
+                Class::ACK
+            }
             _ => Class::ACK,
         };
         let acked = self
@@ -168,16 +270,22 @@ impl Stream {
         self.acked_sequence = self.acked_sequence.wrapping_add(acked);
         self.stamp(length);
         // A program's own words, where it has some, say how much is acknowledged, as a receiver's credit would.
-        let own = usize::from(self.law.image().header_words());
+        let own = self.own_words;
         let word = if self.kind == Kind::Wild { self.below(1 << 17) } else { acked * MTU };
         let words = [word; 16];
         let hops = std::mem::take(&mut self.hops);
         let seen = if own > 0 { &[][..] } else { &hops[..] };
         let event = Event { acked: acked * MTU, length, hops: seen, words: &words[..own], ..self.answer() };
-        self.hear_traced(&Event { class, ..event }, hear);
+        let wild = self.kind == Kind::Wild;
+        if sent || wild || acked > 0 {
+            self.hear_traced(&Event { class, ..event }, hear);
+        }
         self.hops = hops;
+        if wild && self.one_in(25) {
+            let event = Event { class: Class::CNP, pulled: 1, ..self.answer() };
+            self.hear_traced(&event, hear);
+        }
         let rare = [
-            (Class::CNP, 25),
             (Class::CE, 25),
             (Class::NACK, 250),
             (Class::LOSS, 250),
@@ -186,7 +294,7 @@ impl Stream {
             (Class::TRIMMED, 16),
         ];
         for (class, every) in rare {
-            if self.one_in(every) {
+            if (sent || wild) && self.one_in(every) {
                 let timeout = class == Class::LOSS && self.one_in(2);
                 let event = Event { class, timeout, pulled: 1, ..self.answer() };
                 self.hear_traced(&event, hear);
@@ -258,7 +366,7 @@ impl Stream {
     }
 
     fn hear_traced(&mut self, event: &Event<'_>, hear: &mut impl FnMut(Heard)) {
-        if self.law.image().traces().meets(event.class) {
+        if self.traces().meets(event.class) {
             self.tell(event, hear);
         }
     }
@@ -266,13 +374,16 @@ impl Stream {
     /// Tells the program, and how long that took.
     fn tell(&mut self, event: &Event<'_>, hear: &mut impl FnMut(Heard)) {
         self.outcome = Outcome::unchanged(self.outcome.credit, self.outcome.wake);
-        self.law.on_event(&mut self.state, event, &mut self.outcome);
+        self.law.on_event(&mut self.context, event, &mut self.outcome);
+        self.limits.note(self.outcome.credit);
         if let Some(octets) = self.outcome.byte_counter {
             self.counter = octets;
         }
+        let Law::Program(law) = &mut self.law else { return };
         // Timers that have run out are told first, each by itself.
-        for run in self.law.take_runs() {
-            hear(Heard { class: run.class, cycles: run.cycles });
+        for run in law.take_runs() {
+            let refused = run.class == Class::TRANSMIT && self.outcome.verdict == Verdict::LoopBack;
+            hear(Heard { class: run.class, cycles: run.cycles, refused });
         }
     }
 

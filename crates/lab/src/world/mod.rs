@@ -336,7 +336,7 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
                 let elf = law.image().name().to_owned();
                 let (tally, failures, events) = (Tally::default(), Vec::new(), String::new());
                 programs.push(ProgramResult { control, elf, tally, failures, events });
-                recorded.push(Events::default());
+                recorded.push(Events::of(law.image()));
                 programs.len() - 1
             });
             programs[place].tally.add(law.tally());
