@@ -115,10 +115,11 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 42] = [
+const FIGURES: [(&str, Measure); 43] = [
     ("swcc-table1", swcc::delay::measure),
     ("swcc-table3", swcc::lines::measure),
     ("swcc-fig1", swcc::drain::measure),
+    ("swcc-fig2", swcc::interface::measure),
     ("swcc-fig3", swcc::budget::measure),
     ("swcc-fig5", swcc::contexts::miss),
     ("swcc-fig10", swcc::rate::measure),
@@ -346,6 +347,7 @@ mod tests {
     fn quick_figures_are_reproduced() {
         for name in [
             "swcc-table3",
+            "swcc-fig2",
             "swcc-fig3",
             "swcc-fig5",
             "tonic-table3",

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`delay`] | the delay of the control loop (Table 1 and Figure 7) |
 //! | [`drain`] | how long a queue drains, against that delay (Figure 1) |
+//! | [`interface`] | which laws need more than a rate (Figure 2) |
 //! | [`budget`] | the time that a packet leaves for its law (Figure 3) |
 //! | [`contexts`] | how a core comes by its context (Figures 5 and 11a) |
 //! | [`rate`] | throughput against packet size, and the clock for it (Figures 10, 11c, 11d) |
@@ -19,6 +20,7 @@ pub(super) mod delay;
 pub(super) mod drain;
 mod event;
 pub(super) mod incast;
+pub(super) mod interface;
 pub(super) mod lines;
 pub(super) mod rate;
 

@@ -39,13 +39,30 @@ fn span_above(readings: &[(f64, f64)]) -> f64 {
 }
 
 /// From the first instant at which it stands above [`DRAINED`] to the first at which it does no more, in µs: for a queue
-/// that never stays empty, because more is offered all the time.
+/// that never stays empty, because more is offered all the time. A rise of less than [`PASSING`] is none.
 pub(super) fn first_rise(results: &Results, name: &str) -> f64 {
-    let readings = queue(results, name);
-    let Some(first) = readings.iter().position(|(_, octets)| *octets > DRAINED) else { return 0.0 };
-    let rise = &readings[first..];
-    let back = rise.iter().position(|(_, octets)| *octets <= DRAINED).unwrap_or(rise.len() - 1);
-    (rise[back].0 - rise[0].0) * 1e6
+    rise(&queue(results, name)) * 1e6
+}
+
+/// In seconds: a packet more or less.
+const PASSING: f64 = 10e-6;
+
+/// How long the first of the rises of `readings` lasts that is more than a passing one, in seconds; 0 where none is.
+fn rise(readings: &[(f64, f64)]) -> f64 {
+    let mut since = None;
+    for &(at, octets) in readings {
+        match since {
+            None if octets > DRAINED => since = Some(at),
+            Some(start) if octets <= DRAINED => {
+                if at - start >= PASSING {
+                    return at - start;
+                }
+                since = None;
+            }
+            _ => {}
+        }
+    }
+    since.zip(readings.last()).map_or(0.0, |(start, last)| last.0 - start)
 }
 
 /// Runs with a control loop that takes `delay` more than the NIC does: how long the queue takes to drain, for each seed.
@@ -96,6 +113,16 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_rise_is_one_that_lasts() {
+        let high = DRAINED + 1.0;
+        let passing = [(1e-6, high), (2e-6, DRAINED)];
+        assert!(rise(&passing).abs() < 1e-12);
+        let lasting = [(30e-6, high), (50e-6, high), (70e-6, DRAINED), (80e-6, high)];
+        assert!((rise(&[&passing[..], &lasting].concat()) - 40e-6).abs() < 1e-12);
+        assert!((rise(&lasting[..2]) - 20e-6).abs() < 1e-12, "it lasts to the end");
+    }
 
     #[test]
     fn a_queue_drains_from_the_first_instant_above_to_the_last() {

@@ -79,6 +79,11 @@ const KINDS: [Kind; 9] = [
 /// WRITEs both ways, so that both cores of a pair have work.
 const BOTH_WAYS: (&str, &str) = ("traffic.0.pairs", r#"[["h0", "h1"], ["h1", "h0"]]"#);
 
+/// One core of each pair for both sides, in place of two.
+const SHARED: (&str, &str) = ("nic.with.cores.shared", "true");
+/// A load and a store for each word of context and header, in place of registers that hardware fills.
+const WORDS: (&str, &str) = ("nic.with.cores.word", "4");
+
 /// Runs of one kind of NIC, by packet size.
 struct Sweep {
     points: Vec<(u16, Vec<Results>)>,
@@ -183,6 +188,17 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     for (size, key) in [(64, "ratio_64"), (256, "ratio_256"), (512, "ratio_512")] {
         measured.add(key, ratio(&of("SwCC-1").frames(size), &of("RoCE-1").frames(size)));
     }
+    // One mechanism taken away by itself, the other in place.
+    let without = |off: (&'static str, &'static str), ways: Option<(&'static str, &'static str)>| {
+        let set: Vec<_> = KINDS[0].1.iter().copied().chain(ways).chain([off]).collect();
+        let runs = bench.control(SWCC_RATE, &[&set[..], &[("traffic.0.message", "64B")]].concat())?;
+        Ok::<Vec<f64>, FigureError>(runs.iter().map(|run| frame_gbps(run, 64)).collect())
+    };
+    let unit = bench.control(SWCC_RATE, &[KINDS[4].1, &[("traffic.0.message", "64B")]].concat())?;
+    let unit: Vec<f64> = unit.iter().map(|run| frame_gbps(run, 64)).collect();
+    measured.add("shared_64", ratio(&without(SHARED, None)?, &unit));
+    measured.add("shared_both", ratio(&without(SHARED, Some(BOTH_WAYS))?, &without(SHARED, None)?));
+    measured.add("words_64", ratio(&without(WORDS, None)?, &unit));
     let both_ways = |name: &str| {
         let set = KINDS.iter().find(|kind| kind.0 == name).map_or(&[][..], |kind| kind.1);
         let set: Vec<_> = set.iter().copied().chain([BOTH_WAYS]).collect();
