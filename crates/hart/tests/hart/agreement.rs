@@ -12,7 +12,8 @@ use crate::support::differential::{compare, seen};
 use crate::support::program::{MAP, Registers, machine};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    // More by `PROPTEST_CASES`.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(512)))]
 
     #[test]
     fn random_programs_end_alike(
