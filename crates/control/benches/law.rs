@@ -129,9 +129,12 @@ fn untraced_ack(bencher: Bencher<'_, '_>) {
 }
 
 /// The laws that run on each acknowledgement, with the links of the path where they read telemetry. `none` is the
-/// yardstick: what it takes to make an event and to hand over the answer.
-const ACKED: [(&str, usize); 13] = [
+/// yardstick: what it takes to make an event, with as many links, and to hand over the answer.
+const ACKED: [(&str, usize); 16] = [
     ("none", 0),
+    ("none", 1),
+    ("none", 3),
+    ("none", 5),
     ("timely", 0),
     ("dctcp", 0),
     ("swift", 0),
