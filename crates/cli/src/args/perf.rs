@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use roci_endpoint::device::{LINK, address_of};
 use roci_endpoint::perf::{Metric, Options, Test, Verb};
 use roci_endpoint::{Law, Mtu, congestion};
+use roci_units::BitsPerSec;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
@@ -116,8 +117,11 @@ pub(crate) struct Perf {
     pub(crate) lone_writes: bool,
     /// Congestion control: dcqcn, none, timely, dctcp, swift, nscc, or a program (PROGRAM.elf), and behind it its settings,
     /// KEY=VALUE separated by commas; say the same at both ends [default: dcqcn]
-    #[arg(long, value_name = "LAW", value_parser = law)]
-    pub(crate) control: Option<Law>,
+    #[arg(long, value_name = "LAW")]
+    pub(crate) control: Option<String>,
+    /// The rate of the link, from which congestion control cuts [default: 100Gb/s]
+    #[arg(long, value_name = "RATE", value_parser = link)]
+    pub(crate) link: Option<BitsPerSec>,
     /// Do not look for the peak of the bandwidth
     #[arg(short = 'N', long = "noPeak")]
     pub(crate) no_peak: bool,
@@ -150,12 +154,20 @@ fn mtu(text: &str) -> Result<Mtu, String> {
 }
 
 /// A program's file is one that is there, or else one that came with us.
-fn law(text: &str) -> Result<Law, String> {
+fn law(text: &str, link: BitsPerSec) -> Result<Law, String> {
     let read = |path: &Path| match (std::fs::read(path), path.to_str().and_then(roci_lab::program::shipped)) {
         (Err(error), Some(image)) if error.kind() == ErrorKind::NotFound => Ok(image.to_vec()),
         (octets, _) => octets,
     };
-    congestion::law(text, LINK, read).map_err(|error| error.to_string())
+    congestion::law(text, link, read).map_err(|error| format!("--control {text}: {error}"))
+}
+
+fn link(text: &str) -> Result<BitsPerSec, String> {
+    match text.parse::<BitsPerSec>() {
+        Ok(rate) if rate >= BitsPerSec::from_mbps(1) => Ok(rate),
+        Ok(_) => Err("a link has at least 1 Mb/s".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
@@ -163,7 +175,8 @@ pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
 }
 
 impl Perf {
-    pub(crate) fn options(&self) -> Options {
+    /// What is asked for; or why the law is none.
+    pub(crate) fn options(&self) -> Result<Options, String> {
         let swap = matches!(self.atomic_type, Atomic::CmpAndSwap);
         let (verb, metric) = match self.test {
             TestName::WriteBw => (Verb::Write, Metric::Bandwidth),
@@ -175,8 +188,9 @@ impl Perf {
             TestName::ReadLat => (Verb::Read, Metric::Latency),
         };
         let usual = Options::new(Test { verb, metric });
+        let link = self.link.unwrap_or(LINK);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-        Options {
+        Ok(Options {
             host: self.host.clone(),
             port: self.port,
             rdma_cm: self.rdma_cm,
@@ -196,10 +210,11 @@ impl Perf {
             retry_count: self.retry_count,
             window: self.window,
             lone_writes: self.lone_writes,
-            law: self.control.clone(),
+            law: self.control.as_deref().map(|text| law(text, link)).transpose()?,
+            link,
             peak: !self.no_peak,
             gbits: self.report_gbits,
             ..usual
-        }
+        })
     }
 }

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 /// Measures, as server or as client.
 pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
     progress::listen()?;
-    let options = arguments.options();
+    let options = arguments.options().map_err(Failure::Request)?;
     let screen = Screen {
         options: &options,
         json: arguments.json,

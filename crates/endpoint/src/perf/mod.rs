@@ -24,13 +24,13 @@ pub use session::run;
 
 use crate::cm::CmError;
 use crate::completion::CompletionQueue;
-use crate::device::Mtu;
+use crate::device::{LINK, Mtu};
 use crate::memory::{LentError, RegionError};
 use crate::queue_pair::QueuePairError;
 use crate::work::{Refused, WorkCompletion};
 use roci_control::Law;
 use roci_transport::Status;
-use roci_units::Qpn;
+use roci_units::{BitsPerSec, Qpn};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -135,6 +135,8 @@ pub struct Options {
     /// The congestion control of the queue pairs; the device's own if not said. Both ends should have the same, for one
     /// sends the notifications that the other hears.
     pub law: Option<Law>,
+    /// The rate of the link, from which congestion control cuts.
+    pub link: BitsPerSec,
     /// Whether the peak is looked for.
     pub peak: bool,
     /// Bandwidth is told in Gb/s, else in MiB/s; both ends are to be given the same.
@@ -172,6 +174,7 @@ impl Options {
             window: None,
             lone_writes: false,
             law: None,
+            link: LINK,
             peak: true,
             gbits: false,
         }

@@ -25,6 +25,9 @@ const FLIGHT_PACKETS: u32 = 512;
 const FLIGHT_MIN: u32 = 32;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
+/// How long a test looks for what comes before it sleeps: to be woken takes longer than most waits last. The core is offered to
+/// others meanwhile.
+const SPIN: Duration = Duration::from_millis(5);
 /// perftest writes around in so many octets where messages are shorter.
 const CYCLE: usize = 4096;
 /// The length of a cache line, which perftest wants to know.
@@ -209,12 +212,12 @@ fn accept(
 }
 
 fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
-    let progress = Progress::Thread { spin: Duration::from_micros(100) };
-    let mut config = DeviceConfig { progress, ..DeviceConfig::default() };
+    let progress = Progress::Thread { spin: SPIN };
+    let mut config = DeviceConfig { progress, link: options.link, ..DeviceConfig::default() };
     match &options.law {
         Some(Law::None) => config.laws.clear(),
         Some(law) => config.laws = vec![law.clone()],
-        None => {}
+        None => config.laws = Law::from_settings("dcqcn", &[], options.link).into_iter().collect(),
     }
     Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
 }
