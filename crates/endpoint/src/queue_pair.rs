@@ -240,6 +240,7 @@ impl QueuePairBuilder {
             law: self.config.law,
             sends_left: self.sends,
             recvs_left: self.recvs,
+            room: (self.sends, self.recvs),
         });
         locked.core.mind_window(self.window);
         drop(locked);

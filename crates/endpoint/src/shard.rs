@@ -60,6 +60,8 @@ pub(crate) struct Entry {
     pub(crate) law: u16,
     pub(crate) sends_left: u32,
     pub(crate) recvs_left: u32,
+    /// The same while nothing is posted.
+    pub(crate) room: (u32, u32),
 }
 
 pub(crate) struct Shard {
@@ -363,6 +365,12 @@ impl Core {
             let Some(work) = self.works.remove(flushed.id) else { continue };
             self.returned(work.owner);
         }
-        self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
+        // Most often that was all, and all requests of the shard need not be looked at.
+        if let Some(Some(entry)) = self.entries.get_mut(place as usize)
+            && (entry.sends_left, entry.recvs_left) != entry.room
+        {
+            (entry.sends_left, entry.recvs_left) = entry.room;
+            self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
+        }
     }
 }
