@@ -75,6 +75,8 @@ mod wide {
         _mm512_xor_si512,
     };
 
+    use std::sync::atomic::{AtomicU8, Ordering};
+
     /// What moves 128 bits `bits` further from the end: x to `bits` + 32 for the half that comes first, x to `bits` - 32
     /// for the other, each reflected and with the place that a product of reflected factors lacks.
     const fn by(bits: u64) -> [i64; 2] {
@@ -96,11 +98,24 @@ mod wide {
     /// The polynomial, reflected, and the quotient of x to 64 and it.
     const BARRETT: [i64; 2] = [0x1_db71_0641, 0x1_f701_1641];
 
+    /// Whether the processor has the instructions. That is asked for each packet, so the answer is one octet.
+    #[inline]
     pub(super) fn has_instructions() -> bool {
-        is_x86_feature_detected!("avx512f")
+        static KNOWN: AtomicU8 = AtomicU8::new(0);
+        match KNOWN.load(Ordering::Relaxed) {
+            0 => find_out(&KNOWN),
+            known => known == 2,
+        }
+    }
+
+    #[cold]
+    fn find_out(known: &AtomicU8) -> bool {
+        let has = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("vpclmulqdq")
             && is_x86_feature_detected!("pclmulqdq")
-            && is_x86_feature_detected!("sse4.1")
+            && is_x86_feature_detected!("sse4.1");
+        known.store(if has { 2 } else { 1 }, Ordering::Relaxed);
+        has
     }
 
     #[target_feature(enable = "avx512f")]
