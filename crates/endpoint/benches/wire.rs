@@ -1,10 +1,9 @@
 //! What the endpoint makes of a loopback interface, beside what bare UDP sockets make of it, in interleaved rounds.
 //!
-//! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections]`; `-- 4096 1048576 standard` is one line of the
-//! first. Both ends run on one thread unless it says
-//! otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU of 4096 and 50 % at 1024, neither of which is met,
-//! nor reached by the ceiling printed beside; latency at most 1.3 times theirs, not met either; 10 000 connections at least
-//! 90 % of 128.
+//! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections]`; `-- 4096 1048576 standard` is one line of
+//! the first. Both ends run on one thread unless it says otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU
+//! of 4096 and 50 % at 1024, neither of which is met, the second by the ceiling printed beside; latency at most 1.3 times
+//! theirs, not met either; 10 000 connections at least 90 % of 128.
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench")]
 #![allow(clippy::cast_precision_loss, reason = "reports")]
 
