@@ -246,4 +246,14 @@ extern void roci_not_a_word(void) __attribute__((error("a field to write is a wo
     ROCI_WORDS4(to, octets, csr, n + 8) ROCI_WORDS4(to, octets, csr, n + 12)
 #define ROCI_WORDS16(to, octets, csr) ROCI_WORDS16_FROM(to, octets, csr, 0)
 #define ROCI_WORDS32(to, octets, csr) ROCI_WORDS16_FROM(to, octets, csr, 0) ROCI_WORDS16_FROM(to, octets, csr, 16)
+
+/* Where the compiler is only to warn: these do the same by way of an object, so that it warns of constants that do not fit. */
+#ifdef ROCI_WARN
+#undef ROCI_SET
+#undef ROCI_DO
+#define ROCI_SET(csr, value)                                                                                           \
+    __asm__ volatile("csrw %0, %1" : : "i"(csr), "rK"(((uint32_t[1]){value})[0]) : "memory")
+#define ROCI_DO(what, much)                                                                                            \
+    ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((struct { uint32_t roci_much : 28; }){much}).roci_much)
+#endif
 #endif
