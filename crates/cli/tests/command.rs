@@ -392,6 +392,62 @@ fn a_program_is_checked_and_a_bad_one_exits_with_1() {
     assert!(text(&output.stdout).contains("ByteCounter") && text(&output.stderr).contains("recursion.c:"));
     let output = scratch.roci(&["program", "check", "nowhere.elf"]);
     assert_eq!(output.status.code(), Some(2));
+    let output = scratch.roci(&["program", "check", &bad, "nowhere.elf", &good]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("recursion.c:") && told.contains("nowhere.elf: "), "{told}");
+    assert!(text(&output.stdout).contains("dcqcn.elf: "), "the last is checked as well");
+}
+
+#[test]
+fn an_answer_that_is_never_set_is_warned_of() {
+    let scratch = Scratch::new("program-unset");
+    let unset = ours("crates/lab/tests/programs/unset.elf");
+    let output = scratch.roci(&["program", "check", &unset]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("unset.c:19): eventType is not set before postEvent, for ACK"));
+    let output = scratch.roci(&["program", "check", &unset, "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report[0]["warnings"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn an_image_that_is_cut_off_is_refused_by_a_run_as_by_the_check() {
+    let scratch = Scratch::new("program-cut-off");
+    let whole = fs::read(ours("firmware/dcqcn.elf")).unwrap();
+    fs::write(scratch.0.join("cut.elf"), &whole[..whole.len() / 2]).unwrap();
+    let text_of = "[transport]\ncontrol = { law = \"program\", elf = \"cut.elf\" }\n";
+    scratch.scenario("cut.toml", &(SMALL.to_owned() + text_of));
+    let reason = format!("it is cut off at octet {}: ", whole.len() / 2);
+    for arguments in [&["program", "check", "cut.elf"][..], &["run", "cut.toml"]] {
+        let output = scratch.roci(arguments);
+        assert!(text(&output.stderr).contains(&reason), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn constants_that_no_register_holds_are_warned_of_by_the_users_lines() {
+    let scratch = Scratch::new("program-constants");
+    let calls = "setRate(5000000000);\n    armTimer(0, 1000000000);\n    updateContext(e.context.rate, 5000000 * 1000);";
+    fs::write(
+        scratch.0.join("big.c"),
+        format!(
+            "#define TracedPkts ACK\ntypedef struct {{ int qpn, opcode, pktLength, ecn; }} PktHeader;\n\
+             typedef struct {{ uint32_t rate; }} QPContext;\nint recv() {{\n  Event e;\n  while (true) {{\n    pollEventSync(&e);\n    \
+             {calls}\n    e.eventType = Done;\n    postEvent(&e);\n  }}\n}}\n"
+        ),
+    )
+    .unwrap();
+    let output = scratch.roci(&["program", "build", "big.c"]);
+    if text(&output.stderr).contains("no cross compiler for RISC-V was found") {
+        return assert_eq!(output.status.code(), Some(2));
+    }
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
+    for line in [8, 9, 10] {
+        assert!(told.contains(&format!("big.c:{line}:")), "{told}");
+    }
+    assert!(told.contains("'5000000000' to '705032704'") && !told.contains("program.h"), "{told}");
 }
 
 #[test]

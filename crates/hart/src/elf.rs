@@ -111,7 +111,15 @@ pub(crate) fn read(file: &[u8], map: &MemoryMap) -> Result<Image, LoadError> {
         return Err(LoadError::Entry { address: entry });
     }
     let words = octets.as_chunks::<4>().0.iter().map(|octets| u32::from_le_bytes(*octets)).collect();
+    whole(header, file)?;
     Ok(Image { words, code, entry, symbols: symbols(header, file) })
+}
+
+/// A program runs without its sections; but of a file that was cut off within them, names and lines are lost.
+fn whole(header: &Header, file: &[u8]) -> Result<(), LoadError> {
+    let octets = u64::from(header.e_shentsize(Le)) * u64::from(header.e_shnum(Le));
+    let need = u64::from(header.e_shoff(Le)) + octets;
+    if need > file.len() as u64 { Err(LoadError::CutOff { length: file.len(), need }) } else { Ok(()) }
 }
 
 /// Checks that a segment lies where its rights allow.

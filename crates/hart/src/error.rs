@@ -16,6 +16,14 @@ pub enum LoadError {
         /// The file's length.
         length: usize,
     },
+    /// The file ends before its table of sections does.
+    #[error("it is cut off at octet {length}: its table of sections goes to octet {need}")]
+    CutOff {
+        /// The file's length.
+        length: usize,
+        /// How long it was before, at least.
+        need: u64,
+    },
     /// The file is for 64-bit processors.
     #[error("ELF class {found} (octet 4); a 32-bit program has class 1")]
     Class {

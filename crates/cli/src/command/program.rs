@@ -43,15 +43,15 @@ fn build(arguments: &ProgramBuild) -> Result<(), Failure> {
 }
 
 fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
-    let mut refused = Vec::new();
+    let (mut refused, mut unread) = (Vec::new(), 0);
     let mut reports = Vec::new();
     for path in &arguments.files {
         let name = path.display().to_string();
         match Check::of_file(path, machine(&arguments.nic)?, arguments.cycles) {
             Ok(check) if arguments.json => reports.push(check_json(&name, &check, &arguments.nic)),
             Ok(check) => print(&table::check(&name, &check, &arguments.nic, arguments.clock)),
-            Err(CheckError::File(error)) => return Err(Failure::Request(format!("{name}: {error}"))),
             Err(error) => {
+                unread += usize::from(matches!(error, CheckError::File(_)));
                 if arguments.json {
                     reports.push(json!({ "file": name, "refused": error.to_string() }));
                 }
@@ -62,7 +62,12 @@ fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
     if arguments.json {
         print(&format!("{:#}\n", Value::from(reports)));
     }
-    if refused.is_empty() { Ok(()) } else { Err(Failure::Run(refused.join("\n"))) }
+    match refused.len() {
+        0 => Ok(()),
+        // There was nothing to check.
+        all if all == unread && all == arguments.files.len() => Err(Failure::Request(refused.join("\n"))),
+        _ => Err(Failure::Run(refused.join("\n"))),
+    }
 }
 
 fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
@@ -177,8 +182,9 @@ fn check_json(name: &str, check: &Check, nic: &str) -> Value {
             "event_cycles_max": events.collect::<serde_json::Map<_, _>>(), "stack_octets": side.stack,
         })
     });
+    let warnings: Vec<_> = check.warnings().map(ToString::to_string).collect();
     json!({
-        "file": name, "nic": nic, "code_octets": check.code, "context_octets": check.context,
+        "file": name, "warnings": warnings, "nic": nic, "code_octets": check.code, "context_octets": check.context,
         "header_octets": check.header, "sides": sides.collect::<Vec<_>>(),
     })
 }

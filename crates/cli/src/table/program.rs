@@ -59,6 +59,9 @@ pub(crate) fn check(name: &str, check: &Check, nic: &str, clock: u64) -> String 
         "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header, on cores of {nic}\n",
         check.code, check.context, check.header
     );
+    for warning in check.warnings() {
+        text += &format!("\nwarning: {warning}\n");
+    }
     for side in &check.sides {
         text += &format!("\n{}(): {} B of stack\n", side.side.function(), side.stack);
         let mut rows = table(&["event", "cycles, at most", "time"]);

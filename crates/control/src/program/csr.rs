@@ -210,6 +210,14 @@ impl Side {
         })
     }
 
+    /// The words that it may answer with, see [`Answer::new`]: the least and the greatest.
+    const fn answers(self) -> (u32, u32) {
+        match self {
+            Self::Tx => (1, 2),
+            Self::Rx => (3, 4),
+        }
+    }
+
     /// What the checker lets this side of `program` do, within `cycles_max` per event; `None` where there is none.
     ///
     /// It answers each event once. It may use the words of context and write the words of header that the program
@@ -223,6 +231,8 @@ impl Side {
             starts: alloc::vec![start],
             answers_once: true,
             cycles_max,
+            valid: Some(self.answers()),
+            endless: program.symbol(self.function()).into_iter().collect(),
             ..Policy::of(program.machine())
         };
         for word in context.clone() {

@@ -29,6 +29,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) answer: u32,
     /// What is written to the CSRs that are watched.
     pub(super) values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
+    /// Answers by their addresses: the least and the greatest that any way gives.
+    pub(super) answers: BTreeMap<u32, (u32, u32)>,
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
@@ -51,6 +53,7 @@ impl<'a> Evaluation<'a> {
             answer_cycles: 0,
             answer: 0,
             values: policy.watched.iter().map(|&csr| (csr, Some(BTreeSet::new()))).collect(),
+            answers: BTreeMap::new(),
             work: policy.work_max,
             loops: Vec::new(),
             lowest: program.machine.memory.stack_top(),
@@ -63,6 +66,7 @@ impl<'a> Evaluation<'a> {
         self.given = kind.iter().map(|(&csr, &value)| (csr, value)).collect();
         self.work = self.policy.work_max;
         self.answer_cycles = 0;
+        self.answers.clear();
     }
 
     /// Follows the program from `root` to the next polling nodes, which collect in `reached`.
@@ -153,7 +157,7 @@ impl<'a> Evaluation<'a> {
         match exit {
             Exit::Next(way) => {
                 state.spend(cost);
-                self.note_written(&instruction, &state);
+                self.note_written(address, &instruction, &state);
                 state.execute(self.program, address, &instruction)?;
                 self.access(address, &instruction, &mut state)?;
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
@@ -215,19 +219,24 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Notes what is written to a CSR that is watched.
-    fn note_written(&mut self, instruction: &Instruction, state: &State) {
+    /// Notes what is answered, and what is written to a CSR that is watched.
+    fn note_written(&mut self, address: u32, instruction: &Instruction, state: &State) {
         /// More are as good as any.
         const MANY: usize = 256;
         if !instruction.writes_csr() {
             return;
         }
-        let Some(values) = self.values.get_mut(&instruction.csr()) else { return };
         let value = match instruction.op {
             Op::Csrrw => Some(state.read(instruction.rs1)),
             Op::Csrrwi => Some(Interval::one(instruction.rs1.number().into())),
             _ => None,
         };
+        if self.policy.answers.contains(&instruction.csr()) {
+            let Interval { low, high } = value.unwrap_or(Interval::ANY);
+            let known = self.answers.entry(address).or_insert((low, high));
+            *known = (known.0.min(low), known.1.max(high));
+        }
+        let Some(values) = self.values.get_mut(&instruction.csr()) else { return };
         *values = match (values.take(), value) {
             (Some(mut known), Some(value)) if known.len() < MANY => {
                 known.insert((value.low, value.high));

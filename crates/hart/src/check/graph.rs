@@ -1,6 +1,6 @@
 //! The ways through a program, with each call followed into its own copy of the function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Reason;
 use crate::instruction::{Instruction, Op, Register, Shape};
@@ -70,6 +70,8 @@ struct Call {
 
 pub(super) struct Graph<'a> {
     program: &'a Program,
+    /// Functions that must not return.
+    endless: &'a BTreeSet<u32>,
     pub(super) nodes: Vec<Node>,
     /// By context and address.
     index: BTreeMap<(usize, u32), usize>,
@@ -83,11 +85,13 @@ impl<'a> Graph<'a> {
     pub(super) fn new(
         program: &'a Program,
         starts: &[u32],
+        endless: &'a BTreeSet<u32>,
         polls: impl Fn(&Instruction) -> bool,
     ) -> Result<(Self, Vec<usize>), (u32, Reason)> {
         let outermost = Call { within: 0, function: u32::MAX, back: u32::MAX };
         let mut graph = Self {
             program,
+            endless,
             nodes: Vec::new(),
             index: BTreeMap::new(),
             calls: vec![outermost],
@@ -155,6 +159,9 @@ impl<'a> Graph<'a> {
                 // A return, by the convention for links.
                 (None, true) if matches!(instruction.rs1.number(), 1 | 5) => match self.calls[context] {
                     _ if context == 0 => Exit::Never(Reason::ReturnToNowhere),
+                    Call { function, .. } if self.endless.contains(&function) => {
+                        Exit::Never(Reason::Ends { function: self.named(function) })
+                    }
                     Call { within, back, .. } => {
                         Exit::Jump { to: self.way(within, back, open), address: back }
                     }
@@ -173,7 +180,7 @@ impl<'a> Graph<'a> {
         let mut outer = context;
         while outer != 0 {
             if self.calls[outer].function == function {
-                return Way::Bad(Reason::Recursion { function });
+                return Way::Bad(Reason::Recursion { function: self.named(function) });
             }
             outer = self.calls[outer].within;
         }
@@ -183,6 +190,14 @@ impl<'a> Graph<'a> {
             self.calls.push(Call { within: context, function, back });
         }
         self.way(inner, function, open)
+    }
+
+    /// The function at this address, to name it to a human.
+    fn named(&self, function: u32) -> String {
+        match self.program.locate(function).function {
+            Some((name, 0)) => format!("{name}()"),
+            _ => format!("the function at {function:#010x}"),
+        }
     }
 
     /// Where a jump goes whose register was set just before it, as in far calls.

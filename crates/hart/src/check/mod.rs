@@ -49,6 +49,10 @@ pub struct Policy {
     pub kinds: Vec<Kind>,
     /// CSRs of which is told what is written there ([`Bounds::values`]).
     pub watched: BTreeSet<u16>,
+    /// What an answer may be, the least and the greatest; answers beyond are told of ([`Bounds::kind_wrong`]).
+    pub valid: Option<(u32, u32)>,
+    /// Functions that must not return, by their addresses: nothing waits behind them.
+    pub endless: BTreeSet<u32>,
 }
 
 /// A kind of event, known by what CSRs hold when it begins: each is read as that until the program writes it.
@@ -79,6 +83,8 @@ impl Policy {
             work_max: 4_000_000,
             kinds: Vec::new(),
             watched: BTreeSet::new(),
+            valid: None,
+            endless: BTreeSet::new(),
         }
     }
 }
@@ -95,6 +101,9 @@ pub struct Bounds {
     pub kind_cycles: Vec<u64>,
     /// The most cycles from the poll to the answer of an event of each of [`Policy::kinds`].
     pub kind_answers: Vec<u64>,
+    /// Of each of [`Policy::kinds`], the answers by their addresses that are not [`Policy::valid`] whatever way leads there,
+    /// as the least and the greatest that they can be. An answer that may be valid is not among them.
+    pub kind_wrong: Vec<BTreeMap<u32, (u32, u32)>>,
     /// The most cycles from an answer to the next poll. From answer to answer an event takes at most this, left over
     /// from the one before, and its own cycles up to the answer.
     pub after_answer: u64,
@@ -186,8 +195,16 @@ pub enum Reason {
     #[error("jumps to a computed address (compile with -fno-jump-tables, and call no function by pointer)")]
     ComputedJump,
     /// A return from where no call led.
-    #[error("returns, but was not called")]
+    #[error("returns to where no call came from")]
     ReturnToNowhere,
+    /// A return from a function that the core is to stay in ([`Policy::endless`]).
+    #[error(
+        "returns from {function}, and the program ends there: wait for the next event in an endless loop instead, `while (true) {{ … }}`"
+    )]
+    Ends {
+        /// The function's name, or its address where it has none.
+        function: String,
+    },
     /// A return whose saved address may have been lost.
     #[error("returns, but not provably to its caller{}", .blur.as_ref().map(|at| format!(": the store at {at} may overwrite the saved address")).unwrap_or_default())]
     UnprovedReturn {
@@ -195,10 +212,12 @@ pub enum Reason {
         blur: Option<String>,
     },
     /// A function that calls itself, at once or by way of others.
-    #[error("calls the function at {function:#010x}, which has not returned yet")]
+    #[error(
+        "recursion: calls {function}, which has not returned yet; its depth cannot be bounded, so write a loop with a bound in its place"
+    )]
     Recursion {
-        /// The function's address.
-        function: u32,
+        /// The function's name, or its address where it has none.
+        function: String,
     },
     /// A loop that changes nothing that its end depends on, as far as can be seen.
     #[error("the loop that starts here has no bound that can be proved")]
@@ -284,7 +303,7 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     let polls =
         |instruction: &Instruction| instruction.reads_csr() && policy.polls.contains(&instruction.csr());
     let starts = if policy.starts.is_empty() { vec![program.entry] } else { policy.starts.clone() };
-    let (graph, roots) = Graph::new(program, &starts, polls)?;
+    let (graph, roots) = Graph::new(program, &starts, &policy.endless, polls)?;
     let order = order::order(&graph).map_err(|head| (graph.nodes[head].address, Reason::DeepLoops))?;
     let mut evaluation = Evaluation::new(program, policy, &graph);
     // What is known at each poll, over all events so far.
@@ -318,7 +337,7 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         return Err((evaluation.answer, Reason::TooLong { cycles: policy.cycles_max }));
     }
     let kind_cycles = policy.kinds.iter().map(|kind| longest_of(&mut evaluation, kind, &known, &order));
-    let kind_cycles: Vec<(u64, u64)> = kind_cycles.collect::<Result<_, _>>()?;
+    let mut kind_cycles: Vec<Longest> = kind_cycles.collect::<Result<_, _>>()?;
     let visited = || graph.nodes.iter().zip(&evaluation.visited).filter(|(_, visited)| **visited);
     let csrs = |uses: fn(&Instruction) -> bool| {
         visited()
@@ -329,8 +348,9 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     Ok(Bounds {
         startup_cycles,
         event_cycles: cycles_from,
-        kind_cycles: kind_cycles.iter().map(|kind| kind.0).collect(),
-        kind_answers: kind_cycles.iter().map(|kind| kind.1).collect(),
+        kind_cycles: kind_cycles.iter().map(|kind| kind.cycles).collect(),
+        kind_answers: kind_cycles.iter().map(|kind| kind.to_answer).collect(),
+        kind_wrong: kind_cycles.iter_mut().map(|kind| std::mem::take(&mut kind.wrong)).collect(),
         after_answer,
         to_answer,
         values: std::mem::take(&mut evaluation.values),
@@ -341,21 +361,33 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
     })
 }
 
-/// The cycles of the longest event of `kind`, which finds the core as any events may have left it: to the next poll, and
-/// to its answer.
+/// What was found of the events of a kind.
+struct Longest {
+    /// The cycles of the longest, to the next poll.
+    cycles: u64,
+    /// To its answer.
+    to_answer: u64,
+    /// Answers that are wrong on every way.
+    wrong: BTreeMap<u32, (u32, u32)>,
+}
+
+/// The longest event of `kind`, which finds the core as any events may have left it.
 fn longest_of(
     evaluation: &mut Evaluation<'_>,
     kind: &Kind,
     known: &BTreeMap<usize, (State, u32)>,
     order: &[order::Element],
-) -> Result<(u64, u64), Wrong> {
+) -> Result<Longest, Wrong> {
     evaluation.begin(kind);
     for (&poll, (state, _)) in known {
         evaluation.from(poll, state.afresh(), order)?;
     }
     let reached = std::mem::take(&mut evaluation.reached);
     let cycles = reached.values().map(|state| state.cycles).max().unwrap_or(0);
-    Ok((cycles, evaluation.answer_cycles))
+    let valid = evaluation.policy.valid;
+    let mut wrong = std::mem::take(&mut evaluation.answers);
+    wrong.retain(|_, (low, high)| valid.is_some_and(|(least, most)| *low > most || *high < least));
+    Ok(Longest { cycles, to_answer: evaluation.answer_cycles, wrong })
 }
 
 /// Joins what was reached with what is known, and opens the polls where that is new. Returns the cycles of the longest

@@ -133,8 +133,7 @@ fn what_cannot_be_bounded_is_refused_by_function_and_line() {
     assert!(loop_.place.ends_with(&format!(", events.c:{line})")), "{}", loop_.place);
     assert!(loop_.place.contains("(unbounded+"), "{}", loop_.place);
     let call = refusal("recurses");
-    let function = events().symbol("recursive").expect("the image has this function");
-    assert_eq!(call.reason, Reason::Recursion { function });
+    assert_eq!(call.reason, Reason::Recursion { function: "recursive()".to_owned() });
     let line = line_of("recursive(value - 1)");
     assert!(call.place.ends_with(&format!(", events.c:{line})")), "{}", call.place);
 }
@@ -336,7 +335,7 @@ proptest! {
         let code = random_event(&octets, turns);
         let program = Arc::new(Program::from_words(&code, Machine { extensions, ..machine() }).expect("it fits"));
         let kinds: Vec<Kind> = words.iter().map(|&word| Kind::from([(0x800, word.max(1)), (0x801, word)])).collect();
-        let policy = Policy { kinds, ..Policy::of(program.machine()) };
+        let policy = Policy { kinds, valid: Some((1, 4)), ..Policy::of(program.machine()) };
         let bounds = check(&program, &policy).unwrap_or_else(|refused| panic!("{refused}"));
         let mut core = Core::new(program);
         let mut csrs = [0; CSR_WORDS];
@@ -347,6 +346,8 @@ proptest! {
             let before = core.cycles();
             (csrs[0], csrs[1]) = (word.max(1), word);
             prop_assert_eq!(core.run(&mut csrs, 1_000_000), Stop::Written { csr: 0x800 });
+            let wrong = &bounds.kind_wrong[at];
+            prop_assert!(wrong.values().all(|(low, high)| (low..=high).contains(&&csrs[0]) && !(1..=4).contains(&csrs[0])));
             csrs[0] = 0;
             let to_answer = bounds.after_answer + bounds.kind_answers[at];
             prop_assert!(at == 0 || core.cycles() - answered <= to_answer);

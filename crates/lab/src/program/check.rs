@@ -5,7 +5,7 @@ use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
 use roci_hart::{CSR_WORDS, Core, Kind, LoadError, Machine, Policy, Program, Reason, Refused, Stop, check};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +39,38 @@ pub struct SideCheck {
     pub kinds: Vec<(Class, u64)>,
     /// Octets of stack.
     pub stack: u32,
+    /// Answers that are wrong whatever way leads to them.
+    pub wrong: Vec<WrongAnswer>,
+}
+
+/// An answer that is none of those that its side may give. It is found on all ways that the code can take as far as can be
+/// seen, of which some may never be taken: it stands for a warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongAnswer {
+    /// Which side gives it.
+    pub side: Side,
+    /// Where it is posted.
+    pub place: String,
+    /// To which events.
+    pub events: Vec<Class>,
+    /// What is posted; `None`: the event's own class, which `eventType` holds until it is set.
+    pub value: Option<u32>,
+}
+
+impl fmt::Display for WrongAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let right = match self.side {
+            Side::Tx => "Send or LoopBack",
+            Side::Rx => "Done or GenTxEvent",
+        };
+        let events: Vec<_> = self.events.iter().map(|class| class_name(*class)).collect();
+        let events = events.join(", ");
+        write!(f, "in {}(): {}: ", self.side.function(), self.place)?;
+        match self.value {
+            None => write!(f, "eventType is not set before postEvent, for {events}: it takes {right}"),
+            Some(value) => write!(f, "answers {events} with {value:#x}, and eventType takes {right}"),
+        }
+    }
 }
 
 /// What was proved of an event, beside the longest that was measured.
@@ -66,13 +98,6 @@ pub enum CheckError {
     File(String),
     /// It is no program for such a core.
     Load(LoadError),
-    /// The file ends before its table of sections does.
-    CutOff {
-        /// Its octets.
-        octets: usize,
-        /// How many there were before it was cut off, at least.
-        need: u64,
-    },
     /// A symbol that every program has is not there.
     Missing(&'static str),
     /// Context or header are larger than a NIC can hold.
@@ -90,8 +115,8 @@ pub enum CheckError {
         side: Side,
         /// Where and why.
         why: Refused,
-        /// What the register at fault is, where it is one.
-        register: Option<String>,
+        /// What the register at fault is, or what to do.
+        more: Option<String>,
     },
     /// It did not come to wait for its first event.
     Start {
@@ -107,18 +132,15 @@ impl fmt::Display for CheckError {
         match self {
             Self::File(error) => f.write_str(error),
             Self::Load(error) => error.fmt(f),
-            Self::CutOff { octets, need } => {
-                write!(f, "it is cut off at octet {octets}: its table of sections goes to octet {need}")
-            }
             Self::Missing(symbol) => {
                 write!(f, "it has no symbol `{symbol}`: `roci program build` makes images that have it")
             }
             Self::TooLarge { what, octets, most } => {
                 write!(f, "its {what} takes {octets} octets, but there are {most}")
             }
-            Self::Refused { side, why, register } => {
+            Self::Refused { side, why, more } => {
                 write!(f, "in {}(): {why}", side.function())?;
-                register.as_ref().map_or(Ok(()), |register| write!(f, ": {register}"))
+                more.as_ref().map_or(Ok(()), |more| write!(f, ": {more}"))
             }
             Self::Start { side, place } => {
                 write!(f, "{}() does not come to wait for an event: it is at {place}", side.function())
@@ -173,7 +195,6 @@ impl Check {
     /// As [`Check::of_file`].
     pub fn of_image(file: &[u8], machine: Machine, cycles_max: u64) -> Result<Self, CheckError> {
         let program = Arc::new(Program::load(file, machine).map_err(CheckError::Load)?);
-        whole(file)?;
         let context = size(&program, "context_octets", "context", CONTEXT_WORDS)?;
         let header = size(&program, "header_octets", "header", HEADER_WORDS)?;
         let mut sides = Vec::new();
@@ -188,23 +209,14 @@ impl Check {
         Ok(Self { code: end - start, context, header, sides })
     }
 
+    /// What it does that is wrong, and no reason to refuse it.
+    pub fn warnings(&self) -> impl Iterator<Item = &WrongAnswer> {
+        self.sides.iter().flat_map(|side| &side.wrong)
+    }
+
     /// One side of it.
     pub fn side(&self, side: Side) -> Option<&SideCheck> {
         self.sides.iter().find(|one| one.side == side)
-    }
-}
-
-/// The loader does without sections; a file that was cut off should say so, and not that it lacks symbols.
-fn whole(file: &[u8]) -> Result<(), CheckError> {
-    let number = |at: usize, octets: usize| {
-        let octets = file.get(at..at + octets)?;
-        Some(octets.iter().rev().fold(0, |number, octet| number << 8 | u64::from(*octet)))
-    };
-    // e_shoff, e_shentsize, e_shnum of a 32-bit header.
-    let end = || Some(number(32, 4)? + number(46, 2)? * number(48, 2)?);
-    match end() {
-        Some(need) if need > file.len() as u64 => Err(CheckError::CutOff { octets: file.len(), need }),
-        _ => Ok(()),
     }
 }
 
@@ -226,8 +238,8 @@ fn check_side(
     context: u32,
 ) -> Result<SideCheck, CheckError> {
     let refused = |why: Refused| {
-        let register = register(&why.reason, context);
-        CheckError::Refused { side, why, register }
+        let more = register(&why.reason, context).or_else(|| without_m(program, &why));
+        CheckError::Refused { side, why, more }
     };
     // First as a whole: the start is only run once it is proved to end.
     let policy = Policy { watched: [csr::number(csr::DETAIL)].into(), ..policy };
@@ -237,6 +249,7 @@ fn check_side(
     let word = |class: Class| Kind::from([csr::EVENT, csr::OPCODE].map(|word| (csr::number(word), class.0)));
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
+    let wrong = wrong_answers(program, side, &heard, &bounds.kind_wrong);
     let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
     let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
     Ok(SideCheck {
@@ -245,7 +258,29 @@ fn check_side(
         cycles: bounds.from_answer_to_answer(),
         kinds,
         stack: bounds.stack,
+        wrong,
     })
+}
+
+/// The answers that are wrong for sure, of the classes that a side hears.
+fn wrong_answers(
+    program: &Program,
+    side: Side,
+    heard: &[Class],
+    found: &[BTreeMap<u32, (u32, u32)>],
+) -> Vec<WrongAnswer> {
+    let mut events: BTreeMap<(u32, Option<u32>), Vec<Class>> = BTreeMap::new();
+    for (&class, answers) in heard.iter().zip(found) {
+        for (&address, &(low, high)) in answers {
+            let value = (low != class.0 || high != class.0).then_some(low);
+            events.entry((address, value)).or_default().push(class);
+        }
+    }
+    let answer = |((address, value), events)| {
+        let place = program.locate(address).to_string();
+        WrongAnswer { side, place, events, value }
+    };
+    events.into_iter().map(answer).collect()
 }
 
 /// The classes of events that a side may come to hear, by the commands that it gives at its start and later, `None`:
@@ -282,6 +317,19 @@ fn starts(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<(), 
             }
         }
     }
+}
+
+/// What to do where a product or a quotient takes too long, bit by bit.
+fn without_m(program: &Program, why: &Refused) -> Option<String> {
+    /// What libgcc does for cores without the extension M, and for no others.
+    const CALLS: [&str; 6] = ["__mulsi3", "__muldi3", "__udivsi3", "__umodsi3", "__divsi3", "__modsi3"];
+    let (function, _) = program.locate(why.address).function?;
+    let is_long = matches!(why.reason, Reason::LongLoop { .. } | Reason::TooLong { .. });
+    (is_long && CALLS.contains(&function)).then(|| {
+        "it was built with `--rv32i`, where products and quotients are loops of libgcc; build it without, for cores \
+         that multiply and divide (RV32IM), or allow its events more `--cycles`"
+            .to_owned()
+    })
 }
 
 /// What the register is that a program may not use.
