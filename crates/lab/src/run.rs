@@ -87,6 +87,15 @@ pub enum Stall {
     Storm(Vec<String>),
     /// What would happen next lies after the longest run.
     EndOfTime,
+    /// The same, and a law lets a flow that is left send next to nothing.
+    Slow {
+        /// The flow's name.
+        flow: String,
+        /// The law's name, or its program's.
+        law: String,
+        /// Its rate in kb/s.
+        kbps: u32,
+    },
     /// Packets were lost, and no timer is there to send them again.
     NoTimeout,
     /// The law of the flows lets them send nothing more.
@@ -105,6 +114,10 @@ impl fmt::Display for Stall {
                 "a run lasts at most 75 minutes of simulated time; give the scenario a `stop` to have the results until then, or \
                  shorten `start`, delays and `transport.timeout`, send less, or raise rates",
             ),
+            Self::Slow { flow, law, kbps } => {
+                write!(f, "a run lasts at most 75 minutes of simulated time, and `{law}` lets {flow} send at {kbps} kb/s")?;
+                f.write_str(if *kbps == 1 { ", for which a rate of 0 is taken too" } else { "" })
+            }
             Self::NoTimeout => {
                 f.write_str("packets were lost and `transport.timeout` is \"0s\"; give it a time")
             }
@@ -127,7 +140,9 @@ impl fmt::Display for RunError {
                 };
                 let at = at.since(Instant::ZERO).as_secs_f64();
                 match why {
-                    Stall::EndOfTime => write!(f, "out of time: after {at:.6} s {undone}")?,
+                    Stall::EndOfTime | Stall::Slow { .. } => {
+                        write!(f, "out of time: after {at:.6} s {undone}")?
+                    }
                     _ => write!(f, "stalled at {at:.6} s: {undone} and nothing more will happen")?,
                 }
                 if !flows.is_empty() {

@@ -240,6 +240,16 @@ fn what_lies_beyond_the_end_of_time_ends_a_run_without_a_panic() {
 }
 
 #[test]
+fn a_law_that_lets_flows_send_next_to_nothing_is_named_when_time_is_out() {
+    let slow = "[transport]\ncontrol = { law = \"program\", elf = \"tests/programs/rate_zero.elf\" }\n\
+                [[traffic]]\nkind = \"permutation\"\nsize = \"2MB\"\n[measure]\nsample = \"0s\"\n";
+    let said = run(&format!("{PAIR}{slow}")).to_string();
+    assert!(said.starts_with("out of time: after 4"), "{said}");
+    let named = "`tests/programs/rate_zero.elf` lets 0.0 send at 1 kb/s, for which a rate of 0 is taken too";
+    assert!(said.ends_with(named), "{said}");
+}
+
+#[test]
 fn a_run_that_makes_no_time_can_be_stopped() {
     let text = format!(
         "{PAIR}[[traffic]]\nkind = \"poisson\"\nsizes = \"1B\"\nload = 1\nuntil = \"100us\"\n\

@@ -33,7 +33,7 @@ pub(super) struct Live {
     pub(super) src: HostId,
     pub(super) dst: HostId,
     /// Which of its engines' laws it runs.
-    law: u16,
+    pub(super) law: u16,
     pub(super) op: Op,
     pub(super) bytes: u64,
     /// Octets not yet posted.

@@ -190,7 +190,7 @@ fn data_priority(scenario: &Scenario) -> u8 {
 }
 
 /// The end of a flow that sends data, and so is paced: of a READ its responder.
-fn sending_end(live: &Live) -> (HostId, Qpn) {
+pub(super) fn sending_end(live: &Live) -> (HostId, Qpn) {
     let reads = live.op == crate::results::Op::Read;
     if reads { (live.dst, live.dst_qpn) } else { (live.src, live.src_qpn) }
 }

@@ -1,9 +1,12 @@
 //! Runs that do not get on: deadlocks, stalls, and the end of time.
 
+use super::driver::Live;
+use super::sampler::sending_end;
 use super::{SLICE, Simulation, build};
 use crate::results::{Deadlock, FlowResult, FlowStatus};
 use crate::run::{RunError, Stall};
 use crate::scenario::Scenario;
+use roci_control::Law;
 use roci_fabric::fabric::Stopped;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::queue::HORIZON_PS;
@@ -93,11 +96,32 @@ impl Simulation<'_> {
     }
 
     /// The error of a run that leaves flows undone.
-    fn left(&self, why: Stall) -> RunError {
+    fn left(&mut self, why: Stall) -> RunError {
+        let why = if why == Stall::EndOfTime { self.slow().unwrap_or(why) } else { why };
         let driver = &self.fabric.nics.application;
         let left = driver.live.iter().flatten().map(|live| driver.name(live.id).to_string());
         let at = self.fabric.net.now();
         RunError::Stalled { at, flows: left.take(5).collect(), left: driver.alive, why }
+    }
+
+    /// Names the slowest of the flows that are left, where its law lets it send next to nothing.
+    fn slow(&mut self) -> Option<Stall> {
+        /// A packet then takes 8 ms and more.
+        const NEXT_TO_NOTHING_KBPS: u32 = 1_000;
+        let nics = &mut self.fabric.nics;
+        let (hosts, driver) = (&mut nics.hosts, &nics.application);
+        let rate = |live: &Live| {
+            let (sender, qpn) = sending_end(live);
+            let credit = hosts[usize::from(sender.0)].engine.query(qpn).ok()?.credit;
+            Some((credit.rate_kbps, sender, live.law, live.id))
+        };
+        let slowest = driver.live.iter().flatten().filter_map(rate).min_by_key(|(kbps, ..)| *kbps);
+        let (kbps, sender, law, id) = slowest.filter(|(kbps, ..)| *kbps <= NEXT_TO_NOTHING_KBPS)?;
+        let law = match hosts[usize::from(sender.0)].engine.law_mut(law)? {
+            Law::Program(program) => program.image().name().to_owned(),
+            law => law.name().to_owned(),
+        };
+        Some(Stall::Slow { flow: driver.name(id).to_string(), law, kbps })
     }
 
     /// Lets the network go on until `until`, or nothing happens any more, or it is time to look around.
