@@ -545,6 +545,48 @@ fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
 }
 
 #[test]
+fn a_failure_has_the_name_of_the_program_that_failed_and_not_of_the_one_that_came_later() {
+    let scratch = Scratch::new("program-replaced");
+    let faulty = ours("crates/control/tests/images/faults.elf");
+    // A packet of seven octets is the end of the program, and the last one of a flow that ends before the replacement.
+    scratch.scenario(
+        "replaced.toml",
+        &format!(
+            r#"name = "replaced"
+[topology]
+kind = "star"
+hosts = 2
+rate = "10Gb/s"
+delay = "1us"
+[nic]
+mtu = 1024
+[transport]
+control = {{ law = "program", elf = "{faulty}", check = false }}
+[[traffic]]
+kind = "flows"
+flows = [
+  {{ src = "h0", dst = "h1", op = "write", size = "1031B" }},
+  {{ src = "h1", dst = "h0", op = "write", size = "1MB" }},
+]
+[[at]]
+time = "200us"
+set = {{ "transport.control.elf" = "firmware/swift.elf" }}
+"#
+        ),
+    );
+    let output = scratch.roci(&["run", "replaced.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains(&format!("{faulty} failed with 1 queue pair")), "{printed}");
+    assert!(printed.contains("h1: recv at ") && !printed.contains("swift.elf failed"), "{printed}");
+    let program = &scratch.summary("out/replaced/summary.json")["programs"][0];
+    assert_eq!((&program["elf"], &program["replaced"]), (&"firmware/swift.elf".into(), &1.into()));
+    assert_eq!(program["failures"][0]["elf"], faulty);
+    let first = program["first_failure"].as_str().unwrap();
+    assert!(first.starts_with(&format!("{faulty}: recv at ")) && first.contains("faults.c:"), "{first}");
+}
+
+#[test]
 fn a_new_program_is_written_once() {
     let scratch = Scratch::new("program-new");
     let output = scratch.roci(&["program", "new", "my-law"]);

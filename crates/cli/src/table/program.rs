@@ -19,14 +19,26 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     let counts = [(tally.traps, "trapped"), (tally.overruns, "overran"), (tally.wrong, "answered wrongly")];
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let counts: Vec<_> = counts.collect();
+    let mut images: Vec<&str> = Vec::new();
+    for (_, fault) in &program.failures {
+        if !images.contains(&fault.image.as_str()) {
+            images.push(&fault.image);
+        }
+    }
+    let several = images.len() > 1;
+    // Not all failures are kept, and those that are not may be of a program that came later.
+    if tally.replaced > 0 && tally.fallen() > program.failures.len() as u64 {
+        images.push("perhaps others");
+    }
     let mut text = format!(
         "\n  {} failed with {} queue pairs, which went over to the fallback law: {}\n",
-        program.elf,
+        images.join(" and "),
         tally.fallen(),
         counts.join(", ")
     );
     for (host, fault) in program.failures.iter().take(TOLD) {
-        text += &format!("    {}: {fault}\n", results.host(*host));
+        let image = if several { format!("{}, ", fault.image) } else { String::new() };
+        text += &format!("    {}: {image}{fault}\n", results.host(*host));
     }
     let more = tally.fallen().saturating_sub(TOLD as u64);
     if more > 0 {
@@ -167,6 +179,39 @@ fn bars(histogram: &BTreeMap<u64, u64>, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roci_control::program::fault::Why;
+    use roci_control::program::{Fault, Tally};
+    use roci_lab::results::HostResult;
+    use roci_units::Instant;
+
+    #[test]
+    fn failures_of_programs_that_followed_each_other_are_told_apart() {
+        let fault = |image: &str| Fault {
+            image: image.into(),
+            side: Side::Rx,
+            qpn: 7,
+            at: Instant::ZERO,
+            place: "law.c:12".into(),
+            why: Why::Silent,
+        };
+        let told = |images: &[&str], fallen, replaced| {
+            let failures: Vec<_> = images.iter().map(|image| (0, fault(image))).collect();
+            let tally = Tally { wrong: fallen, replaced, ..Tally::default() };
+            let (elf, events) = ("last.elf".into(), String::new());
+            let hosts = vec![HostResult { name: "h0".into(), ..HostResult::default() }];
+            let results = Results { hosts, ..Results::default() };
+            super::failures(&ProgramResult { control: 0, elf, tally, failures, events }, &results)
+        };
+        let both = told(&["a.elf", "b.elf", "a.elf"], 3, 2);
+        assert!(both.contains("  a.elf and b.elf failed with 3 queue pairs"), "{both}");
+        assert!(both.contains("    h0: b.elf, recv at "), "{both}");
+        // The fourth was not kept: it may be of the program that came later.
+        let more = told(&["a.elf"; 3], 4, 1);
+        assert!(more.contains("  a.elf and perhaps others failed with 4 queue pairs"), "{more}");
+        assert!(more.contains("    h0: recv at "), "{more}");
+        let one = told(&["last.elf"; 3], 4, 0);
+        assert!(one.contains("  last.elf failed with 4 queue pairs"), "{one}");
+    }
 
     #[test]
     fn a_histogram_shows_where_events_lie() {

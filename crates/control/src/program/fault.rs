@@ -73,6 +73,8 @@ impl fmt::Display for Why {
 /// A failure of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The name of the image that failed: another than that of the law, once that has been replaced.
+    pub image: String,
     /// On which core.
     pub side: Side,
     /// With which queue pair.

@@ -490,7 +490,8 @@ impl Programmed {
     fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
         let at = self.cores[side as usize].take().map_or(0, |core| core.pc());
         let place = self.image.program().locate(at).to_string();
-        self.tally.note(Fault { side, qpn: event.qpn, at: event.now, place, why });
+        let image = self.image.name().to_string();
+        self.tally.note(Fault { image, side, qpn: event.qpn, at: event.now, place, why });
         let (context, credit, wake) = self.fallback.connect(state.link_kbps);
         state.fallen = Some(context);
         state.timers = Timers::NONE;

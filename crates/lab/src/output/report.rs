@@ -173,6 +173,7 @@ mod tests {
     fn troubled() -> Results {
         let mut results = sample();
         let fault = Fault {
+            image: "law.elf".into(),
             side: Side::Rx,
             qpn: 7,
             at: roci_units::Instant::from_ps(2_000_000_000),
@@ -181,7 +182,7 @@ mod tests {
         };
         results.programs.push(ProgramResult {
             control: 0,
-            elf: "law.elf".into(),
+            elf: "later.elf".into(),
             tally: Tally { wrong: 3, faults: vec![fault.clone()], ..Tally::default() },
             failures: vec![(1, fault)],
             events: String::new(),

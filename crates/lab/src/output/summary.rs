@@ -169,6 +169,7 @@ struct ProgramRecord<'a> {
 /// A queue pair with which a program failed.
 #[derive(Serialize)]
 struct FailureRecord<'a> {
+    elf: &'a str,
     host: &'a str,
     qpn: u32,
     at_s: f64,
@@ -180,6 +181,7 @@ struct FailureRecord<'a> {
 impl<'a> FailureRecord<'a> {
     fn new((host, fault): &'a (u16, Fault), results: &'a Results) -> Self {
         Self {
+            elf: &fault.image,
             host: results.host(*host),
             qpn: fault.qpn,
             at_s: fault.at.since(Instant::ZERO).as_secs_f64(),
@@ -206,7 +208,7 @@ impl<'a> ProgramRecord<'a> {
             overruns: tally.overruns,
             wrong_answers: tally.wrong,
             replaced: tally.replaced,
-            first_failure: tally.first().map(ToString::to_string),
+            first_failure: tally.first().map(|fault| format!("{}: {fault}", fault.image)),
             failures: program.failures.iter().map(|failure| FailureRecord::new(failure, results)).collect(),
         }
     }

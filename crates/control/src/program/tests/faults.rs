@@ -221,7 +221,9 @@ fn a_replaced_program_begins_anew() {
     assert!(old.wake != Instant::NEVER && old.byte_counter.is_some() && old.traces.is_some());
     pair.hear(1, Class::ACK, 3);
     assert!(pair.states[1].has_fallen());
-    pair.law.replace(image(OTHER, true).unwrap());
+    let later = Options { cycles_max: 2_000, ..Options::default() };
+    pair.law.replace(Arc::new(Image::new("later", OTHER, &later).unwrap()));
+    assert_eq!(pair.law.tally().first().expect("a fault").image, "test", "the one that failed");
     let outcome = pair.hear(0, Class::ACK, 0);
     assert_eq!((outcome.credit, outcome.wake), (crate::Credit::FREE, Instant::NEVER));
     assert_eq!((outcome.byte_counter, outcome.traces), (Some(0), Some(pair.law.traces())));

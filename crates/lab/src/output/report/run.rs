@@ -96,7 +96,7 @@ fn fallen(results: &Results) -> Section {
     let rows = results.programs.iter().flat_map(|program| {
         program.failures.iter().map(|(host, fault)| {
             vec![
-                program.elf.as_str().into(),
+                fault.image.as_str().into(),
                 results.host(*host).into(),
                 fault.qpn.to_string().into(),
                 fault.at.since(roci_units::Instant::ZERO).as_secs_f64().into(),
