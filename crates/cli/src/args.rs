@@ -196,8 +196,8 @@ pub(crate) struct ProgramCheck {
     /// The clock of the cores, for the times beside the cycles
     #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
     pub(crate) clock: u64,
-    /// The NIC whose cores it is for: what a register takes is theirs (riscv-mini: no NIC's, two cycles)
-    #[arg(long, value_name = "PRESET", default_value = "swcc", value_parser = cores)]
+    /// The NIC whose cores it is for, a name or a file ending in .toml: what instructions take is theirs (riscv-mini: no NIC's)
+    #[arg(long, value_name = "NIC", default_value = "swcc", value_parser = cores)]
     pub(crate) nic: String,
     /// Refuse a program whose events may take more
     #[arg(long, value_name = "CYCLES", default_value_t = roci_lab::program::check::CYCLES_MAX)]
@@ -215,8 +215,8 @@ pub(crate) struct ProgramProfile {
     /// A word that contexts begin with, such as total_credit=64KiB; again for more
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) context: Vec<String>,
-    /// The NIC whose cores it is for: what a register takes is theirs (riscv-mini: no NIC's, two cycles)
-    #[arg(long, value_name = "PRESET", default_value = "swcc", value_parser = cores)]
+    /// The NIC whose cores it is for, a name or a file ending in .toml: what instructions take is theirs (riscv-mini: no NIC's)
+    #[arg(long, value_name = "NIC", default_value = "swcc", value_parser = cores)]
     pub(crate) nic: String,
     /// Events that a run has recorded (`transport.control.record`), instead of a stream drawn from the seed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["packets", "seed"])]
@@ -261,7 +261,10 @@ fn cores(text: &str) -> Result<String, String> {
     let valid = || roci_lab::program::machines().collect::<Vec<_>>().join(", ");
     match roci_lab::program::machine(text) {
         Some(_) => Ok(text.to_owned()),
-        None => Err(format!("these have cores that run programs: {}", valid())),
+        None => match roci_lab::nic::load(text) {
+            Err(error) if text.ends_with(".toml") => Err(error.to_string()),
+            _ => Err(format!("these have cores that run programs: {}", valid())),
+        },
     }
 }
 

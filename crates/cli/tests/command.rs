@@ -494,6 +494,21 @@ fn cycles_are_those_of_the_nic_that_is_named() {
     let (swcc, bare, slow) = (most(&[]), most(&["--nic", "riscv-mini"]), most(&["--nic", "bluefield3"]));
     assert_eq!([&swcc.0, &bare.0, &slow.0], ["swcc", "riscv-mini", "bluefield3"]);
     assert!(swcc.1 < bare.1 && bare.1 < slow.1, "{swcc:?} {bare:?} {slow:?}");
+    // A NIC of one's own, whose cores load more slowly and say nothing else.
+    fs::write(scratch.0.join("mine.toml"), "base = \"swcc\"\n[cores]\ncosts = { load = 9 }\n").unwrap();
+    let mine = most(&["--nic", "mine.toml"]);
+    assert!(mine.0 == "mine.toml" && mine.1 > swcc.1, "{mine:?} {swcc:?}");
+    fs::write(scratch.0.join("mine.toml"), "base = \"swcc\"\n[cores]\ncosts = { load = 0 }\n").unwrap();
+    let output = scratch.roci(&["program", "check", &dcqcn, "--nic", "mine.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("mine.toml:3: `cores.costs.load = 0`"), "{}", text(&output.stderr));
+    let output = scratch.roci(&["nic", "show", "swcc", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let values = report["values"].as_array().unwrap();
+    let cost = |key: &str| values.iter().find(|value| value["key"] == key).expect("it is listed");
+    assert_eq!(cost("cores.costs.load")["value"], "2");
+    assert!(cost("cores.costs.load")["from"].as_str().unwrap().contains("riscv-mini"));
+    assert!(cost("cores.costs.divide")["from"].as_str().unwrap().starts_with("our choice"));
     let output = scratch.roci(&["program", "profile", &dcqcn, "--nic", "cx6"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("swcc, swcc-naive"), "{}", text(&output.stderr));

@@ -195,6 +195,34 @@ fn a_program_is_replaced_while_flows_run() {
     assert!(refused.contains("0 words into each packet"), "{refused}");
 }
 
+#[test]
+fn what_instructions_take_is_the_nics_to_say() {
+    let measured = |costs: &str, own: &str| {
+        let control = format!("{{ law = \"program\", elf = \"firmware/dcqcn.elf\"{own} }}");
+        let with = format!("{{ cores = {{ costs = {{ {costs} }} }} }}");
+        let overrides = [("nic.model", "swcc"), ("nic.with", with.as_str()), ("transport.control", &control)];
+        let results = run(&text(&PAIR.replace("4MB", "400KB"), &overrides).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+        let tally = results.programs[0].tally.clone();
+        (tally.cycles, tally.events, flows(results))
+    };
+    let mini = measured("alu = 1, load = 2, store = 1, branch_untaken = 1, branch_taken = 2, jump = 2", "");
+    let rest = "jump_register = 2, multiply = 1, divide = 34, fence = 1";
+    assert_eq!(measured(rest, ""), mini, "what is left out is riscv-mini's");
+    // What an event takes in the mean: cores that are slower do not hear of the same events.
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    let mean = |costs, own| {
+        let (cycles, events, _) = measured(costs, own);
+        cycles[0] as f64 / events[0] as f64
+    };
+    let usual = mean(rest, "");
+    for slower in ["alu = 5", "load = 50", "branch_untaken = 20", "branch_taken = 20"] {
+        assert!(mean(slower, "") > usual + 2.0, "{slower}: {usual}");
+    }
+    // A cost of registers that the program's own key says leaves the others as they are.
+    assert!(mean("alu = 5", ", csr = 1") > mean("alu = 1", ", csr = 1") + 2.0);
+}
+
 /// A register that is written during the run.
 fn at(time: &str, register: &str, value: &str) -> String {
     format!("\n[[at]]\ntime = \"{time}\"\nset = {{ \"transport.control.{register}\" = \"{value}\" }}\n")

@@ -21,11 +21,12 @@ pub mod stream;
 pub use build::{Build, BuildError, Built};
 pub use check::{Check, CheckError, SideCheck};
 
-use crate::scenario::program::Registers;
+use crate::scenario::program::Costs;
 pub use roci_control::Class;
 use roci_control::program::csr;
 pub use roci_control::program::csr::Side;
 pub use roci_hart::Machine;
+use roci_nic::arch::spec::Cores;
 
 /// The image that comes with Rocinante by the path that it has in its repository, such as `firmware/dcqcn.elf`.
 pub fn shipped(name: &str) -> Option<&'static [u8]> {
@@ -65,14 +66,18 @@ pub fn class_name(class: Class) -> &'static str {
 /// What cores are called that are no NIC's: riscv-mini's, where an instruction on a register takes two cycles.
 pub const BARE: &str = "riscv-mini";
 
-/// The cores of the NIC `nic`, a preset or [`BARE`], as a run on that NIC charges them; `None` where there is no such NIC, or
-/// it has no cores.
+/// The cores of the NIC `nic`, a preset, a NIC's file or [`BARE`], as a run on that NIC charges them; `None` where there is no
+/// such NIC, or it has no cores.
 pub fn machine(nic: &str) -> Option<Machine> {
     if nic == BARE {
         return Some(csr::machine());
     }
-    let cores = roci_nic::arch::presets::find(nic)?.cores;
-    (cores.pairs > 0).then(|| Registers::of(&cores).map_or_else(csr::machine, Registers::machine))
+    machine_of(&crate::nic::load(nic).ok()?.cores)
+}
+
+/// These cores, likewise; `None` where there are none.
+pub(crate) fn machine_of(cores: &Cores) -> Option<Machine> {
+    (cores.pairs > 0).then(|| Costs::of(cores).machine())
 }
 
 /// The names that [`machine`] takes.

@@ -6,7 +6,7 @@ use super::transport::Control;
 use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
 use roci_control::{Image, Law, Programmed};
-use roci_hart::Machine;
+use roci_hart::{CycleModel, Machine};
 use roci_nic::arch::spec::Cores;
 use roci_units::BitsPerSec;
 use std::path::{Path, PathBuf};
@@ -65,26 +65,34 @@ impl From<Option<Arc<Image>>> for Loaded {
     }
 }
 
-/// Cycles of an instruction that reads or writes a register of a program, on the cores of a NIC.
+/// What the instructions of a program take on the cores of a NIC, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Registers {
-    /// A word of context or header.
-    pub word: u16,
-    /// Any other.
-    pub other: u16,
+pub(crate) struct Costs {
+    /// Those on a word of context or header, and those on any other register; `None`: what `cycles` says.
+    registers: Option<(u16, u16)>,
+    /// All others.
+    cycles: CycleModel,
 }
 
-impl Registers {
-    /// What the registers of programs cost on these cores; `None`: what riscv-mini takes.
-    pub(crate) fn of(cores: &Cores) -> Option<Self> {
+impl Costs {
+    /// Those of the cores of a NIC.
+    pub(crate) fn of(cores: &Cores) -> Self {
         let cycles = |cycles: u32| u16::try_from(cycles).unwrap_or(u16::MAX);
-        let word = (cores.word > 0).then(|| cycles(cores.word))?;
-        Some(Self { word, other: cycles(cores.register).max(1) })
+        let registers = (cores.word > 0).then(|| (cycles(cores.word), cycles(cores.register).max(1)));
+        Self { registers, cycles: cores.costs }
+    }
+
+    /// The same with `csr` for every register.
+    fn with_csr(self, csr: u16) -> Self {
+        Self { registers: None, cycles: CycleModel { csr, ..self.cycles } }
     }
 
     /// A core with them.
     pub(crate) fn machine(self) -> Machine {
-        machine_with(self.word, self.other)
+        let mut machine = self.registers.map_or_else(machine, |(word, other)| machine_with(word, other));
+        let csr = self.registers.map_or(self.cycles.csr, |(_, other)| other);
+        machine.cycles = CycleModel { csr, ..self.cycles };
+        machine
     }
 }
 
@@ -187,10 +195,10 @@ impl Control {
     }
 
     /// The same program on the cores of a NIC.
-    pub(crate) fn on_core(&self, registers: Registers) -> Self {
+    pub(crate) fn on_core(&self, costs: Costs) -> Self {
         let mut own = self.clone();
         if self.is_program() {
-            (own.loaded, own.core) = (Loaded::default(), Some(registers));
+            (own.loaded, own.core) = (Loaded::default(), Some(costs));
         }
         own
     }
@@ -221,19 +229,15 @@ impl Control {
         };
         options.checked = one_of("check", ["true", "false"])?;
         options.translated = one_of("executor", ["translated", "interpreted"])?;
-        if let Some(registers) = self.core {
-            options.machine = registers.machine();
-        }
+        let mut costs = self.core.unwrap_or_else(|| Costs::of(&Cores::default()));
         if let Some(cycles) = self.setting(CSR) {
-            options.machine = machine();
-            options.machine.cycles.csr =
-                cycles.text.value.parse().ok().filter(|cycles| (1..=1_000).contains(cycles)).ok_or_else(
-                    || {
-                        let message = format!("`{CSR}` is out of range");
-                        source.error(cycles.text.origin, message, "it takes 1 to 1000")
-                    },
-                )?;
+            let csr = cycles.text.value.parse().ok().filter(|cycles| (1..=1_000).contains(cycles));
+            costs = costs.with_csr(csr.ok_or_else(|| {
+                let message = format!("`{CSR}` is out of range");
+                source.error(cycles.text.origin, message, "it takes 1 to 1000")
+            })?);
         }
+        options.machine = costs.machine();
         if let Some(cycles) = self.setting("cycles") {
             options.cycles_max = cycles
                 .text

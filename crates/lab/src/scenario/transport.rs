@@ -1,7 +1,7 @@
 //! `[transport]`: reliability and congestion control.
 
 use super::keys;
-use super::program::{Loaded, PROGRAM, Registers};
+use super::program::{Costs, Loaded, PROGRAM};
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -85,7 +85,7 @@ pub struct Control {
     /// A program's image.
     pub(super) loaded: Loaded,
     /// What registers cost on the cores that run the program, where those are a NIC's.
-    pub(super) core: Option<Registers>,
+    pub(super) core: Option<Costs>,
 }
 
 /// One key of a law.

@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::faults;
 use super::profile::Profiles;
 use crate::run::RunError;
-use crate::scenario::program::Registers;
+use crate::scenario::program::Costs;
 use crate::scenario::{NicModel, Routing, Scenario};
 use crate::traffic::{ControlIndex, Traffic};
 use roci_control::program::ImageError;
@@ -42,11 +42,11 @@ pub(super) fn fabric(
             ..EngineConfig::default()
         };
         let mut engine = Engine::new(config);
-        let registers = match &scenario.nic.config_of(name).model {
-            NicModel::Parts(parts) if parts.cores.pairs > 0 => Registers::of(&parts.cores),
+        let costs = match &scenario.nic.config_of(name).model {
+            NicModel::Parts(parts) if parts.cores.pairs > 0 => Some(Costs::of(&parts.cores)),
             _ => None,
         };
-        for law in laws.of(link, registers)? {
+        for law in laws.of(link, costs)? {
             engine.add_law(law.clone());
         }
         let (_, rkey) = engine
@@ -96,8 +96,8 @@ pub(super) fn law_index(control: Option<ControlIndex>) -> u16 {
     control.map_or(1, |own| u16::try_from(own.0 + 2).expect("fewer than 65 534 laws"))
 }
 
-/// What decides how a law is made: the host's link, and what registers cost on its cores.
-type Place = (BitsPerSec, Option<Registers>);
+/// What decides how a law is made: the host's link, and what instructions cost on its cores.
+type Place = (BitsPerSec, Option<Costs>);
 
 /// The laws of a scenario for hosts of one kind after the other.
 struct Laws<'a> {
@@ -110,23 +110,23 @@ impl<'a> Laws<'a> {
         Self { scenario, made: Vec::new() }
     }
 
-    /// The laws on links of `link`, in the order of [`law_index`] from 1; `registers`: what they cost on the cores that
+    /// The laws on links of `link`, in the order of [`law_index`] from 1; `costs`: what instructions take on the cores that
     /// run programs, where the NIC has some.
-    fn of(&mut self, link: BitsPerSec, registers: Option<Registers>) -> Result<&[Law], RunError> {
-        let place = match self.made.iter().position(|(made, _)| *made == (link, registers)) {
+    fn of(&mut self, link: BitsPerSec, costs: Option<Costs>) -> Result<&[Law], RunError> {
+        let place = match self.made.iter().position(|(made, _)| *made == (link, costs)) {
             Some(place) => place,
             None => {
                 let controls =
                     std::iter::once(&self.scenario.transport.control).chain(&self.scenario.controls);
                 let mtu = self.scenario.nic.config.mtu;
                 let source = &self.scenario.source;
-                let laws = controls.map(|control| match registers {
+                let laws = controls.map(|control| match costs {
                     None => control.make(source, link, mtu),
-                    Some(registers) => control.on_core(registers).make(source, link, mtu),
+                    Some(costs) => control.on_core(costs).make(source, link, mtu),
                 });
                 let laws: Vec<Law> = laws.collect::<Result<_, _>>().map_err(RunError::Scenario)?;
                 try_replacements(self.scenario, &laws)?;
-                self.made.push(((link, registers), laws));
+                self.made.push(((link, costs), laws));
                 self.made.len() - 1
             }
         };

@@ -267,6 +267,7 @@ fn inside(path: &str, table: &str) -> bool {
 mod tests {
     use super::*;
     use crate::arch::spec::Entries;
+    use roci_hart::CycleModel;
     use roci_units::Span;
 
     fn refused(text: &str) -> String {
@@ -282,6 +283,28 @@ mod tests {
         assert_eq!((mine.context.size, mine.units), (base.context.size, base.units));
         assert_eq!(mine.sources["pcie.read"], Source::Said("measured".to_owned()));
         assert_eq!(mine.sources["context.entries"], Source::Given);
+    }
+
+    #[test]
+    fn costs_of_instructions_are_keys_of_their_own() {
+        let text =
+            "base = \"swcc\"\n[cores]\ncosts = { load = 3, divide = { value = 8, choice = \"radix 16\" } }\n";
+        let mine = read("my.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        let base = presets::find("swcc").expect("it exists");
+        assert_eq!(mine.cores.costs, CycleModel { load: 3, divide: 8, ..base.cores.costs });
+        assert_eq!(mine.sources["cores.costs.divide"], Source::Chosen("radix 16".to_owned()));
+        // Nothing is free: a loop of such instructions would outlast every bound.
+        let free = refused("[cores.costs]\nalu = 0");
+        assert!(free.starts_with("my.toml:2: `cores.costs.alu = 0` does not fit"), "{free}");
+        assert!(refused("[cores.costs]\ntaken = 2").contains("did you mean `cores.costs"), "a name");
+        for preset in presets::all() {
+            assert_eq!(
+                preset.cores.costs,
+                CycleModel::default(),
+                "{} counts as riscv-mini does",
+                preset.name
+            );
+        }
     }
 
     #[test]

@@ -151,6 +151,16 @@ impl Value for u32 {
     }
 }
 
+impl Value for u16 {
+    const TAKES: &'static str = "a whole number of cycles, 1 to 1000";
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|cycles| (1..=1_000).contains(cycles))
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Value for bool {
     const TAKES: &'static str = "true or false";
     fn parse(text: &str) -> Option<Self> {
@@ -199,6 +209,16 @@ keys! {
     "cores.load" => cores.load, "From an event's turn, with its context at hand, until the core can begin; cycles are the cores'.";
     "cores.word" => cores.word, "Cycles of an instruction that reads or writes a word of context or header, in a program.";
     "cores.register" => cores.register, "Cycles of one on another register: event, clock, credit.";
+    "cores.costs.alu" => cores.costs.alu, "Cycles of arithmetic, logic, a shift, a comparison, LUI and AUIPC, in a program.";
+    "cores.costs.load" => cores.costs.load, "Cycles of a load.";
+    "cores.costs.store" => cores.costs.store, "Cycles of a store.";
+    "cores.costs.branch_untaken" => cores.costs.branch_untaken, "Cycles of a conditional branch that falls through.";
+    "cores.costs.branch_taken" => cores.costs.branch_taken, "Cycles of a conditional branch that is taken.";
+    "cores.costs.jump" => cores.costs.jump, "Cycles of JAL.";
+    "cores.costs.jump_register" => cores.costs.jump_register, "Cycles of JALR.";
+    "cores.costs.multiply" => cores.costs.multiply, "Cycles of MUL and its high-word forms.";
+    "cores.costs.divide" => cores.costs.divide, "Cycles of DIV, REM and their unsigned forms.";
+    "cores.costs.fence" => cores.costs.fence, "Cycles of FENCE and FENCE.I.";
     "cores.native" => cores.native, "Cycles of an event of a law that is no program.";
     "cores.queue" => cores.queue, "Packets that a pair has still to hear of before further ones for it wait in the receive FIFO, and all behind them.";
     "cores.handler" => cores.handler, "From the hint of what is to be sent until it stands in line for its core.";

@@ -1,6 +1,7 @@
 //! What a NIC is made of.
 
 use super::clock::Clock;
+use roci_hart::CycleModel;
 use roci_transport::Deferred;
 use roci_units::{BitsPerSec, Bytes, Span};
 use std::collections::BTreeMap;
@@ -139,6 +140,8 @@ pub struct Cores {
     pub word: u32,
     /// What one on any other register takes (event, clock, credit), in cycles.
     pub register: u32,
+    /// What a program's other instructions take; `csr`, those on registers where `word` is zero.
+    pub costs: CycleModel,
     /// What an event of a law that is no program takes, in cycles.
     pub native: u32,
     /// Packets that a pair has still to hear of before those that arrive for it wait in the receive FIFO; at least 1.

@@ -22,10 +22,9 @@ impl Bench {
     /// A core of a NIC's that runs one side of `image` and waits for its first event.
     ///
     /// # Panics
-    /// When the image, which is part of this program, is none.
+    /// When the image, which is part of this program, is none, or the NIC has no cores.
     pub(super) fn new(image: &[u8], side: Side, cores: &Cores) -> Self {
-        let cycles = |cycles: u32| u16::try_from(cycles).expect("a few cycles");
-        let machine = csr::machine_with(cycles(cores.word), cycles(cores.register));
+        let machine = crate::program::machine_of(cores).expect("a NIC with cores");
         let program = Arc::new(Program::load(image, machine).expect("an image of ours"));
         let start = side.start(&program).expect("it has both sides");
         let mut core = Core::new(program);
