@@ -47,6 +47,8 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
         int eventType;          /* its class; the answer is put here */                                                \
         uint32_t now;           /* the NIC's clock in ns, modulo 2^32 */                                               \
         uint32_t sent;          /* when the packet was sent that this one answers, if sentKnown */                     \
+        uint32_t peerSent;      /* when its sender sent it, by the sender's clock, if stamped (layout cc, time) */             \
+        uint32_t echoed;        /* when what it answers was sent, as the peer echoes it, if stamped; else 0 */                 \
         uint32_t acked;         /* octets that it newly acknowledges */                                                \
         uint32_t inFlight;      /* octets sent and not acknowledged */                                                 \
         uint32_t ackedSequence; /* packets acknowledged and packets sent so far, counted modulo 2^32 */                \
@@ -54,7 +56,7 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
         uint32_t rate, window, tokens; /* the credit as it stands: kb/s, at most the link's; octets; octets */         \
         uint8_t timer, periods; /* which timer ran out, how often since the last event: 1 to 15 */                     \
         uint8_t hops;           /* switches that the packet crossed */                                                 \
-        bool timeout, drained, sentKnown;                                                                              \
+        bool timeout, drained, sentKnown, stamped;                                                                     \
     }
 
 /* Registers. A read happens after the poll before it and before whatever is written or posted next, since both claim to
@@ -77,7 +79,8 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
 enum {
     ROCI_CONTEXT = 0x800, ROCI_HEADER = 0x820,
     ROCI_EVENT = 0x830, ROCI_QPN, ROCI_OPCODE, ROCI_LENGTH, ROCI_DETAIL, ROCI_NOW, ROCI_SENT,
-    ROCI_ACKED = 0x839, ROCI_IN_FLIGHT, ROCI_ACKED_SEQUENCE, ROCI_NEXT_SEQUENCE, ROCI_RATE, ROCI_WINDOW, ROCI_TOKENS,
+    ROCI_PEER_SENT, ROCI_ECHOED, ROCI_ACKED, ROCI_IN_FLIGHT, ROCI_ACKED_SEQUENCE, ROCI_NEXT_SEQUENCE, ROCI_RATE,
+    ROCI_WINDOW, ROCI_TOKENS,
     ROCI_COMMAND = ROCI_DETAIL,
 };
 
@@ -100,6 +103,8 @@ enum {
         ROCI_WORDS16((uint32_t *)&roci_e->packet + 4, sizeof(roci_e->packet) - 16, ROCI_HEADER)                        \
         roci_e->now = ROCI_GET(ROCI_NOW);                                                                              \
         roci_e->sent = ROCI_GET(ROCI_SENT);                                                                            \
+        roci_e->peerSent = ROCI_GET(ROCI_PEER_SENT);                                                                   \
+        roci_e->echoed = ROCI_GET(ROCI_ECHOED);                                                                        \
         roci_e->acked = ROCI_GET(ROCI_ACKED);                                                                          \
         roci_e->inFlight = ROCI_GET(ROCI_IN_FLIGHT);                                                                   \
         roci_e->ackedSequence = ROCI_GET(ROCI_ACKED_SEQUENCE);                                                         \
@@ -110,6 +115,7 @@ enum {
         roci_e->timeout = ROCI_GET(ROCI_DETAIL) >> 1 & 1;                                                              \
         roci_e->drained = ROCI_GET(ROCI_DETAIL) >> 2 & 1;                                                              \
         roci_e->sentKnown = ROCI_GET(ROCI_DETAIL) >> 3 & 1;                                                            \
+        roci_e->stamped = ROCI_GET(ROCI_DETAIL) >> 4 & 1;                                                              \
         roci_e->timer = ROCI_GET(ROCI_DETAIL) >> 8 & 3;                                                                \
         roci_e->periods = ROCI_GET(ROCI_DETAIL) >> 16 & 15;                                                            \
         roci_e->hops = ROCI_GET(ROCI_DETAIL) >> 24;                                                                    \

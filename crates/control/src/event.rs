@@ -135,6 +135,13 @@ pub struct Event<'a> {
     pub acked_sequence: u32,
     /// The packet sequence to be sent next, counted alike.
     pub next_sequence: u32,
+    /// Hardware time of the CC header, in nanoseconds modulo 2³²: when the peer sent this packet, by its clock, and when what it
+    /// answers was sent, by ours, or zero where it answers nothing.
+    pub peer_sent: u32,
+    /// See [`peer_sent`](Self::peer_sent).
+    pub echoed: u32,
+    /// Whether the packet told these two.
+    pub stamped: bool,
     /// When the packet that this one answers was sent, by our clock; `Instant::ZERO` where the layout or the engine
     /// does not know.
     pub sent: Instant,
@@ -173,6 +180,9 @@ impl Event<'_> {
             in_flight,
             acked_sequence,
             next_sequence,
+            peer_sent,
+            echoed,
+            stamped,
             sent,
             hop_count,
             pulled,
@@ -196,6 +206,9 @@ impl Event<'_> {
             in_flight,
             acked_sequence,
             next_sequence,
+            peer_sent,
+            echoed,
+            stamped,
             sent,
             hop_count,
             pulled,

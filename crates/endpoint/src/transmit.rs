@@ -23,13 +23,14 @@ impl Core {
         let until = self.batch.passed() + TURN;
         while self.batch.passed() < until {
             let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
-            let Some(segment) = self.engine.commit(now, offer, Grant::Engine) else {
+            let Some(mut segment) = self.engine.commit(now, offer, Grant::Engine) else {
                 self.settle(now);
                 continue;
             };
             if !self.replies.is_empty() && segment.header.opcode.shape().has(Shape::RESPONSE) {
                 self.answer_before(io, &segment);
             }
+            segment.words = segment.stamped(now);
             self.pack(io, &segment);
             self.settle(now);
         }
@@ -75,7 +76,8 @@ impl Core {
     }
 
     /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes.
-    pub(crate) fn queue_reply(&mut self, now: Instant, segment: Segment) {
+    pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
+        segment.words = segment.stamped(now);
         if self.replies.is_empty() {
             self.replied_at = now;
         }

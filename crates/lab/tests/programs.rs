@@ -289,6 +289,31 @@ fn a_context_is_read_in_the_series_and_written_during_the_run() {
 }
 
 #[test]
+fn packets_are_stamped_as_they_leave_and_answers_echo_that() {
+    let stamps = r#"{ law = "program", elf = "../../control/tests/images/stamps.elf" }"#;
+    let layout = ("transport.layout", "{ words = 1, time = true }");
+    for nic in ["ideal", "swcc"] {
+        let over = [("transport.control", stamps), layout, ("nic.model", nic), ("switch.ecn", "false")];
+        let results = run(&text(PAIR, &over).unwrap());
+        let mut last = std::collections::BTreeMap::new();
+        let mut least = u32::MAX;
+        results.series.words(|_, flow, name, value| {
+            last.insert((flow, name.to_owned()), value);
+            if name == "delay" && value > 0 {
+                least = least.min(value);
+            }
+        });
+        let word = |flow: u32, name: &str| last[&(flow, name.to_owned())];
+        for flow in 0..2 {
+            assert!(word(flow, "heard") > 2000, "{nic}: {last:?}");
+            assert_eq!(word(flow, "differ"), 0, "{nic}: {last:?}");
+        }
+        // Two links of 1 µs, and two frames of 4 KB at 10 Gb/s; queues come on top.
+        assert!((2_000 + 2 * 800..100_000_000).contains(&least), "{nic}: {least} ns");
+    }
+}
+
+#[test]
 fn what_a_program_lacks_is_said_where_it_was_named() {
     let refused = |control: &str| text(PAIR, &[("transport.control", control)]).unwrap_err();
     let cases = [

@@ -558,7 +558,6 @@ fn place_data(net: &mut Net, id: HostId, segment: &Segment, traced: bool) -> Pac
 #[inline(always)]
 fn place(net: &mut Net, spare: Option<PacketId>, from: HostId, segment: &Segment) -> PacketId {
     let path = Path::unpack(segment.path);
-    let words = segment.words.as_ref();
     let mut packet = Packet::new(from, path.host, segment.header);
     packet.flow = path.flow;
     packet.frame = frame_octets(&segment.header, segment.layout);
@@ -572,7 +571,7 @@ fn place(net: &mut Net, spare: Option<PacketId>, from: HostId, segment: &Segment
         }
         None => net.packets_mut().alloc(packet),
     };
-    if let Some(words) = words {
+    if let Some(words) = segment.stamped(net.now()) {
         net.packets_mut().extra_mut(id).set_words(&words.words[..usize::from(words.len)]);
     }
     id

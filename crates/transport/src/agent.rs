@@ -166,9 +166,7 @@ impl Engine {
             part: if self.names_messages(slot) { part_of(arrival) } else { Part::default() },
             missing: if pulled { self.missing_up_to(slot, header) } else { 0 },
             drained: pulled && header.flags.has(Flags::DRAINED),
-            words: arrival.words,
-            hops: arrival.hops,
-            ..self.event(now, slot, class)
+            ..self.heard(now, slot, arrival, class)
         };
         if let Some(agent) = &mut self.agent {
             agent.on_event(&event);

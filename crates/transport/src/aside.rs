@@ -38,6 +38,8 @@ pub(crate) struct Aside {
     pub(crate) pulls_seen: u32,
     /// Whether the last packet sent said that nothing follows (NDP).
     pub(crate) drained: bool,
+    /// When the peer sent what arrived last, by its own clock, where layouts tell.
+    pub(crate) peer_sent: u32,
     /// Where the requester stood when it last asked for a READ's data again, until a timer says to.
     pub(crate) asked_at: Option<u32>,
     /// The packet that the last NAK or RNR NAK named and a retry was spent on, until a timer says to send it again: who
@@ -167,6 +169,7 @@ impl Asides {
         (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
         (place.asked_at, place.named) = (None, None);
         place.held = None;
+        place.peer_sent = 0;
         (place.pulls, place.pulls_seen, place.drained) = (0, 0, false);
         (place.unheard, place.outdated) = (0, false);
         self.free.push(index);

@@ -257,6 +257,7 @@ impl Engine {
         if shape.has(Shape::DATAGRAM) || !profile.layout.permits(opcode) {
             return Err(Refusal::WrongOpcode);
         }
+        self.note_stamp(slot, arrival);
         if arrival.header.flags.has(Flags::TRIMMED) {
             return Err(self.on_trimmed(now, slot, arrival.header, reaction));
         }

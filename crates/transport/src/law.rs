@@ -300,7 +300,7 @@ impl Engine {
         let mut segment = self.control(slot, header);
         segment.words = match layout {
             Layout::Homa => message_words(emit),
-            _ => (emit.words.len > 0).then_some(emit.words),
+            _ => self.lay_out_words(slot, (emit.words.len > 0).then_some(emit.words), true),
         };
         segment.priority = priority.unwrap_or(segment.priority);
         self.post(segment);
@@ -455,12 +455,7 @@ impl Engine {
     pub(crate) fn on_cnp(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
         self.qps[slot].common.cnps = self.qps[slot].common.cnps.wrapping_add(1);
         if self.hears(slot, Class::CNP) {
-            let event = Event {
-                opcode: Opcode::CNP.0,
-                words: arrival.words,
-                hops: arrival.hops,
-                ..self.event(now, slot, Class::CNP)
-            };
+            let event = Event { opcode: Opcode::CNP.0, ..self.heard(now, slot, arrival, Class::CNP) };
             self.tell_law(now, slot, &event);
         }
     }
@@ -549,6 +544,19 @@ impl Engine {
         }
     }
 
+    /// An event of `class` about a packet that arrived, with its words and telemetry.
+    #[inline]
+    pub(crate) fn heard<'a>(
+        &self,
+        now: Instant,
+        slot: usize,
+        arrival: &Arrival<'a>,
+        class: Class,
+    ) -> Event<'a> {
+        let Event { words, hops, peer_sent, echoed, stamped, .. } = self.hear_words(slot, arrival);
+        Event { words, hops, peer_sent, echoed, stamped, ..self.event(now, slot, class) }
+    }
+
     pub(crate) fn packet_event<'a>(
         &self,
         now: Instant,
@@ -560,9 +568,7 @@ impl Engine {
             opcode: arrival.header.opcode.0,
             length: u32::from(arrival.header.payload),
             ecn: arrival.ce,
-            words: arrival.words,
-            hops: arrival.hops,
-            ..self.event(now, slot, class)
+            ..self.heard(now, slot, arrival, class)
         }
     }
 }

@@ -54,6 +54,7 @@ mod results;
 pub mod schedule;
 pub mod segment;
 pub mod setup;
+mod stamps;
 pub mod state;
 mod stream;
 pub mod timer;

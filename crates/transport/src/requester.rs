@@ -194,7 +194,10 @@ impl Engine {
             retransmission: !plan.fresh,
             layout: profile.layout,
             each_placed: lone || !matches!(profile.layout, Layout::Standard | Layout::Cc(_)),
-            words: if profile.layout == Layout::Homa { self.data_words(slot, plan, work) } else { words },
+            words: match profile.layout {
+                Layout::Homa => self.data_words(slot, plan, work),
+                _ => self.lay_out_words(slot, words, false),
+            },
         }
     }
 
@@ -377,9 +380,7 @@ impl Engine {
                 acked: progress.octets,
                 sent: self.laws.sent_at(self.qps[slot].common.law, self.qps[slot].requester.una),
                 hop_count: u8::try_from(arrival.hops.len()).unwrap_or(u8::MAX),
-                words: arrival.words,
-                hops: arrival.hops,
-                ..self.event(now, slot, class)
+                ..self.heard(now, slot, arrival, class)
             };
             self.tell_law(now, slot, &event);
         }

@@ -447,7 +447,7 @@ impl Engine {
             retransmission: false,
             each_placed: false,
             layout: profile.layout,
-            words: None,
+            words: self.lay_out_words(slot, None, true),
         }
     }
 

@@ -193,15 +193,13 @@ impl Engine {
         if self.hears(slot, class) {
             let answered = self.responding(slot).map_or((0, 0), |r| (r.una, r.next));
             let base = self.qps[slot].responder.course().first;
-            let event = self.event(now, slot, class);
+            let event = self.heard(now, slot, arrival, class);
             let event = Event {
                 opcode: header.opcode.0,
                 ecn: header.flags.has(Flags::BECN),
                 acked: octets,
                 acked_sequence: event.acked_sequence.wrapping_add(answered.0.wrapping_sub(base)),
                 next_sequence: event.next_sequence.wrapping_add(answered.1.wrapping_sub(base)),
-                words: arrival.words,
-                hops: arrival.hops,
                 ..event
             };
             self.tell_law(now, slot, &event);

@@ -451,7 +451,7 @@ impl Engine {
             ecn_capable: true,
             retransmission: !plan.fresh,
             each_placed: srnic,
-            words,
+            words: self.lay_out_words(slot, words, true),
             ..self.control(slot, header)
         };
         self.answer(now, slot);

@@ -27,7 +27,11 @@ pub const DETAIL: usize = 52;
 pub const NOW: usize = 53;
 /// When the packet was sent that this one answers.
 pub const SENT: usize = 54;
-/// Octets newly acknowledged. The two words before it are no registers: they read zero.
+/// When the peer sent the packet, by its own clock, where the packet is stamped.
+pub const PEER_SENT: usize = 55;
+/// When what the packet answers was sent, by our clock as the peer echoed it, where the packet is stamped.
+pub const ECHOED: usize = 56;
+/// Octets newly acknowledged.
 pub const ACKED: usize = 57;
 /// Octets sent and not acknowledged.
 pub const IN_FLIGHT: usize = 58;
@@ -58,6 +62,8 @@ pub mod detail {
     pub const DRAINED: u32 = 1 << 2;
     /// [`SENT`](super::SENT) is known.
     pub const SENT_KNOWN: u32 = 1 << 3;
+    /// The packet is stamped: [`PEER_SENT`](super::PEER_SENT) and [`ECHOED`](super::ECHOED) are known.
+    pub const STAMPED: u32 = 1 << 4;
     /// The first bit of the timer's number, of two.
     pub const TIMER: u32 = 8;
     /// The first bit of the count of periods, of four.

@@ -26,6 +26,8 @@ pub(super) fn deliver(
     block[csr::DETAIL] = flags(event);
     block[csr::NOW] = nanos(event.now);
     block[csr::SENT] = nanos(event.sent);
+    block[csr::PEER_SENT] = event.peer_sent;
+    block[csr::ECHOED] = event.echoed;
     block[csr::ACKED] = event.acked;
     block[csr::IN_FLIGHT] = event.in_flight;
     block[csr::ACKED_SEQUENCE] = event.acked_sequence;
@@ -58,6 +60,7 @@ fn flags(event: &Event<'_>) -> u32 {
         | flag(event.timeout, detail::TIMEOUT)
         | flag(event.drained, detail::DRAINED)
         | flag(event.sent != Instant::ZERO, detail::SENT_KNOWN)
+        | flag(event.stamped, detail::STAMPED)
         | u32::from(event.timer & 3) << detail::TIMER
         | event.periods.min(csr::PERIODS_MAX) << detail::PERIODS
         | u32::from(if event.hops.is_empty() { event.hop_count } else { count(event.hops) }) << detail::HOPS

@@ -223,12 +223,12 @@ fn layout(table: Table<'_>) -> Result<Option<Layout>, ScenarioError> {
     }
     let Some(cc) = table.table("layout", &keys::LAYOUT)? else { return Ok(None) };
     let words = cc.number("words", 0..=16)?.and_then(|words| u8::try_from(words).ok()).unwrap_or(0);
-    match Cc::new(cc.flag("time")?.unwrap_or(true), cc.flag("int")?.unwrap_or(false), words) {
+    match Cc::new(cc.flag("time")?.unwrap_or(true), false, words) {
         Some(cc) => Ok(Some(Layout::Cc(cc))),
         None => Err(table.refuse(
             "layout",
             "this CC header takes more than 16 words",
-            "time takes 2 words and telemetry 11; leave one out, or lower `words`",
+            "time takes 2 words; leave it out, or lower `words`",
         )),
     }
 }

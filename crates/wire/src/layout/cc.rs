@@ -42,7 +42,8 @@ impl Cc {
         if cc.words() <= LayoutWords::MAX { Some(cc) } else { None }
     }
 
-    const fn has_time(self) -> bool {
+    /// Whether it begins with hardware time.
+    pub const fn has_time(self) -> bool {
         self.code & TIME != 0
     }
 
@@ -124,7 +125,8 @@ impl Cc {
         if self.has_time() { TIME_WORDS } else { 0 }
     }
 
-    const fn own_at(self) -> usize {
+    /// Where the law's own words begin.
+    pub const fn own_at(self) -> usize {
         self.int_at() + if self.has_int() { IntStack::WORDS } else { 0 }
     }
 }

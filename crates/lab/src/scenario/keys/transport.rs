@@ -84,7 +84,6 @@ pub static LAYOUT: Section = section(
     "transport.layout",
     &[
         key("time", "`true` or `false`", "`true`", "Whether it carries hardware time (2 words)."),
-        key("int", "`true` or `false`", "`false`", "Whether it has room for telemetry (11 words)."),
         key("words", "a whole number, 0 to 16", "`0`", "Words of the law's own."),
     ],
 );

@@ -1,0 +1,88 @@
+//! Hardware time in the CC header (layout `cc`): each packet says when it was sent, and an answer when what it answers was.
+//!
+//! The engine reads the times of what arrives and lays out the words of what is sent, the law's own behind them. When a packet
+//! leaves only its port knows: the world writes that ([`Segment::stamped`]).
+
+use crate::arrival::Arrival;
+use crate::engine::Engine;
+use crate::segment::Segment;
+use roci_control::{Event, Words};
+use roci_units::Instant;
+use roci_wire::Layout;
+use roci_wire::layout::cc::Cc;
+
+impl Engine {
+    /// What of an arrival's words a law hears: its own words, and the times before them where the layout has them.
+    #[inline]
+    pub(crate) fn hear_words<'a>(&self, slot: usize, arrival: &Arrival<'a>) -> Event<'a> {
+        let (words, hops) = (arrival.words, arrival.hops);
+        let event = Event { words, hops, ..Event::default() };
+        match self.profile(slot).layout {
+            Layout::Cc(cc) if cc.own_at() > 0 => {
+                let words = words.get(cc.own_at()..).unwrap_or_default();
+                match arrival.words {
+                    &[peer_sent, echoed, ..] if cc.has_time() => {
+                        Event { words, peer_sent, echoed, stamped: true, ..event }
+                    }
+                    _ => Event { words, ..event },
+                }
+            }
+            _ => event,
+        }
+    }
+
+    /// Remembers when the peer sent what arrived, for what answers it.
+    #[inline]
+    pub(crate) fn note_stamp(&mut self, slot: usize, arrival: &Arrival<'_>) {
+        if let Layout::Cc(cc) = self.profile(slot).layout
+            && cc.has_time()
+            && let &[peer_sent, ..] = arrival.words
+        {
+            self.aside(slot).peer_sent = peer_sent;
+        }
+    }
+
+    /// The words of a packet to be sent, of which `own` are the law's. An answer echoes the time of what arrived last.
+    #[inline]
+    pub(crate) fn lay_out_words(&self, slot: usize, own: Option<Words>, answers: bool) -> Option<Words> {
+        match self.profile(slot).layout {
+            Layout::Cc(cc) if cc.own_at() > 0 => Some(self.behind_times(slot, cc, own, answers)),
+            _ => own,
+        }
+    }
+
+    fn behind_times(&self, slot: usize, cc: Cc, own: Option<Words>, answers: bool) -> Words {
+        let mut words = Words::default();
+        let (times, rest) = words.words.split_at_mut(cc.own_at());
+        if let Some(own) = own {
+            let count = rest.len().min(own.len.into());
+            rest[..count].copy_from_slice(&own.words[..count]);
+        }
+        if let [_, echoed, ..] = times
+            && cc.has_time()
+            && answers
+        {
+            *echoed = self.asides.get(self.qps[slot].common.aside).map_or(0, |aside| aside.peer_sent);
+        }
+        words.len = u8::try_from(cc.words()).unwrap_or(16);
+        words
+    }
+}
+
+impl Segment {
+    /// The words of packets that leave now, with that time where the layout has it: for the world that lets them go.
+    #[inline]
+    #[must_use]
+    pub fn stamped(&self, now: Instant) -> Option<Words> {
+        let mut words = self.words?;
+        if let Layout::Cc(cc) = self.layout
+            && cc.has_time()
+        {
+            #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
+            {
+                words.words[0] = (now.as_ps() / 1_000) as u32;
+            }
+        }
+        Some(words)
+    }
+}
