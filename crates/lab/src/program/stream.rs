@@ -24,7 +24,7 @@ pub enum Kind {
     /// A connection under changing load: an acknowledgement and a data packet for each packet sent, marks on one in 25 of
     /// those that arrive, a loss now and then, messages and grants. Packets follow each other closely, and keep to the
     /// rate that the law sets. Where they are more than a bottleneck lets through, there are notifications, each
-    /// [`CNP_GAP`] at most one, as a notification point sends them.
+    /// 50 µs at most one, as a notification point sends them.
     Typical,
     /// Anything at all: silences, round trips of any length, other switches in each packet.
     Wild,
