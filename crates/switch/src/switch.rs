@@ -8,7 +8,7 @@ use crate::flows::FlowQueues;
 use crate::port::{FarQueues, Frames, NEAR, NONE, PRIORITIES, Port, Queue};
 use crate::red::Red;
 use alloc::vec::Vec;
-use roci_units::{Random, Ratio, most_urgent};
+use roci_units::{Random, Ratio};
 
 /// What became of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -472,7 +472,11 @@ impl Switch {
         open: u8,
     ) -> Option<Departure> {
         let port = &mut ports[egress as usize];
-        let priority = most_urgent(port.backlog & open)?;
+        let ready = port.backlog & open;
+        if ready == 0 {
+            return None;
+        }
+        let priority = 7 - ready.leading_zeros().min(7) as u8;
         let red = port.red;
         let queue = port.queue(&mut self.far, egress - self.first_port, priority);
         let (handle, more) = match if self.plain { None } else { self.flows.as_mut() } {

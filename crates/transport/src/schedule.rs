@@ -13,10 +13,11 @@
 //! much that is: a turn that falls to one of them is taken by the one with the least left, whatever its priority, as
 //! long as that is not paused. They and the others still stand to each other as their priorities and turns say.
 
+mod rings;
 mod shortest;
 
 use alloc::{boxed::Box, vec::Vec};
-use roci_units::most_urgent;
+use rings::Rings;
 use shortest::Shortest;
 
 /// Priorities, as a PAUSE frame has them (IEEE 802.1Qbb): 7 is the most urgent.
@@ -439,125 +440,11 @@ fn leave(members: &mut [u32; PRIORITIES as usize], ready: &mut u8, priority: u8)
     }
 }
 
-/// The rings of all priorities. The one in use stands at a fixed place: where it was looked up by its number, a processor
-/// began with no turn before that of the segment before was over, which made 3 ns for each segment.
-#[derive(Clone, Debug, Default)]
-#[repr(C)]
-struct Rings {
-    /// That of the priority in use, [`Schedule::forward`], is the first and has changed places with that of priority 0.
-    by_place: [Ring; PRIORITIES as usize],
-}
-
-impl Rings {
-    #[inline]
-    const fn place(forward: u8, priority: u8) -> usize {
-        if priority == forward {
-            0
-        } else if priority == 0 {
-            forward as usize
-        } else {
-            priority as usize
-        }
-    }
-
-    #[inline]
-    fn of(&mut self, forward: u8, priority: u8) -> &mut Ring {
-        &mut self.by_place[Self::place(forward, priority)]
-    }
-
-    #[inline]
-    fn look(&self, forward: u8, priority: u8) -> &Ring {
-        &self.by_place[Self::place(forward, priority)]
-    }
-
-    /// Makes the ring of `priority` the front one in place of that of `forward`.
-    fn bring_forward(&mut self, forward: u8, priority: u8) {
-        self.by_place.swap(0, usize::from(forward));
-        self.by_place.swap(0, usize::from(priority));
-    }
-
-    #[inline]
-    const fn front(&mut self) -> &mut Ring {
-        &mut self.by_place[0]
-    }
-
-    /// Whether no queue pair has an entry, not even one left behind.
-    fn are_empty(&self) -> bool {
-        self.by_place.iter().all(|ring| ring.len == 0)
-    }
-}
-
-/// A growing ring of queue pair numbers: a power of two of them, or no memory at all.
-#[derive(Clone, Debug, Default)]
-struct Ring {
-    entries: Box<[u32]>,
-    head: u32,
-    len: u32,
-}
-
-impl Ring {
-    #[inline]
-    fn push_back(&mut self, qp: u32) {
-        if self.len as usize == self.entries.len() {
-            self.grow_to(self.len + 1);
-        }
-        let at = self.index(self.len);
-        self.entries[at] = qp;
-        self.len += 1;
-    }
-
-    fn push_front(&mut self, qp: u32) {
-        if self.len as usize == self.entries.len() {
-            self.grow_to(self.len + 1);
-        }
-        self.head = self.head.wrapping_sub(1);
-        let at = self.index(0);
-        self.entries[at] = qp;
-        self.len += 1;
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<u32> {
-        let qp = self.get(0)?;
-        self.head = self.head.wrapping_add(1);
-        self.len -= 1;
-        Some(qp)
-    }
-
-    /// Moves the first entry to the end, and gives the one that is then the first; the ring has one.
-    #[inline]
-    fn rotate(&mut self) -> u32 {
-        let (from, to) = (self.index(0), self.index(self.len));
-        if to != from {
-            self.entries[to] = self.entries[from];
-        }
-        self.head = self.head.wrapping_add(1);
-        self.entries[self.index(0)]
-    }
-
-    #[inline]
-    fn get(&self, distance: u32) -> Option<u32> {
-        if distance < self.len { self.entries.get(self.index(distance)).copied() } else { None }
-    }
-
-    /// The place of the entry `distance` after the head. The head runs on freely: the length is a power of two.
-    #[inline]
-    fn index(&self, distance: u32) -> usize {
-        self.head.wrapping_add(distance) as usize & self.entries.len().wrapping_sub(1)
-    }
-
-    #[cold]
-    fn grow_to(&mut self, count: u32) {
-        let size = (count.next_power_of_two() as usize).max(2);
-        if size <= self.entries.len() {
-            return;
-        }
-        let mut entries = Vec::with_capacity(size);
-        entries.extend((0..self.len).filter_map(|n| self.get(n)));
-        entries.resize(size, 0);
-        self.entries = entries.into_boxed_slice();
-        self.head = 0;
-    }
+/// The most urgent priority of `set`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "at most 7")]
+fn most_urgent(set: u8) -> Option<u8> {
+    set.checked_ilog2().map(|bit| bit as u8)
 }
 
 /// Turns by octets: deficit round robin (Shreedhar and Varghese 1995), in the form that charges a run after it was

@@ -3,7 +3,6 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`time`] | [`Instant`] and [`Span`], counted in picoseconds |
-//! | [`priority`] | [`most_urgent`], for sets of the eight priorities |
 //! | [`data`] | [`Bytes`] and [`BitsPerSec`], and the exact time that octets take at a rate |
 //! | [`sequence`] | [`Psn`] and [`Qpn`], the 24-bit numbers of the InfiniBand transport |
 //! | [`random`] | [`Random`], the seeded source of chance |
@@ -15,7 +14,6 @@
 #![forbid(unsafe_code)]
 
 pub mod data;
-pub mod priority;
 pub mod random;
 pub mod ratio;
 pub mod sequence;
@@ -23,7 +21,6 @@ pub mod text;
 pub mod time;
 
 pub use data::{BitsPerSec, Bytes, Pace};
-pub use priority::most_urgent;
 pub use random::Random;
 pub use ratio::Ratio;
 pub use sequence::{Psn, Qpn};
