@@ -4,6 +4,7 @@ use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
+use roci_units::{Instant, Span};
 use std::path::Path;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
@@ -131,4 +132,28 @@ fn a_program_that_loops_back_for_ever_does_not_freeze_the_fifo() {
     );
     assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
     assert_eq!(results.programs[0].tally.fallen(), 2);
+}
+
+#[test]
+fn a_timer_shorter_than_its_event_keeps_the_core_busy_and_the_run_going() {
+    // 100 ns are 25 cycles of the core, the event takes a few hundred. Both queue pairs of the receiver share a pair.
+    let (hasty, both) = (
+        r#"{ law = "program", elf = "tests/programs/hasty.elf" }"#,
+        r#"[{ src = "h0", dst = "h2", size = "400KB" }, { src = "h1", dst = "h2", size = "400KB" }, { src = "h2", dst = "h0", size = "400KB" }]"#,
+    );
+    let results = run(
+        &SLOW.replace("20ms", "1s"),
+        &[
+            ("transport.control", hasty),
+            ("traffic.0.flows", both),
+            ("nic.on.0.with.cores.clock", "250MHz"),
+            ("nic.on.0.with.cores.pairs", "1"),
+        ],
+    );
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+    let cores = results.hosts[2].nic.as_ref().unwrap().cores;
+    let share = cores.busy.as_secs_f64() / results.simulated.since(Instant::ZERO).as_secs_f64();
+    assert!(share > 0.9 && share <= 1.0, "{share}");
+    assert!(results.simulated < Instant::ZERO + Span::from_millis(20), "{}", results.simulated);
+    assert_eq!((results.unheard(), results.programs[0].tally.fallen()), (0, 0));
 }

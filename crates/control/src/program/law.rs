@@ -292,7 +292,7 @@ impl Programmed {
         }
         if state.traces.meets(OPEN) {
             let event = Event { class: OPEN, now, qpn, ..Event::default() };
-            if let Err(why) = self.run(Side::Rx, &mut state, &event, outcome) {
+            if let Err(why) = self.run(Side::Rx, &mut state, &event, now, outcome) {
                 self.fall(&mut state, &event, Side::Rx, why, outcome);
             }
         }
@@ -324,7 +324,7 @@ impl Programmed {
                 return;
             }
         }
-        let done = self.run(side, state, event, outcome);
+        let done = self.run(side, state, event, event.now, outcome);
         if let Err(why) = done {
             return self.fall(state, event, side, why, outcome);
         }
@@ -345,8 +345,8 @@ impl Programmed {
     /// Tells the program of the timers that have run out by `event`.
     #[cold]
     fn expire(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) -> Result<(), Why> {
-        let mut left = EXPIRIES_MAX;
-        while let Some(expiry) = state.timers.take(event.now) {
+        let (present, mut left) = (event.now, EXPIRIES_MAX);
+        while let Some(expiry) = state.timers.take(present) {
             left = left.checked_sub(1).ok_or(Why::Timers)?;
             let event = Event {
                 class: Class::TIMER,
@@ -359,18 +359,20 @@ impl Programmed {
                 next_sequence: event.next_sequence,
                 ..Event::default()
             };
-            self.run(Side::Rx, state, &event, outcome)?;
+            self.run(Side::Rx, state, &event, present, outcome)?;
         }
         Ok(())
     }
 
-    /// One event on the core of `side`, from its poll to its answer.
+    /// One event on the core of `side`, from its poll to its answer; it is `present` by then, later than the event where
+    /// that is a timer which is told late.
     #[inline]
     fn run(
         &mut self,
         side: Side,
         state: &mut State,
         event: &Event<'_>,
+        present: Instant,
         outcome: &mut Outcome,
     ) -> Result<(), Why> {
         let image = &*self.image;
@@ -404,7 +406,7 @@ impl Programmed {
                     let command = Command::new(word).ok_or(Why::Command { word });
                     match command {
                         Ok(Command::Timer { timer, ns, private }) => {
-                            state.timers.arm(timer, event.now, at_least(ns), private);
+                            state.timers.arm(timer, event.now, present, at_least(ns), private);
                             outcome.wake = state.timers.wake();
                         }
                         Ok(Command::ByteCounter { octets }) => outcome.byte_counter = Some(octets),

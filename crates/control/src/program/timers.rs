@@ -51,10 +51,17 @@ impl Timers {
     }
 
     /// Arms a timer `ns` after `now`, again and again if it is `private`; zero cancels it.
-    pub(super) fn arm(&mut self, timer: u8, now: Instant, ns: u32, private: bool) {
+    ///
+    /// One that is not private runs out later than the `present`, which is past `now` where the program is told late that
+    /// another ran out. So it is told once an event, however short it is: a program that takes longer for it than it is
+    /// armed for is always behind, but no further with each event.
+    pub(super) fn arm(&mut self, timer: u8, now: Instant, present: Instant, ns: u32, private: bool) {
         let span = Span::from_nanos(ns.into());
-        let due = if ns == 0 { Instant::NEVER } else { now + span };
-        let period = if private && ns != 0 { span } else { Span::ZERO };
+        let (due, period) = match (ns, private) {
+            (0, _) => (Instant::NEVER, Span::ZERO),
+            (_, true) => (now + span, span),
+            (_, false) => ((now + span).max(present + Span::from_nanos(1)), Span::ZERO),
+        };
         self.timers[usize::from(timer) % TIMERS] = Timer { due, period };
         self.note();
     }
@@ -115,7 +122,7 @@ mod tests {
     fn at_one_instant_the_lower_timer_goes_first() {
         let mut timers = Timers::NONE;
         for timer in [2, 0, 3] {
-            timers.arm(timer, at(5), 10, timer == 3);
+            timers.arm(timer, at(5), at(5), 10, timer == 3);
         }
         assert_eq!(timers.wake(), at(15));
         assert_eq!(timers.take(at(14)), None);
@@ -126,8 +133,25 @@ mod tests {
             (at(25), Instant::NEVER),
             "the private one goes on, unasked"
         );
-        timers.arm(3, at(20), 0, false);
+        timers.arm(3, at(20), at(20), 0, false);
         assert_eq!(timers.next(), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_timer_that_is_armed_for_what_has_gone_by_runs_out_right_after() {
+        let mut timers = Timers::NONE;
+        timers.arm(0, at(0), at(0), 100, false);
+        let late = timers.take(at(1_000)).expect("it ran out");
+        assert_eq!(late.at, at(100));
+        timers.arm(0, late.at, at(1_000), 100, false);
+        assert_eq!((timers.take(at(1_000)), timers.wake()), (None, at(1_001)), "and not again at this event");
+        timers.arm(1, late.at, at(1_000), 950, false);
+        assert_eq!(timers.take(at(1_050)).map(|expiry| expiry.at), Some(at(1_001)));
+        assert_eq!(
+            timers.take(at(1_050)).map(|expiry| expiry.at),
+            Some(at(1_050)),
+            "counted from the event's time"
+        );
     }
 
     proptest! {
@@ -138,8 +162,8 @@ mod tests {
         ) {
             let (mut often, mut seldom) = (Timers::NONE, Timers::NONE);
             for &(timer, ns, private) in &arms {
-                often.arm(timer, at(0), ns, private);
-                seldom.arm(timer, at(0), ns, private);
+                often.arm(timer, at(0), at(0), ns, private);
+                seldom.arm(timer, at(0), at(0), ns, private);
             }
             // Which timers ran out in which order, periods counted singly.
             let mut order = [Vec::new(), Vec::new()];
