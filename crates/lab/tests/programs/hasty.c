@@ -2,8 +2,8 @@
 #undef TracedPkts
 #define TracedPkts (ACK | Open)
 
-/* Not refused: it is sound, but its timer is shorter than what it does when
- * that runs out. */
+/* Not refused: it is sound, but its timer is shorter than what it does when that runs
+   out. */
 int recv() {
     Event e;
     while (true) {
