@@ -292,6 +292,10 @@ impl QueuePair {
         self.layout
     }
 
+    pub(crate) fn device(&self) -> &DeviceInner {
+        &self.device
+    }
+
     /// The shard that it lives on.
     pub fn shard(&self) -> usize {
         self.shard

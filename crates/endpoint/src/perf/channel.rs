@@ -5,10 +5,11 @@ use super::{PerfError, Watch, good};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
 use crate::io::sys;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, RemoteMemory};
 use crate::queue_pair::QueuePair;
 use crate::work::{RecvWr, SendWr};
-use roci_transport::CompletionKind;
+use roci_transport::{CompletionKind, Status};
+use roci_units::Qpn;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -206,9 +207,18 @@ pub(crate) struct Messages<'a> {
     qp: QueuePair,
     cq: CompletionQueue,
     heard: VecDeque<Vec<u8>>,
+    /// When the peer last gave a sign of life; and whether it has been asked for one since.
+    alive: Duration,
+    is_asked: bool,
+    /// How the connection has failed.
+    failed: Option<(Status, Qpn)>,
     is_client: bool,
     watch: &'a dyn Watch,
 }
+
+/// After so long a silence the peer is asked for a sign of life. A process that was killed takes no leave, and who only
+/// listens would wait for it for ever: nothing else is told on such a connection while data are moved.
+const ASK: Duration = Duration::from_secs(1);
 
 /// Octets of the longest thing that is told.
 pub(crate) const MESSAGE_MAX: usize = 256;
@@ -222,16 +232,27 @@ impl<'a> Messages<'a> {
         is_client: bool,
         watch: &'a dyn Watch,
     ) -> Self {
-        Self { connection, qp, cq, heard: VecDeque::new(), is_client, watch }
+        let (heard, alive) = (VecDeque::new(), qp.device().passed());
+        let (is_asked, failed) = (false, None);
+        Self { connection, qp, cq, heard, alive, is_asked, failed, is_client, watch }
     }
 
     /// Takes what has ended, waiting up to `timeout` for the first.
     fn take(&mut self, timeout: Duration) -> Result<(), PerfError> {
+        if let Some((status, qpn)) = self.failed {
+            return Err(PerfError::Completion { status, qpn });
+        }
         let completion = match self.cq.wait(timeout) {
-            Ok(completion) => good(completion)?,
-            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(()),
+            Ok(completion) => completion,
+            Err(error) if error.kind() == ErrorKind::TimedOut => return self.ask(),
             Err(error) => return Err(error.into()),
         };
+        if !completion.is_ok() {
+            // What follows was flushed, and says only that.
+            self.failed = Some((completion.status, completion.qp_num));
+            return good(completion).map(drop);
+        }
+        (self.alive, self.is_asked) = (self.qp.device().passed(), false);
         if completion.opcode == CompletionKind::Recv {
             let length = completion.byte_len as usize;
             if let Some(buffer) = completion.into_buffer() {
@@ -240,6 +261,16 @@ impl<'a> Messages<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Asks for a sign of life where there was none for a while: a WRITE without octets, which needs no key and takes no
+    /// receive (IBTA Vol 1, C9-88), is acknowledged, or fails after the retry time.
+    fn ask(&mut self) -> Result<(), PerfError> {
+        if self.is_asked || self.qp.device().passed().saturating_sub(self.alive) < ASK {
+            return Ok(());
+        }
+        self.is_asked = true;
+        Ok(self.qp.post_send(SendWr::write_inline(&[], RemoteMemory { address: 0, rkey: 0 }))?)
     }
 
     fn keep(&mut self, buffer: &Buffer, length: usize) {

@@ -282,8 +282,8 @@ pub enum PerfError {
     /// The peer said what does not fit.
     #[error("the peer {0}")]
     Peer(String),
-    /// The peer has ended the conversation.
-    #[error("the peer has gone: it ended the connection before the test was done")]
+    /// The peer has ended the conversation, or no longer takes part in it.
+    #[error("the peer has gone before the test was done")]
     Left,
     /// A request failed.
     #[error("{}: queue pair {qpn} ended with {status:?}", explain(*.status))]

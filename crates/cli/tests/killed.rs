@@ -1,0 +1,133 @@
+//! `roci perf` whose other end is killed in the middle of a test.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+/// Eight times 134 ms without an answer, and the peer is given up.
+const PATIENCE: [&str; 4] = ["-u", "15", "--retry_count", "7"];
+const RETRY_TIME: Duration = Duration::from_millis(8 * 134);
+/// After so long a silence one that listens over RDMA-CM asks whether the other is there.
+const SILENCE: Duration = Duration::from_secs(1);
+/// What a busy machine may be late.
+const LATE: Duration = Duration::from_secs(5);
+
+fn now() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
+
+/// An end of a test, which does not outlive us.
+struct End {
+    process: Child,
+    out: BufReader<ChildStdout>,
+    wrong: ChildStderr,
+}
+
+impl End {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_roci"));
+        command.arg("perf").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let out = BufReader::new(process.stdout.take().unwrap());
+        let wrong = process.stderr.take().unwrap();
+        Self { process, out, wrong }
+    }
+
+    /// Reads on until a line that has this; whether there is one.
+    fn says(&mut self, what: &str) -> bool {
+        let mut line = String::new();
+        while self.out.read_line(&mut line).unwrap() > 0 {
+            if line.contains(what) {
+                return true;
+            }
+            line.clear();
+        }
+        false
+    }
+
+    /// Its exit code and what it complained of; it is to end within `time`.
+    fn ended(mut self, time: Duration) -> (Option<i32>, String) {
+        let until = now() + time;
+        let status = loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                break status;
+            }
+            assert!(now() < until, "it goes on though nobody is there");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut wrong = String::new();
+        self.wrong.read_to_string(&mut wrong).unwrap();
+        (status.code(), wrong)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts both ends, the client as soon as the server is there.
+fn meet(options: &[&str], address: &str, own: &str) -> (End, End) {
+    let mut server = End::start(&[options, &["-d", address]].concat());
+    assert!(server.says("Waiting for client"));
+    for _ in 0..100 {
+        let mut client = End::start(&[options, &[address, "-d", own]].concat());
+        if client.says("remote address") {
+            assert!(server.says("remote address"));
+            return (server, client);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the two do not meet: {:?}", server.ended(Duration::from_secs(1)));
+}
+
+/// Kills one end of a test that runs for a minute; then the other is to end in time and say why, and two more are to meet at the
+/// same address and port.
+fn kill(test: &str, port: &str, cm: &[&str], addresses: [&str; 2]) {
+    let [address, own] = addresses;
+    let options = [&[test, "-p", port, "-q", "2"], cm, &PATIENCE].concat();
+    for kills_server in [true, false] {
+        let (server, client) = meet(&[&options[..], &["-D", "60"]].concat(), address, own);
+        std::thread::sleep(Duration::from_millis(300));
+        let (killed, left) = if kills_server { (server, client) } else { (client, server) };
+        let begin = now();
+        drop(killed);
+        // The kernel takes TCP's leave for one that was killed; RDMA-CM has nobody who does.
+        let (at_least, at_most) = match (kills_server, cm.is_empty()) {
+            (true, _) => (RETRY_TIME / 2, RETRY_TIME),
+            (false, true) => (Duration::ZERO, Duration::ZERO),
+            (false, false) => (RETRY_TIME / 2, SILENCE + RETRY_TIME),
+        };
+        let (code, why) = left.ended(at_most + LATE);
+        let took = now() - begin;
+        assert_eq!(code, Some(1), "{why}");
+        let expected = if kills_server { "the peer no longer answers" } else { "the peer" };
+        assert!(why.contains(expected) && !why.contains("WorkRequestFlushed"), "{why}");
+        assert!(took >= at_least, "it tries again first: {took:?}");
+        // Its address, port and queue pairs are free again.
+        let (server, client) = meet(&[&options[..], &["-n", "50"]].concat(), address, own);
+        for end in [server, client] {
+            let (code, why) = end.ended(Duration::from_secs(30));
+            assert_eq!(code, Some(0), "{why}");
+        }
+    }
+}
+
+#[test]
+fn writes_end_when_an_end_is_killed() {
+    kill("write-bw", "19521", &[], ["127.0.0.51", "127.0.0.52"]);
+}
+
+#[test]
+fn writes_end_when_an_end_of_rdma_cm_is_killed() {
+    kill("write-bw", "19522", &["-R"], ["127.0.0.53", "127.0.0.54"]);
+}
+
+#[test]
+fn sends_end_when_an_end_of_rdma_cm_is_killed() {
+    kill("send-bw", "19523", &["-R"], ["127.0.0.55", "127.0.0.56"]);
+}
