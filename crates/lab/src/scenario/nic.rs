@@ -3,9 +3,10 @@
 use super::file;
 use super::keys;
 use super::read::Table;
-use super::source::{Located, ScenarioError};
+use super::source::{Located, ScenarioError, listed};
 use super::tree::{Entry, Kind};
 use roci_fabric::graph::Graph;
+use roci_nic::arch::file::Conflict;
 use roci_nic::arch::{file as architecture_file, presets};
 use roci_nic::{Architecture, Delays, DrainConfig};
 use roci_transport::Deferred;
@@ -167,15 +168,25 @@ fn model(table: Table<'_>, base: &NicConfig) -> Result<NicModel, ScenarioError> 
         return Err(table.refuse("with", format!("`with` is {}", values.what()), "it takes a table"));
     };
     let NicModel::Parts(parts) = &mut model else {
-        let remedy =
-            format!("choose a model that has some: {}", presets::names().collect::<Vec<_>>().join(", "));
-        return Err(table.refuse("with", "this NIC has no parts whose values could be given", remedy));
+        let models = listed(presets::names());
+        return Err(match &named {
+            Some(name) => table.refuse(
+                "with",
+                format!("`{}` has no parts whose values could be given", name.value),
+                format!("choose a model that has some: {models}"),
+            ),
+            None => table.refuse(
+                "with",
+                "`with` gives values of a model's parts, and no `model` is named here",
+                format!("set `model` as well, to one of {models}, or to a NIC's file"),
+            ),
+        });
     };
     let parts = Arc::make_mut(parts);
     set(table, parts, "", entries)?;
     match parts.conflict() {
         None => Ok(model),
-        Some((path, why)) => Err(table.refuse("with", format!("`{path}` {why}"), "change one of the two")),
+        Some(Conflict { path, why, remedy }) => Err(table.refuse("with", format!("`{path}` {why}"), remedy)),
     }
 }
 

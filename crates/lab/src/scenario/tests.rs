@@ -426,7 +426,12 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("an unknown NIC", tail("[nic]\nmodel = \"cx7\"")),
         ("a part that no NIC has", tail("[nic]\nmodel = \"cx5\"\nwith = { context = { entires = 7 } }")),
         ("a part of the wrong kind", tail("[nic]\nmodel = \"cx5\"\nwith = { pcie = { read = \"7\" } }")),
-        ("parts of a NIC that has none", tail("[nic]\nwith = { pcie = { read = \"7us\" } }")),
+        (
+            "parts of a NIC that has none",
+            tail("[nic]\nmodel = \"ideal\"\nwith = { pcie = { read = \"7us\" } }"),
+        ),
+        ("parts of no NIC", tail("[nic]\nwith = { pcie = { read = \"7us\" } }")),
+        ("a queue without room", tail("[nic]\nmodel = \"swcc\"\nwith = { cores = { queue = 0 } }")),
         (
             "an unknown distribution",
             star("[[traffic]]\nkind = \"poisson\"\nsizes = \"WebSerch\"\nload = 0.3\nuntil = \"1ms\"\n"),

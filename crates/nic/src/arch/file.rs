@@ -57,18 +57,20 @@ impl Architecture {
         Ok(())
     }
 
-    /// What is wrong with the whole, if anything: values that do not go together.
-    pub fn conflict(&self) -> Option<(&'static str, String)> {
+    /// What is wrong with the whole, if anything: values that do not go together, or that are none for a NIC.
+    pub fn conflict(&self) -> Option<Conflict> {
+        let of = |path, why, remedy| Some(Conflict { path, why, remedy });
+        let clock = "set `clock`, such as \"250MHz\"";
         let cycles =
             KEYS.iter().find(|key| key.show(self).ends_with("cycle") || key.show(self).ends_with("cycles"));
         match cycles {
             Some(key) if self.clock.is_none() => {
-                return Some((key.path, "is given in cycles, but there is no `clock`".to_owned()));
+                return of(key.path, "is given in cycles, but there is no `clock`", clock);
             }
             _ => {}
         }
         if self.cores.pairs > 0 && self.core_clock().is_none() {
-            return Some(("cores.pairs", "are counted, but there is no `clock`".to_owned()));
+            return of("cores.pairs", "are counted, but there is no `clock`", clock);
         }
         for (path, value) in [
             ("send.fetch", self.send.fetch),
@@ -76,11 +78,12 @@ impl Architecture {
             ("send.turns", self.send.turns),
         ] {
             if value == 0 {
-                return Some((path, "must be at least 1".to_owned()));
+                return of(path, "must be at least 1", "set it to 1 or more");
             }
         }
         if self.cores.queue == super::spec::Entries::Count(0) {
-            return Some(("cores.queue", "must be at least 1".to_owned()));
+            let why = "must be at least 1: a core that may hear of no packet would let none through";
+            return of("cores.queue", why, "set it to 1 or more, or to \"all\" for no limit");
         }
         let stores = [
             ("context.entries", &self.context),
@@ -90,17 +93,27 @@ impl Architecture {
         ];
         for (path, store) in stores {
             if store.entries != super::spec::Entries::All && !self.pcie.attached {
-                return Some((
-                    path,
-                    "is less than all, but without `pcie.attached` there is nowhere else".to_owned(),
-                ));
+                let why = "is less than all, but without `pcie.attached` there is nowhere else";
+                return of(path, why, "set it to \"all\", or `pcie.attached` to true");
             }
         }
         if self.mtt.store.entries != super::spec::Entries::All && self.mtt.page.0 == 0 {
-            return Some(("mtt.entries", "is less than all, but `mtt.page` is not given".to_owned()));
+            let why = "is less than all, but `mtt.page` is not given";
+            return of("mtt.entries", why, "set `mtt.page`, such as \"4KiB\", or this to \"all\"");
         }
         None
     }
+}
+
+/// Why the values of an architecture make no NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The key at fault.
+    pub path: &'static str,
+    /// What is wrong with it.
+    pub why: &'static str,
+    /// What would be right.
+    pub remedy: &'static str,
 }
 
 /// What is said of a key that does not exist.
@@ -139,8 +152,8 @@ impl Reader<'_> {
                 _ => self.entry(&mut architecture, "", item)?,
             }
         }
-        if let Some((path, why)) = architecture.conflict() {
-            return Err(self.error(0..0, format!("`{path}` {why}"), "change one of the two".to_owned()));
+        if let Some(Conflict { path, why, remedy }) = architecture.conflict() {
+            return Err(self.error(0..0, format!("`{path}` {why}"), remedy.to_owned()));
         }
         Ok(architecture)
     }
@@ -319,6 +332,8 @@ mod tests {
         assert!(refused("nothing").contains("my.toml:1:"));
         assert!(refused("[send]\nlatency = \"2 cycles\"").contains("there is no `clock`"));
         assert!(refused("[send]\nserve = 0").contains("at least 1"));
+        let none = refused("base = \"swcc\"\n[cores]\nqueue = 0");
+        assert!(none.ends_with("remedy: set it to 1 or more, or to \"all\" for no limit"), "{none}");
         assert!(refused("[context]\nentries = 3").contains("nowhere else"));
     }
 }
