@@ -2,12 +2,14 @@
 //!
 //! Two runs of one scenario with one seed give equal [`Results`], except for [`Results::run`].
 
+pub mod cores;
 pub mod deadlock;
 pub mod offered;
 pub mod series;
 pub mod statistics;
 pub mod together;
 
+pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use offered::Offered;
 pub use series::{FlowSample, QueueSample, Series};
@@ -293,6 +295,8 @@ pub struct HostResult {
     pub unheard: u64,
     /// What the parts of its NIC counted; `None` where it is made of none.
     pub nic: Option<Box<ArchCounters>>,
+    /// Its cores; `None` where it has none.
+    pub cores: Option<Box<CoreArray>>,
 }
 
 /// What faults did to packets, over all links.

@@ -378,6 +378,18 @@ fn programs_run_on_nics_with_cores() {
 }
 
 #[test]
+fn timers_that_run_out_together_are_events_of_a_program_in_one_turn_of_its_core() {
+    let dcqcn = control("firmware/dcqcn.elf");
+    let results = run(&text(PAIR, &[("transport.control", &dcqcn), ("nic.model", "swcc")]).unwrap());
+    let tally = &results.programs[0].tally;
+    let cores = results.hosts.iter().filter_map(|host| Some(host.nic.as_ref()?.cores));
+    let (turns, cycles) =
+        cores.fold((0, 0), |(turns, cycles), cores| (turns + cores.receives, cycles + cores.cycles[1]));
+    assert!(turns > 100 && tally.events[0] > turns + 100, "{tally:?}, {turns} turns");
+    assert_eq!(cycles, tally.cycles[0], "the cycles of all of them count");
+}
+
+#[test]
 fn a_packet_that_waits_for_a_timer_goes_when_it_runs_out() {
     let small = PAIR.replace("4MB", "40KB");
     for nic in NICS {

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::{Nic, NicCommand};
 use crate::execute::print;
 use crate::table::{self, NicRow};
-use roci_lab::nic::{Account, Architecture, KEYS, Source, WITHOUT_PARTS, account, load, presets};
+use roci_lab::nic::{Account, Architecture, KEYS, Key, Source, WITHOUT_PARTS, account, load, presets};
 use serde_json::json;
 
 pub(crate) fn nic(arguments: &Nic) -> Result<(), Failure> {
@@ -30,19 +30,28 @@ fn list() -> String {
     table::nics(WITHOUT_PARTS.into_iter().chain(parts))
 }
 
-/// What was changed from a NIC that takes no time, with its sources.
+/// Where cores run the law, what decides whether they keep up and what comes of it where not.
+const OF_CORES: [&str; 3] = ["cores.clock", "cores.queue", "receive.fifo"];
+
+/// What was changed from a NIC that takes no time, with its sources, and [`OF_CORES`] where it has some.
 fn rows(nic: &Architecture) -> Vec<NicRow> {
     let default = Architecture::default();
-    let given =
-        KEYS.iter().filter(|key| nic.sources.contains_key(key.path) || key.show(nic) != key.show(&default));
-    given
-        .map(|key| NicRow {
-            key: key.path,
-            value: key.show(nic),
-            from: from(nic.sources.get(key.path)),
-            what: key.what,
-        })
-        .collect()
+    let has_cores = nic.cores.pairs > 0;
+    let given = KEYS.iter().filter(|key| {
+        nic.sources.contains_key(key.path)
+            || key.show(nic) != key.show(&default)
+            || has_cores && OF_CORES.contains(&key.path)
+    });
+    let row = |key: &Key| {
+        let (value, from) = match nic.core_clock() {
+            Some(clock) if key.path == "cores.clock" && nic.cores.clock.is_none() => {
+                (clock.to_string(), "the NIC's `clock`".to_owned())
+            }
+            _ => (key.show(nic), from(nic.sources.get(key.path))),
+        };
+        NicRow { key: key.path, value, from, what: key.what }
+    };
+    given.map(row).collect()
 }
 
 fn from(source: Option<&Source>) -> String {

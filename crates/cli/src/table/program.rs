@@ -1,10 +1,11 @@
 //! What is printed of programs.
 
 use super::{lines, table};
-use crate::format::{float, number, rate};
+use crate::format::{float, number, rate, time};
 use roci_lab::program::check::Held;
 use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
 use roci_lab::program::{Check, Class, Side, class_name};
+use roci_lab::results::cores::{HeldUp, REMEDY};
 use roci_lab::results::{ProgramResult, Results};
 use std::collections::BTreeMap;
 
@@ -63,6 +64,33 @@ pub(super) fn unheard(results: &Results) -> String {
         "\n  warning: laws never heard of {} events, because too many waited for them: {told}{more}\n",
         results.unheard()
     )
+}
+
+/// Of cores that did not keep up with what arrived, and what to do; nothing where all did.
+pub(super) fn held_up(results: &Results) -> String {
+    /// Hosts that are told one by one.
+    const TOLD: usize = 4;
+    let packets = results.packets_held_up();
+    if packets == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n  warning: cores did not keep up with what arrived, and {packets} packets waited for them in receive FIFOs\n"
+    );
+    for HeldUp { host, cores, packets, waited, busiest } in results.held_up().take(TOLD) {
+        text += &format!(
+            "    {}: {}, {cores}, the busiest of them busy for {:.0} % of its time; {packets} packets waited {} in sum\n",
+            host.name,
+            cores.nic,
+            busiest * 100.0,
+            time(waited.as_secs_f64())
+        );
+    }
+    let more = results.held_up().count().saturating_sub(TOLD);
+    if more > 0 {
+        text += &format!("    and {more} hosts more: `cores` in summary.json\n");
+    }
+    text + &format!("    what to do: {REMEDY}\n")
 }
 
 /// What was proved of a program.

@@ -92,10 +92,13 @@ fn render(out: &mut impl Write, page: &Page) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::output::test_results::sample;
-    use crate::results::{Deadlock, ProgramResult};
+    use crate::results::{CoreArray, Deadlock, ProgramResult};
     use roci_control::program::csr::Side;
     use roci_control::program::fault::Why;
     use roci_control::program::{Fault, Tally};
+    use roci_nic::arch::presets;
+    use roci_nic::{ArchCounters, CoreCounters};
+    use roci_units::Span;
     use serde_json::Value;
 
     fn html(results: &Results) -> String {
@@ -188,6 +191,16 @@ mod tests {
             events: String::new(),
         });
         results.hosts[2].unheard = 743;
+        let swcc = presets::find("swcc").unwrap();
+        let cores = CoreCounters {
+            held_up: 51,
+            held_up_for: Span::from_micros(90),
+            busiest: Span::from_micros(400),
+            busiest_over: Span::from_micros(800),
+            ..CoreCounters::default()
+        };
+        results.hosts[3].cores = CoreArray::of(&swcc).map(Box::new);
+        results.hosts[3].nic = Some(Box::new(ArchCounters { cores, ..ArchCounters::default() }));
         results.warnings.push("nobody took it".into());
         results
     }
@@ -196,7 +209,10 @@ mod tests {
     fn what_went_wrong_with_laws_stands_before_everything_else() {
         let page = data(&html(&troubled()));
         let subtitle = page["subtitle"].as_str().unwrap();
-        assert!(subtitle.ends_with("; a program failed; a law did not hear of all"), "{subtitle}");
+        assert!(
+            subtitle.ends_with("; a program failed; a law did not hear of all; cores fell behind"),
+            "{subtitle}"
+        );
         let section = |place: usize| &page["sections"][place];
         assert!(
             section(0)["note"].as_str().unwrap().starts_with("3 queue pairs went over"),
@@ -209,10 +225,19 @@ mod tests {
             (&"law.elf".into(), &"s0".into(), &"law.c:12".into())
         );
         assert_eq!(section(1)["table"]["rows"], serde_json::json!([["s1", 743.0]]));
-        assert_eq!(section(2)["note"], "nobody took it");
+        let cores = &section(2)["table"]["rows"];
+        assert_eq!(
+            cores,
+            &serde_json::json!([["s2", "swcc", "8 pairs of cores at 250MHz", 0.5, 51.0, 9e-5]])
+        );
+        assert!(section(2)["note"].as_str().unwrap().contains("roci program profile"), "{}", section(2));
+        assert_eq!(section(3)["note"], "nobody took it");
         let quiet = data(&html(&sample())).to_string();
         assert!(
-            !quiet.contains("went over") && !quiet.contains("unheard") && !quiet.contains("Without effect")
+            !quiet.contains("went over")
+                && !quiet.contains("unheard")
+                && !quiet.contains("Warnings")
+                && !quiet.contains("fell behind")
         );
     }
 
@@ -228,7 +253,7 @@ mod tests {
         let both = page(&[run("good", &good), run("bad", &bad)]);
         let table = &both["sections"][0]["table"];
         let columns = table["columns"].as_array().unwrap();
-        for (heading, value) in [("fell back", 3.0), ("unheard", 743.0)] {
+        for (heading, value) in [("fell back", 3.0), ("unheard", 743.0), ("held up", 51.0)] {
             let column = columns.iter().position(|column| column[0] == heading).expect(heading);
             assert_eq!([&table["rows"][0][column], &table["rows"][1][column]], [0.0, value], "{heading}");
         }

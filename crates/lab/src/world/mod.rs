@@ -26,10 +26,10 @@ mod writes;
 
 use crate::program::events::Events;
 use crate::results::{
-    Deadlock, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results, SwitchResult,
+    CoreArray, Deadlock, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results, SwitchResult,
 };
 use crate::run::{Go, Progress, RunError, World};
-use crate::scenario::Scenario;
+use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
 use driver::Driver;
@@ -281,6 +281,10 @@ impl<'a> Simulation<'a> {
             dropped: nics.hosts[usize::from(number)].overflowed(),
             unheard: nics.hosts[usize::from(number)].engine.unheard(),
             nic: nics.hosts[usize::from(number)].parts().map(Box::new),
+            cores: match &self.scenario.nic.config_of(name).model {
+                NicModel::Parts(architecture) => CoreArray::of(architecture).map(Box::new),
+                _ => None,
+            },
         });
         let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
         let faults = counted.fold(None, |sum: Option<FaultResult>, counters| {

@@ -31,6 +31,17 @@ pub struct Turn {
     pub done: Instant,
 }
 
+/// One core.
+#[derive(Clone, Copy, Debug, Default)]
+struct Core {
+    /// When its first event's turn came.
+    since: Option<Instant>,
+    /// When it is done with its last one.
+    free: Instant,
+    /// How long its events have taken it, summed.
+    busy: Span,
+}
+
 /// The cores of a NIC and the contexts that they work on.
 ///
 /// Events of one core run in the order in which they came, each to its end. That no two events of one queue pair run at
@@ -40,8 +51,8 @@ pub struct Turn {
 pub struct Cores {
     clock: Clock,
     pairs: u32,
-    /// When each core is free: of each pair the one that sends, then the other.
-    free: Vec<[Instant; 2]>,
+    /// Of each pair the core that sends, then the other.
+    cores: Vec<[Core; 2]>,
     shared: bool,
     load: Span,
     /// Packets that a pair has still to hear of before further ones are held up.
@@ -63,7 +74,7 @@ impl Cores {
         Some(Self {
             clock: architecture.core_clock()?,
             pairs: cores.pairs,
-            free: vec![[Instant::ZERO; 2]; cores.pairs as usize],
+            cores: vec![[Core::default(); 2]; cores.pairs as usize],
             shared: cores.shared,
             load: match cores.load {
                 Time::Cycles(cycles) => architecture.core_clock()?.cycles(cycles),
@@ -84,12 +95,14 @@ impl Cores {
     /// itself before what is fetched within it. The core is busy as long in either order.
     pub fn run(&mut self, now: Instant, side: Side, qpn: Qpn, cycles: u32) -> Turn {
         let pair = self.pair_of(qpn);
-        let free = &mut self.free[pair][usize::from(side == Side::Receive && !self.shared)];
-        let begun = self.clock.edge(now.max(*free));
+        let core = &mut self.cores[pair][usize::from(side == Side::Receive && !self.shared)];
+        let begun = self.clock.edge(now.max(core.free));
         let reached = self.table.reach(begun, qpn);
         let loaded = self.clock.edge(reached) + self.load;
         let done = loaded + self.clock.cycles(cycles);
-        *free = done;
+        core.since.get_or_insert(begun);
+        core.free = done;
+        core.busy += done.since(begun);
         self.counters.note(side, cycles, begun.since(now), reached.since(begun), done.since(begun));
         Turn { arrived: now, begun, reached, loaded, done }
     }
@@ -129,6 +142,11 @@ impl Cores {
         self.counters.held_up_for += span;
     }
 
+    /// An event waited in the engine for `span`, behind an earlier one of its queue pair.
+    pub(crate) fn stood_behind(&mut self, span: Span) {
+        self.counters.behind += span;
+    }
+
     /// A refusal was counted (LoopBack).
     pub(crate) const fn looped_back(&mut self) {
         self.counters.loop_backs += 1;
@@ -136,7 +154,11 @@ impl Cores {
 
     /// What they counted.
     pub fn counters(&self) -> CoreCounters {
-        CoreCounters { hinted: self.table.hinted, wanted: self.table.wanted, ..self.counters }
+        let (hinted, wanted) = (self.table.hinted, self.table.wanted);
+        let worked =
+            self.cores.iter().flatten().filter_map(|core| Some((core.busy, core.free.since(core.since?))));
+        let (busiest, busiest_over) = worked.max_by_key(|(busy, _)| *busy).unwrap_or_default();
+        CoreCounters { hinted, wanted, busiest, busiest_over, ..self.counters }
     }
 }
 
@@ -173,6 +195,24 @@ mod tests {
         assert_eq!(span(cores.run(at(1_010), Side::Receive, ready(2), 50)), (1_208, 1_416), "the same core");
         assert_eq!(span(cores.run(at(1_010), Side::Receive, ready(1), 50)), (1_012, 1_220), "the other pair");
         assert_eq!(span(cores.run(at(1_010), Side::Send, ready(0), 50)), (1_012, 1_220), "its partner");
+    }
+
+    #[test]
+    fn the_busiest_core_is_told_from_the_sum_of_all() {
+        let mut cores = cores(2, false);
+        assert_eq!(cores.counters(), CoreCounters::default());
+        for number in 0..2 {
+            cores.table.reach(at(0), Qpn::new(number));
+        }
+        // The first pair's is done with two events at 1,416 ns; the second's waits between its own.
+        for (ns, number) in [(1_000, 0), (1_000, 0), (1_200, 1)] {
+            cores.run(at(ns), Side::Receive, Qpn::new(number), 50);
+        }
+        let CoreCounters { busy, busiest, busiest_over, .. } = cores.counters();
+        let ns = [busy, busiest, busiest_over].map(|span| span.as_ps() / 1_000);
+        assert_eq!(ns, [3 * 208, 2 * 208, 416]);
+        cores.run(at(1_832), Side::Receive, Qpn::new(0), 50);
+        assert_eq!(cores.counters().busiest_over, Span::from_nanos(1_040), "it was idle meanwhile");
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub struct Lookups {
 pub struct CoreCounters {
     /// Events about packets to be sent.
     pub sends: u64,
-    /// All others.
+    /// All others. Timers of a program that have run out by then are told in the turn of the event at hand, and count as
+    /// events of the program alone.
     pub receives: u64,
     /// Packets that a core refused for now (LoopBack).
     pub loop_backs: u64,
@@ -72,12 +73,18 @@ pub struct CoreCounters {
     pub held_up_for: Span,
     /// Cycles of their programs, by side as above.
     pub cycles: [u64; 2],
+    /// From when the engine had an event until it came in line, behind an earlier one of its queue pair, summed.
+    pub behind: Span,
     /// From an event's arrival in line until its turn, summed.
     pub waited: Span,
     /// From an event's turn until its context was on the chip, summed.
     pub stalled: Span,
     /// From an event's turn until it was done, summed.
     pub busy: Span,
+    /// The same of the core that was busy longest.
+    pub busiest: Span,
+    /// From that one's first turn until it was done with its last event.
+    pub busiest_over: Span,
     /// Lookups of contexts by a hint.
     pub hinted: Lookups,
     /// Lookups of contexts by a core; one that is on its way counts as found.

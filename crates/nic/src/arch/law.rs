@@ -26,8 +26,11 @@ impl Host {
         let Some(outcome) = self.engine.evaluate(qpn, event) else { return };
         let Some((machine, agenda)) = self.machine() else { return };
         let at = occupy(machine, now, Side::Receive, qpn, &outcome);
-        if let Some(cores) = machine.cores.as_mut().filter(|_| event.event.class.meets(Class::ARRIVED)) {
-            cores.stand_in_line(qpn, at);
+        if let Some(cores) = machine.cores.as_mut() {
+            cores.stood_behind(now.since(event.event.now));
+            if event.event.class.meets(Class::ARRIVED) {
+                cores.stand_in_line(qpn, at);
+            }
         }
         resolve(agenda, at, token, outcome);
     }

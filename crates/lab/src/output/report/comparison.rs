@@ -12,12 +12,13 @@ use std::io::{self, Write};
 
 /// What many comparisons have nothing to say of: failures, of flows and of programs, loads by the clock, fairness among flows of
 /// one size. The page shows them where some run does.
-const SOMETIMES: [&str; 6] = ["failed", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard"];
+const SOMETIMES: [&str; 7] =
+    ["failed", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard", "held_up"];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 19] = [
+const COLUMNS: [Column; 20] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -41,6 +42,7 @@ const COLUMNS: [Column; 19] = [
     }),
     ("fell back", "fallen_back", Unit::Count, |r| r.fallen().into()),
     ("unheard", "unheard", Unit::Count, |r| r.unheard().into()),
+    ("held up", "held_up", Unit::Count, |r| r.packets_held_up().into()),
     ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
 ];
 

@@ -4,7 +4,8 @@ use super::lines::{LINES_MAX, Points, Readings, distribution, per_stretch};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
 use crate::results::Deadlock;
-use crate::results::deadlock::REMEDY;
+use crate::results::cores::{self, HeldUp};
+use crate::results::deadlock;
 use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
 use crate::results::{FlowResult, Offered, Results};
@@ -18,7 +19,7 @@ const TIME: Axis = Axis::new("time", Unit::Time);
 pub(crate) fn page(results: &Results) -> Page {
     let readings = Readings::of(results);
     let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
-    sections.extend([fallen(results), unheard(results), warnings(results)]);
+    sections.extend([fallen(results), unheard(results), held_up(results), warnings(results)]);
     sections.extend(rates(results, &readings));
     sections.extend(queues(results, &readings));
     sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
@@ -26,7 +27,7 @@ pub(crate) fn page(results: &Results) -> Page {
     Page {
         title: results.name.clone(),
         subtitle: format!(
-            "{}seed {}, {}, {}, {}{}{}{}",
+            "{}seed {}, {}, {}, {}{}{}{}{}",
             with(&results.overrides),
             results.seed,
             counted(results.flows.len(), "flow", "s"),
@@ -34,7 +35,8 @@ pub(crate) fn page(results: &Results) -> Page {
             counted(results.switches.len(), "switch", "es"),
             if results.deadlock.is_some() { "; stood still in a deadlock" } else { "" },
             if results.fallen() > 0 { "; a program failed" } else { "" },
-            if results.unheard() > 0 { "; a law did not hear of all" } else { "" }
+            if results.unheard() > 0 { "; a law did not hear of all" } else { "" },
+            if results.packets_held_up() > 0 { "; cores fell behind" } else { "" }
         ),
         tiles: tiles(results),
         sections,
@@ -76,7 +78,7 @@ fn deadlock(deadlock: &Deadlock) -> Section {
         "Found after {}: PAUSE holds a cycle of ports, each of which waits for the next and the last for the first. Nothing that \
          crosses them moves any more. What to do: {}.",
         span(deadlock.at.as_secs_f64()),
-        REMEDY.replace('`', "")
+        deadlock::REMEDY.replace('`', "")
     );
     let row = |(from, to): &(String, String)| vec![from.as_str().into(), to.as_str().into()];
     let columns = vec![("port of", Unit::Text), ("may not send to", Unit::Text)];
@@ -136,9 +138,41 @@ fn unheard(results: &Results) -> Section {
     Section { title: "Laws that fell behind", note, table: Some(table), ..Section::default() }
 }
 
-/// What was asked for and not done.
+/// Hosts whose cores did not keep up with what arrived.
+fn held_up(results: &Results) -> Section {
+    if results.packets_held_up() == 0 {
+        return Section::default();
+    }
+    let note = format!(
+        "{} packets waited in receive FIFOs until a core had room. What to do: {}.",
+        grouped(results.packets_held_up()),
+        cores::REMEDY.replace('`', "")
+    );
+    let row = |held: HeldUp<'_>| {
+        vec![
+            held.host.name.as_str().into(),
+            held.cores.nic.as_str().into(),
+            held.cores.to_string().into(),
+            held.busiest.into(),
+            held.packets.into(),
+            held.waited.as_secs_f64().into(),
+        ]
+    };
+    let columns = vec![
+        ("host", Unit::Text),
+        ("NIC", Unit::Text),
+        ("cores", Unit::Text),
+        ("busiest core busy", Unit::Share),
+        ("packets held up", Unit::Count),
+        ("waited, in sum", Unit::Time),
+    ];
+    let table = Table { columns, rows: results.held_up().take(ROWS_MAX).map(row).collect() };
+    Section { title: "Cores that fell behind", note, table: Some(table), ..Section::default() }
+}
+
+/// What was asked for and not done, and what runs went on without.
 fn warnings(results: &Results) -> Section {
-    Section { title: "Without effect", note: results.warnings.join(". "), ..Section::default() }
+    Section { title: "Warnings", note: results.warnings.join(". "), ..Section::default() }
 }
 
 fn tiles(results: &Results) -> Vec<Tile> {

@@ -121,6 +121,24 @@ fn an_event_whose_context_is_owned_waits_while_others_go() {
 }
 
 #[test]
+fn what_waits_behind_an_event_of_its_own_queue_pair_is_counted_apart_from_what_waits_in_line() {
+    let waits = |queue_pairs: u32| {
+        let (mut fabric, qpns, key) = fabric(queue_pairs);
+        qpns.iter().cycle().take(8).for_each(|qpn| post(&mut fabric, *qpn, key));
+        assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+        let cores = fabric.nics.hosts[0].parts().expect("it is made of parts").cores;
+        (cores.behind, cores.waited)
+    };
+    // Packets of one queue pair that are to go own its context one after the other, and what they are answered with waits.
+    let (behind, _) = waits(1);
+    assert!(behind > Span::from_nanos(EVENT * 4), "{behind}");
+    // Each of its own has but one packet: what is to go stands in line for the core, and no answer waits for anything.
+    let (behind, waited) = waits(8);
+    assert_eq!(behind, Span::ZERO);
+    assert!(waited > Span::from_nanos(EVENT * 4), "{waited}");
+}
+
+#[test]
 fn a_packet_that_is_refused_comes_again_and_holds_up_no_other() {
     let (mut fabric, qpns, key) = fabric(2);
     post(&mut fabric, qpns[0], key);
