@@ -48,7 +48,8 @@ pub struct Results {
     /// One record per host; [`FlowResult::src`] and [`FlowResult::dst`] are places in this list.
     pub hosts: Vec<HostResult>,
     /// The congestion controls of the scenario, such as `dcqcn preset=hpcc`: the common one, then those of single
-    /// flows. [`FlowResult::control`] is a place in this list.
+    /// flows; of a program that was replaced all that were in force, and from when on. [`FlowResult::control`] is a place
+    /// in this list.
     pub controls: Vec<String>,
     /// What the programs did that ran as congestion control, one record for each control that is one.
     pub programs: Vec<ProgramResult>,
@@ -125,9 +126,10 @@ impl Results {
         self.programs.iter().map(|program| program.tally.fallen()).sum()
     }
 
-    /// Whether flows ran under more than one congestion control.
+    /// Whether flows ran under more than one congestion control, side by side or one after the other.
     pub fn controls_differ(&self) -> bool {
         self.flows.windows(2).any(|pair| pair[0].control != pair[1].control)
+            || self.programs.iter().any(|program| program.tally.replaced > 0)
     }
 }
 

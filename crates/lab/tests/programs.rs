@@ -188,6 +188,10 @@ fn a_program_is_replaced_while_flows_run() {
     assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
     let [program] = &results.programs[..] else { panic!("one program") };
     assert_eq!((program.elf.as_str(), program.tally.replaced), ("firmware/dcqcn.elf", 1));
+    assert_eq!(
+        results.controls,
+        ["program elf=../../control/tests/images/other.elf, firmware/dcqcn.elf from 1ms"]
+    );
     // Before, nothing heeded marks; after it, flows were notified of them and slowed down.
     assert!(program.tally.events[1] > 100 && results.flows.iter().any(|flow| flow.cnps > 0));
     // A header of another length cannot be put on packets whose layout stands.

@@ -223,10 +223,14 @@ impl Scenario {
             .chain(self.own_notes.iter().map(String::as_str))
     }
 
-    /// What the congestion controls are called in results: the common one, then those of single flows in the order of
-    /// [`ControlIndex`].
-    pub fn control_names(&self) -> Vec<String> {
-        std::iter::once(&self.transport.control).chain(&self.controls).map(Control::name).collect()
+    /// What the congestion controls are called in results, after so many of the writes: the common one, then those of single
+    /// flows in the order of [`ControlIndex`]. Behind a program stand those that took its place, with the time.
+    pub fn control_names(&self, written: usize) -> Vec<String> {
+        let writes = self.writes.iter().take(written).filter(|write| write.program.image().is_some());
+        let then: String =
+            writes.map(|write| format!(", {} from {}", write.text.value, write.time)).collect();
+        let all = std::iter::once(&self.transport.control).chain(&self.controls);
+        all.map(|control| control.name() + if control.is_program() { &then } else { "" }).collect()
     }
 
     /// Loads the programs that take the place of others during the run.

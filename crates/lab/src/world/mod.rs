@@ -307,7 +307,7 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             switches: switches.collect(),
             hosts: hosts.collect(),
-            controls: self.scenario.control_names(),
+            controls: self.scenario.control_names(self.written),
             programs: programs(&mut nics.hosts),
             faults,
             offered: Offered::of(&self.scenario.traffic, now),
