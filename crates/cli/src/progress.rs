@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use roci_lab::batch::{Task, Watch};
 use roci_lab::results::Results;
 use roci_lab::run::{Go, Progress, RunError};
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -75,6 +76,8 @@ pub(crate) struct Watcher {
     parts: Mutex<Vec<u64>>,
     done: AtomicUsize,
     start: Instant,
+    /// What the scenarios of the runs are called; of none where all is to be quiet.
+    names: Vec<String>,
 }
 
 impl Watcher {
@@ -86,6 +89,10 @@ impl Watcher {
             parts: Mutex::new(vec![0; tasks.len()]),
             done: AtomicUsize::new(0),
             start: Instant::now(),
+            names: match quiet {
+                true => Vec::new(),
+                false => tasks.iter().map(|task| task.run.scenario.name.clone()).collect(),
+            },
         }
     }
 
@@ -108,6 +115,11 @@ impl Watcher {
 
 impl Watch for Watcher {
     fn progress(&self, index: usize, progress: &Progress) -> Go {
+        if let (Some(warning), Some(name)) = (&progress.warning, self.names.get(index)) {
+            self.bar.hide_while(|| {
+                let _ = writeln!(std::io::stderr(), "{name}: warning: {warning}");
+            });
+        }
         let part = match (progress.total, progress.stop) {
             (Some(total), _) if total > 0 => thousandths(progress.delivered, total),
             (_, Some(stop)) => thousandths(progress.now.as_ps(), stop.as_ps()),

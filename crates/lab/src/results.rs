@@ -59,7 +59,7 @@ pub struct Results {
     pub offered: Option<Offered>,
     /// The cycle of ports that stood still in a deadlock; `None` where there was none.
     pub deadlock: Option<Deadlock>,
-    /// What the scenario asked for during the run and nothing came of, in words.
+    /// What the scenario asked for during the run and nothing came of, and laws that let flows send next to nothing, in words.
     pub warnings: Vec<String>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.
     pub first_received: Option<Instant>,

@@ -5,6 +5,7 @@ use crate::scenario::{Scenario, ScenarioError};
 use roci_units::Instant;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A world that scenarios run in: simulated here, a real network elsewhere.
 pub trait World: Sync {
@@ -35,7 +36,7 @@ pub enum Go {
 }
 
 /// How far a run has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Simulated time.
     pub now: Instant,
@@ -51,6 +52,8 @@ pub struct Progress {
     pub flows_begun: u64,
     /// Link crossings so far.
     pub packet_hops: u64,
+    /// What a user who waits for it should know, told once.
+    pub warning: Option<Arc<str>>,
 }
 
 /// Why a run failed.

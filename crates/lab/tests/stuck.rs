@@ -250,6 +250,40 @@ fn a_law_that_lets_flows_send_next_to_nothing_is_named_when_time_is_out() {
 }
 
 #[test]
+fn flows_that_may_send_next_to_nothing_are_told_of_early_and_in_results() {
+    let crawls = |stop: &str, law: &str| {
+        let text = format!(
+            "{stop}\n{PAIR}[transport]\ncontrol = {law}\n[[traffic]]\nkind = \"permutation\"\nsize = \"20KB\"\n[measure]\nsample = \"0s\"\n"
+        );
+        let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+        let mut early = Vec::new();
+        let run = SimulatedWorld.run(&scenario, 1, None, &mut |progress| {
+            early.extend(progress.warning.clone().map(|warning| (progress.now, warning)));
+            Go::On
+        });
+        (early, run.unwrap_or_else(|error| panic!("{error}")))
+    };
+    let zero = "{ law = \"program\", elf = \"tests/programs/rate_zero.elf\" }";
+    // A packet takes nine seconds: it gets done, and has said early why it takes so long.
+    let (early, results) = crawls("", zero);
+    let [(at, warning)] = &early[..] else { panic!("{early:?}") };
+    assert!(
+        *at >= Instant::ZERO + Span::from_secs(1) && *at < Instant::ZERO + Span::from_millis(1_010),
+        "{at}"
+    );
+    assert!(warning.contains("lets 0.0 send at 1 kb/s") && warning.contains("a `stop`"), "{warning}");
+    assert_eq!(results.warnings, [warning.to_string()]);
+    assert!(results.simulated > Instant::ZERO + Span::from_secs(60), "{}", results.simulated);
+    // With an end that comes earlier, at the end.
+    let (early, results) = crawls("stop = \"10ms\"", zero);
+    assert!(early.is_empty() && results.warnings.len() == 1, "{:?}", results.warnings);
+    assert!(results.warnings[0].starts_with("2 of 2 flows under way at 10ms may send next to nothing"));
+    for law in ["{ law = \"none\" }", "{ law = \"swift\" }", "{ law = \"dcqcn\" }"] {
+        assert!(crawls("stop = \"10us\"", law).1.warnings.is_empty(), "{law}");
+    }
+}
+
+#[test]
 fn a_run_that_makes_no_time_can_be_stopped() {
     let text = format!(
         "{PAIR}[[traffic]]\nkind = \"poisson\"\nsizes = \"1B\"\nload = 1\nuntil = \"100us\"\n\

@@ -98,9 +98,12 @@ struct Simulation<'a> {
     jobs: Peekable<Jobs>,
     paths: Paths<'a>,
     sampler: Sampler,
-    /// How many of the scenario's register writes have been made, and what became of those that nobody took.
+    /// How many of the scenario's register writes have been made.
     written: usize,
-    lost: Vec<String>,
+    /// What is to be told of the run: writes that nobody took, flows that may send next to nothing.
+    warnings: Vec<String>,
+    /// When to look next for such flows; never again once they have been told of.
+    crawl_at: Instant,
     capture: Capture,
     /// The ports that stood still at the last look for a deadlock.
     suspects: Vec<Held>,
@@ -140,7 +143,8 @@ impl<'a> Simulation<'a> {
             fabric,
             jobs: jobs.peekable(),
             written: 0,
-            lost: Vec::new(),
+            warnings: Vec::new(),
+            crawl_at: Instant::ZERO + stuck::CRAWLS_AFTER,
             suspects: Vec::new(),
             look: stuck::look_interval(scenario),
             look_at: Instant::ZERO + stuck::look_interval(scenario),
@@ -169,6 +173,13 @@ impl<'a> Simulation<'a> {
             if now >= self.look_at {
                 self.look_at = now + self.look;
                 self.look_for_deadlock()?;
+            }
+            if now >= self.crawl_at {
+                let warning = self.look_for_crawling(now);
+                self.crawl_at = warning.as_ref().map_or(now + now.since(Instant::ZERO), |_| Instant::NEVER);
+                if warning.is_some() && progress(&Progress { warning, ..self.progress(stop) }) == Go::Stop {
+                    return Err(RunError::Interrupted);
+                }
             }
             self.start_due(now, stop, progress)?;
             self.write_due(now);
@@ -199,6 +210,10 @@ impl<'a> Simulation<'a> {
     fn finish(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
         self.sampler.finish(&mut self.fabric);
         self.tell_of_writes_to_come();
+        // Whoever gives a run an end finds flows there that are not done, and not why.
+        if self.crawl_at != Instant::NEVER {
+            self.look_for_crawling(self.fabric.net.now());
+        }
         self.capture.finish(&mut self.fabric.net)?;
         progress(&self.progress(self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop)));
         Ok(())
@@ -218,6 +233,7 @@ impl<'a> Simulation<'a> {
             flows_done: driver.ended.len() as u64,
             flows_begun: driver.begun() as u64,
             packet_hops: self.fabric.net.totals().packet_hops,
+            warning: None,
         }
     }
 
@@ -312,7 +328,7 @@ impl<'a> Simulation<'a> {
             faults,
             offered: Offered::of(&self.scenario.traffic, now),
             deadlock: None,
-            warnings: std::mem::take(&mut self.lost),
+            warnings: std::mem::take(&mut self.warnings),
             first_received: nics.application.first_received,
             flows,
             series,

@@ -12,9 +12,14 @@ use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::queue::HORIZON_PS;
 use roci_units::{Instant, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
+use std::sync::Arc;
 
 /// The last instant that can be simulated.
 pub(super) const LAST: Instant = Instant::from_ps(HORIZON_PS - 1);
+
+/// After how long of simulated time a run is looked at for flows that may send next to nothing, and then whenever as long as it
+/// has lasted has passed again.
+pub(super) const CRAWLS_AFTER: Span = Span::from_secs(1);
 
 /// How long lies between two looks for a deadlock: so long that what was on its way at the first has arrived by the
 /// second, even on the slowest link.
@@ -28,6 +33,17 @@ pub(super) fn look_interval(scenario: &Scenario) -> Span {
 fn slowest_frame(graph: &Graph, octets: u64) -> Span {
     let times = graph.links.iter().map(|link| link.rate.time_for(octets) + link.delay);
     times.max().unwrap_or(Span::ZERO)
+}
+
+/// A flow that may send next to nothing.
+struct Slowest {
+    kbps: u32,
+    flow: String,
+    /// Its law's name, or its program's.
+    law: String,
+    /// How many are as slow or nearly so, of how many.
+    slow: usize,
+    alive: usize,
 }
 
 impl Simulation<'_> {
@@ -104,10 +120,34 @@ impl Simulation<'_> {
         RunError::Stalled { at, flows: left.take(5).collect(), left: driver.alive, why }
     }
 
+    /// Tells of flows under way at `now` that may send next to nothing, if there are any.
+    pub(super) fn look_for_crawling(&mut self, now: Instant) -> Option<Arc<str>> {
+        /// A packet of 1 KB then takes 88 ms and more.
+        const CRAWLING_KBPS: u32 = 100;
+        let Slowest { kbps, flow, law, slow, alive } = self.slowest(CRAWLING_KBPS)?;
+        let zero = if kbps == 1 { ", for which a rate of 0 is taken too" } else { "" };
+        let stop = match self.scenario.stop {
+            Some(_) => "",
+            None => ", or give the scenario a `stop`: the run may go on for 75 minutes of simulated time",
+        };
+        let warning = format!(
+            "{slow} of {alive} flows under way at {now} may send next to nothing: `{law}` lets {flow} send at {kbps} kb/s{zero}. \
+             Have the law keep a least rate{stop}"
+        );
+        self.warnings.push(warning.clone());
+        Some(warning.into())
+    }
+
     /// Names the slowest of the flows that are left, where its law lets it send next to nothing.
     fn slow(&mut self) -> Option<Stall> {
         /// A packet then takes 8 ms and more.
         const NEXT_TO_NOTHING_KBPS: u32 = 1_000;
+        let Slowest { kbps, flow, law, .. } = self.slowest(NEXT_TO_NOTHING_KBPS)?;
+        Some(Stall::Slow { flow, law, kbps })
+    }
+
+    /// The slowest of the flows that are left, if its law lets it send at `most_kbps` or less.
+    fn slowest(&mut self, most_kbps: u32) -> Option<Slowest> {
         let nics = &mut self.fabric.nics;
         let (hosts, driver) = (&mut nics.hosts, &nics.application);
         let rate = |live: &Live| {
@@ -115,13 +155,15 @@ impl Simulation<'_> {
             let credit = hosts[usize::from(sender.0)].engine.query(qpn).ok()?.credit;
             Some((credit.rate_kbps, sender, live.law, live.id))
         };
-        let slowest = driver.live.iter().flatten().filter_map(rate).min_by_key(|(kbps, ..)| *kbps);
-        let (kbps, sender, law, id) = slowest.filter(|(kbps, ..)| *kbps <= NEXT_TO_NOTHING_KBPS)?;
+        let rates = driver.live.iter().flatten().filter_map(rate).filter(|(kbps, ..)| *kbps <= most_kbps);
+        let rates: Vec<_> = rates.collect();
+        let slow = rates.len();
+        let (kbps, sender, law, id) = rates.into_iter().min_by_key(|(kbps, ..)| *kbps)?;
         let law = match hosts[usize::from(sender.0)].engine.law_mut(law)? {
             Law::Program(program) => program.image().name().to_owned(),
             law => law.name().to_owned(),
         };
-        Some(Stall::Slow { flow: driver.name(id).to_string(), law, kbps })
+        Some(Slowest { kbps, flow: driver.name(id).to_string(), law, slow, alive: driver.alive })
     }
 
     /// Lets the network go on until `until`, or nothing happens any more, or it is time to look around.

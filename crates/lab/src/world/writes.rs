@@ -29,7 +29,7 @@ impl Simulation<'_> {
         let to_come = self.scenario.writes.get(self.written..).unwrap_or_default();
         for RegisterWrite { time, register, .. } in to_come.iter().filter(|write| write.time <= stop) {
             let register = &register.value;
-            self.lost.push(format!(
+            self.warnings.push(format!(
                 "nobody took what `[[at]]` writes to `transport.control.{register}` at {time}: the run was over after {end}"
             ));
         }
@@ -100,7 +100,7 @@ impl Simulation<'_> {
             _ => "no law that is in force has such a register".to_owned(),
         };
         let lost = if taken > 0 { "not all took" } else { "nobody took" };
-        self.lost
+        self.warnings
             .push(format!("{lost} what `[[at]]` writes to `transport.control.{register}` at {now}: {why}"));
     }
 }
