@@ -190,12 +190,12 @@ pub(crate) struct ProgramBuild {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProgramCheck {
-    /// The images
+    /// The images: files, or such as firmware/dcqcn.elf, which come with Rocinante
     #[arg(required = true, value_name = "FILE.elf")]
     pub(crate) files: Vec<PathBuf>,
-    /// The clock of the cores, for the times beside the cycles
-    #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
-    pub(crate) clock: u64,
+    /// The clock of the cores, for the times beside the cycles [default: that of the NIC's cores]
+    #[arg(long, value_name = "FREQUENCY", value_parser = clock)]
+    pub(crate) clock: Option<u64>,
     /// The NIC whose cores it is for, a name or a file ending in .toml: what instructions take is theirs (riscv-mini: no NIC's)
     #[arg(long, value_name = "NIC", default_value = "swcc", value_parser = cores)]
     pub(crate) nic: String,
@@ -209,7 +209,7 @@ pub(crate) struct ProgramCheck {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProgramProfile {
-    /// The image
+    /// The image: a file, or one such as firmware/dcqcn.elf, which comes with Rocinante
     #[arg(value_name = "FILE.elf")]
     pub(crate) file: PathBuf,
     /// A word that contexts begin with, such as total_credit=64KiB; again for more
@@ -230,9 +230,9 @@ pub(crate) struct ProgramProfile {
     /// Events of any kind at any time, held against what `check` proves of each, instead of a connection's
     #[arg(long, conflicts_with = "events")]
     pub(crate) anything: bool,
-    /// The clock of the cores
-    #[arg(long, value_name = "FREQUENCY", default_value = "250MHz", value_parser = clock)]
-    pub(crate) clock: u64,
+    /// The clock of the cores [default: that of the NIC's]
+    #[arg(long, value_name = "FREQUENCY", value_parser = clock)]
+    pub(crate) clock: Option<u64>,
     /// Pairs of a core for what is received and one for what is sent
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) pairs: u32,

@@ -45,11 +45,12 @@ fn build(arguments: &ProgramBuild) -> Result<(), Failure> {
 fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
     let (mut refused, mut unread) = (Vec::new(), 0);
     let mut reports = Vec::new();
+    let cores = cores(&arguments.nic, arguments.clock, 1)?;
     for path in &arguments.files {
         let name = path.display().to_string();
         match Check::of_file(path, machine(&arguments.nic)?, arguments.cycles) {
-            Ok(check) if arguments.json => reports.push(check_json(&name, &check, &arguments.nic)),
-            Ok(check) => print(&table::check(&name, &check, &arguments.nic, arguments.clock)),
+            Ok(check) if arguments.json => reports.push(check_json(&name, &check, cores)),
+            Ok(check) => print(&table::check(&name, &check, cores)),
             Err(error) => {
                 unread += usize::from(matches!(error, CheckError::File(_)));
                 if arguments.json {
@@ -72,8 +73,8 @@ fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
 
 fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
     let name = arguments.file.display().to_string();
-    let file =
-        std::fs::read(&arguments.file).map_err(|error| Failure::Request(format!("{name}: {error}")))?;
+    let file = roci_lab::program::image(&arguments.file)
+        .map_err(|error| Failure::Request(format!("{name}: {error}")))?;
     let initial: Vec<_> =
         arguments.context.iter().map(|text| overrides::assignment(text)).collect::<Result<_, _>>()?;
     let machine = machine(&arguments.nic)?;
@@ -88,7 +89,7 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         ProfileError::Other(_) => Failure::Request(format!("{name}: {error}")),
         ProfileError::Image(_) | ProfileError::Failed(_) => Failure::Run(format!("{name}: {error}")),
     })?;
-    let cores = table::Cores { nic: &arguments.nic, clock: arguments.clock, pairs: arguments.pairs };
+    let cores = cores(&arguments.nic, arguments.clock, arguments.pairs)?;
     if let Some(proved) = proved {
         let held = proved.hold(&profile);
         print(&if arguments.json {
@@ -101,9 +102,9 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         let over = format!("{name}: longer than was proved: {}", longer.join(", "));
         return if longer.is_empty() { Ok(()) } else { Err(Failure::Run(over)) };
     }
-    let rates = profile.rates(arguments.pairs, arguments.clock);
+    let rates = profile.rates(cores.pairs, cores.clock);
     print(&if arguments.json {
-        format!("{:#}\n", profile_json(&name, &profile, &rates, arguments))
+        format!("{:#}\n", profile_json(&name, &profile, &rates, cores))
     } else {
         table::profile(&name, &profile, &rates, cores)
     });
@@ -128,6 +129,13 @@ fn machine(nic: &str) -> Result<Machine, Failure> {
     roci_lab::program::machine(nic).ok_or_else(|| Failure::Request(format!("{nic} has no cores")))
 }
 
+/// Cores of a NIC, with the clock that was asked for, or their own.
+fn cores(nic: &str, clock: Option<u64>, pairs: u32) -> Result<table::Cores<'_>, Failure> {
+    let clock = clock.or_else(|| roci_lab::program::clock(nic));
+    let clock = clock.ok_or_else(|| Failure::Request(format!("{nic} has no cores")))?;
+    Ok(table::Cores { nic, clock, pairs })
+}
+
 /// The events in the file at `path`.
 fn events(path: &Path) -> Result<Events, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::Request(format!("{}: {error}", path.display()));
@@ -135,7 +143,7 @@ fn events(path: &Path) -> Result<Events, Failure> {
     Events::parse(&text).map_err(|error| wrong(&error))
 }
 
-fn profile_json(name: &str, profile: &Profile, rates: &[Rate], arguments: &ProgramProfile) -> Value {
+fn profile_json(name: &str, profile: &Profile, rates: &[Rate], cores: table::Cores<'_>) -> Value {
     let refused = Some(("LoopBack", &profile.refused)).filter(|(_, histogram)| !histogram.is_empty());
     let kinds = profile.kinds.iter().map(|(class, histogram)| (class_name(Class(*class)), histogram));
     let kinds = kinds.chain(refused).map(|(name, histogram)| {
@@ -158,7 +166,7 @@ fn profile_json(name: &str, profile: &Profile, rates: &[Rate], arguments: &Progr
     json!({
         "file": name, "packets_offered": profile.offered, "packets_sent": profile.sent,
         "cycles_per_packet": { "recv": profile.cycles_per_packet(Side::Rx), "send": profile.cycles_per_packet(Side::Tx) },
-        "nic": arguments.nic, "clock_hz": arguments.clock, "core_pairs": arguments.pairs,
+        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs,
         "events": kinds.collect::<Vec<_>>(), "rates": rates.collect::<Vec<_>>(),
     })
 }
@@ -174,7 +182,7 @@ fn begin(arguments: &ProgramNew) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_json(name: &str, check: &Check, nic: &str) -> Value {
+fn check_json(name: &str, check: &Check, cores: table::Cores<'_>) -> Value {
     let sides = check.sides.iter().map(|side| {
         let events = side.kinds.iter().map(|(class, cycles)| (class_name(*class).to_owned(), json!(cycles)));
         json!({
@@ -184,7 +192,7 @@ fn check_json(name: &str, check: &Check, nic: &str) -> Value {
     });
     let warnings: Vec<_> = check.warnings().map(ToString::to_string).collect();
     json!({
-        "file": name, "warnings": warnings, "nic": nic, "code_octets": check.code, "context_octets": check.context,
+        "file": name, "warnings": warnings, "nic": cores.nic, "clock_hz": cores.clock, "code_octets": check.code, "context_octets": check.context,
         "header_octets": check.header, "sides": sides.collect::<Vec<_>>(),
     })
 }

@@ -94,9 +94,11 @@ pub(super) fn held_up(results: &Results) -> String {
 }
 
 /// What was proved of a program.
-pub(crate) fn check(name: &str, check: &Check, nic: &str, clock: u64) -> String {
+pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
+    let Cores { nic, clock, .. } = cores;
+    let megahertz = number(float(clock) / 1e6);
     let mut text = format!(
-        "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header, on cores of {nic}\n",
+        "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header, on cores of {nic} at {megahertz} MHz\n",
         check.code, check.context, check.header
     );
     for warning in check.warnings() {

@@ -179,13 +179,13 @@ impl Check {
         all
     }
 
-    /// Checks the image at `path` for cores of the kind `machine` ([`super::machine`]), whose events may take
+    /// Checks the [image](super::image) at `path` for cores of the kind `machine` ([`super::machine`]), whose events may take
     /// `cycles_max` cycles.
     ///
     /// # Errors
     /// [`CheckError`], which names the place.
     pub fn of_file(path: &Path, machine: Machine, cycles_max: u64) -> Result<Self, CheckError> {
-        let file = std::fs::read(path).map_err(|error| CheckError::File(error.to_string()))?;
+        let file = super::image(path).map_err(CheckError::File)?;
         Self::of_image(&file, machine, cycles_max)
     }
 

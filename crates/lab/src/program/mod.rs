@@ -22,15 +22,35 @@ pub use build::{Build, BuildError, Built};
 pub use check::{Check, CheckError, SideCheck};
 
 use crate::scenario::program::Costs;
+use crate::scenario::source::listed;
 pub use roci_control::Class;
 use roci_control::program::csr;
 pub use roci_control::program::csr::Side;
 pub use roci_hart::Machine;
 use roci_nic::arch::spec::Cores;
+use std::path::Path;
+use std::{fs, io};
 
 /// The image that comes with Rocinante by the path that it has in its repository, such as `firmware/dcqcn.elf`.
 pub fn shipped(name: &str) -> Option<&'static [u8]> {
     crate::scenario::program::shipped(name)
+}
+
+/// The image at `path`: the file's octets, or where there is none those of the one that comes with Rocinante by that name, as
+/// scenarios find it.
+///
+/// # Errors
+/// Why there is none, and where it is no file, what to do.
+pub fn image(path: &Path) -> Result<Vec<u8>, String> {
+    let absent = |error: io::Error| match path.to_str().and_then(shipped) {
+        Some(image) => Ok(image.to_vec()),
+        None if error.kind() == io::ErrorKind::NotFound => Err(format!(
+            "there is no such file here; build it with `roci program build`, or name one of {}",
+            listed(crate::scenario::program::shipped_names())
+        )),
+        None => Err(error.to_string()),
+    };
+    fs::read(path).or_else(absent)
 }
 
 /// The classes of events by the names that `program.h` gives them.
@@ -73,6 +93,17 @@ pub fn machine(nic: &str) -> Option<Machine> {
         return Some(csr::machine());
     }
     machine_of(&crate::nic::load(nic).ok()?.cores)
+}
+
+/// The clock of the cores that [`machine`] is about, in hertz: of [`BARE`] that of SwCC's prototype.
+pub fn clock(nic: &str) -> Option<u64> {
+    /// riscv-mini's in SwCC's prototype (SwCC §5.1).
+    const PROTOTYPE: u64 = 250_000_000;
+    if nic == BARE {
+        return Some(PROTOTYPE);
+    }
+    let nic = crate::nic::load(nic).ok().filter(|nic| nic.cores.pairs > 0)?;
+    nic.core_clock().map(|clock| clock.hz())
 }
 
 /// These cores, likewise; `None` where there are none.
@@ -127,6 +158,28 @@ mod tests {
         );
         assert_eq!(["cx6", "tonic", "nowhere"].map(csr), [None; 3]);
         assert!(machines().all(|name| machine(name).is_some()));
+    }
+
+    #[test]
+    fn the_clock_of_cores_is_their_own_or_that_of_their_nic() {
+        let clocks = ["swcc", "bluefield3", "soft-roce", BARE, "cx6", "nowhere"].map(clock);
+        let expected =
+            [Some(250_000_000), Some(1_800_000_000), Some(2_200_000_000), Some(250_000_000), None, None];
+        assert_eq!(clocks, expected);
+    }
+
+    #[test]
+    fn an_image_is_found_where_a_scenario_finds_it() {
+        assert_eq!(
+            image(Path::new("firmware/swift.elf")).as_deref(),
+            Ok(shipped("firmware/swift.elf").expect("ours"))
+        );
+        let refused = image(Path::new("firmware/swyft.elf")).unwrap_err();
+        assert!(
+            refused.contains("`roci program build`") && refused.contains("`firmware/swift.elf`"),
+            "{refused}"
+        );
+        assert!(image(Path::new(".")).is_err());
     }
 
     #[test]

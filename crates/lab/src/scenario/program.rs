@@ -41,6 +41,11 @@ pub(crate) fn shipped(name: &str) -> Option<&'static [u8]> {
     IMAGES.iter().find(|(known, _)| *known == name).map(|(_, image)| *image)
 }
 
+/// The names that [`shipped`] knows.
+pub(crate) fn shipped_names() -> impl Iterator<Item = &'static str> {
+    IMAGES.iter().map(|(name, _)| *name)
+}
+
 /// A program's image, once it has been loaded. The settings say which it is, so it counts for nothing when settings are
 /// compared.
 #[derive(Clone, Debug, Default)]
@@ -212,7 +217,7 @@ impl Control {
             return Err(source.error(
                 table,
                 "`program` needs the key `elf`".to_owned(),
-                format!("name a program's image, such as {}", listed(IMAGES.map(|(name, _)| name))),
+                format!("name a program's image, such as {}", listed(shipped_names())),
             ));
         };
         let mut options = Options::default();
@@ -302,10 +307,7 @@ fn load(source: &Source, elf: &Located<String>, options: &Options) -> Result<Arc
                 return Err(source.error(
                     elf.origin,
                     format!("there is no file {name}, neither beside the scenario nor here"),
-                    format!(
-                        "build it with `roci program build`, or name one of {}",
-                        listed(IMAGES.map(|(name, _)| name))
-                    ),
+                    format!("build it with `roci program build`, or name one of {}", listed(shipped_names())),
                 ));
             }
         },
