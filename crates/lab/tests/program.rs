@@ -62,7 +62,7 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
 fn answers_that_are_no_answers_are_warned_of_at_their_lines() {
     let source = include_str!("programs/unset.c");
     let check = of_image(include_bytes!("programs/unset.elf"), CYCLES_MAX).expect("it is sound");
-    let warnings: Vec<_> = check.warnings().map(ToString::to_string).collect();
+    let warnings: Vec<_> = check.warnings().collect();
     let lines =
         source.lines().enumerate().filter(|(_, line)| line.contains("/* warned of: ")).map(|(at, _)| at + 1);
     let lines: Vec<_> = lines.collect();
@@ -91,6 +91,41 @@ fn our_programs_are_not_warned_of() {
     ] {
         assert_eq!(of_image(image, CYCLES_MAX).expect("ours").warnings().count(), 0);
     }
+}
+
+#[test]
+fn floating_point_is_named_by_the_line_and_refused_where_it_has_no_bound() {
+    let line = |source: &str, mark: &str| {
+        1 + source.lines().position(|line| line.contains(mark)).expect("a line of it")
+    };
+    // What is bounded is warned of.
+    let check =
+        of_image(include_bytes!("programs/floating.elf"), CYCLES_MAX).expect("its cycles are bounded");
+    let warnings: Vec<_> = check.warnings().collect();
+    let at = line(include_str!("programs/floating.c"), "/* warned of: ");
+    let expected = format!("floating.c:{at} computes with floating point, which the cores do in software (");
+    assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{warnings:?}");
+    assert!(
+        warnings[0].contains("__mulsf3") && warnings[0].contains("use integers: Fraction"),
+        "{warnings:?}"
+    );
+    let refused = refusal(include_bytes!("programs/dividing.elf"));
+    let at = line(include_str!("programs/dividing.c"), "/* wrong: ");
+    assert!(refused.starts_with("it computes with floating point, "), "{refused}");
+    let named = format!("cannot be bounded: dividing.c:{at} (");
+    assert!(
+        refused.contains(&named) && refused.contains("__divsf3") && refused.contains("use integers"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_division_by_zero_says_what_to_do() {
+    let refused = refusal(include_bytes!("programs/zero.elf"));
+    assert!(
+        refused.contains(", zero.c:") && refused.contains("such as dividing by a constant zero"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn check_json(name: &str, check: &Check, cores: table::Cores<'_>) -> Value {
             "event_cycles_max": events.collect::<serde_json::Map<_, _>>(), "stack_octets": side.stack,
         })
     });
-    let warnings: Vec<_> = check.warnings().map(ToString::to_string).collect();
+    let warnings: Vec<_> = check.warnings().collect();
     json!({
         "file": name, "warnings": warnings, "nic": cores.nic, "clock_hz": cores.clock, "code_octets": check.code, "context_octets": check.context,
         "header_octets": check.header, "sides": sides.collect::<Vec<_>>(),

@@ -1,5 +1,6 @@
 //! What an image needs at most: that each event ends, within how many cycles, and how much of the NIC it takes.
 
+use super::floats::{self, FloatLine};
 use super::profile::Profile;
 use super::{CLASSES, class_name};
 use roci_control::Class;
@@ -24,6 +25,8 @@ pub struct Check {
     pub header: u32,
     /// `recv`, and `send` where it has one.
     pub sides: Vec<SideCheck>,
+    /// Where it computes with floating point.
+    pub floats: Vec<FloatLine>,
 }
 
 /// What was proved of one side of it.
@@ -118,6 +121,8 @@ pub enum CheckError {
         /// What the register at fault is, or what to do.
         more: Option<String>,
     },
+    /// It computes with floating point, and what that takes cannot be proved.
+    Float(Vec<FloatLine>),
     /// It did not come to wait for its first event.
     Start {
         /// Which side.
@@ -142,6 +147,7 @@ impl fmt::Display for CheckError {
                 write!(f, "in {}(): {why}", side.function())?;
                 more.as_ref().map_or(Ok(()), |more| write!(f, ": {more}"))
             }
+            Self::Float(lines) => f.write_str(&floats::refusal(lines)),
             Self::Start { side, place } => {
                 write!(f, "{}() does not come to wait for an event: it is at {place}", side.function())
             }
@@ -198,26 +204,41 @@ impl Check {
         let context = size(&program, "context_octets", "context", CONTEXT_WORDS)?;
         let header = size(&program, "header_octets", "header", HEADER_WORDS)?;
         let mut sides = Vec::new();
+        let floats = floats::lines(&program);
         for side in [Side::Rx, Side::Tx] {
             let Some(policy) = side.policy(&program, cycles_max) else { continue };
-            sides.push(check_side(&program, side, policy, context)?);
+            let checked = check_side(&program, side, policy, context).map_err(|error| match &error {
+                CheckError::Refused { why, .. }
+                    if !floats.is_empty() && is_in_float(&program, why.address) =>
+                {
+                    CheckError::Float(floats.clone())
+                }
+                _ => error,
+            });
+            sides.push(checked?);
         }
         if !sides.iter().any(|side| side.side == Side::Rx) {
             return Err(CheckError::Missing(Side::Rx.function()));
         }
         let (start, end) = program.code();
-        Ok(Self { code: end - start, context, header, sides })
+        Ok(Self { code: end - start, context, header, sides, floats })
     }
 
     /// What it does that is wrong, and no reason to refuse it.
-    pub fn warnings(&self) -> impl Iterator<Item = &WrongAnswer> {
-        self.sides.iter().flat_map(|side| &side.wrong)
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let wrong = self.sides.iter().flat_map(|side| &side.wrong).map(WrongAnswer::to_string);
+        wrong.chain(self.floats.iter().map(FloatLine::to_string))
     }
 
     /// One side of it.
     pub fn side(&self, side: Side) -> Option<&SideCheck> {
         self.sides.iter().find(|one| one.side == side)
     }
+}
+
+/// Whether `address` lies in what libgcc does for floating point.
+fn is_in_float(program: &Program, address: u32) -> bool {
+    program.locate(address).function.is_some_and(|(name, _)| floats::is_soft_float(name))
 }
 
 fn size(
@@ -239,6 +260,7 @@ fn check_side(
 ) -> Result<SideCheck, CheckError> {
     let refused = |why: Refused| {
         let more = register(&why.reason, context).or_else(|| without_m(program, &why));
+        let more = more.or_else(|| undefined(&why.reason));
         CheckError::Refused { side, why, more }
     };
     // First as a whole: the start is only run once it is proved to end.
@@ -328,6 +350,14 @@ fn without_m(program: &Program, why: &Refused) -> Option<String> {
     (is_long && CALLS.contains(&function)).then(|| {
         "it was built with `--rv32i`, where products and quotients are loops of libgcc; build it without, for cores \
          that multiply and divide (RV32IM), or allow its events more `--cycles`"
+            .to_owned()
+    })
+}
+
+/// What to do where a compiler has given up.
+fn undefined(reason: &Reason) -> Option<String> {
+    (*reason == Reason::Breakpoint).then(|| {
+        "compilers put that where a program does what C does not define, such as dividing by a constant zero; mend the line"
             .to_owned()
     })
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`build`] | from C to an image, by a cross compiler |
 //! | [`check`] | what an image needs at most, proved |
+//! | [`floats`] | where it computes with floating point |
 //! | [`profile`] | what it takes over a stream of events, and the rates that follow |
 //! | [`skeleton`] | a new program and a scenario for it |
 //! | [`stream`] | such streams |
@@ -14,6 +15,7 @@
 pub mod build;
 pub mod check;
 pub mod events;
+pub mod floats;
 pub mod profile;
 pub mod skeleton;
 pub mod stream;
