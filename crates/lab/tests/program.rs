@@ -129,6 +129,38 @@ fn a_division_by_zero_says_what_to_do() {
 }
 
 #[test]
+fn texts_of_programs_that_mean_what_they_say_are_not_warned_of() {
+    use roci_lab::program::build::{Build, BuildError, Target};
+    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = std::env::temp_dir().join(format!("roci-slips-{}.elf", std::process::id()));
+    let mut looked_at = 0;
+    for folder in
+        ["firmware", "crates/control/tests/images", "crates/lab/tests/programs", "crates/lab/src/program"]
+    {
+        for entry in std::fs::read_dir(top.join(folder)).expect("a folder of ours") {
+            let source = entry.expect("a file of it").path();
+            if source.extension().is_none_or(|ending| ending != "c") {
+                continue;
+            }
+            match (Build { source: source.clone(), output: Some(output.clone()), target: Target::default() })
+                .run()
+            {
+                Ok(built) => {
+                    let slips = ["is assigned without", "TracedPkts has no"];
+                    let slipped = slips.iter().any(|slip| built.warnings.contains(slip));
+                    assert!(!slipped, "{}: {}", source.display(), built.warnings);
+                    looked_at += 1;
+                }
+                Err(BuildError::NoCompiler) => return,
+                Err(error) => panic!("{}: {error}", source.display()),
+            }
+        }
+    }
+    std::fs::remove_file(&output).expect("it was written");
+    assert!(looked_at > 20, "{looked_at}");
+}
+
+#[test]
 fn an_image_of_64_bits_is_refused_as_such() {
     let refusal = refusal(include_bytes!("programs/sixty_four_bits.elf"));
     assert_eq!(refusal, "ELF class 2 (octet 4); a 32-bit program has class 1");

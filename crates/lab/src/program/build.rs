@@ -3,6 +3,7 @@
 //! Header and linker script are part of this program, so that it works from any folder. The flags are those of
 //! `firmware/build.sh`, and so are the images.
 
+use super::slips;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,7 +60,7 @@ pub struct Built {
     pub output: PathBuf,
     /// The compiler.
     pub compiler: String,
-    /// What the compiler warned of.
+    /// What the compiler warned of, and what the text itself gives reason to.
     pub warnings: String,
 }
 
@@ -153,7 +154,8 @@ impl Build {
         command.arg("-I").arg(interface.folder.join("include")).arg("-I.");
         command.args(["-Wl,-melf32lriscv", "-Wl,--build-id=none", "-Wl,-z,max-page-size=16"]);
         let run = |command: &mut Command| {
-            let outcome = pipe(command, &wrapped).map_err(|error| file(Path::new(&compiler), error))?;
+            let outcome = pipe(command, &wrapped, Stdio::null());
+            let outcome = outcome.map_err(|error| file(Path::new(&compiler), error))?;
             let said = String::from_utf8_lossy(&outcome.stderr);
             let said = own_words(&said.replace(&format!("{}/include/", interface.folder.display()), ""));
             Ok((outcome.status.success(), said))
@@ -162,10 +164,17 @@ impl Build {
         // where they are defined. Either would change what the image tells of its source.
         let mut warn = again(&command);
         warn.args(["-DROCI_WARN", "-ftrack-macro-expansion=0", "-S", "-o", NOWHERE, "-x", "c", "-"]);
-        let (sound, warnings) = run(&mut warn)?;
+        let (sound, mut warnings) = run(&mut warn)?;
         if !sound {
             return Err(BuildError::Compiler { compiler, message: warnings });
         }
+        let looked_at = wrapped.replacen('\n', &format!("\n{}", slips::AS_CALLS), 1);
+        let mut preprocess = again(&command);
+        preprocess.args(["-E", "-x", "c", "-"]);
+        let left = pipe(&mut preprocess, &looked_at, Stdio::piped())
+            .map_err(|error| file(Path::new(&compiler), error))?;
+        let ours = interface.folder.display().to_string();
+        warnings += &slips::warnings(&String::from_utf8_lossy(&left.stdout), &ours);
         command.arg("-T").arg(interface.folder.join("link.ld")).arg("-o").arg(&output);
         command.args(["-x", "c", "-", "-x", "none"]).arg(&libgcc);
         match run(&mut command)? {
@@ -207,8 +216,8 @@ fn find_compiler(march: &str) -> Result<(String, String), BuildError> {
 }
 
 /// Runs `command` with `text` as its input.
-fn pipe(command: &mut Command, text: &str) -> io::Result<Output> {
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+fn pipe(command: &mut Command, text: &str, stdout: Stdio) -> io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
         // A compiler that ends early says why on its own.

@@ -1,0 +1,407 @@
+//! Slips in a program's text that compile, and that nobody sees in the image: what is assigned and lost, and events that it
+//! waits for and never hears of.
+//!
+//! They are found in what the preprocessor leaves of the text, where the calls of `program.h` that matter stand as calls
+//! ([`AS_CALLS`]): macros of the program's own are looked through, and what it leaves out is not looked at. What cannot be told
+//! from the words alone is passed over.
+
+use super::CLASSES;
+use roci_control::Class;
+use std::collections::BTreeSet;
+
+/// Stands between `program.h` and a program's text where that is only looked at.
+pub(super) const AS_CALLS: &str = "#undef pollEventSync\n#define pollEventSync(event) roci_poll(event)\n\
+    #undef pollEvent\n#define pollEvent(event) roci_poll(event)\n\
+    #undef postEvent\n#define postEvent(event) roci_post(event)\n\
+    #undef readContext\n#define readContext(place) (place)\n\
+    #undef loadContext\n#define loadContext(event) roci_load(event)\n\
+    #undef updateContext\n#define updateContext(place, value) roci_update(place, value)\n\
+    #undef updatePkt\n#define updatePkt(place, value) roci_update(place, value)\n\
+    #undef tracePackets\n#define tracePackets(classes) roci_trace(classes)\n";
+
+const ASSIGNMENTS: [&str; 13] =
+    ["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"];
+/// Of two and three characters, those of three first.
+const LONG: [&str; 22] = [
+    "<<=", ">>=", "...", "->", "++", "--", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "+=", "-=", "*=",
+    "/=", "%=", "&=", "|=", "^=",
+];
+
+/// A word, a number, a sign, or a string of the text, and where it stands.
+#[derive(Clone, Copy, Debug)]
+struct Token<'a> {
+    text: &'a str,
+    file: &'a str,
+    line: usize,
+}
+
+/// What is to be warned of in `text`, what the preprocessor leaves: a line each, as compilers write them. Files in the folder
+/// `ours` are not the user's.
+pub(super) fn warnings(text: &str, ours: &str) -> String {
+    let tokens = tokens(text);
+    let mut found = lost(&tokens);
+    found.extend(unheard(&tokens));
+    found.sort_by_key(|(at, _)| *at);
+    let mut told = BTreeSet::new();
+    let mut lines = String::new();
+    for (at, message) in found {
+        let Token { file, line, .. } = tokens[at];
+        let line = format!("{file}:{line}: warning: {message}\n");
+        if !file.starts_with(ours) && told.insert(line.clone()) {
+            lines += &line;
+        }
+    }
+    lines
+}
+
+/// Fields of the context or the packet that are assigned, and nothing comes of it: where, and what to do.
+fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    // Who writes a field with its own value keeps what was assigned to it before.
+    let kept: BTreeSet<String> = calls(tokens, "roci_update")
+        .filter_map(|arguments| {
+            let (place, value) = arguments.split_at(comma(arguments)?);
+            let [place, value] = [place, &value[1..]].map(written);
+            (place == value).then_some(place)
+        })
+        .collect();
+    let mut lost = Vec::new();
+    for at in 0..tokens.len() {
+        let Some((field, of)) = field(tokens, at) else { continue };
+        let place = written(&tokens[field.clone()]);
+        if !is_assigned(tokens, &field) || kept.contains(&place) {
+            continue;
+        }
+        lost.push((
+            field.start,
+            match of {
+                "context" => format!(
+                    "`{place}` is assigned without updateContext, so the queue pair does not keep it: write \
+                     updateContext({place}, …)"
+                ),
+                _ => format!(
+                    "`{place}` is assigned without updatePkt, so no packet goes out with it: write updatePkt({place}, …)"
+                ),
+            },
+        ));
+    }
+    lost
+}
+
+/// The field of an event's context or packet whose name after the event stands at `at`, such as `.context` in `e.context.x`: the
+/// tokens from the event to the field's end, and of which it is one.
+fn field<'a>(tokens: &[Token<'a>], at: usize) -> Option<(std::ops::Range<usize>, &'a str)> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let of = word(at + 1);
+    let opens = matches!(word(at), "." | "->") && matches!(of, "context" | "packet") && word(at + 2) == ".";
+    if !opens || !is_word(word(at + 3)) {
+        return None;
+    }
+    let mut end = at + 4;
+    loop {
+        match word(end) {
+            "." if is_word(word(end + 1)) => end += 2,
+            "[" => end = closing(tokens, end)? + 1,
+            _ => break,
+        }
+    }
+    let before = at.checked_sub(1)?;
+    let start = match word(before) {
+        ")" => opening(tokens, before)?,
+        name if is_word(name) => before,
+        _ => return None,
+    };
+    Some((start..end, of))
+}
+
+/// Whether something is assigned to `field` itself, and not to what it points to.
+fn is_assigned(tokens: &[Token<'_>], field: &std::ops::Range<usize>) -> bool {
+    let word = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+    let before = field.start.checked_sub(1);
+    let is_cast = word(before) == ")" && {
+        let opening = before.and_then(|at| opening(tokens, at));
+        !matches!(word(opening.and_then(|at| at.checked_sub(1))), "if" | "while" | "for" | "switch")
+    };
+    if is_cast || word(before) == "*" {
+        return false;
+    }
+    ASSIGNMENTS.contains(&word(Some(field.end))) || matches!(word(before), "++" | "--")
+}
+
+/// Classes that an event is compared with, and that the program does not trace: where, and what to do.
+fn unheard(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    let mut heard = Class::TIMER.with(Class::TRANSMIT);
+    for arguments in calls(tokens, "roci_trace") {
+        // What is worked out during the run may be anything.
+        let Some(classes) = classes(arguments) else { return Vec::new() };
+        heard = heard.with(classes);
+    }
+    let mut unheard = Vec::new();
+    let mut compared = |at: usize, words: &[Token<'_>]| {
+        if let Some(classes) =
+            classes(words).filter(|classes| *classes != Class::NONE && !classes.meets(heard))
+        {
+            let names: Vec<_> =
+                CLASSES.iter().filter(|(class, _)| class.meets(classes)).map(|(_, name)| *name).collect();
+            let (names, none) =
+                (names.join(" | "), if names.len() == 1 { "no event is one" } else { "no event is any" });
+            unheard.push((at, format!("TracedPkts has no {names}, so {none}: add it there to hear of it")));
+        }
+    };
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    for at in 0..tokens.len() {
+        let Some(class) = class_of_event(tokens, at) else { continue };
+        let next = class.end + 1;
+        match word(class.end) {
+            "==" | "!=" => compared(next, tokens.get(next..=next).unwrap_or_default()),
+            "&" if word(next) == "(" => {
+                let end = closing(tokens, next).unwrap_or(next);
+                compared(next, &tokens[next..end]);
+            }
+            "&" => compared(next, tokens.get(next..=next).unwrap_or_default()),
+            _ => {}
+        }
+        if let Some(other) =
+            class.start.checked_sub(2).filter(|_| matches!(word(class.start - 1), "==" | "!="))
+        {
+            compared(other, &tokens[other..=other]);
+        }
+        // switch (e.packet.opcode) { case X: … }
+        let switched = class.start >= 2 && (word(class.start - 2), word(class.start - 1)) == ("switch", "(");
+        if switched && (word(class.end), word(next)) == (")", "{") {
+            let end = closing(tokens, next).unwrap_or(next);
+            for case in (next..end).filter(|at| word(*at) == "case") {
+                compared(case + 1, &tokens[case + 1..case + 2]);
+            }
+        }
+    }
+    unheard
+}
+
+/// An event's class, `e.packet.opcode` or `e.eventType`, whose first sign after the event stands at `at`.
+fn class_of_event(tokens: &[Token<'_>], at: usize) -> Option<std::ops::Range<usize>> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    if matches!(word(at), "." | "->") && word(at + 1) == "eventType" {
+        return at.checked_sub(1).map(|before| before..at + 2);
+    }
+    let (field, of) = field(tokens, at)?;
+    (of == "packet" && field.len() == 5 && word(field.end - 1) == "opcode").then_some(field)
+}
+
+/// The classes that `words` name, or-ed; `None` where they say anything else.
+fn classes(words: &[Token<'_>]) -> Option<Class> {
+    words.iter().try_fold(Class::NONE, |all, token| match token.text {
+        "|" | "(" | ")" | "0" => Some(all),
+        name => CLASSES.iter().find(|(_, known)| *known == name).map(|(class, _)| all.with(*class)),
+    })
+}
+
+/// The arguments of each call of `function`.
+fn calls<'t, 'a>(tokens: &'t [Token<'a>], function: &str) -> impl Iterator<Item = &'t [Token<'a>]> {
+    tokens.windows(2).enumerate().filter_map(move |(at, pair)| {
+        let is_call = pair[0].text == function && pair[1].text == "(";
+        is_call.then(|| tokens.get(at + 2..closing(tokens, at + 1)?))?
+    })
+}
+
+/// The place of the first comma that stands in no brackets.
+fn comma(tokens: &[Token<'_>]) -> Option<usize> {
+    let mut depth = 0;
+    tokens.iter().position(|token| {
+        depth += depth_of(token.text);
+        depth == 0 && token.text == ","
+    })
+}
+
+fn depth_of(sign: &str) -> i32 {
+    match sign {
+        "(" | "[" | "{" => 1,
+        ")" | "]" | "}" => -1,
+        _ => 0,
+    }
+}
+
+/// Where the bracket closes that opens at `at`.
+fn closing(tokens: &[Token<'_>], at: usize) -> Option<usize> {
+    let mut depth = 0;
+    let found = tokens[at..].iter().position(|token| {
+        depth += depth_of(token.text);
+        depth == 0
+    });
+    found.map(|more| at + more)
+}
+
+/// Where the bracket opens that closes at `at`.
+fn opening(tokens: &[Token<'_>], at: usize) -> Option<usize> {
+    let mut depth = 0;
+    tokens[..=at].iter().rposition(|token| {
+        depth += depth_of(token.text);
+        depth == 0
+    })
+}
+
+fn written(tokens: &[Token<'_>]) -> String {
+    tokens.iter().map(|token| token.text).collect()
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// The tokens of what a preprocessor has written, whose lines `# 12 "file.c"` say where the next one comes from.
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let (mut file, mut line) = ("", 0);
+    for row in text.lines() {
+        if let Some(marker) = row.strip_prefix('#') {
+            if let Some((number, name)) = marker.trim_start().split_once(" \"")
+                && let Ok(number) = number.parse()
+            {
+                (file, line) = (name.split('"').next().unwrap_or_default(), number);
+            }
+            continue;
+        }
+        let mut rest = row.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let (token, behind) = rest.split_at(length(rest, first));
+            tokens.push(Token { text: token, file, line });
+            rest = behind.trim_start();
+        }
+        line += 1;
+    }
+    tokens
+}
+
+/// How many octets the token takes that `text` begins with.
+fn length(text: &str, first: char) -> usize {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if word(first) {
+        return text.find(|c| !word(c)).unwrap_or(text.len());
+    }
+    if matches!(first, '"' | '\'') {
+        let mut escaped = false;
+        let end = text.char_indices().skip(1).find(|&(_, c)| {
+            let ends = c == first && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        });
+        return end.map_or(text.len(), |(at, _)| at + 1);
+    }
+    let long = LONG.iter().find(|sign| text.starts_with(**sign));
+    long.map_or(first.len_utf8(), |sign| sign.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The warnings of a program that traces `ACK | CNP`, without their file.
+    fn of(body: &str) -> Vec<String> {
+        let text = format!(
+            "# 1 \"law.c\" 1\n{body}\n# 3 \"/ours/end.h\" 1\nroci_trace((ACK | CNP));\ne.context.x = 1;\n"
+        );
+        warnings(&text, "/ours")
+            .lines()
+            .map(|line| line.replace("law.c:", "").replace(" warning: ", " "))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_assigned_to_a_context_and_not_written_is_named() {
+        let told = of("if (e.packet.ecn)\n  e.context.rate = 5;");
+        assert_eq!(
+            told,
+            [
+                "2: `e.context.rate` is assigned without updateContext, so the queue pair does not keep it: write updateContext(e.context.rate, …)"
+            ]
+        );
+        for lost in [
+            "e->context.x += 1;",
+            "(*e).context.x++;",
+            "--e.context.x;",
+            "if (a) e.context.x <<= 2;",
+            "e.context.link[i + 1].at = 3;",
+            "else e.context.x = e.context.y;",
+        ] {
+            assert_eq!(of(lost).len(), 1, "{lost}: {:?}", of(lost));
+        }
+        let packet = of("e.packet.opcode = ACK;");
+        assert!(packet.len() == 1 && packet[0].contains("updatePkt(e.packet.opcode, …)"), "{packet:?}");
+    }
+
+    #[test]
+    fn what_is_written_or_only_read_is_not() {
+        for fine in [
+            "roci_update(e.context.x, e.context.x + 1);",
+            "uint32_t x = e.context.x, y = (e.context.x);",
+            "if (e.context.x == 5 || e.context.x <= 4 || e.context.x >= 3 || e.context.x != 2) ;",
+            "*(volatile uint32_t *)e.context.link[0].at = 1;",
+            "*e.context.x = 1;",
+            "f(\"e.context.x = 5\", '\"', e.context.x);",
+            "e.context.x /= 2; roci_update(e.context.x, e.context.x);",
+            "context.x = 5; other.contexts.x = 5;",
+            "x = y ? e.context.x : -e.context.x;",
+        ] {
+            assert_eq!(of(fine), [""; 0], "{fine}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_waited_for_and_not_traced_is_named() {
+        assert_eq!(
+            of("if (e.packet.opcode == Loss) ;"),
+            ["1: TracedPkts has no Loss, so no event is one: add it there to hear of it"]
+        );
+        for unheard in [
+            "if (Open == e.packet.opcode) ;",
+            "if (e->packet.opcode != NACK) ;",
+            "if (e.eventType == ByteCounter) ;",
+            "if (e.packet.opcode & (SEND_REQ | WRITE_REQ)) ;",
+            "if (e.packet.opcode & RNR) ;",
+            "switch (e.packet.opcode) { case ACK: break; case GRANT: break; }",
+        ] {
+            assert_eq!(of(unheard).len(), 1, "{unheard}: {:?}", of(unheard));
+        }
+        for heard in [
+            "if (e.packet.opcode == CNP || e.packet.opcode == Timer || e.eventType == Transmit) ;",
+            "if (e.packet.opcode & (Loss | ACK)) ;",
+            "if (e.packet.opcode == kind) ;",
+            "switch (e.packet.pktLength) { case 1: ; }",
+            "roci_trace(Loss); if (e.packet.opcode == Loss) ;",
+            "roci_trace(later); if (e.packet.opcode == Loss) ;",
+            "roci_update(e.packet.opcode, PULL);",
+        ] {
+            assert_eq!(of(heard), [""; 0], "{heard}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_that_of_the_file_that_it_came_from() {
+        let text =
+            "# 7 \"a.c\"\nint x;\n# 40 \"inc/b.h\" 1\n\ne.context.x = 1;\n# 9 \"a.c\" 2\ne.context.y = 1;\n";
+        let told = warnings(text, "/ours");
+        let lines: Vec<_> =
+            told.lines().filter_map(|line| line.split_once(": warning")).map(|(place, _)| place).collect();
+        assert_eq!(lines, ["inc/b.h:41", "a.c:9"]);
+    }
+
+    #[test]
+    fn no_text_is_too_strange_to_be_looked_at() {
+        for strange in [
+            ".context.",
+            ")",
+            "e.context.x[",
+            "(((",
+            "\"",
+            "'\\",
+            "roci_trace(",
+            "roci_update(",
+            "&",
+            "switch (e.packet.opcode",
+            "# \"",
+            "µ§",
+        ] {
+            let _ = warnings(strange, "/ours");
+            let _ = of(strange);
+        }
+    }
+}
