@@ -158,7 +158,7 @@ enum {
 #define setWindow(octets) ROCI_SET(ROCI_WINDOW, octets)
 #define setTokens(octets) ROCI_SET(ROCI_TOKENS, octets)
 
-/* Commands: four bits say what, 28 how much. */
+/* Commands: four bits say what, 28 how much, modulo 2^28: a timer takes 268 ms at most, a byte counter 268 MB. */
 #define ROCI_DO(what, much) ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((uint32_t)(much) & 0xfffffff))
 /* Timer 0 to 3 runs out `ns`, at least 100, after this event, whose time counts; at one instant the lower goes first. */
 #define armTimer(timer, ns) ROCI_DO((timer) & 3, ns)
