@@ -74,6 +74,36 @@ fn a_table_has_perftests_columns() {
 }
 
 #[test]
+fn times_of_messages_are_printed_before_their_row_and_are_part_of_the_json() {
+    let options = ["perf", "send-lat", "-n", "20", "-p", "19519", "-I", "0", "-H"];
+    let server = [&options[..], &["-d", "127.0.0.48"]].concat();
+    let [_, near] = both(&server, &[&options[..], &["127.0.0.48"]].concat());
+    let near = text(&near);
+    let lines: Vec<&str> = near.lines().skip_while(|line| *line != "#, usec").collect();
+    let times: Vec<f64> =
+        lines[1..20].iter().map(|line| line.split(", ").nth(1).unwrap().parse().unwrap()).collect();
+    assert!(times.is_sorted() && times[0] > 0.0, "{near}");
+    assert!(lines[20].starts_with(" 2 "), "{near}");
+    let options = ["perf", "read-lat", "-n", "20", "-p", "19519", "-U", "--json"];
+    let server = [&options[..], &["-d", "127.0.0.48"]].concat();
+    let [_, near] = both(&server, &[&options[..], &["127.0.0.48"]].concat());
+    let near: Value = serde_json::from_slice(&near.stdout).unwrap();
+    assert_eq!(near["rows"][0]["times_us"].as_array().map(Vec::len), Some(19));
+}
+
+#[test]
+fn lists_completions_types_of_service_and_rates_are_asked_for_as_of_perftest() {
+    let asked = ["-Q", "8", "-l", "4", "-I", "64", "-T", "32", "--rate_limit", "2000", "--rate_units", "p"];
+    let options =
+        [&["perf", "write-bw", "-n", "200", "-s", "64", "-p", "19520", "--json"][..], &asked].concat();
+    let server = [&options[..], &["-d", "127.0.0.49"]].concat();
+    let [_, near] = both(&server, &[&options[..], &["127.0.0.49"]].concat());
+    let near: Value = serde_json::from_slice(&near.stdout).unwrap();
+    let rate = near["rows"][0]["messages_per_s"].as_f64().unwrap();
+    assert!(rate > 500.0 && rate < 2000.0 * 200.0 / 196.0 * 1.01, "{rate}");
+}
+
+#[test]
 fn pings_are_shown_and_counted() {
     let server = ["ping", "-s", "-a", "127.0.0.45", "-v"];
     let client = ["ping", "-c", "-a", "127.0.0.45", "-I", "127.0.0.44", "-C", "3", "-v", "-V"];
@@ -94,12 +124,19 @@ fn a_program_controls_congestion_where_one_is_named() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 7] = [
+    let wrong: [(&[&str], &str); 14] = [
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
         (&["perf", "write-bw", "--control", "firmware/hpcc.elf"], "needs telemetry"),
         (&["perf", "atomic-bw", "-s", "4"], "atomics have 8 octets"),
         (&["perf", "write-lat", "-q", "2"], "one queue pair"),
         (&["perf", "write-bw", "-m", "1500"], "an MTU is"),
+        (&["perf", "write-lat", "-Q", "2"], "one message at a time"),
+        (&["perf", "write-bw", "-I", "200"], "at most 184"),
+        (&["perf", "write-bw", "-T", "3"], "ECN"),
+        (&["perf", "write-bw", "-H"], "tests of latency"),
+        (&["perf", "write-bw", "--rate_limit", "-1"], "rate"),
+        (&["perf", "write-bw", "--rate_units", "g"], "--rate_limit"),
+        (&["perf", "write-bw", "--rate_limit", "1", "--rate_limit_type", "HW"], "no NIC beneath"),
         (&["perf", "write-bw", "-d", "nosuch0"], "nosuch0"),
         (&["ping", "-c"], "--address"),
     ];

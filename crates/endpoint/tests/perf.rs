@@ -1,8 +1,11 @@
 //! perftest's tests with both ends ours, over UDP sockets at one loopback address.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
 
-use roci_endpoint::perf::{self, Event, Metric, Options, PerfError, Row, Test, Verb, Watch};
-use std::net::TcpListener;
+use roci_endpoint::perf::{
+    self, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
+};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +14,7 @@ use std::time::Duration;
 #[derive(Default)]
 struct Notes {
     rows: Mutex<Vec<Row>>,
+    times: Mutex<Vec<f64>>,
     stop: AtomicBool,
     connected: AtomicBool,
 }
@@ -19,6 +23,7 @@ impl Watch for Notes {
     fn event(&self, event: Event<'_>) {
         match event {
             Event::Row(row) => self.rows.lock().unwrap().push(*row),
+            Event::Times(times) => self.times.lock().unwrap().extend(times),
             Event::Connected(_) => self.connected.store(true, Ordering::SeqCst),
             _ => {}
         }
@@ -40,7 +45,8 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs a client, which finds its server there within ten seconds.
 fn meet(options: &Options, client: &Notes) -> Result<(), PerfError> {
-    let near = Options { host: Some("127.0.0.1".to_owned()), ..options.clone() };
+    let host = options.device.map_or("127.0.0.1".to_owned(), |address| address.to_string());
+    let near = Options { host: Some(host), ..options.clone() };
     let attempts = 500;
     for _ in 1..attempts {
         match perf::run(&near, client) {
@@ -53,6 +59,12 @@ fn meet(options: &Options, client: &Notes) -> Result<(), PerfError> {
 
 /// Runs both ends; gives the server's and the client's rows.
 fn both(options: &Options) -> (Vec<Row>, Vec<Row>) {
+    let (server, client) = noted(options);
+    (server.rows.into_inner().unwrap(), client.rows.into_inner().unwrap())
+}
+
+/// Runs both ends; gives what the server and the client noted.
+fn noted(options: &Options) -> (Notes, Notes) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (server, client) = (Notes::default(), Notes::default());
     std::thread::scope(|scope| {
@@ -63,7 +75,7 @@ fn both(options: &Options) -> (Vec<Row>, Vec<Row>) {
         let far = far.join().unwrap();
         assert!(done.is_ok() && far.is_ok(), "client {done:?}, server {far:?}, {options:?}");
     });
-    (server.rows.into_inner().unwrap(), client.rows.into_inner().unwrap())
+    (server, client)
 }
 
 #[test]
@@ -87,6 +99,123 @@ fn sends_are_counted_at_the_receiver() {
         let [Row::Bandwidth(row)] = rows[..] else { panic!("{rows:?}") };
         assert_eq!(row.iterations, 100);
     }
+}
+
+#[test]
+fn lists_and_few_completions_leave_out_no_message() {
+    for verb in [Verb::Write, Verb::Send, Verb::Read, Verb::Atomic { swap: false }] {
+        for (cq_mod, post_list) in [(7, None), (1, Some(16)), (50, Some(5)), (1000, Some(1000))] {
+            let options = Options {
+                cq_mod,
+                post_list,
+                queue_pairs: 2,
+                iterations: 103,
+                ..options(verb, Metric::Bandwidth)
+            };
+            let (_, client) = both(&options);
+            let [Row::Bandwidth(row)] = client[..] else { panic!("{client:?}") };
+            assert_eq!((row.iterations, row.average > 0.0), (206, true), "{verb:?} {cq_mod} {post_list:?}");
+        }
+    }
+}
+
+#[test]
+fn messages_go_inline_up_to_the_size_that_was_said() {
+    for (verb, metric, size, inline) in [
+        (Verb::Write, Metric::Bandwidth, 100, 100),
+        (Verb::Send, Metric::Bandwidth, 184, 184),
+        (Verb::Write, Metric::Latency, 64, 0),
+        (Verb::Send, Metric::Latency, 64, 63),
+    ] {
+        let options = Options { size, inline: Some(inline), ..options(verb, metric) };
+        let (_, client) = both(&options);
+        assert_eq!(client.len(), 1, "{verb:?} {metric:?}");
+    }
+}
+
+#[test]
+fn a_rate_that_is_asked_for_is_kept_over_all_queue_pairs() {
+    // 80 messages of 4096 octets in 200 ms are 13.1 Mb/s, 1.5625 MiB/s, 400 a second and 1600 packets of 1024.
+    let usual = Options {
+        size: 4096,
+        iterations: 40,
+        queue_pairs: 2,
+        mtu: Some(roci_endpoint::Mtu::Mtu1024),
+        ..options(Verb::Write, Metric::Bandwidth)
+    };
+    for rate in [RateLimit::Gbits(0.013_107_2), RateLimit::Mebibytes(1.5625), RateLimit::Packets(1600.0)] {
+        for (verb, post_list) in [(Verb::Write, None), (Verb::Read, Some(4))] {
+            let test = Test { verb, metric: Metric::Bandwidth };
+            let options = Options { rate_limit: Some(rate), post_list, test, ..usual.clone() };
+            let (_, client) = both(&options);
+            let [Row::Bandwidth(row)] = client[..] else { panic!("{client:?}") };
+            // The last message's time is not waited for, nor that of a list; a busy machine is late.
+            let most = 400.0 * 80.0 / (80.0 - f64::from(post_list.unwrap_or(1)) * 2.0);
+            assert!(row.messages < most * 1.01, "{rate:?} {verb:?}: {row:?}");
+            assert!(row.messages > 200.0, "{rate:?} {verb:?}: {row:?}");
+        }
+    }
+}
+
+#[test]
+fn each_message_s_time_is_told_where_that_is_asked_for() {
+    for (verb, order) in
+        [(Verb::Write, Order::Sorted), (Verb::Send, Order::Unsorted), (Verb::Read, Order::Sorted)]
+    {
+        let options = Options { times: Some(order), ..options(verb, Metric::Latency) };
+        let (_, client) = noted(&options);
+        let (rows, times) = (client.rows.into_inner().unwrap(), client.times.into_inner().unwrap());
+        let [Row::Latency(row)] = rows[..] else { panic!("{rows:?}") };
+        assert_eq!(times.len(), 49, "between 50 posts");
+        assert!(order == Order::Unsorted || times.is_sorted());
+        let (least, most) = times.iter().fold((f64::MAX, 0.0f64), |(a, b), it| (a.min(*it), b.max(*it)));
+        assert_eq!((least, most), (row.min, row.max));
+    }
+}
+
+/// Receives the IP packets that bring UDP to this address, and not all of this host's, which would fill its buffer; `None` where
+/// we may not see them.
+#[expect(unsafe_code, reason = "the standard library opens no raw sockets")]
+fn wire(address: Ipv4Addr) -> Option<UdpSocket> {
+    // SAFETY: it takes no pointers.
+    let raw = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::IPPROTO_UDP) };
+    if raw < 0 {
+        return None;
+    }
+    // SAFETY: it is a socket, and nobody else's.
+    let socket = unsafe { UdpSocket::from_raw_fd(raw) };
+    let name = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: it is a name of that length.
+    let bound = unsafe { libc::bind(raw, (&raw const name).cast(), size_of_val(&name) as libc::socklen_t) };
+    assert_eq!(bound, 0);
+    Some(socket)
+}
+
+#[test]
+fn the_type_of_service_is_on_the_packets() {
+    let address = Ipv4Addr::new(127, 0, 0, 57);
+    let Some(wire) = wire(address) else {
+        assert_eq!(std::io::Error::last_os_error().kind(), std::io::ErrorKind::PermissionDenied);
+        return;
+    };
+    let (test, device) = (options(Verb::Write, Metric::Bandwidth), Some(address.into()));
+    let options = Options { tos: 46 << 2, device, size: 256, ..test };
+    both(&options);
+    wire.set_nonblocking(true).unwrap();
+    let (mut packet, mut seen) = ([0; 64], Vec::new());
+    while wire.recv(&mut packet).is_ok() {
+        if packet[22..24] == 4791u16.to_be_bytes() {
+            // Beside it, data have ECT(0), and acknowledgements nothing.
+            assert!(packet[1] & !3 == 46 << 2, "{packet:?}");
+            seen.push(packet[28]);
+        }
+    }
+    assert!(seen.contains(&0x0a) && seen.contains(&0x11), "WRITEs and acknowledgements: {seen:?}");
 }
 
 #[test]
@@ -170,6 +299,13 @@ fn options_that_do_not_go_together_are_refused() {
         Options { size: 0, ..of(Verb::Send, Metric::Bandwidth) },
         Options { iterations: 4, ..of(Verb::Send, Metric::Bandwidth) },
         Options { all_sizes: true, ..of(Verb::Atomic { swap: true }, Metric::Bandwidth) },
+        Options { cq_mod: 2, ..of(Verb::Write, Metric::Latency) },
+        Options { rate_limit: Some(RateLimit::Gbits(1.0)), ..of(Verb::Read, Metric::Latency) },
+        Options { rate_limit: Some(RateLimit::Packets(0.0)), ..of(Verb::Read, Metric::Bandwidth) },
+        Options { times: Some(Order::Sorted), ..of(Verb::Write, Metric::Bandwidth) },
+        Options { inline: Some(185), ..of(Verb::Write, Metric::Bandwidth) },
+        Options { inline: Some(8), ..of(Verb::Read, Metric::Bandwidth) },
+        Options { tos: 1, ..of(Verb::Write, Metric::Bandwidth) },
     ];
     for options in wrong {
         let done = perf::run(&options, &Notes::default());

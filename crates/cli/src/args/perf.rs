@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use roci_endpoint::device::{LINK, address_of};
-use roci_endpoint::perf::{Metric, Options, Test, Verb};
+use roci_endpoint::perf::{Metric, Options, Order, RateLimit, Test, Verb};
 use roci_endpoint::{Law, Mtu, congestion};
 use roci_units::BitsPerSec;
 use std::io::ErrorKind;
@@ -50,6 +50,20 @@ pub(crate) enum Atomic {
     FetchAndAdd,
 }
 
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum RateUnits {
+    /// MiB/s of payload
+    #[value(name = "M")]
+    Mebibytes,
+    /// Gb/s of payload
+    #[default]
+    #[value(name = "g")]
+    Gbits,
+    /// Packets per second
+    #[value(name = "p")]
+    Packets,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Perf {
     /// The test
@@ -91,6 +105,33 @@ pub(crate) struct Perf {
     /// READs and atomics outstanding on each queue pair
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=128))]
     pub(crate) outs: u8,
+    /// Generate a completion for one request in N of a queue pair; N is made to fit -t and -l
+    #[arg(short = 'Q', long = "cq-mod", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) cq_mod: u32,
+    /// Post requests in lists of N, one call each [default: as many as there is room for]
+    #[arg(short = 'l', long = "post_list", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) post_list: Option<u32>,
+    /// Send messages up to so many octets, at most 184, inline [default: 0 of bandwidth, 184 of latency]
+    #[arg(short = 'I', long = "inline_size", value_name = "OCTETS")]
+    pub(crate) inline_size: Option<u32>,
+    /// Type of service, or traffic class, of data and acknowledgements: a multiple of 4, since two bits are ECN's
+    #[arg(short = 'T', long, value_name = "TOS", default_value_t = 0)]
+    pub(crate) tos: u8,
+    /// Post no more than this, over all queue pairs together
+    #[arg(long = "rate_limit", value_name = "RATE")]
+    pub(crate) rate_limit: Option<f64>,
+    /// The unit of --rate_limit
+    #[arg(long = "rate_units", value_enum, value_name = "UNIT", default_value_t, requires = "rate_limit")]
+    pub(crate) rate_units: RateUnits,
+    /// Who keeps the rate: software alone can, SW
+    #[arg(long = "rate_limit_type", value_name = "TYPE", hide_short_help = true, value_parser = by_software)]
+    pub(crate) rate_limit_type: Option<()>,
+    /// Print the time of each message, the shortest first, before the line of the result
+    #[arg(short = 'H', long = "report-histogram")]
+    pub(crate) report_histogram: bool,
+    /// As -H, in the order in which they were sent
+    #[arg(short = 'U', long = "report-unsorted")]
+    pub(crate) report_unsorted: bool,
     /// The atomic
     #[arg(short = 'A', long = "atomic_type", value_enum, default_value_t)]
     pub(crate) atomic_type: Atomic,
@@ -162,6 +203,14 @@ fn law(text: &str, link: BitsPerSec) -> Result<Law, String> {
     congestion::law(text, link, read).map_err(|error| format!("--control {text}: {error}"))
 }
 
+fn by_software(text: &str) -> Result<(), String> {
+    match text {
+        "SW" => Ok(()),
+        "HW" | "PP" => Err("there is no NIC beneath that could keep a rate; SW is what can".to_owned()),
+        _ => Err("it is SW".to_owned()),
+    }
+}
+
 fn link(text: &str) -> Result<BitsPerSec, String> {
     match text.parse::<BitsPerSec>() {
         Ok(rate) if rate >= BitsPerSec::from_mbps(1) => Ok(rate),
@@ -213,6 +262,20 @@ impl Perf {
             law: self.control.as_deref().map(|text| law(text, link)).transpose()?,
             link,
             peak: !self.no_peak,
+            cq_mod: self.cq_mod,
+            post_list: self.post_list,
+            inline: self.inline_size,
+            tos: self.tos,
+            rate_limit: self.rate_limit.map(|rate| match self.rate_units {
+                RateUnits::Mebibytes => RateLimit::Mebibytes(rate),
+                RateUnits::Gbits => RateLimit::Gbits(rate),
+                RateUnits::Packets => RateLimit::Packets(rate),
+            }),
+            times: match (self.report_histogram, self.report_unsorted) {
+                (_, true) => Some(Order::Unsorted),
+                (true, false) => Some(Order::Sorted),
+                (false, false) => None,
+            },
             gbits: self.report_gbits,
             ..usual
         })

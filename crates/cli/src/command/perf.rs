@@ -42,7 +42,8 @@ struct Screen<'a> {
     json: bool,
     quiet: bool,
     bar: Bar,
-    result: RefCell<(Option<Value>, Vec<Value>)>,
+    /// The connection, the rows, and the times of the row that follows.
+    result: RefCell<(Option<Value>, Vec<Value>, Vec<f64>)>,
 }
 
 impl Watch for Screen<'_> {
@@ -65,10 +66,17 @@ impl Watch for Screen<'_> {
             Event::Progress { done, total } => {
                 self.bar.messages(done, total, self.options.duration.is_some())
             }
+            Event::Times(times) if self.json => self.result.borrow_mut().2 = times.to_vec(),
+            Event::Times(times) => self.bar.hide_while(|| print(&each(times))),
             Event::Row(row) => {
                 self.bar.hide_while(|| {
                     if self.json {
-                        self.result.borrow_mut().1.push(row_json(self.options, row));
+                        let mut result = self.result.borrow_mut();
+                        let mut row = row_json(self.options, row);
+                        if self.options.times.is_some() {
+                            row["times_us"] = json!(std::mem::take(&mut result.2));
+                        }
+                        result.1.push(row);
                     } else {
                         print(&line(self.options, row));
                     }
@@ -88,7 +96,7 @@ impl Screen<'_> {
             print(LINE);
         }
         if self.json {
-            let (connection, rows) = self.result.take();
+            let (connection, rows, _) = self.result.take();
             let options = self.options;
             let value = json!({
                 "test": options.test.to_string(),
@@ -151,6 +159,15 @@ fn address(side: &str, key: &Key) -> String {
         psn.get(),
         key.peer()
     )
+}
+
+/// The time of each message as perftest prints it.
+fn each(times: &[f64]) -> String {
+    let mut text = String::from("#, usec\n");
+    for (number, time) in (1..).zip(times) {
+        text.push_str(&format!("{number}, {time:.3}\n"));
+    }
+    text
 }
 
 /// A row as perftest prints it.

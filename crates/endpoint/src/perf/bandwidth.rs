@@ -1,13 +1,16 @@
 //! Many messages at once, and how much goes through.
 
 use super::channel::News;
+use super::posting::{Limit, Portions};
 use super::report::{Bandwidth, PEAK_MAX, peak};
 use super::session::Session;
-use super::{PerfError, Verb, gather, reason};
-use crate::memory::{Buffer, Slice};
+use super::{PATIENCE, PerfError, Verb, gather, reason};
+use crate::memory::Slice;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
 use roci_transport::CompletionKind;
 use roci_units::{Instant, Span};
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Messages of one size on all queue pairs, in one direction or in both.
@@ -19,14 +22,19 @@ pub(super) struct Flows {
     each: u64,
     sends: bool,
     receives: bool,
+    portions: Portions,
+    limit: Option<Limit>,
+    /// The queue pair that is asked first, where not all may send at once.
+    first: usize,
 }
 
 /// One queue pair.
 struct Flow {
     posted: u64,
     done: u64,
-    /// Buffers for READs that are not lent at the moment.
-    free: Vec<Buffer>,
+    /// Places for READs that are not lent at the moment, and those that are, in the order of the requests.
+    free: Vec<usize>,
+    lent: VecDeque<usize>,
     /// Receives posted, and filled.
     offered: u64,
     received: u64,
@@ -58,24 +66,31 @@ impl Flows {
         let depth = depth.min(place.room.len() / octets / session.qps.len()).max(1);
         let mut flows = Vec::new();
         for (index, qp) in session.qps.iter().enumerate() {
-            let mut flow = Flow { posted: 0, done: 0, free: Vec::new(), offered: 0, received: 0 };
-            if reads || receives {
-                for slot in 0..depth {
-                    let start = (index * depth + slot) * octets;
-                    flow.free.push(place.room.buffer(start..start + octets)?);
-                }
-            }
-            if receives {
-                for buffer in std::mem::take(&mut flow.free) {
-                    if flow.offered < each {
-                        qp.post_recv(RecvWr::new(buffer).wr_id(index as u64))?;
-                        flow.offered += 1;
-                    }
+            let (free, lent) = (Vec::new(), VecDeque::new());
+            let mut flow = Flow { posted: 0, done: 0, free, lent, offered: 0, received: 0 };
+            for slot in index * depth..(index + 1) * depth {
+                if reads {
+                    flow.free.push(slot);
+                } else if receives && flow.offered < each {
+                    let buffer = place.room.buffer(span_of(slot, octets))?;
+                    qp.post_recv(RecvWr::new(buffer).wr_id(index as u64))?;
+                    flow.offered += 1;
                 }
             }
             flows.push(flow);
         }
-        Ok(Self { size, message: place.message(octets)?, flows, each, sends, receives })
+        let sent_at_once = u64::from(options.tx_depth).min(if reads { depth as u64 } else { u64::MAX });
+        Ok(Self {
+            size,
+            message: place.message(octets)?,
+            flows,
+            each,
+            sends,
+            receives,
+            portions: Portions::new(options.post_list, options.cq_mod, sent_at_once),
+            limit: options.rate_limit.map(|rate| Limit::new(rate, size, place.mtu.octets())),
+            first: 0,
+        })
     }
 
     /// Moves the messages.
@@ -94,15 +109,17 @@ impl Flows {
                 begin.get_or_insert(now);
                 self.fill(session, now, &mut times)?;
             }
-            gather(&session.place.cq, &mut completions)?;
-            let idle = completions.is_empty();
+            let held = self.limit.filter(|_| self.sends).map_or(Duration::ZERO, |limit| limit.wait(now));
+            let patience = if held.is_zero() { PATIENCE } else { held.min(PATIENCE) };
+            gather(&session.place.cq, &mut completions, patience)?;
+            let idle = completions.is_empty() && patience == PATIENCE;
             let now = device.inner.now();
             if let Some(reason) = reason(&completions) {
                 return Err(reason);
             }
             let mut moved = 0;
             for completion in completions.drain(..) {
-                moved += u64::from(self.take(session, completion)?);
+                moved += self.take(session, completion)?;
             }
             if moved > 0 {
                 begin.get_or_insert(now);
@@ -158,39 +175,71 @@ impl Flows {
     fn fill(&mut self, session: &Session<'_>, now: Instant, times: &mut Times) -> Result<(), PerfError> {
         let depth = u64::from(session.options.tx_depth);
         let verb = session.options.test.verb;
-        for (index, (qp, flow)) in session.qps.iter().zip(&mut self.flows).enumerate() {
-            let mut room = (depth - (flow.posted - flow.done)).min(self.each - flow.posted);
-            if verb == Verb::Read {
-                room = room.min(flow.free.len() as u64);
-            }
-            if room == 0 {
-                continue;
-            }
-            let target = session.target(index);
-            let free = &mut flow.free;
-            let requests = (0..room).map_while(|_| {
-                let request = match verb {
-                    Verb::Write => SendWr::write(self.message.clone(), target),
-                    Verb::Send => SendWr::send(self.message.clone()),
-                    Verb::Read => SendWr::read(free.pop()?, target),
-                    Verb::Atomic { swap: false } => SendWr::fetch_add(target, 1),
-                    Verb::Atomic { swap: true } => SendWr::compare_swap(target, 0, 1),
-                };
-                Some(request.wr_id(index as u64))
-            });
-            let posted = qp.post_sends(requests)? as u64;
-            flow.posted += posted;
-            if times.is_kept {
-                times.posted.extend((0..posted).map(|_| now));
+        let octets = self.message.len();
+        let is_inline = octets <= session.inline_max();
+        let pairs = self.flows.len();
+        // Where not all may go, each queue pair has its share, and another one is the first each time.
+        let mut allowed = self.limit.as_mut().map_or(u64::MAX, |limit| limit.allows(now));
+        let share = allowed.div_ceil(pairs as u64);
+        for index in (0..pairs).map(|turn| (self.first + turn) % pairs) {
+            let (qp, flow) = (&session.qps[index], &mut self.flows[index]);
+            let mut share = share.min(allowed);
+            while share > 0 {
+                let mut room = depth - (flow.posted - flow.done);
+                if verb == Verb::Read {
+                    room = room.min(flow.free.len() as u64);
+                }
+                // A list goes as a whole, and what it takes beyond the share is waited for afterwards.
+                let left = self.each - flow.posted;
+                let left = if session.options.post_list.is_some() { left } else { left.min(share) };
+                let next = self.portions.next(room, left);
+                if next == 0 {
+                    break;
+                }
+                let target = session.target(index);
+                let (free, lent, before) = (&mut flow.free, &mut flow.lent, flow.posted);
+                let requests = (before..before + next).map_while(|number| {
+                    let request = match verb {
+                        Verb::Write if is_inline => {
+                            SendWr::write_inline(self.message.as_slice().unwrap_or_default(), target)
+                        }
+                        Verb::Send if is_inline => {
+                            SendWr::send_inline(self.message.as_slice().unwrap_or_default())
+                        }
+                        Verb::Write => SendWr::write(self.message.clone(), target),
+                        Verb::Send => SendWr::send(self.message.clone()),
+                        Verb::Read => {
+                            let slot = free.pop()?;
+                            lent.push_back(slot);
+                            SendWr::read(session.place.room.buffer(span_of(slot, octets)).ok()?, target)
+                        }
+                        Verb::Atomic { swap: false } => SendWr::fetch_add(target, 1),
+                        Verb::Atomic { swap: true } => SendWr::compare_swap(target, 0, 1),
+                    };
+                    let request = request.wr_id(index as u64);
+                    let tells = self.portions.tells(number, self.each);
+                    Some(if tells { request } else { request.unsignaled() })
+                });
+                let posted = qp.post_sends(requests)? as u64;
+                flow.posted += posted;
+                share = share.saturating_sub(posted);
+                allowed = allowed.saturating_sub(posted);
+                if let Some(limit) = &mut self.limit {
+                    limit.charge(posted);
+                }
+                if times.is_kept {
+                    times.posted.extend((0..posted).map(|_| now));
+                }
             }
         }
+        self.first = (self.first + 1) % pairs;
         Ok(())
     }
 
-    /// Takes one completion; whether it counts.
-    fn take(&mut self, session: &Session<'_>, completion: WorkCompletion) -> Result<bool, PerfError> {
+    /// Takes one completion; gives for how many messages it counts.
+    fn take(&mut self, session: &Session<'_>, completion: WorkCompletion) -> Result<u64, PerfError> {
         let index = usize::try_from(completion.wr_id).unwrap_or(usize::MAX);
-        let Some(flow) = self.flows.get_mut(index) else { return Ok(false) };
+        let Some(flow) = self.flows.get_mut(index) else { return Ok(0) };
         if completion.opcode == CompletionKind::Recv {
             flow.received += 1;
             if flow.offered < self.each
@@ -199,13 +248,16 @@ impl Flows {
                 session.qps[index].post_recv(RecvWr::new(buffer).wr_id(index as u64))?;
                 flow.offered += 1;
             }
-            return Ok(!self.sends);
+            return Ok(u64::from(!self.sends));
         }
-        flow.done += 1;
-        if completion.opcode == CompletionKind::Read {
-            flow.free.extend(completion.into_buffer());
+        let ended = self.portions.ended(flow.done, self.each);
+        flow.done += ended;
+        // The buffers of those that did not tell are back before one that did.
+        drop(completion);
+        for _ in 0..ended {
+            flow.free.extend(flow.lent.pop_front());
         }
-        Ok(true)
+        Ok(ended)
     }
 
     fn is_done(&self) -> bool {
@@ -213,6 +265,11 @@ impl Flows {
             (!self.sends || flow.done == self.each) && (!self.receives || flow.received == self.each)
         })
     }
+}
+
+/// The octets of a place.
+fn span_of(slot: usize, octets: usize) -> Range<usize> {
+    slot * octets..(slot + 1) * octets
 }
 
 /// The part of a time that counts.

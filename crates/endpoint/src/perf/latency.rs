@@ -1,11 +1,11 @@
 //! One message to and fro, and how long that takes.
 
 use super::channel::News;
-use super::report::{Latency, Rate, Row};
+use super::report::{Latency, Rate, Row, times};
 use super::session::{SENDS_MIN, Session};
-use super::{PerfError, good};
+use super::{Event, Order, PerfError, good};
 use crate::memory::Slice;
-use crate::work::{INLINE_MAX, RecvWr, SendWr};
+use crate::work::{RecvWr, SendWr};
 use roci_transport::CompletionKind;
 use roci_units::{Instant, Span};
 use std::time::Duration;
@@ -56,7 +56,15 @@ impl Stopwatch {
         }
     }
 
-    fn row(&self, ways: f64) -> Row {
+    /// What was found; of each message too where that is asked for.
+    fn row(&self, session: &Session<'_>, ways: f64) -> Row {
+        if let Some(order) = session.options.times {
+            let mut each = times(&self.posted, ways);
+            if order == Order::Sorted {
+                each.sort_by(f64::total_cmp);
+            }
+            session.watch.event(Event::Times(&each));
+        }
         match self.duration {
             None => Row::Latency(Latency::new(self.size, &self.posted, ways)),
             Some((duration, margin)) => {
@@ -112,9 +120,9 @@ impl Ping {
         Ok(Self { size, message: session.place.message(octets)?, offered, wanted })
     }
 
-    fn request(&self) -> SendWr {
+    fn request(&self, inline_max: usize) -> SendWr {
         let octets = self.message.as_slice().unwrap_or_default();
-        if octets.len() <= INLINE_MAX {
+        if octets.len() <= inline_max {
             SendWr::send_inline(octets)
         } else {
             SendWr::send(self.message.clone())
@@ -127,6 +135,7 @@ impl Ping {
         let device = session.place.device.clone();
         let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
         let mut my_turn = session.is_client();
+        let inline_max = session.inline_max();
         while received < self.wanted || sent < self.wanted || ended < sent {
             let now = device.inner.now();
             if watch.is_over(now) {
@@ -134,7 +143,7 @@ impl Ping {
             }
             if my_turn && sent < self.wanted && sent - ended < u64::from(SENDS_MIN) {
                 watch.mark(now);
-                session.qps[0].post_send(self.request())?;
+                session.qps[0].post_send(self.request(inline_max))?;
                 sent += 1;
                 my_turn = false;
             }
@@ -163,7 +172,7 @@ impl Ping {
                 self.offered += 1;
             }
         }
-        Ok(watch.row(2.0))
+        Ok(watch.row(session, 2.0))
     }
 }
 
@@ -175,7 +184,8 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
     let octets = usize::try_from(size).unwrap_or(usize::MAX);
     let target = session.target(0);
     let mut buffer = Some(session.place.room.buffer(0..octets)?);
-    let mut small = vec![0; octets.min(INLINE_MAX)];
+    let inline_max = session.inline_max();
+    let mut small = vec![0; octets.min(inline_max)];
     let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
     let wanted = watch.wanted;
     let mut is_alone = false;
@@ -188,11 +198,11 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
         let may_send = has_room
             && sent < wanted
             && (if session.is_client() { sent < received } else { sent == received });
-        if may_send && (octets <= INLINE_MAX || buffer.is_some()) {
+        if may_send && (octets <= inline_max || buffer.is_some()) {
             watch.mark(now);
             sent += 1;
             let count = u8::try_from(sent & 0xff).unwrap_or(0);
-            let request = if octets <= INLINE_MAX {
+            let request = if octets <= inline_max {
                 small[octets - 1] = count;
                 SendWr::write_inline(&small, target)
             } else {
@@ -230,7 +240,7 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
             is_alone = session.channel.news() != News::Silence;
         }
     }
-    Ok(watch.row(2.0))
+    Ok(watch.row(session, 2.0))
 }
 
 /// Stays a little, so that the peer gets acknowledged what it wrote last.
@@ -273,5 +283,5 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
             None => return Err(PerfError::Refused("a READ brought no buffer back".to_owned())),
         }
     }
-    Ok(watch.row(1.0))
+    Ok(watch.row(session, 1.0))
 }

@@ -9,12 +9,14 @@
 //! | `channel` | the way by which they do |
 //! | `session` | queue pairs, memory, and the order of the steps |
 //! | `bandwidth`, `latency` | the loops that are timed |
+//! | `posting` | in which portions requests are posted, and at which rate |
 //! | `report` | from instants to figures |
 
 mod bandwidth;
 mod channel;
 mod handshake;
 mod latency;
+mod posting;
 mod report;
 mod session;
 
@@ -27,7 +29,7 @@ use crate::completion::CompletionQueue;
 use crate::device::{LINK, Mtu};
 use crate::memory::{LentError, RegionError};
 use crate::queue_pair::QueuePairError;
-use crate::work::{Refused, WorkCompletion};
+use crate::work::{INLINE_MAX, Refused, WorkCompletion};
 use roci_control::Law;
 use roci_transport::Status;
 use roci_units::{BitsPerSec, Qpn};
@@ -139,6 +141,20 @@ pub struct Options {
     pub link: BitsPerSec,
     /// Whether the peak is looked for.
     pub peak: bool,
+    /// Of the requests of a queue pair one in so many makes a completion; at most what fits the queue, and whole lists.
+    pub cq_mod: u32,
+    /// Requests are posted in lists of so many; else as many at once as there is room for.
+    pub post_list: Option<u32>,
+    /// Messages up to so many octets, at most [`INLINE_MAX`], are copied when they are posted. If not said, none in tests of
+    /// bandwidth, and all that can be in tests of latency.
+    pub inline: Option<u32>,
+    /// The octet of IPv4's type of service, or IPv6's traffic class, of data and acknowledgements. Its two lowest bits are ECN's
+    /// and not the caller's.
+    pub tos: u8,
+    /// No more is posted than this, over all queue pairs.
+    pub rate_limit: Option<RateLimit>,
+    /// Whether a test of latency tells how long each message took, see [`Event::Times`].
+    pub times: Option<Order>,
     /// Bandwidth is told in Gb/s, else in MiB/s; both ends are to be given the same.
     pub gbits: bool,
 }
@@ -176,6 +192,12 @@ impl Options {
             law: None,
             link: LINK,
             peak: true,
+            cq_mod: 1,
+            post_list: None,
+            inline: None,
+            tos: 0,
+            rate_limit: None,
+            times: None,
             gbits: false,
         }
     }
@@ -211,6 +233,30 @@ impl Options {
             }
             _ if self.tx_depth == 0 || self.rx_depth == 0 => wrong("a queue takes at least one request"),
             _ if self.outstanding_reads == 0 => wrong("at least one READ has to be outstanding"),
+            Test { metric: Metric::Latency, .. }
+                if self.cq_mod != 1 || self.post_list.is_some() || self.rate_limit.is_some() =>
+            {
+                wrong(
+                    "a test of latency has one message at a time: no list, no rate, and a completion for each",
+                )
+            }
+            Test { metric: Metric::Bandwidth, .. } if self.times.is_some() => {
+                wrong("the time of each message is told by tests of latency")
+            }
+            _ if self.times.is_some() && self.duration.is_some() => {
+                wrong("the time of each message goes with iterations, not with a time")
+            }
+            Test { verb: Verb::Read | Verb::Atomic { .. }, .. } if self.inline.is_some() => {
+                wrong("READs and atomics send no data that could be inline")
+            }
+            _ if self.inline.is_some_and(|most| most as usize > INLINE_MAX) => {
+                Err(PerfError::Options(format!("a request carries at most {INLINE_MAX} octets inline")))
+            }
+            _ if self.cq_mod == 0 || self.post_list == Some(0) => wrong("a list has at least one request"),
+            _ if self.tos & 3 != 0 => wrong(
+                "the two lowest bits of the type of service are ECN's, which congestion control sets: a multiple of 4",
+            ),
+            _ if self.rate_limit.is_some_and(|rate| !rate.is_one()) => wrong("a rate is more than nothing"),
             _ => match self.duration {
                 Some(duration) if duration.is_zero() || self.margin(duration) * 2 >= duration => {
                     wrong("the time is not longer than its two margins")
@@ -219,6 +265,33 @@ impl Options {
             },
         }
     }
+}
+
+/// A rate that is not exceeded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RateLimit {
+    /// Gb/s of payload.
+    Gbits(f64),
+    /// MiB/s of payload.
+    Mebibytes(f64),
+    /// Packets per second.
+    Packets(f64),
+}
+
+impl RateLimit {
+    fn is_one(self) -> bool {
+        let (Self::Gbits(rate) | Self::Mebibytes(rate) | Self::Packets(rate)) = self;
+        rate.is_finite() && rate > 0.0
+    }
+}
+
+/// In which order times are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The shortest first.
+    Sorted,
+    /// As they came.
+    Unsorted,
 }
 
 /// What is known once the two ends are connected.
@@ -250,6 +323,9 @@ pub enum Event<'a> {
         /// Of so many.
         total: u64,
     },
+    /// How long each message took, in microseconds and as in [`Latency`], where [`Options::times`] asks for it; the row of the
+    /// same messages follows.
+    Times(&'a [f64]),
     /// A line of the result.
     Row(&'a Row),
 }
@@ -351,12 +427,12 @@ fn good(completion: WorkCompletion) -> Result<WorkCompletion, PerfError> {
 /// How long a loop without news waits before it looks about.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Takes what has ended; where nothing has, waits a little for the first.
-fn gather(cq: &CompletionQueue, to: &mut Vec<WorkCompletion>) -> Result<(), PerfError> {
+/// Takes what has ended; where nothing has, waits so long for the first.
+fn gather(cq: &CompletionQueue, to: &mut Vec<WorkCompletion>, patience: Duration) -> Result<(), PerfError> {
     if cq.poll_into(to, 64) > 0 {
         return Ok(());
     }
-    match cq.wait(PATIENCE) {
+    match cq.wait(patience) {
         Ok(completion) => to.push(completion),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
         Err(error) => return Err(error.into()),

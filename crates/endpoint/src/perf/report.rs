@@ -105,11 +105,15 @@ pub(crate) fn peak(posted: &[Instant], done: &[Instant]) -> f64 {
 /// Those that count as outliers.
 const TAIL: usize = 2;
 
+/// How long each message took, in microseconds, as they came.
+pub(crate) fn times(posted: &[Instant], ways: f64) -> Vec<f64> {
+    posted.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e6 / ways).collect()
+}
+
 impl Latency {
     /// From the instants of `iterations` posts. `ways` is 2 where a round trip is two messages.
     pub(crate) fn new(size: u64, posted: &[Instant], ways: f64) -> Self {
-        let mut times: Vec<f64> =
-            posted.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e6 / ways).collect();
+        let mut times = times(posted, ways);
         times.sort_by(f64::total_cmp);
         let kept = &times[..times.len().saturating_sub(TAIL).max(times.len().min(1))];
         let count = kept.len().max(1) as f64;

@@ -9,7 +9,7 @@ use crate::completion::CompletionQueue;
 use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first_address, toward};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
-use crate::work::RecvWr;
+use crate::work::{INLINE_MAX, RecvWr};
 use roci_control::Law;
 use roci_transport::{Access, Change, Transition};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -213,7 +213,8 @@ fn accept(
 
 fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
     let progress = Progress::Thread { spin: SPIN };
-    let mut config = DeviceConfig { progress, link: options.link, ..DeviceConfig::default() };
+    let dscp = options.tos >> 2;
+    let mut config = DeviceConfig { progress, link: options.link, dscp, ..DeviceConfig::default() };
     match &options.law {
         Some(Law::None) => config.laws.clear(),
         Some(law) => config.laws = vec![law.clone()],
@@ -281,7 +282,7 @@ fn acquaint(
 /// A device with what a test needs on it.
 pub(super) struct Place<'a> {
     options: &'a Options,
-    mtu: Mtu,
+    pub(super) mtu: Mtu,
     pub(super) device: Device,
     pub(super) pd: ProtectionDomain,
     pub(super) cq: CompletionQueue,
@@ -399,6 +400,15 @@ impl Session<'_> {
     pub(super) fn target(&self, index: usize) -> RemoteMemory {
         let key = &self.connection.remote[index];
         RemoteMemory { address: key.address, rkey: key.rkey }
+    }
+
+    /// The most octets of a message that are copied when it is posted.
+    pub(super) fn inline_max(&self) -> usize {
+        match self.options.inline {
+            Some(most) => most as usize,
+            None if self.options.test.metric == Metric::Latency => INLINE_MAX,
+            None => 0,
+        }
     }
 
     pub(super) fn progress(&self, done: u64, total: u64) {
