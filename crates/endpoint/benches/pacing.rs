@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const MESSAGE: usize = 64 << 10;
 const DEPTH: usize = 8;
 /// What a pacer makes up for.
-const BURST: Duration = Duration::from_millis(2);
+const BURST: Duration = Duration::from_millis(20);
 const RATES: [&str; 12] = [
     "10Mb/s", "20Mb/s", "50Mb/s", "100Mb/s", "200Mb/s", "500Mb/s", "1Gb/s", "2Gb/s", "5Gb/s", "10Gb/s",
     "20Gb/s", "40Gb/s",

@@ -81,7 +81,7 @@ fn plain(qp: QueuePairBuilder) -> QueuePairBuilder {
 }
 
 /// What a paced queue pair may make up for.
-const BURST: Duration = Duration::from_millis(2);
+const BURST: Duration = Duration::from_millis(20);
 
 /// What a run came to.
 struct Ran {
