@@ -1,5 +1,5 @@
-//! What the network may bring, in bulk: packets that were changed on their way, packets that someone made up, a path that
-//! loses, repeats and overtakes for as long as one likes, and a peer that is gone.
+//! What the network may bring, in bulk: packets that were changed on their way, packets that someone made up, both also from a
+//! recording of Linux's Soft-RoCE, a path that loses, repeats and overtakes for as long as one likes, and a peer that is gone.
 //!
 //! `ROCI_HOSTILE_PACKETS` and `ROCI_SOAK_SECONDS` make it longer: a million packets, an hour.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
@@ -48,6 +48,45 @@ fn sealed(from: &Device, to: &Device, mut header: Header, payload: &[u8]) -> Opt
     let ip = Ip::v6(v6(from.address()), v6(to.address()));
     transport.emit_with(&ip, 4791, &mut octets, |place| place.copy_from_slice(payload)).ok()?;
     Some(octets)
+}
+
+/// What was recorded between this endpoint and Linux's Soft-RoCE, from BTH to ICRC; `captures/README.md` says what it holds.
+fn recorded() -> Vec<Vec<u8>> {
+    let file = include_bytes!("captures/soft-roce.pcap");
+    let word = |at: usize| u32::from_le_bytes(*file[at..].first_chunk().unwrap());
+    assert_eq!((word(0), word(20)), (0xa1b2_c3d4, 1), "a pcap file of Ethernet frames");
+    let (mut at, mut packets) = (24, Vec::new());
+    while at < file.len() {
+        let frame = &file[at + 16..][..word(at + 8) as usize];
+        at += 16 + frame.len();
+        let (ip, udp) = match frame[12..14] {
+            [0x08, 0x00] => (&frame[14..], 14 + 4 * usize::from(frame[14] & 15)),
+            _ => (&frame[14..], 14 + 40),
+        };
+        assert_eq!(frame[udp + 2..udp + 4], 4791u16.to_be_bytes(), "{ip:?}");
+        let length = usize::from(u16::from_be_bytes([frame[udp + 4], frame[udp + 5]]));
+        packets.push(frame[udp + 8..udp + length].to_vec());
+    }
+    packets
+}
+
+/// Gives a packet the ICRC that it has to have from there to there, whatever its headers say.
+fn seal(from: &Device, to: &Device, octets: &mut [u8]) {
+    let covered = octets.len() - 4;
+    let length = (8 + octets.len() as u16).to_be_bytes();
+    let mut datagram = vec![0x60, 0, 0, 0, length[0], length[1], 17, 64];
+    datagram.extend(v6(from.address()).octets());
+    datagram.extend(v6(to.address()).octets());
+    for part in [&4791u16.to_be_bytes()[..], &4791u16.to_be_bytes(), &length, &[0, 0], &octets[..covered]] {
+        datagram.extend(part);
+    }
+    let icrc = roci_wire::icrc(&datagram, roci_wire::IpVersion::V6, 0).unwrap();
+    octets[covered..].copy_from_slice(&icrc.to_le_bytes());
+}
+
+/// Addresses a packet to a queue pair.
+fn address(octets: &mut [u8], end: &End) {
+    octets[5..8].copy_from_slice(&end.qp.qp_num().get().to_be_bytes()[1..]);
 }
 
 /// Some header that a request of a to b may have.
@@ -130,6 +169,100 @@ fn packets_that_were_changed_on_their_way_change_nothing() {
     b.open.read(0, &mut memory).unwrap();
     assert!(memory.iter().all(|octet| *octet == 0));
     assert!(b.cq.poll().is_none());
+}
+
+#[test]
+fn recorded_packets_that_were_changed_on_their_way_change_nothing() {
+    let (wire, mut random) = (MemoryWire::new(11), Random::new(17, 0));
+    let (a, b) = over_v6(&wire);
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024));
+    let packets: Vec<Vec<u8>> = recorded()
+        .into_iter()
+        .map(|mut octets| {
+            address(&mut octets, &b);
+            seal(&a.device, &b.device, &mut octets);
+            octets
+        })
+        .collect();
+    let before = b.qp.query().unwrap();
+    let total = asked("ROCI_HOSTILE_PACKETS", 50_000);
+    for sent in 1..=total {
+        let mut octets = packets[random.below(packets.len() as u64) as usize].clone();
+        let mut at = random.below(octets.len() as u64) as usize;
+        at = if at == 4 { 5 } else { at };
+        octets[at] ^= 1 + random.below(255) as u8;
+        match random.below(8) {
+            0 => octets.truncate(random.below(octets.len() as u64) as usize),
+            1 => octets.extend(pattern(sent, random.below(64) as usize + 1)),
+            _ => {}
+        }
+        wire.inject(a.device.address(), b.device.address(), &octets);
+        if sent % 64 == 0 || sent == total {
+            b.device.progress();
+        }
+    }
+    arrive(&b.device, total);
+    let counted = b.device.counters();
+    assert_eq!(counted.malformed + counted.corrupt + counted.stray, total, "{counted:?}");
+    assert!(counted.corrupt > total / 2 && counted.malformed > 0 && counted.stray > 0, "{counted:?}");
+    assert_eq!((counted.refused, counted.sent), (0, 0));
+    let after = b.qp.query().unwrap();
+    assert_eq!((after.state, after.receive_psn), (QpState::ReadyToSend, before.receive_psn));
+    // As they were recorded each gets to the transport, whose judgement of PSNs and keys it is then.
+    for octets in &packets {
+        wire.inject(a.device.address(), b.device.address(), octets);
+    }
+    arrive(&b.device, total + packets.len() as u64);
+    let then = b.device.counters();
+    let judged = |it: roci_endpoint::IoCounters| (it.malformed, it.corrupt, it.stray);
+    assert!(judged(then) == judged(counted) && then.refused > packets.len() as u64 * 9 / 10, "{then:?}");
+    let mut memory = vec![1; SIZE];
+    b.open.read(0, &mut memory).unwrap();
+    assert!(memory.iter().all(|octet| *octet == 0) && b.cq.poll().is_none());
+}
+
+#[test]
+fn recorded_packets_that_someone_changed_and_sealed_reach_no_memory_without_rights() {
+    let (wire, mut random) = (MemoryWire::new(12), Random::new(18, 0));
+    let (a, b) = over_v6(&wire);
+    let foreign = b.alloc_pd().reg_mr(vec![0x5a; 4096], Access::ALL).unwrap();
+    let packets = recorded();
+    for round in 0..asked("ROCI_HOSTILE_PACKETS", 50_000) / 500 {
+        let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024));
+        b.own.write(0, &[0xa5; 4096]).unwrap();
+        let before = b.device.counters();
+        for _ in 0..500 {
+            let mut octets = packets[random.below(packets.len() as u64) as usize].clone();
+            // The next PSN, or one near to it; often with a place of ours behind it, where a RETH or an atomic's header has it.
+            let psn = b.qp.query().unwrap().receive_psn.plus(random.below(3) as u32).get();
+            octets[9..12].copy_from_slice(&psn.to_be_bytes()[1..]);
+            if octets.len() >= 32 && random.below(2) == 0 {
+                let region = if random.below(2) == 0 { &b.own } else { &foreign };
+                let va = region.addr() + random.below(64) * 8;
+                octets[12..20].copy_from_slice(&va.to_be_bytes());
+                octets[20..24].copy_from_slice(&region.rkey().to_be_bytes());
+            }
+            let end = octets.len() as u64 - 4;
+            for _ in 0..random.below(4) {
+                octets[random.below(end) as usize] ^= 1 << random.below(8);
+            }
+            address(&mut octets, &b);
+            seal(&a.device, &b.device, &mut octets);
+            wire.inject(a.device.address(), b.device.address(), &octets);
+            b.device.progress();
+        }
+        arrive(&b.device, before.received + 500);
+        let counted = b.device.counters();
+        assert_eq!((counted.corrupt, counted.stray), (before.corrupt, before.stray), "round {round}");
+        assert!(counted.refused > before.refused, "round {round}: {counted:?}");
+        for (region, octet) in [(&b.own, 0xa5), (&foreign, 0x5a)] {
+            let mut memory = [0; 4096];
+            region.read(0, &mut memory).unwrap();
+            assert!(memory.iter().all(|it| *it == octet), "round {round}");
+        }
+    }
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp.path_mtu(Mtu::Mtu1024));
+    assert!(is_alive(&a, &b), "another connection is none the worse");
 }
 
 #[test]
