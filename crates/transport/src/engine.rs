@@ -415,14 +415,27 @@ impl Engine {
         (at != Instant::NEVER).then_some(at)
     }
 
-    /// Fires the first timer that is due by `now`, for a NIC that looks after one queue pair at a time (Tonic §3.2.3);
-    /// false where none is. Timers of laws and of the port's agent that are due all fire with it.
-    pub fn wake_one(&mut self, now: Instant) -> bool {
-        let first = self.timers.expire(now);
+    /// Fires the first timer that is due by `now`, a queue pair's or a law's, for a NIC that looks after one flow at a time
+    /// (Tonic §3.2.3, Periodic Updates); false where none is. Timers of the port's agent that are due fire with it.
+    ///
+    /// A timeout of `heard`, which has an acknowledgement in the same cycle, is discarded (§3.4), and looked at again
+    /// from `again` on: an acknowledgement that moved nothing leaves the timer as it is.
+    pub fn wake_one(&mut self, now: Instant, heard: Option<Qpn>, again: Instant) -> bool {
+        let of_law = self.laws.timers.next() < self.timers.next();
+        let first = if of_law { self.laws.timers.expire(now) } else { self.timers.expire(now) };
         if let Some(timer) = first {
-            self.expired(now, timer);
+            let heard = heard.and_then(|qpn| self.place(qpn));
+            if of_law {
+                self.law_expired(now, timer);
+            } else if timer.kind == TIMER_ACK && heard == Some(timer.qp as usize) {
+                self.timers.arm(timer, again);
+            } else {
+                self.expired(now, timer);
+            }
         }
-        self.wake_laws(now);
+        if self.agent.is_some() {
+            self.wake_agent(now);
+        }
         first.is_some()
     }
 
@@ -453,15 +466,19 @@ impl Engine {
 
     #[inline(never)]
     fn fire_laws(&mut self, now: Instant) {
-        while let Some(TimerId { qp, kind }) = self.laws.timers.expire(now) {
-            if kind == TIMER_PACE {
-                self.port_eligible(now, qp);
-            } else {
-                self.law_timer(now, qp);
-            }
+        while let Some(timer) = self.laws.timers.expire(now) {
+            self.law_expired(now, timer);
         }
         if self.agent.is_some() {
             self.wake_agent(now);
+        }
+    }
+
+    fn law_expired(&mut self, now: Instant, TimerId { qp, kind }: TimerId) {
+        if kind == TIMER_PACE {
+            self.port_eligible(now, qp);
+        } else {
+            self.law_timer(now, qp);
         }
     }
 

@@ -129,6 +129,8 @@ pub(crate) struct Machine {
     pub(crate) halted: BTreeMap<Qpn, Instant>,
     /// When software decided last about each queue pair in a loss.
     pub(crate) decided: BTreeMap<Qpn, Instant>,
+    /// The last acknowledgement or response, for its cycle.
+    pub(crate) heard: Option<(Instant, Qpn)>,
     pub(crate) dropped_wqes: u64,
     pub(crate) halts: u64,
     pub(crate) recoveries: u64,
@@ -195,6 +197,7 @@ impl Machine {
             pauses: 0,
             halted: BTreeMap::new(),
             decided: BTreeMap::new(),
+            heard: None,
             dropped_wqes: 0,
             halts: 0,
             recoveries: 0,

@@ -144,6 +144,9 @@ impl Host {
         let Some((machine, _)) = self.machine() else { return };
         let send = shape.has(Shape::SEND);
         machine.judged = Judged {
+        if shape.has(Shape::RESPONSE) && sound {
+            machine.heard = Some((now, header.dest_qpn));
+        }
             frame,
             takes_receive: send && shape.has(Shape::FIRST) || shape.has(Shape::IMMEDIATE) && !send,
             completes: shape.has(Shape::LAST) && (send || shape.has(Shape::IMMEDIATE)),
@@ -285,7 +288,9 @@ impl Host {
             self.engine.wake(now);
         } else if machine.edge(now.max(machine.next_timer)) == now {
             machine.next_timer = now + machine.times.timer;
-            self.engine.wake_one(now);
+            let heard = machine.heard.filter(|(at, _)| *at == now).map(|(_, qpn)| qpn);
+            let next = machine.next_timer;
+            self.engine.wake_one(now, heard, next);
         }
         self.settle(net, id);
     }

@@ -665,3 +665,53 @@ fn the_first_answer_of_a_program_that_came_while_a_packet_was_offered_counts() {
     assert!(engine.commit(now, offer, Grant::Law(outcome)).is_some());
     assert_eq!(engine.next_wakeup(), Some(now + Span::from_micros(5)), "the timer that it armed runs");
 }
+
+/// Two queue pairs of which each has sent a packet, and the instant at which both time out.
+fn two_that_time_out(settings: &[(&str, &str)]) -> (Engine, [Qpn; 2], Instant) {
+    let mut engine = engine(1, settings);
+    let config = QpConfig { law: 1, path: 9, timeout: Span::from_micros(100), ..config() };
+    let qps = [0, 1].map(|_| engine.create_qp(config).unwrap());
+    for (id, &qpn) in (0..).zip(&qps) {
+        let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+        engine.post_send(Instant::ZERO, qpn, &request(id, write, 0, 100)).unwrap();
+    }
+    while engine.transmit(Instant::ZERO).is_some() {}
+    (engine, qps, Instant::ZERO + Span::from_micros(100))
+}
+
+const CYCLE: Span = Span::from_nanos(10);
+
+#[test]
+fn who_looks_after_one_flow_at_a_time_fires_one_timer() {
+    let (mut engine, qps, at) = two_that_time_out(&[]);
+    let timeouts = |engine: &Engine| qps.map(|qpn| engine.counters(qpn).timeouts).iter().sum::<u32>();
+    for fired in 1..=2 {
+        assert!(engine.wake_one(at, None, at + CYCLE));
+        assert_eq!(timeouts(&engine), fired);
+    }
+    // Of laws as well: each has one timer after its notification.
+    let (mut engine, qps, _) = two_that_time_out(&[("increase_timer", "20us"), ("alpha_timer", "1ms")]);
+    for qpn in qps {
+        notify(&mut engine, Instant::ZERO, qpn);
+    }
+    let due = engine.next_wakeup().unwrap();
+    let mut fired = 0;
+    while engine.next_wakeup().is_some_and(|next| next <= due) {
+        assert!(engine.wake_one(due, None, due + CYCLE));
+        fired += 1;
+    }
+    assert_eq!(fired, 2);
+    assert!(!engine.wake_one(due, None, due + CYCLE));
+}
+
+#[test]
+fn a_timeout_is_discarded_where_the_flow_has_an_acknowledgement_in_the_same_cycle() {
+    let (mut engine, [first, second], at) = two_that_time_out(&[]);
+    let timeouts = |engine: &Engine| [first, second].map(|qpn| engine.counters(qpn).timeouts);
+    engine.wake_one(at, Some(first), at + CYCLE);
+    engine.wake_one(at, Some(first), at + CYCLE);
+    assert_eq!(timeouts(&engine), [0, 1], "that of the other is not");
+    assert!(!engine.wake_one(at, None, at + CYCLE), "nothing is due before the next cycle");
+    engine.wake_one(at + CYCLE, Some(second), at + CYCLE * 2);
+    assert_eq!(timeouts(&engine), [1, 1], "an acknowledgement that moves nothing leaves the timer as it is");
+}
