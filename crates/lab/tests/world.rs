@@ -6,6 +6,7 @@ use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
+use roci_nic::arch::counters::Cause;
 use roci_transport::Status;
 use roci_wire::{Layout, Opcode, Packet, Shape};
 use std::collections::BTreeMap;
@@ -437,4 +438,21 @@ fn time_in_pause_is_summed_over_priorities() {
     let (one, two) = (paused("[3]"), paused("[3, 4]"));
     assert!(!one.is_zero());
     assert_eq!(two, one * 2);
+}
+
+#[test]
+fn srnic_s_software_is_told_of_each_packet_of_a_loss_and_asks_for_each_that_is_sent_again() {
+    let text = include_str!("../../../figures/srnic-loss.toml");
+    let results = run(text, &[("stop", "2ms")]);
+    let flow = &results.flows[0];
+    let told = |host: usize| results.hosts[host].nic.as_ref().expect("of parts").recoveries;
+    assert!(flow.naks > 5_000 && flow.retransmitted > 100, "{flow:?}");
+    // At the sender of each NAK, at the receiver of each packet that drew one, but for those on their way.
+    for host in [0, 1] {
+        assert!(told(host) * 100 > u64::from(flow.naks) * 95, "{} of {}", told(host), flow.naks);
+        // 16 octets in a transaction of their own.
+        let octets = results.hosts[host].nic.as_ref().unwrap().pcie_of(Cause::Recovery);
+        let again = if host == 0 { u64::from(flow.retransmitted) * 64 } else { 0 };
+        assert!(octets >= told(host) * 40 + again, "{octets}");
+    }
 }

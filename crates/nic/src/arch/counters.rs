@@ -122,7 +122,7 @@ pub struct ArchCounters {
     pub dropped_wqes: u64,
     /// Times that a queue pair was halted because of congestion.
     pub halts: u64,
-    /// Loss events that went over the slow path.
+    /// Packets of losses that the slow path was told of.
     pub recoveries: u64,
     /// Packets that the receive FIFO had no room for.
     pub overflowed: u64,

@@ -259,8 +259,8 @@ keys! {
     "congestion.halt" => congestion.halt, "How long a queue pair sends nothing after a CNP that finds it sending.";
     "congestion.delay" => congestion.delay, "How long a CNP that arrived is on its way to the law.";
     "recovery.nak" => recovery.nak, "How long a NAK is on its way to the engine, while its queue pair goes on sending.";
-    "recovery.octets" => recovery.octets, "Octets that the host's software is told for each event of a loss; 0: the NIC decides at once.";
-    "recovery.software" => recovery.software, "What that software takes to decide, between a write and a read over PCIe.";
+    "recovery.octets" => recovery.octets, "Octets that the host's software is told of each packet out of order and each NACK of a loss; 0: the NIC decides at once.";
+    "recovery.software" => recovery.software, "What that software takes for each of them, between the write that tells it and its answer.";
     "timers.interval" => timers.interval, "From one expired timer that is dealt with to the next; 0: all at once.";
     "memory.chip" => memory.chip, "Memory on the chip in all, where it is known.";
     "memory.receive_buffer" => memory.receive_buffer, "The receiving buffer.";

@@ -304,6 +304,17 @@ impl Machine {
         at
     }
 
+    /// Whether it comes from the queue in which software puts what is to be sent again (SRNIC's RetryQ, §4.4.2).
+    pub(crate) fn is_retry(&self, offer: &Offer) -> bool {
+        let path = self.arch.recovery.octets > 0 && self.arch.pcie.attached;
+        path && offer.retransmission && !offer.response
+    }
+
+    /// Octets of that queue's requests, one for each packet.
+    pub(crate) fn retry_octets(&self, offer: &Offer) -> u64 {
+        u64::from(offer.packets) * u64::from(self.arch.wqe.size)
+    }
+
     /// What it counted.
     pub(crate) fn counters(&self) -> ArchCounters {
         const fn lookups<V>(cache: &Cache<V>) -> Lookups {

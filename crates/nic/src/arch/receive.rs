@@ -13,6 +13,8 @@ use roci_wire::{Header, Opcode, Shape, Syndrome};
 
 /// Octets of a completion (CQE).
 const COMPLETION: u64 = 64;
+/// Octets with which software tells the NIC that it has decided.
+const DOORBELL: u64 = 8;
 /// Octets that an atomic works on.
 const ATOMIC: u64 = 8;
 /// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
@@ -142,11 +144,11 @@ impl Host {
         let sound = !arrived.marks.has(Marks::CORRUPT);
         let shape = header.opcode.shape();
         let Some((machine, _)) = self.machine() else { return };
-        let send = shape.has(Shape::SEND);
-        machine.judged = Judged {
         if shape.has(Shape::RESPONSE) && sound {
             machine.heard = Some((now, header.dest_qpn));
         }
+        let send = shape.has(Shape::SEND);
+        machine.judged = Judged {
             frame,
             takes_receive: send && shape.has(Shape::FIRST) || shape.has(Shape::IMMEDIATE) && !send,
             completes: shape.has(Shape::LAST) && (send || shape.has(Shape::IMMEDIATE)),
@@ -204,16 +206,20 @@ impl Host {
         let (machine, _) = self.machine()?;
         match deferral {
             Deferral::Law { .. } => None,
-            Deferral::Recovery { qpn, .. } => {
-                machine.recoveries += 1;
+            Deferral::Recovery { qpn, packets, .. } => {
+                machine.recoveries += u64::from(*packets);
                 let path = machine.arch.recovery;
-                // What happened is written for the software, and the request to send again read from its queue.
-                let told = machine.pcie.write(now, path.octets.into(), Cause::Recovery);
-                let fetched = machine.pcie.read(now, machine.arch.wqe.size.into(), Cause::Recovery);
-                // Events that came while software was busy with one of the same queue pair wait in its queue, not on
-                // the way there.
+                // The software is told of each packet as it comes, in a write of its own.
+                let mut told = now;
+                for _ in 0..*packets {
+                    told = machine.pcie.write(now, path.octets.into(), Cause::Recovery);
+                }
+                machine.pcie.count(DOORBELL, Cause::Recovery);
+                // What came while it was busy with others of the same queue pair waits in its queue, not on the way there
+                // and back.
                 let queued = machine.decided.get(qpn) == Some(&now);
-                let at = if queued { now } else { told + fetched.since(now) } + path.software;
+                let at = if queued { now } else { told + machine.arch.pcie.write };
+                let at = at + path.software * u64::from(*packets);
                 machine.decided.insert(*qpn, at);
                 Some(at)
             }

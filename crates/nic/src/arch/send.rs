@@ -147,7 +147,9 @@ impl Host {
             }
             at = at.max(now + machine.times.handler);
         }
-        if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
+        if machine.is_retry(&offer) {
+            at = at.max(machine.pcie.read(now, machine.retry_octets(&offer), Cause::Recovery));
+        } else if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
             let number = u64::from(offer.qpn.get());
             let left = machine.wqes.lookup(number).map_or(0, |left| *left);
             if left == 0 {
@@ -187,7 +189,8 @@ impl Host {
         let Some((machine, _)) = self.machine() else { return };
         let send = machine.arch.send;
         let number = u64::from(offer.qpn.get());
-        let mut left = match machine.wqes.is_whole() {
+        let retries = machine.is_retry(&offer);
+        let mut left = match machine.wqes.is_whole() || retries {
             true => u32::MAX,
             // What was fetched for this turn is there even where nothing stays.
             false => machine.wqes.peek_mut(number).map_or(fetched, |left| *left),
@@ -214,8 +217,15 @@ impl Host {
                 if served < send.serve && burst > 0 && left > 0 && !offer.response && !offer.wants_law {
                     let quantum = u32::try_from(burst).unwrap_or(u32::MAX);
                     next = self.engine.offer_more(now, qpn, quantum);
+                    // What is new waits for a turn of its own, whose requests have been fetched.
+                    if let Some(new) = next.take_if(|next| retries && !next.retransmission) {
+                        self.engine.decline(now, new, Until::Recirculated);
+                    }
                     if let (Some(offer), Some((machine, _))) = (&next, self.machine()) {
                         machine.ahead += u64::from(offer.length);
+                        if retries {
+                            machine.pcie.count(machine.retry_octets(offer), Cause::Recovery);
+                        }
                     }
                 }
             }
@@ -238,7 +248,7 @@ impl Host {
                 None => machine.dropped_wqes += u64::from(left),
             }
         }
-        if machine.wqes.keeps() && !offer.response && left <= send.fetch / 2 {
+        if machine.wqes.keeps() && !offer.response && !retries && left <= send.fetch / 2 {
             // The next requests are on their way before the last ones are used up.
             let waiting = waiting.min(send.fetch).saturating_sub(left);
             if waiting > 0 {

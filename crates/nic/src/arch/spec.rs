@@ -259,9 +259,9 @@ pub struct Congestion {
 pub struct RecoveryPath {
     /// How long a NAK is on its way to the engine, while the queue pair goes on sending.
     pub nak: Span,
-    /// What software on the host takes to decide; with `octets` above zero.
+    /// What software on the host takes for each packet of a loss; with `octets` above zero.
     pub software: Span,
-    /// Octets that the host's software is told for each event of a loss; zero: the NIC decides at once.
+    /// Octets that the host's software is told of each packet of a loss; zero: the NIC decides at once.
     pub octets: u32,
 }
 
