@@ -1,5 +1,6 @@
 //! What a queue pair needs only in trouble or when work is deferred; most never have one.
 
+use crate::delivery::sender::Observed;
 use crate::keeping::Keeping;
 use crate::reading::Reading;
 use crate::recovery::Losing;
@@ -49,6 +50,8 @@ pub(crate) struct Aside {
     pub(crate) held: Option<u32>,
     /// The sending side of a loss.
     pub(crate) losing: Option<Losing>,
+    /// Its events that wait for a decision, oldest first; the memory stays when it is over.
+    pub(crate) undecided: VecDeque<Observed>,
     /// The receiving side of a loss; one that is over keeps its memory for the next.
     pub(crate) keeping: Option<Keeping>,
     /// READs whose responses are acknowledged, as requester.

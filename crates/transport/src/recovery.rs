@@ -5,17 +5,16 @@
 //! begin with the first request and stay.
 
 use crate::arrival::Deferral;
-use crate::aside::Asides;
+use crate::aside::{Aside, Asides};
 use crate::config::Recovery;
 use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
-use crate::delivery::sender::{Observed, Resend, Sender};
+use crate::delivery::sender::{Resend, Sender};
 use crate::engine::Engine;
 use crate::qp::{Notes, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
-use alloc::collections::VecDeque;
 use roci_control::{Class, Credit, Event};
 use roci_units::{Instant, Psn, Span};
 use roci_wire::Layout;
@@ -24,9 +23,7 @@ use roci_wire::Layout;
 #[derive(Debug)]
 pub(crate) struct Losing {
     sender: Sender,
-    /// Events that wait for a decision, oldest first.
-    undecided: VecDeque<Observed>,
-    /// How many of them a decision is out about.
+    /// How many of the events that wait for a decision one is out about.
     asked: u32,
     /// A request at or before which nothing is marked: where the search for a packet's request begins.
     hint: u32,
@@ -76,7 +73,7 @@ impl Engine {
         let mut sender = Sender::new(first, Program::new(profile.recovery, profile.initial_window, first));
         sender.sent(in_flight);
         self.slow.entries += u64::from(profile.recovery.has_slow_path());
-        self.aside(slot).losing = Some(Losing { sender, undecided: VecDeque::new(), asked: 0, hint: NONE });
+        self.aside(slot).losing = Some(Losing { sender, asked: 0, hint: NONE });
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
@@ -108,7 +105,7 @@ impl Engine {
         if self.losing(slot).is_none() {
             return;
         }
-        let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
+        let Aside { losing: Some(losing), undecided, .. } = self.asides.get_mut(index) else { return };
         let Some(observed) = losing.sender.observe(&mut self.boards, event) else { return };
         if !observed.wants_decision {
             if observed.advanced > 0 {
@@ -124,7 +121,7 @@ impl Engine {
             self.slow.bitmap_reads += u64::from(slow);
             self.slow.bitmap_writes += u64::from(slow && observed.newly_acked > 0);
             if deferred {
-                losing.undecided.push_back(observed);
+                undecided.push_back(observed);
                 if losing.asked == 0 {
                     self.ask_for_decision(slot);
                 }
@@ -140,9 +137,9 @@ impl Engine {
         let aside = self.aside(slot);
         let number = aside.next_decision();
         aside.loss_out = number;
-        let Some(losing) = &mut aside.losing else { return };
+        let Aside { losing: Some(losing), undecided, .. } = aside else { return };
         // SRNIC's slow path takes all that waits, and the queue pair goes on sending meanwhile.
-        losing.asked = if srnic { u32::try_from(losing.undecided.len()).unwrap_or(1) } else { 1 };
+        losing.asked = if srnic { u32::try_from(undecided.len()).unwrap_or(1) } else { 1 };
         let packets = losing.asked;
         if !srnic {
             self.qps[slot].requester.standing.set(Standing::RECOVERY_OUT);
@@ -160,12 +157,12 @@ impl Engine {
         self.qps[slot].requester.standing.clear(Standing::RECOVERY_OUT);
         let asked = self.losing(slot).map_or(0, |losing| core::mem::take(&mut losing.asked));
         for _ in 0..asked {
-            let Some(losing) = &mut self.asides.get_mut(index).losing else { break };
-            let Some(observed) = losing.undecided.pop_front() else { break };
+            let Aside { losing: Some(losing), undecided, .. } = self.asides.get_mut(index) else { break };
+            let Some(observed) = undecided.pop_front() else { break };
             let decision = losing.sender.decide(&self.boards, now, &observed);
             self.decided(now, slot, &decision);
         }
-        if asked > 0 && self.losing(slot).is_some_and(|losing| !losing.undecided.is_empty()) {
+        if asked > 0 && self.losing(slot).is_some() && !self.asides.get_mut(index).undecided.is_empty() {
             self.ask_for_decision(slot);
         }
         self.arm(now, slot);
@@ -195,9 +192,9 @@ impl Engine {
         if self.losing(slot).is_none() {
             return;
         }
-        let Some(losing) = &self.asides.get_mut(index).losing else { return };
+        let Aside { losing: Some(losing), undecided, .. } = self.asides.get_mut(index) else { return };
         let marked = losing.sender.has_marked(&self.boards);
-        let over = losing.undecided.is_empty() && losing.sender.is_in_order();
+        let over = undecided.is_empty() && losing.sender.is_in_order();
         let notes = &mut self.qps[slot].requester.notes;
         if marked {
             notes.set(Notes::RESENDS);
@@ -223,9 +220,12 @@ impl Engine {
         let program = Program::new(profile.recovery, profile.initial_window, una);
         let counts = profile.recovery.has_slow_path();
         let index = self.qps[slot].common.aside;
-        if index != NONE
-            && let Some(mut losing) = self.asides.get_mut(index).losing.take()
-        {
+        if index == NONE {
+            return;
+        }
+        let aside = self.asides.get_mut(index);
+        aside.undecided.clear();
+        if let Some(mut losing) = aside.losing.take() {
             self.slow.exits += u64::from(counts);
             losing.sender.reset(&mut self.boards, una, program);
         }

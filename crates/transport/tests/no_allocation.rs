@@ -11,12 +11,13 @@
 
 use roci_control::{Hop, Law};
 use roci_transport::{
-    Access, Arrival, Counters, Engine, EngineConfig, Operation, Pd, QpConfig, Reaction, Recovery,
-    RecvRequest, Segment, SendRequest, Tail,
+    Access, Arrival, Counters, Deferral, Deferred, Engine, EngineConfig, Operation, Pd, QpConfig, Reaction,
+    Recovery, RecvRequest, Resolution, Segment, SendRequest, Tail, Token,
 };
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::Layout as Headers;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 struct Counting;
@@ -55,21 +56,25 @@ struct Kind {
     law: &'static str,
     recovery: Recovery,
     layout: Headers,
+    /// Whether decisions about losses are made elsewhere, and come late.
+    late: bool,
 }
 
 /// Each law and each recovery at least once, the default first.
-const KINDS: [Kind; 11] = [
-    Kind { law: "dcqcn", recovery: Recovery::GoBackN, layout: Headers::Standard },
-    Kind { law: "none", recovery: Recovery::GoBackN, layout: Headers::Standard },
-    Kind { law: "dcqcn", recovery: Recovery::Irn, layout: Headers::Irn },
-    Kind { law: "hpcc", recovery: Recovery::Irn, layout: Headers::Irn },
-    Kind { law: "timely", recovery: Recovery::GoBackN, layout: Headers::Standard },
-    Kind { law: "swift", recovery: Recovery::Sack, layout: Headers::Irn },
-    Kind { law: "dctcp", recovery: Recovery::Reno, layout: Headers::Irn },
-    Kind { law: "nscc", recovery: Recovery::NewReno, layout: Headers::Irn },
-    Kind { law: "none", recovery: Recovery::Srnic, layout: Headers::Srnic },
-    Kind { law: "homa", recovery: Recovery::Irn, layout: Headers::Homa },
-    Kind { law: "ndp", recovery: Recovery::Ndp, layout: Headers::Ndp },
+const KINDS: [Kind; 13] = [
+    Kind { law: "dcqcn", recovery: Recovery::GoBackN, layout: Headers::Standard, late: false },
+    Kind { law: "none", recovery: Recovery::GoBackN, layout: Headers::Standard, late: false },
+    Kind { law: "dcqcn", recovery: Recovery::Irn, layout: Headers::Irn, late: false },
+    Kind { law: "hpcc", recovery: Recovery::Irn, layout: Headers::Irn, late: false },
+    Kind { law: "timely", recovery: Recovery::GoBackN, layout: Headers::Standard, late: false },
+    Kind { law: "swift", recovery: Recovery::Sack, layout: Headers::Irn, late: false },
+    Kind { law: "dctcp", recovery: Recovery::Reno, layout: Headers::Irn, late: false },
+    Kind { law: "nscc", recovery: Recovery::NewReno, layout: Headers::Irn, late: false },
+    Kind { law: "none", recovery: Recovery::Srnic, layout: Headers::Srnic, late: false },
+    Kind { law: "homa", recovery: Recovery::Irn, layout: Headers::Homa, late: false },
+    Kind { law: "ndp", recovery: Recovery::Ndp, layout: Headers::Ndp, late: false },
+    Kind { law: "dctcp", recovery: Recovery::Srnic, layout: Headers::Srnic, late: true },
+    Kind { law: "none", recovery: Recovery::Irn, layout: Headers::Irn, late: true },
 ];
 
 struct Ends {
@@ -80,6 +85,8 @@ struct Ends {
     flows: u32,
     /// Packets so far, of which some are lost and some marked.
     packets: u64,
+    /// Decisions that are made elsewhere, and whether the client wants them.
+    decisions: VecDeque<(bool, Token)>,
 }
 
 /// What the wire does: of every 64 packets so many are lost, and so many carry CE.
@@ -98,6 +105,7 @@ impl Ends {
             now: Instant::ZERO,
             flows,
             packets: 0,
+            decisions: VecDeque::new(),
         };
         for engine in [&mut ends.client, &mut ends.server] {
             (ends.key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
@@ -105,9 +113,11 @@ impl Ends {
                 engine.add_law(Law::from_settings(kind.law, &[], EngineConfig::default().link).unwrap());
             for index in 0..flows {
                 let qpn = Qpn::new(2 + index);
-                let Kind { recovery, layout, .. } = *kind;
+                let Kind { recovery, layout, late, .. } = *kind;
+                let deferred = Deferred { recovery: late, ..Deferred::default() };
+                let peer = qpn;
                 let config =
-                    QpConfig { qpn: Some(qpn), peer: qpn, law, recovery, layout, ..QpConfig::default() };
+                    QpConfig { qpn: Some(qpn), peer, law, recovery, layout, deferred, ..QpConfig::default() };
                 engine.create_qp(config).unwrap();
             }
         }
@@ -152,13 +162,30 @@ impl Ends {
                 idle = false;
                 self.deliver(&segment, to_server, wire);
             }
-            if idle {
+            self.decide(idle);
+            if idle && self.decisions.is_empty() {
                 let wakes = [self.client.next_wakeup(), self.server.next_wakeup()];
                 let Some(wake) = wakes.into_iter().flatten().min() else { return };
                 self.now = self.now.max(wake);
                 self.client.wake(self.now);
                 self.server.wake(self.now);
             }
+        }
+    }
+
+    /// Makes the oldest decision where many wait, or nothing else is left to do.
+    fn decide(&mut self, idle: bool) {
+        for (at_client, engine) in [(true, &mut self.client), (false, &mut self.server)] {
+            while let Some(deferral) = engine.poll_deferral() {
+                let Deferral::Recovery { token, .. } = deferral else { panic!("nothing else is deferred") };
+                self.decisions.push_back((at_client, token));
+            }
+        }
+        if (idle || self.decisions.len() > 8)
+            && let Some((at_client, token)) = self.decisions.pop_front()
+        {
+            let engine = if at_client { &mut self.client } else { &mut self.server };
+            engine.resolve(self.now, token, Resolution::Recovered);
         }
     }
 
@@ -211,7 +238,8 @@ fn packets_allocate_nothing_and_queue_pairs_little() {
 
     // In order, in congestion and in loss: after rounds that warm the slabs, none allocates.
     for kind in &KINDS {
-        let what = format!("{} with {:?}", kind.law, kind.recovery);
+        let late = if kind.late { ", decided late" } else { "" };
+        let what = format!("{} with {:?}{late}", kind.law, kind.recovery);
         for wire in [Wire { lost: 0, marked: 0 }, Wire { lost: 0, marked: 8 }, Wire { lost: 3, marked: 8 }] {
             let mut ends = Ends::new(kind, 48);
             for _ in 0..300 {

@@ -188,8 +188,15 @@ impl Exchange {
     }
 }
 
-const ALL: [Recovery; 6] =
-    [Recovery::GoBackN, Recovery::Irn, Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Ndp];
+const ALL: [Recovery; 7] = [
+    Recovery::GoBackN,
+    Recovery::Irn,
+    Recovery::Reno,
+    Recovery::NewReno,
+    Recovery::Sack,
+    Recovery::Ndp,
+    Recovery::Srnic,
+];
 
 const CLEAN: Faults = Faults { loss: 0, delay: 0, double: 0 };
 
