@@ -169,7 +169,7 @@ fn run(results: &Results) -> String {
     }
     results.programs.iter().for_each(|program| text.push_str(&program::failures(program, results)));
     text.push_str(&program::unheard(results));
-    text.push_str(&program::held_up(results));
+    text.push_str(&program::strained(results));
     for warning in &results.warnings {
         text.push_str(&format!("\n  warning: {warning}\n"));
     }
@@ -421,7 +421,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     for results in results {
         let failed = results.programs.iter().map(|it| program::failures(it, results));
         let warnings = results.warnings.iter().map(|warning| format!("\n  warning: {warning}\n"));
-        let behind = [program::unheard(results), program::held_up(results)];
+        let behind = [program::unheard(results), program::strained(results)];
         let failed: Vec<_> = failed.chain(behind).chain(warnings).collect();
         if failed.iter().any(|text| !text.is_empty()) {
             text.push_str(&format!("\n  seed {}:{}", results.seed, failed.concat()));

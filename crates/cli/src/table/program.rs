@@ -5,7 +5,7 @@ use crate::format::{float, number, rate, time};
 use roci_lab::program::check::Held;
 use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
 use roci_lab::program::{Check, Class, Side, class_name};
-use roci_lab::results::cores::{HeldUp, REMEDY};
+use roci_lab::results::cores::{REMEDY, Strained};
 use roci_lab::results::{ProgramResult, Results};
 use std::collections::BTreeMap;
 
@@ -66,27 +66,30 @@ pub(super) fn unheard(results: &Results) -> String {
     )
 }
 
-/// Of cores that did not keep up with what arrived, and what to do; nothing where all did.
-pub(super) fn held_up(results: &Results) -> String {
+/// Of cores that did not keep up, and what to do; nothing where all did.
+pub(super) fn strained(results: &Results) -> String {
     /// Hosts that are told one by one.
     const TOLD: usize = 4;
-    let packets = results.packets_held_up();
-    if packets == 0 {
-        return String::new();
-    }
-    let mut text = format!(
-        "\n  warning: cores did not keep up with what arrived, and {packets} packets waited for them in receive FIFOs\n"
-    );
-    for HeldUp { host, cores, packets, waited, busiest } in results.held_up().take(TOLD) {
+    let (hosts, packets) = (results.strained().count(), results.packets_held_up());
+    let mut text = match (hosts, packets) {
+        (0, _) => return String::new(),
+        (_, 0) => "\n  cores were busy without a break, and may be what limits the rates\n".to_owned(),
+        _ => format!(
+            "\n  warning: cores did not keep up with what arrived, and {packets} packets waited for them in receive FIFOs\n"
+        ),
+    };
+    for Strained { host, cores, packets, waited, busiest } in results.strained().take(TOLD) {
+        let busiest = busiest * 100.0;
         text += &format!(
-            "    {}: {}, {cores}, the busiest of them busy for {:.0} % of its time; {packets} packets waited {} in sum\n",
-            host.name,
-            cores.nic,
-            busiest * 100.0,
-            time(waited.as_secs_f64())
+            "    {}: {}, {cores}, the busiest of them busy for {busiest:.0} % of its time",
+            host.name, cores.nic
         );
+        text += &match packets {
+            0 => "\n".to_owned(),
+            _ => format!("; {packets} packets waited {} in sum\n", time(waited.as_secs_f64())),
+        };
     }
-    let more = results.held_up().count().saturating_sub(TOLD);
+    let more = hosts.saturating_sub(TOLD);
     if more > 0 {
         text += &format!("    and {more} hosts more: `cores` in summary.json\n");
     }

@@ -3,7 +3,7 @@
 use super::{HostResult, Results};
 use roci_nic::arch::Architecture;
 use roci_nic::arch::clock::Clock;
-use roci_units::Span;
+use roci_units::{Instant, Span};
 use std::fmt;
 
 /// What to do about them.
@@ -45,9 +45,9 @@ impl fmt::Display for CoreArray {
     }
 }
 
-/// A host whose cores had packets wait.
+/// A host whose cores had packets wait, or hardly ever rested.
 #[derive(Clone, Copy, Debug)]
-pub struct HeldUp<'a> {
+pub struct Strained<'a> {
     /// The host.
     pub host: &'a HostResult,
     /// Its cores.
@@ -61,19 +61,55 @@ pub struct HeldUp<'a> {
 }
 
 impl Results {
-    /// The hosts whose cores had packets wait for them in the receive FIFO.
-    pub fn held_up(&self) -> impl Iterator<Item = HeldUp<'_>> {
+    /// The hosts whose cores had packets wait for them in the receive FIFO, and those of which one core was busy without a
+    /// break, for half of the run or longer: what is to be sent waits for it where no packet shows it. A core that has
+    /// packets come back (LoopBack) is busy because it waits, and does not count.
+    pub fn strained(&self) -> impl Iterator<Item = Strained<'_>> {
+        /// So much of its time, and it may as well be all.
+        const WITHOUT_A_BREAK: f64 = 0.95;
         self.hosts.iter().filter_map(|host| {
             let counted = host.nic.as_ref()?.cores;
-            let cores = host.cores.as_deref().filter(|_| counted.held_up > 0)?;
+            let cores = host.cores.as_deref()?;
             let over = counted.busiest_over.as_secs_f64().max(f64::MIN_POSITIVE);
             let busiest = counted.busiest.as_secs_f64() / over;
-            Some(HeldUp { host, cores, packets: counted.held_up, waited: counted.held_up_for, busiest })
+            let long = counted.busiest * 2 >= self.simulated.since(Instant::ZERO);
+            let restless = busiest >= WITHOUT_A_BREAK && long && counted.loop_backs == 0;
+            let (packets, waited) = (counted.held_up, counted.held_up_for);
+            (packets > 0 || restless).then_some(Strained { host, cores, packets, waited, busiest })
         })
     }
 
     /// Packets that waited so, on all hosts.
     pub fn packets_held_up(&self) -> u64 {
-        self.held_up().map(|held| held.packets).sum()
+        self.strained().map(|host| host.packets).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roci_nic::arch::presets;
+    use roci_nic::{ArchCounters, CoreCounters};
+
+    /// What is told of a host whose busiest core was busy for `busy` of 100 µs, in a run of so many.
+    fn told(busy: u64, run: u64, more: CoreCounters) -> usize {
+        let (busiest, busiest_over) = (Span::from_micros(busy), Span::from_micros(100));
+        let cores = CoreCounters { busiest, busiest_over, ..more };
+        let host = HostResult {
+            nic: Some(Box::new(ArchCounters { cores, ..ArchCounters::default() })),
+            cores: CoreArray::of(&presets::find("swcc").expect("it exists")).map(Box::new),
+            ..HostResult::default()
+        };
+        let simulated = Instant::ZERO + Span::from_micros(run);
+        Results { hosts: vec![host], simulated, ..Results::default() }.strained().count()
+    }
+
+    #[test]
+    fn cores_that_hardly_rest_are_told_of_unless_they_wait_for_something() {
+        let none = CoreCounters::default();
+        assert_eq!([told(99, 110, none), told(80, 110, none)], [1, 0]);
+        assert_eq!(told(99, 1_000, none), 0, "for a moment");
+        assert_eq!(told(99, 110, CoreCounters { loop_backs: 7, ..none }), 0);
+        assert_eq!(told(10, 110, CoreCounters { held_up: 1, ..none }), 1);
     }
 }

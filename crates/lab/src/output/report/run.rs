@@ -4,7 +4,7 @@ use super::lines::{LINES_MAX, Points, Readings, distribution, per_stretch};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
 use crate::results::Deadlock;
-use crate::results::cores::{self, HeldUp};
+use crate::results::cores::{self, Strained};
 use crate::results::deadlock;
 use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
@@ -19,7 +19,7 @@ const TIME: Axis = Axis::new("time", Unit::Time);
 pub(crate) fn page(results: &Results) -> Page {
     let readings = Readings::of(results);
     let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
-    sections.extend([fallen(results), unheard(results), held_up(results), warnings(results)]);
+    sections.extend([fallen(results), unheard(results), strained(results), warnings(results)]);
     sections.extend(rates(results, &readings));
     sections.extend(queues(results, &readings));
     sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
@@ -138,17 +138,17 @@ fn unheard(results: &Results) -> Section {
     Section { title: "Laws that fell behind", note, table: Some(table), ..Section::default() }
 }
 
-/// Hosts whose cores did not keep up with what arrived.
-fn held_up(results: &Results) -> Section {
-    if results.packets_held_up() == 0 {
+/// Hosts whose cores did not keep up with what there was to do.
+fn strained(results: &Results) -> Section {
+    if results.strained().next().is_none() {
         return Section::default();
     }
-    let note = format!(
-        "{} packets waited in receive FIFOs until a core had room. What to do: {}.",
-        grouped(results.packets_held_up()),
-        cores::REMEDY.replace('`', "")
-    );
-    let row = |held: HeldUp<'_>| {
+    let what = match results.packets_held_up() {
+        0 => "Cores were busy without a break, and may be what limits the rates".to_owned(),
+        packets => format!("{} packets waited in receive FIFOs until a core had room", grouped(packets)),
+    };
+    let note = format!("{what}. What to do: {}.", cores::REMEDY.replace('`', ""));
+    let row = |held: Strained<'_>| {
         vec![
             held.host.name.as_str().into(),
             held.cores.nic.as_str().into(),
@@ -166,8 +166,8 @@ fn held_up(results: &Results) -> Section {
         ("packets held up", Unit::Count),
         ("waited, in sum", Unit::Time),
     ];
-    let table = Table { columns, rows: results.held_up().take(ROWS_MAX).map(row).collect() };
-    Section { title: "Cores that fell behind", note, table: Some(table), ..Section::default() }
+    let table = Table { columns, rows: results.strained().take(ROWS_MAX).map(row).collect() };
+    Section { title: "Cores at their limit", note, table: Some(table), ..Section::default() }
 }
 
 /// What was asked for and not done, and what runs went on without.
