@@ -1,10 +1,12 @@
-/* Homa's sender (Montazeri et al., SIGCOMM 2018, section 3) with the values of the Linux module:
-   the first `unscheduled` octets of a message go at once, at a priority that its length decides,
-   all others as the receiver grants them. Who is granted how much is the receiver's affair, whose
-   port agent has the same values. It is the twin of the Rust law with its defaults, bit for bit. */
-#define TracedPkts (Message | GRANT | RESEND | Open)
+/* Homa (Montazeri et al., SIGCOMM 2018, section 3) with the values of the Linux module. The first
+   `unscheduled` octets of a message go at once, at a priority that its length decides, all others
+   as the receiver grants them. At the receiver the port's agent says whose turn it is and by which
+   priority; how far that message is granted, and how octets are asked for again, is said here.
+   It is the twin of the Rust law with its defaults, bit for bit. */
+#define TracedPkts (Message | GRANT | RESEND | Turn | Open)
 
-uint32_t unscheduled = 40000;                               /* parameters: octets */
+uint32_t unscheduled = 40000; /* parameters: octets */
+uint32_t ahead = 0; /* how far grants run ahead of what has come; 0: as far as `unscheduled` */
 uint32_t cutoff_1 = 200, cutoff_2 = 2800, cutoff_3 = 15000; /* lengths of messages */
 uint32_t patience = 7000000; /* ns: longer than the receiver goes on asking for octets again */
 #define PACKET_MAX 4096u
@@ -39,6 +41,7 @@ static uint32_t unscheduled_priority(uint32_t length) {
 
 int recv() {
     Event e;
+    const uint32_t window = ahead ? ahead : unscheduled;
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
@@ -50,13 +53,19 @@ int recv() {
             updateContext(e.context.granted, least(length, unscheduled));
             setTokens(e.context.granted);
             setPriority(unscheduled_priority(length));
+        } else if (e.packet.opcode == Turn) { /* of a message that comes in */
+            updatePkt(e.packet.opcode, e.timeout ? RESEND : GRANT);
+            if (e.timeout) setHeaderWord(4, unscheduled_priority(length));
+            if (!e.timeout) setHeaderWord(3, least(addSaturating(headerWord(2), window), length));
+            e.eventType = GenTxEvent;
+            counts = false;
         } else if (e.packet.opcode == Open) {
             setTokens(0); /* until its first message begins */
             counts = false;
         } else {
             loadContext(&e);
             length = e.context.length;
-            uint32_t granted = e.context.granted;
+            uint32_t granted = e.context.granted, tokens = e.tokens;
             if (e.packet.opcode == Timer) { /* the granter has forgotten: a packet finds out */
                 end = addSaturating(granted, PACKET_MAX);
             } else { /* a RESEND of octets not yet granted stands for a grant that was lost */
@@ -66,7 +75,13 @@ int recv() {
             if (counts) {
                 updateContext(e.context.granted, most(least(end, length), granted));
                 uint32_t more = e.context.granted - granted;
-                setTokens(least(addSaturating(e.tokens, more), UINT32_MAX - 1));
+                tokens = least(addSaturating(tokens, more), UINT32_MAX - 1);
+                setTokens(tokens);
+            }
+            /* What may go and has not waits for shorter messages: it is not lost (section 3.7). */
+            if (e.packet.opcode == RESEND && message == e.context.message && tokens > 0) {
+                updatePkt(e.packet.opcode, BUSY);
+                e.eventType = GenTxEvent;
             }
         }
         if (counts) armTimer(0, e.context.granted < length ? patience : 0);

@@ -34,6 +34,7 @@ enum {
     Loss = 1 << 21,        /* recovery began, or the queue pair timed out (e.timeout) */
     Message = 1 << 22,     /* a message is next whose first octet has not been sent */
     Open = 1 << 23,        /* the queue pair is new: its context is all zero, e.rate is the link's */
+    Turn = 1 << 24,        /* a message on its way in is to be granted more, or (e.timeout) asked for again */
 };
 
 /* What a program answers in `e.eventType`. */
@@ -176,6 +177,8 @@ enum {
 #define showHops(first) ROCI_DO(11, first)
 /* A header word as it stands there, and field 0 to 3 of a switch that is shown; both numbers are constants. */
 #define headerWord(n) ROCI_GET(ROCI_HEADER + (n))
+/* In recv(): writes one of the first five words, which name the message and octets of what GenTxEvent sends. */
+#define setHeaderWord(n, value) ROCI_SET(ROCI_HEADER + (n), value)
 #define hopWord(hop, field) headerWord((hop) % 4 * 4 + (field))
 
 /* Before the first poll: refuses parameters that the program cannot work with. */

@@ -56,6 +56,11 @@ impl Class {
     /// A message came to the head of the send queue and nothing of it has been sent: [`Event::part`] names it. A law
     /// that deals tokens by the message (Homa) deals the first ones here.
     pub const MESSAGE: Self = Self(1 << 22);
+    /// The port's agent has come to a message on its way in, and is about to send its sender a `GRANT` or, with
+    /// [`Event::timeout`], a `RESEND`: [`Event::part`] is what the agent would say. Whose turn it is, and when, is the
+    /// agent's affair; what is said is the law's, which sends it by [`Outcome::emit`](crate::Outcome::emit), as it is or
+    /// otherwise, or says nothing. Where no law hears of it, what the agent would say is said.
+    pub const TURN: Self = Self(1 << 24);
     /// Arriving packets that carry payload or ask for data; the answer of a law that traces one of these
     /// carries the acknowledgement ([`Outcome::emit`](crate::Outcome::emit)).
     pub const DATA: Self =
@@ -86,7 +91,8 @@ impl Class {
 /// Which octets of which message a packet is about, for the layouts that name them (Homa); else all zero.
 ///
 /// In a data packet, and in a `TRANSMIT` or `MESSAGE` event, `offset..end` is what the packet carries or would carry. In a
-/// `GRANT`, `end` is how far the sender may go. In a `RESEND`, `offset..end` is what is missing.
+/// `GRANT`, `end` is how far the sender may go. In a `RESEND`, `offset..end` is what is missing. In a `TURN` for a `GRANT`,
+/// `offset` is how many octets have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The message: where its first packet stands in the queue pair's sequence, counted from zero, modulo 2³².
@@ -118,7 +124,7 @@ pub struct Event<'a> {
     pub length: u32,
     /// Whether the packet carries CE, or echoes it (BECN in an ACK).
     pub ecn: bool,
-    /// Whether a `LOSS` is a timeout.
+    /// Whether a `LOSS` is a timeout; whether a `TURN` is for octets that did not come in time.
     pub timeout: bool,
     /// Which timer ran out. The engine keeps one wake-up per queue pair and says zero; a law with several timers keeps
     /// their instants in its context, asks to be woken at the earliest, and tells them apart by itself (the adapter of

@@ -1,9 +1,12 @@
-//! Homa's sender (Montazeri et al., SIGCOMM 2018, §3): unscheduled octets at once, all others as they are granted.
+//! Homa (Montazeri et al., SIGCOMM 2018, §3): unscheduled octets at once, all others as they are granted.
 //!
 //! The unit is the message. Its first [`Params::unscheduled`] octets (RTTbytes, §3.2) go blindly, at a priority that
-//! its length alone decides (§3.4); the rest go as far, and at the priority, as the receiver's grants say. Who is
-//! granted how much is the receiver's affair, whose agent has the same parameters. Octets that were granted once may
-//! be sent again without a further grant, so what this law deals are octets sent for the first time.
+//! its length alone decides (§3.4); the rest go as far, and at the priority, as the receiver's grants say. Octets that
+//! were granted once may be sent again without a further grant, so what this law deals are octets sent for the first time.
+//! Who is asked for octets again while some that it may send wait for shorter messages of the port is BUSY (§3.7).
+//!
+//! At the receiver the port's agent says whose turn it is and by which priority, for that is a matter of all its queue
+//! pairs; how far the message is then granted, and at which priority octets are asked for again, this law says.
 //!
 //! | priority | what travels on it |
 //! | --- | --- |
@@ -17,16 +20,18 @@ mod keys;
 
 pub use keys::REGISTERS;
 
-use crate::event::{Class, Event};
-use crate::outcome::{Credit, Outcome};
+use crate::event::{Class, Event, Part};
+use crate::outcome::{Credit, Emit, Outcome};
 use crate::register::{Place, Register, SettingError, Value};
 use roci_units::{Instant, Span};
 
 /// Homa's parameters. [`Default`] is the Linux module's where it has a like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// RTTbytes: octets of each message that go without a grant, and how far grants run ahead of what has arrived.
+    /// RTTbytes: octets of each message that go without a grant.
     pub unscheduled: u32,
+    /// How far grants run ahead of what has arrived; `None`: as far as `unscheduled`.
+    pub ahead: Option<u32>,
     /// Messages that a receiver grants at once, its degree of overcommitment (§3.5), at least 1.
     pub overcommit: u8,
     /// Priorities in use, 1 to 8, the highest among them 7.
@@ -43,6 +48,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             unscheduled: 40_000,
+            ahead: None,
             overcommit: 4,
             priorities: 8,
             cutoffs: [200, 2_800, 15_000],
@@ -81,6 +87,12 @@ impl Params {
         8 - self.priorities + u8::try_from(level).unwrap_or(0)
     }
 
+    /// How far a message of `length` is granted of which `received` octets have come.
+    #[must_use]
+    pub fn grant(&self, received: u32, length: u32) -> u32 {
+        received.saturating_add(self.ahead.unwrap_or(self.unscheduled)).min(length)
+    }
+
     /// How long a sender waits for a grant before it sends a packet without one.
     ///
     /// Longer than the receiver goes on asking: by then one of the two has forgotten the message.
@@ -95,7 +107,7 @@ pub struct Homa {
     params: Params,
 }
 
-/// What it remembers of a queue pair: the message that is being sent.
+/// What it remembers of a queue pair: the message that is being sent. Of those on their way in it remembers nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     message: u32,
@@ -109,7 +121,8 @@ const PACKET_MAX: u32 = 4_096;
 
 impl Homa {
     /// The classes of events that it wants to hear.
-    pub const TRACES: Class = Class::MESSAGE.with(Class::GRANT).with(Class::RESEND).with(Class::TIMER);
+    pub const TRACES: Class =
+        Class::MESSAGE.with(Class::GRANT).with(Class::RESEND).with(Class::TIMER).with(Class::TURN);
 
     /// A law with `params`.
     #[must_use]
@@ -138,16 +151,44 @@ impl Homa {
                 outcome.priority = Some(self.params.unscheduled_priority(length));
             }
             // A RESEND for octets that were never granted stands for the grant that was lost (§3.7).
-            Class::GRANT | Class::RESEND if part.message == state.message && part.end > state.granted => {
-                state.grant(part.end, outcome);
-                outcome.priority = Some(part.priority.min(7));
+            Class::GRANT | Class::RESEND if part.message == state.message => {
+                let more = part.end > state.granted;
+                if more {
+                    state.grant(part.end, outcome);
+                    outcome.priority = Some(part.priority.min(7));
+                }
+                // What may go and has not waits for shorter messages: it is not lost.
+                if event.class == Class::RESEND && outcome.credit.tokens > 0 {
+                    let part = Part { priority: part.priority.min(7), ..*part };
+                    outcome.emit = Some(Emit { part, ..Emit::plain(Class::BUSY) });
+                }
+                if !more {
+                    return;
+                }
             }
             // The receiver does not know of the message any more, or is out of reach: the packet finds out.
             Class::TIMER => state.grant(state.granted.saturating_add(PACKET_MAX), outcome),
+            Class::TURN => {
+                outcome.emit = Some(self.turn(event));
+                return;
+            }
             _ => return,
         }
         let waits = state.granted < state.length;
         outcome.wake = if waits { event.now + self.params.patience() } else { Instant::NEVER };
+    }
+
+    /// What the sender is told whose message has its turn.
+    fn turn(&self, event: &Event<'_>) -> Emit {
+        let mut part = event.part;
+        let class = if event.timeout {
+            part.priority = self.params.unscheduled_priority(part.message_length);
+            Class::RESEND
+        } else {
+            part.end = self.params.grant(part.offset, part.message_length);
+            Class::GRANT
+        };
+        Emit { part, ..Emit::plain(class) }
     }
 
     /// Its register `name`.
@@ -195,7 +236,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Part;
 
     struct Sender {
         law: Homa,
@@ -218,7 +258,7 @@ mod tests {
             priority: u8,
         ) -> (u32, Option<u8>) {
             let part = Part { message, message_length: length, offset: 0, end, priority };
-            self.outcome.priority = None;
+            (self.outcome.priority, self.outcome.emit) = (None, None);
             self.law.on_event(&mut self.state, &Event { class, part, ..Event::default() }, &mut self.outcome);
             (self.outcome.credit.tokens, self.outcome.priority)
         }
@@ -247,6 +287,62 @@ mod tests {
         let mut sender = sender();
         sender.hear(Class::MESSAGE, 0, 100_000, 100_000, 0);
         assert_eq!(sender.hear(Class::RESEND, 0, 0, 60_000, 3), (60_000, Some(3)));
+    }
+
+    #[test]
+    fn who_is_asked_again_is_busy_while_octets_that_may_go_wait() {
+        let mut sender = sender();
+        let busy = |sender: &Sender| sender.outcome.emit.map(|emit| (emit.class, emit.part.message));
+        sender.hear(Class::MESSAGE, 3, 100_000, 100_000, 0);
+        sender.hear(Class::RESEND, 3, 0, 1_000, 2);
+        assert_eq!(busy(&sender), Some((Class::BUSY, 3)), "none of it has been sent");
+        sender.hear(Class::RESEND, 2, 0, 1_000, 2);
+        assert_eq!(busy(&sender), None, "that one has been sent to its end");
+        sender.outcome.credit.tokens = 0;
+        sender.hear(Class::RESEND, 3, 0, 1_000, 2);
+        assert_eq!(busy(&sender), None, "what is asked for has been lost");
+        sender.hear(Class::RESEND, 3, 0, 50_000, 2);
+        assert_eq!(busy(&sender), Some((Class::BUSY, 3)), "of what it grants nothing has been sent");
+        sender.hear(Class::GRANT, 3, 0, 60_000, 2);
+        assert_eq!(busy(&sender), None, "a grant asks for nothing");
+    }
+
+    /// What is said in a turn of a message of 100,000 octets at the receiver.
+    fn turn(settings: &[(&str, &str)], received: u32, timeout: bool) -> (Class, Part) {
+        let link = roci_units::BitsPerSec::from_gbps(10);
+        let law = crate::Law::from_settings("homa", settings, link);
+        let Ok(crate::Law::Homa(law)) = law else { panic!("{law:?}") };
+        let proposed =
+            Part { message: 5, message_length: 100_000, offset: received, end: 99_000, priority: 1 };
+        let event = Event { class: Class::TURN, part: proposed, timeout, ..Event::default() };
+        let mut outcome = Outcome::unchanged(Homa::CREDIT, Instant::NEVER);
+        let mut state = State::default();
+        law.on_event(&mut state, &event, &mut outcome);
+        assert_eq!(state, State::default(), "what comes in is no affair of what goes out");
+        assert_eq!((outcome.credit, outcome.wake), (Homa::CREDIT, Instant::NEVER));
+        let emit = outcome.emit.expect("an answer");
+        assert_eq!((emit.part.message, emit.part.offset), (5, received));
+        (emit.class, emit.part)
+    }
+
+    #[test]
+    fn a_message_is_granted_as_far_ahead_as_the_law_says_by_the_priority_of_its_turn() {
+        let granted = |settings, received| {
+            let (class, part) = turn(settings, received, false);
+            (class, part.end, part.priority)
+        };
+        assert_eq!(granted(&[], 3_000), (Class::GRANT, 43_000, 1));
+        assert_eq!(granted(&[("unscheduled", "10KB")], 3_000), (Class::GRANT, 13_000, 1));
+        assert_eq!(granted(&[("unscheduled", "10KB"), ("ahead", "5KB")], 3_000), (Class::GRANT, 8_000, 1));
+        assert_eq!(granted(&[("ahead", "2GB")], 99_999), (Class::GRANT, 100_000, 1), "to its end");
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_by_the_priority_of_a_messages_length() {
+        let (class, part) = turn(&[], 3_000, true);
+        assert_eq!((class, part.end, part.priority), (Class::RESEND, 99_000, 4));
+        let (_, part) = turn(&[("cutoff_3", "200KB")], 3_000, true);
+        assert_eq!(part.priority, 5);
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub struct Words {
 pub struct Emit {
     /// `CNP`, `ACK`, `GRANT`, `PULL`, `RESEND` or `BUSY`.
     pub class: Class,
-    /// The message and octets that a `GRANT`, `RESEND` or `BUSY` is about; the `end` of a `PULL` is the count of packets
-    /// pulled so far. All zero otherwise.
+    /// The message and octets that a `GRANT`, `RESEND` or `BUSY` is about; a `GRANT` of no more than was granted before is
+    /// not sent. The `end` of a `PULL` is the count of packets pulled so far. All zero otherwise.
     pub part: Part,
     /// The law's header words on it.
     pub words: Words,

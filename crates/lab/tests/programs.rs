@@ -200,6 +200,30 @@ fn a_program_is_replaced_while_flows_run() {
 }
 
 #[test]
+fn homas_program_says_how_far_messages_are_granted() {
+    let run_with = |control: &str| {
+        let results =
+            run(&text(PAIR, &[("transport.control", control), ("transport.timeout", "20ms")]).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+        let queue = results.switches.iter().map(|switch| switch.max_buffer_bytes).max().unwrap();
+        (flows(results), queue)
+    };
+    let coded = |ahead: &str| {
+        run_with(&format!(
+            r#"{{ law = "program", elf = "firmware/homa.elf", context = {{ ahead = "{ahead}" }} }}"#
+        ))
+    };
+    let native = |ahead: &str| run_with(&format!(r#"{{ law = "homa", ahead = "{ahead}" }}"#));
+    let (little, much) = (coded("10KB"), coded("400KB"));
+    assert_eq!((&little, &much), (&native("10KB"), &native("400KB")), "the law in Rust says the same");
+    // The queue takes in twice what it lets out: half of what both may send at once lies there, 40 KB each at the begin.
+    assert!(
+        (40_000..60_000).contains(&little.1) && (400_000..600_000).contains(&much.1),
+        "{little:?} {much:?}"
+    );
+}
+
+#[test]
 fn what_instructions_take_is_the_nics_to_say() {
     let measured = |costs: &str, own: &str| {
         let control = format!("{{ law = \"program\", elf = \"firmware/dcqcn.elf\"{own} }}");

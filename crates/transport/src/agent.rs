@@ -30,8 +30,16 @@ pub trait PortAgent: fmt::Debug + Send {
     /// A packet was accepted. The class is that of the packet; [`Event::qpn`] says whose it is.
     fn on_event(&mut self, event: &Event<'_>);
 
-    /// A packet to send now, on this queue pair.
+    /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
+    /// ([`Class::TURN`]), the law is told in its stead, and sends what it likes.
     fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)>;
+
+    /// A `GRANT` of `part` is to go, by the agent or by a law: the agent takes note of it and may cut it short. False: it
+    /// grants nothing that has not been granted, and is not sent.
+    fn admit(&mut self, now: Instant, qpn: Qpn, part: &mut Part) -> bool {
+        let _ = (now, qpn, part);
+        true
+    }
 
     /// When it wants to be polled next, if at all.
     fn next_wakeup(&self) -> Option<Instant>;
@@ -53,6 +61,8 @@ pub(crate) struct Agents {
     kinds: Vec<Discriminant<Law>>,
     /// Whether the embedder has set one, which then is the only one.
     set: bool,
+    /// Whether they are being polled: what one has to send because of a packet that goes now is asked for then.
+    polled: bool,
 }
 
 impl PortAgent for Agents {
@@ -62,6 +72,10 @@ impl PortAgent for Agents {
 
     fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)> {
         self.agents.iter_mut().find_map(|agent| agent.poll(now))
+    }
+
+    fn admit(&mut self, now: Instant, qpn: Qpn, part: &mut Part) -> bool {
+        self.agents.iter_mut().all(|agent| agent.admit(now, qpn, part))
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
@@ -85,7 +99,7 @@ impl Engine {
         let (link, overhead) = (self.config.link, self.config.wire_overhead);
         let half: Box<dyn PortAgent> = match law {
             Law::Homa(homa) => Box::new(Grants::new(*homa.params(), link, overhead)),
-            // Homa's sender as a program: the receiver's half is the port's, with Homa's own parameters.
+            // Homa as a program: the order of grants is the port's, with Homa's own parameters.
             Law::Program(program) if program.image().is_granted() => {
                 return self.bring_agent(&Law::Homa(Homa::default()));
             }
@@ -102,7 +116,8 @@ impl Engine {
     /// Gives the port an agent, in the place of all others. Without it there is one for each kind of law added that has
     /// a receiver's half: Homa's grants by the parameters of the first such law, NDP's pulls.
     pub fn set_port_agent(&mut self, agent: Box<dyn PortAgent>) {
-        self.agent = Some(Box::new(Agents { agents: alloc::vec![agent], kinds: Vec::new(), set: true }));
+        let agents = alloc::vec![agent];
+        self.agent = Some(Box::new(Agents { agents, set: true, ..Agents::default() }));
     }
 
     /// A packet that means something only to a law or to the port's agent: a grant, a pull. Where nobody listens for
@@ -174,12 +189,25 @@ impl Engine {
         self.poll_agent(now);
     }
 
-    /// Sends what the agent asks for.
+    /// Sends what the agent asks for, or has the law of its queue pair say what is sent.
     pub(crate) fn poll_agent(&mut self, now: Instant) {
+        const TOLD: Class = Class::GRANT.with(Class::RESEND);
+        let free = |agent: &mut Agents| !core::mem::replace(&mut agent.polled, true);
+        if !self.agent.as_deref_mut().is_some_and(free) {
+            return;
+        }
         while let Some((qpn, emit)) = self.agent.as_mut().and_then(|agent| agent.poll(now)) {
-            if let Some(slot) = self.place(qpn) {
-                self.emit(slot, &emit);
+            let Some(slot) = self.place(qpn) else { continue };
+            if emit.class.meets(TOLD) && self.hears(slot, Class::TURN) {
+                let timeout = emit.class == Class::RESEND;
+                let event = Event { part: emit.part, timeout, ..self.event(now, slot, Class::TURN) };
+                self.tell_law(now, slot, &event);
+            } else {
+                self.emit(now, slot, &emit);
             }
+        }
+        if let Some(agent) = &mut self.agent {
+            agent.polled = false;
         }
     }
 

@@ -1,5 +1,6 @@
 //! How laws are run: when they are called, and what their answers do.
 
+use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
 use crate::laws::{LawState, Laws, TIMED, TIMER_PACE, User};
@@ -165,7 +166,7 @@ impl Engine {
         }
         self.laws.set_wake(index, outcome.wake);
         if let Some(emit) = &outcome.emit {
-            self.emit(slot, emit);
+            self.emit(now, slot, emit);
         }
         self.arm(now, slot);
     }
@@ -272,9 +273,9 @@ impl Engine {
         self.arm(now, slot);
     }
 
-    /// Sends what a law asks for. A class for which the queue pair's layout has no packet is left out.
-    pub(crate) fn emit(&mut self, slot: usize, emit: &Emit) {
-        let peer = self.qps[slot].common.peer;
+    /// Sends what a law or the port's agent asks for. A class for which the queue pair's layout has no packet is left out.
+    pub(crate) fn emit(&mut self, now: Instant, slot: usize, emit: &Emit) {
+        let Common { peer, qpn, .. } = self.qps[slot].common;
         let layout = self.profile(slot).layout;
         let mut priority = None;
         let mut header = match emit.class {
@@ -292,6 +293,11 @@ impl Engine {
         if !layout.permits(header.opcode) {
             return;
         }
+        let mut part = emit.part;
+        let grants = emit.class == Class::GRANT;
+        if grants && self.agent.as_mut().is_some_and(|agent| !agent.admit(now, qpn, &mut part)) {
+            return;
+        }
         header.payload = 0;
         if layout == Layout::Ndp && emit.class == Class::PULL {
             self.aside(slot).pulls = emit.part.end;
@@ -299,11 +305,15 @@ impl Engine {
         }
         let mut segment = self.control(slot, header);
         segment.words = match layout {
-            Layout::Homa => message_words(emit),
+            Layout::Homa => message_words(emit.class, &part),
             _ => self.lay_out_words(slot, (emit.words.len > 0).then_some(emit.words), true),
         };
         segment.priority = priority.unwrap_or(segment.priority);
         self.post(segment);
+        if grants {
+            // Others may have their turn now.
+            self.poll_agent(now);
+        }
     }
 
     /// The law says LoopBack to the packet of `event`, which waits for the queue pair's next event. Where none can come,
@@ -506,7 +516,7 @@ impl Engine {
             return false;
         }
         if let Some(emit) = self.laws.notify(number, slot, now) {
-            self.emit(slot, &emit);
+            self.emit(now, slot, &emit);
         }
         true
     }

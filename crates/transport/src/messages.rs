@@ -32,9 +32,9 @@ fn as_law_words(words: &LayoutWords) -> Option<Words> {
 }
 
 /// The words of a packet that a law or an agent asks for.
-pub(crate) fn message_words(emit: &Emit) -> Option<Words> {
-    let Part { message, offset, end, priority, .. } = emit.part;
-    let body = match emit.class {
+pub(crate) fn message_words(class: Class, part: &Part) -> Option<Words> {
+    let Part { message, offset, end, priority, .. } = *part;
+    let body = match class {
         Class::GRANT => HomaBody::Grant { offset: end, priority, resend_all: false },
         Class::RESEND => HomaBody::Resend { offset, length: end.saturating_sub(offset), priority },
         Class::BUSY => HomaBody::Busy,
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// The receiver asks for octets again: those that were sent and not acknowledged are marked; where there are none,
-    /// for their turn has not come, it is told to be patient.
+    /// for their turn has not come, it is told to be patient, unless that is the affair of a law that hears of it.
     #[cold]
     pub(crate) fn on_resend(&mut self, now: Instant, slot: usize, part: &Part) {
         let first = self.qps[slot].common.base.wrapping_add(part.message);
@@ -122,7 +122,7 @@ impl Engine {
         }
         if self.holds_back(slot) && self.qps[slot].requester.current == index {
             // What has been granted waits for shorter messages; what was lost is asked for when that has gone.
-            return self.say_busy(slot, part.message);
+            return self.say_busy(now, slot, part.message);
         }
         let end = self.sends.get(index).end;
         let mtu = u32::from(self.profile(slot).mtu);
@@ -133,7 +133,7 @@ impl Engine {
         let from = later(first.wrapping_add(part.offset / mtu), una);
         let to = earlier(earlier(first.wrapping_add(part.end.div_ceil(mtu)), end), high);
         if after(to, from) <= 0 {
-            return self.say_busy(slot, part.message);
+            return self.say_busy(now, slot, part.message);
         }
         if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.begin_recovery(slot, una, high.wrapping_sub(una));
@@ -143,9 +143,11 @@ impl Engine {
         self.arm(now, slot);
     }
 
-    fn say_busy(&mut self, slot: usize, message: u32) {
-        let part = Part { message, ..Part::default() };
-        self.emit(slot, &Emit { part, ..Emit::plain(Class::BUSY) });
+    fn say_busy(&mut self, now: Instant, slot: usize, message: u32) {
+        if !self.hears(slot, Class::RESEND) {
+            let part = Part { message, ..Part::default() };
+            self.emit(now, slot, &Emit { part, ..Emit::plain(Class::BUSY) });
+        }
     }
 
     /// Whether the queue pair has packets of a message in course that were granted and that it has not sent yet, for

@@ -4,13 +4,18 @@ use super::{Params, State};
 use crate::register::{Place, Register, SettingError, Value, ValueError, count, period};
 use roci_units::Bytes;
 
-const fn parameter_of(
+/// A parameter of the law alone.
+const fn octets_of(name: &'static str, doc: &'static str) -> Register {
+    Register { name, place: Place::Law, unit: "octets", range: OCTETS, writable: true, doc }
+}
+
+/// A parameter of which the port's agent keeps a copy from the start, so that it does not change under way.
+const fn order_of(
     name: &'static str,
     unit: &'static str,
     range: &'static str,
     doc: &'static str,
 ) -> Register {
-    // Receivers keep a copy from the start of the run, so nothing changes under way.
     Register { name, place: Place::Law, unit, range, writable: false, doc }
 }
 
@@ -21,41 +26,38 @@ const fn state(name: &'static str, unit: &'static str, doc: &'static str) -> Reg
 const OCTETS: &str = "1B to 2GB";
 
 /// All registers: the parameters, then those of a context.
-pub static REGISTERS: [Register; 11] = [
-    parameter_of(
+pub static REGISTERS: [Register; 12] = [
+    octets_of(
         "unscheduled",
-        "octets",
-        OCTETS,
-        "RTTbytes: octets of each message that are sent without a grant, and how far grants run ahead. It should be \
-         what the link carries in a round trip.",
+        "RTTbytes: octets of each message that are sent without a grant. It should be what the link carries in a round \
+         trip.",
     ),
-    parameter_of(
+    octets_of(
+        "ahead",
+        "How far grants run ahead of what has arrived; unless it is set, as far as `unscheduled`.",
+    ),
+    order_of(
         "overcommit",
         "count",
         "1 to 64",
         "How many messages a receiver grants at once; the paper takes as many as there are scheduled priorities.",
     ),
-    parameter_of(
+    order_of(
         "priorities",
         "count",
         "1 to 8",
         "Priorities in use, from 7 down; the upper half, at most four, for unscheduled octets.",
     ),
-    parameter_of(
-        "cutoff_1",
-        "octets",
-        OCTETS,
-        "The longest message whose unscheduled octets take priority 7.",
-    ),
-    parameter_of("cutoff_2", "octets", OCTETS, "The same for priority 6."),
-    parameter_of("cutoff_3", "octets", OCTETS, "The same for priority 5; longer ones take 4."),
-    parameter_of(
+    octets_of("cutoff_1", "The longest message whose unscheduled octets take priority 7."),
+    octets_of("cutoff_2", "The same for priority 6."),
+    octets_of("cutoff_3", "The same for priority 5; longer ones take 4."),
+    order_of(
         "resend",
         "time",
         "above 0s",
         "How long a receiver waits for octets that it has granted before it asks for them again.",
     ),
-    parameter_of("resends", "count", "1 to 255", "How often it asks without an answer before it lets go."),
+    order_of("resends", "count", "1 to 255", "How often it asks without an answer before it lets go."),
     state("message", "count", "The message being sent: the place of its first packet."),
     state("length", "octets", "The octets of that message."),
     state("granted", "octets", "How many of them may be sent."),
@@ -69,6 +71,7 @@ const fn octets(value: u32) -> Value {
 pub(super) fn parameter(params: &Params, name: &str) -> Option<Value> {
     Some(match name {
         "unscheduled" => octets(params.unscheduled),
+        "ahead" => octets(params.ahead.unwrap_or(params.unscheduled)),
         "overcommit" => Value::Count(params.overcommit.into()),
         "priorities" => Value::Count(params.priorities.into()),
         "cutoff_1" => octets(params.cutoffs[0]),
@@ -107,6 +110,7 @@ fn write(params: &mut Params, name: &str, text: &str) -> Result<(), ValueError> 
     let small = |low, high| count(text, low, high).map(|number| number as u8);
     match name {
         "unscheduled" => params.unscheduled = size()?,
+        "ahead" => params.ahead = Some(size()?),
         "overcommit" => params.overcommit = small(1, 64)?,
         "priorities" => params.priorities = small(1, 8)?,
         "cutoff_1" => params.cutoffs[0] = size()?,
@@ -128,6 +132,7 @@ mod tests {
     fn what_a_parameter_prints_is_read_back() {
         let odd = Params {
             unscheduled: 12_345,
+            ahead: Some(23_456),
             overcommit: 2,
             priorities: 3,
             cutoffs: [5, 6, 7],
@@ -140,6 +145,18 @@ mod tests {
             assert_eq!(set(&mut copy, register, &text), Ok(()), "{} = {text}", register.name);
         }
         assert_eq!(copy, odd);
+    }
+
+    #[test]
+    fn what_the_ports_agent_keeps_a_copy_of_does_not_change_under_way() {
+        let mut law = super::super::Homa::default();
+        for (name, text, changes) in
+            [("ahead", "7KB", true), ("cutoff_1", "7KB", true), ("resends", "7", false)]
+        {
+            assert_eq!(law.set(name, text, true).expect("a parameter").is_ok(), changes, "{name}");
+        }
+        let Params { ahead, cutoffs, resends, .. } = *law.params();
+        assert_eq!((ahead, cutoffs[0], resends), (Some(7_000), 7_000, Params::default().resends));
     }
 
     #[test]

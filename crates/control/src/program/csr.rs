@@ -2,6 +2,7 @@
 //!
 //! `firmware/include/program.h` is the same map in C, `docs/guide/programs.md` draws it bit by bit.
 
+use super::event::PART_WORDS;
 use crate::event::Class;
 use roci_hart::{Csr, CsrMap, Extensions, Machine, OnRead, OnWrite, Policy, Program};
 
@@ -227,12 +228,14 @@ impl Side {
     /// What the checker lets this side of `program` do, within `cycles_max` per event; `None` where there is none.
     ///
     /// It answers each event once. It may use the words of context and write the words of header that the program
-    /// declares, and write no register that only tells something.
+    /// declares, `recv` also those that name a part of a message, and write no register that only tells something.
     pub fn policy(self, program: &Program, cycles_max: u64) -> Option<Policy> {
         let start = self.start(program)?;
         let words = |symbol, most: usize| program.symbol(symbol).map_or(most, |octets| octets as usize / 4);
         let context = words("context_octets", CONTEXT_WORDS)..CONTEXT_WORDS;
-        let header = HEADER + words("header_octets", HEADER_WORDS)..HEADER + HEADER_WORDS;
+        // What a program answers may name a part of a message, whatever the header is.
+        let named = if self == Self::Rx { PART_WORDS } else { 0 };
+        let header = HEADER + words("header_octets", HEADER_WORDS).max(named)..HEADER + HEADER_WORDS;
         let mut policy = Policy {
             starts: alloc::vec![start],
             answers_once: true,

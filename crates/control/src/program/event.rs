@@ -8,7 +8,11 @@ use roci_hart::CsrBlock;
 use roci_units::Instant;
 
 /// Classes whose packets name a part of a message.
-const PARTS: Class = Class::GRANT.with(Class::RESEND).with(Class::BUSY).with(Class::MESSAGE);
+const PARTS: Class =
+    Class::GRANT.with(Class::RESEND).with(Class::BUSY).with(Class::MESSAGE).with(Class::TURN);
+
+/// The header words that name a part of a message, from the first on.
+pub(super) const PART_WORDS: usize = 5;
 
 /// Writes `event` into the registers, with `credit` as it stands on a link of `link_kbps`.
 #[inline]
@@ -39,7 +43,7 @@ pub(super) fn deliver(
     let Part { message, message_length, offset, end, priority } = event.part;
     let part = [message, message_length, offset, end, priority.into()];
     if event.class.within(PARTS) {
-        words[..5].copy_from_slice(&part);
+        words[..PART_WORDS].copy_from_slice(&part);
     } else if !event.hops.is_empty() {
         show_hops(words, event.hops, 0);
     } else if !event.words.is_empty() {
@@ -47,7 +51,7 @@ pub(super) fn deliver(
         words[..count].copy_from_slice(&event.words[..count]);
         words[count..].fill(0);
     } else if message_length != 0 {
-        words[..5].copy_from_slice(&part);
+        words[..PART_WORDS].copy_from_slice(&part);
     } else {
         words[..usize::from(header_words)].fill(0);
     }

@@ -58,7 +58,7 @@ pub fn image(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// The classes of events by the names that `program.h` gives them.
-pub const CLASSES: [(Class, &str); 21] = [
+pub const CLASSES: [(Class, &str); 22] = [
     (Class::SEND, "SEND_REQ"),
     (Class::WRITE, "WRITE_REQ"),
     (Class::READ_REQUEST, "READ_REQ"),
@@ -80,6 +80,7 @@ pub const CLASSES: [(Class, &str); 21] = [
     (Class::LOSS, "Loss"),
     (Class::MESSAGE, "Message"),
     (csr::OPEN, "Open"),
+    (Class::TURN, "Turn"),
 ];
 
 /// The name that `program.h` gives to `class`; "?" where it is none or several.

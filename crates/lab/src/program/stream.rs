@@ -323,6 +323,16 @@ impl Stream {
                 self.hear_traced(&event, hear);
             }
         }
+        // Only who hears of turns draws for them: what others hear stays as it was.
+        if self.traces().meets(Class::TURN) && self.one_in(4) {
+            let timeout = self.one_in(64);
+            let message_length = 1 + self.below(1 << 20);
+            let offset = self.below(message_length);
+            let end = message_length.min(offset + 16 * MTU);
+            let priority = self.random.below(8).to_le_bytes()[0];
+            let part = Part { message: self.acked_sequence, message_length, offset, end, priority };
+            self.hear_traced(&Event { class: Class::TURN, part, timeout, ..self.event() }, hear);
+        }
     }
 
     /// Telemetry as the switches have it now.

@@ -2,9 +2,12 @@
 //! what it asks for again.
 //!
 //! Messages with octets still to be granted stand in order of the octets that have still to come (SRPT). The first few,
-//! as many as the degree of overcommitment says, are granted each so much that a round trip's worth of octets is under
-//! way, and each on a priority of its own, of which the lowest are used first. A packet that arrives moves its
-//! message forward, and may let another in.
+//! as many as the degree of overcommitment says, have their turn with each packet that comes of them: they are to be
+//! granted so much that a round trip's worth of octets is under way, each on a priority of its own, of which the lowest
+//! are used first. A packet that arrives moves its message forward, and may let another in.
+//!
+//! The agent says whose turn it is and what it would say ([`PortAgent::poll`]). Where the queue pair's law hears of turns,
+//! it is the law that says how far the message is granted, and the agent takes note ([`PortAgent::admit`]).
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for the first that are missing; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
@@ -67,6 +70,8 @@ struct Incoming {
     heard: (Instant, Span),
     /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
     asked: u16,
+    /// Whether a packet has come since it had its turn.
+    moved: bool,
 }
 
 /// Octets that have arrived: a stretch from the start, and others in order that do not touch.
@@ -109,6 +114,11 @@ impl Ranges {
 impl Incoming {
     const fn remaining(&self) -> u32 {
         self.length - self.received.octets
+    }
+
+    /// Whether all has come that was granted.
+    const fn is_through(&self) -> bool {
+        self.received.octets == self.granted
     }
 
     const fn rank(&self, place: u32) -> Rank {
@@ -173,7 +183,7 @@ impl Grants {
         // What its sender sends unasked is as good as granted.
         let unasked = event.words.get(INCOMING).copied().unwrap_or(0).min(length);
         incoming.granted = incoming.granted.max(unasked).max(end);
-        (incoming.heard, incoming.asked) = ((event.now, self.busy), 0);
+        (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
         self.leave(before);
@@ -182,12 +192,13 @@ impl Grants {
         } else if !granted {
             self.join(after);
         }
-        self.grant(event.now);
+        self.take_turns();
         if !complete {
             let incoming = &self.messages[place as usize];
             self.check = self.check.min(incoming.due(&self.params, self.busy));
-            if incoming.received.octets == incoming.granted {
-                self.out.push_back((Qpn::new(event.qpn), Emit::plain(Class::ACK)));
+            if incoming.is_through() {
+                let part = Part { message, ..Part::default() };
+                self.out.push_back((Qpn::new(event.qpn), Emit { part, ..Emit::plain(Class::ACK) }));
             }
         }
     }
@@ -236,6 +247,7 @@ impl Grants {
             begun: self.begun,
             heard: (Instant::ZERO, Span::ZERO),
             asked: 0,
+            moved: true,
         };
         let place = match self.vacant.pop() {
             Some(place) => {
@@ -265,33 +277,21 @@ impl Grants {
         self.vacant.push(place);
     }
 
-    /// Grants the first messages what they lack of a round trip's worth.
-    fn grant(&mut self, now: Instant) {
+    /// Each of the first messages has its turn, if a packet of it has come since its last.
+    fn take_turns(&mut self) {
         let active = self.order.len().min(usize::from(self.params.overcommit));
-        let mut through = 0;
         for rank in 0..active {
             let incoming = &mut self.messages[self.order[rank].place as usize];
-            let target =
-                incoming.received.octets.saturating_add(self.params.unscheduled).min(incoming.length);
-            if target <= incoming.granted {
-                continue;
+            if core::mem::take(&mut incoming.moved) {
+                let part = Part {
+                    message: incoming.message,
+                    message_length: incoming.length,
+                    offset: incoming.received.octets,
+                    end: self.params.grant(incoming.received.octets, incoming.length),
+                    priority: self.params.scheduled_priority(rank, active),
+                };
+                self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
             }
-            (incoming.heard, incoming.asked) = ((now, self.busy), 0);
-            incoming.granted = target;
-            through += usize::from(target == incoming.length);
-            let priority = self.params.scheduled_priority(rank, active);
-            let part = Part { message: incoming.message, end: target, priority, ..Part::default() };
-            self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
-            self.check = self.check.min(incoming.due(&self.params, self.busy));
-        }
-        if through > 0 {
-            let messages = &self.messages;
-            self.order.retain(|rank| {
-                let incoming = &messages[rank.place as usize];
-                incoming.granted < incoming.length
-            });
-            // Their places among the first go to others.
-            self.grant(now);
         }
     }
 
@@ -312,13 +312,14 @@ impl Grants {
                 }
                 let (offset, end) = incoming.received.gap(incoming.granted);
                 let priority = self.params.unscheduled_priority(incoming.length);
-                let part = Part { message: incoming.message, message_length: 0, offset, end, priority };
+                let (message, message_length) = (incoming.message, incoming.length);
+                let part = Part { message, message_length, offset, end, priority };
                 self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
             }
             self.check = self.check.min(incoming.due(&self.params, self.busy));
         }
         if given_up {
-            self.grant(now);
+            self.take_turns();
         }
     }
 
@@ -333,7 +334,7 @@ impl Grants {
         if back {
             let rank = incoming.rank(place);
             self.join(rank);
-            self.grant(now);
+            self.take_turns();
         }
     }
 }
@@ -354,7 +355,34 @@ impl PortAgent for Grants {
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Qpn, Emit)> {
-        self.out.pop_front()
+        loop {
+            let (qpn, emit) = self.out.pop_front()?;
+            // Since it came to the end of its grants, it may have been granted more.
+            let waits = |at: usize| self.messages[self.places[at].1 as usize].is_through();
+            if emit.class != Class::ACK || self.find(qpn.get(), emit.part.message).is_ok_and(waits) {
+                return Some((qpn, emit));
+            }
+        }
+    }
+
+    fn admit(&mut self, now: Instant, qpn: Qpn, part: &mut Part) -> bool {
+        let Ok(at) = self.find(qpn.get(), part.message) else { return false };
+        let place = self.places[at].1;
+        let incoming = &mut self.messages[place as usize];
+        part.end = part.end.min(incoming.length);
+        if part.end <= incoming.granted {
+            return false;
+        }
+        let rank = incoming.rank(place);
+        (incoming.heard, incoming.asked) = ((now, self.busy), 0);
+        incoming.granted = part.end;
+        self.check = self.check.min(incoming.due(&self.params, self.busy));
+        if incoming.granted == incoming.length {
+            self.leave(rank);
+            // Its place among the first goes to another.
+            self.take_turns();
+        }
+        true
     }
 
     fn next_wakeup(&self) -> Option<Instant> {

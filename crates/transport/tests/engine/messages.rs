@@ -2,10 +2,10 @@
 
 use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
-use roci_control::{Image, Law, Programmed};
+use roci_control::{Class, Emit, Event, Image, Law, Programmed};
 use roci_transport::{
-    Arrival, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, QpConfig, Reaction, Recovery,
-    Resolution, Segment, SendRequest, Tail, Until,
+    Arrival, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, PortAgent, QpConfig,
+    Reaction, Recovery, Resolution, Segment, SendRequest, Tail, Until,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
@@ -74,6 +74,47 @@ fn who_has_granted_packets_to_send_is_busy_and_sends_nothing_again() {
     let again: Vec<Segment> = all(&mut engine, now);
     assert_eq!(again.len(), 1, "all is sent: the packet may be lost");
     assert!(again[0].retransmission && again[0].header.psn == config().send_psn);
+}
+
+#[test]
+fn who_is_told_busy_is_the_law_to_say_if_it_hears_of_requests_to_send_again() {
+    for (hears, expected) in [(Class::NONE, Some(Opcode::HOMA_BUSY)), (Class::RESEND, None)] {
+        let mut engine = Engine::new(EngineConfig::default());
+        let law = engine.add_law(Law::External(Class::MESSAGE.with(hears)));
+        // An external law deals nothing: all may go at once, but nothing has gone.
+        let homa = QpConfig { law, layout: Layout::Homa, recovery: Recovery::Irn, path: 9, ..config() };
+        let qpn = engine.create_qp(QpConfig { peer: Qpn::new(100), ..homa }).unwrap();
+        engine.post_send(Instant::ZERO, qpn, &message(0, 4 * MTU)).unwrap();
+        assert!(engine.transmit(Instant::ZERO).is_some());
+        // It asks for what has not been sent yet: there is nothing to send again.
+        let body = HomaBody::Resend { offset: 2 * MTU, length: MTU, priority: 4 };
+        let header = Header::new(Opcode::HOMA_RESEND, qpn, Psn::new(0));
+        let words = Homa { rpc: 0, body }.encode();
+        let arrival = Arrival { header: &header, path: 9, ce: false, words: words.as_slice(), hops: &[] };
+        let mut reaction = Reaction::default();
+        engine.set_port_agent(Box::new(Silent));
+        engine.receive(Instant::ZERO, &arrival, &mut reaction);
+        assert_eq!(reaction.refused, None);
+        assert_eq!(reaction.notice.map(|notice| notice.header.opcode), expected);
+    }
+}
+
+/// A port's agent that says nothing.
+#[derive(Debug)]
+struct Silent;
+
+impl PortAgent for Silent {
+    fn on_event(&mut self, _event: &Event<'_>) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Qpn, Emit)> {
+        None
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        None
+    }
+
+    fn wake(&mut self, _now: Instant) {}
 }
 
 /// Homa in C, which lets four packets of a message go unscheduled, and the same once more.

@@ -86,14 +86,17 @@ twins! {
             }
             _ => Vec::new(),
         };
-    homa_in_c_is_homa_in_rust: "homa.elf", &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND], "homa", "",
-        [("unscheduled", "9KB"), ("cutoff_1", "1KB"), ("cutoff_2", "5KB"), ("cutoff_3", "50KB"),
+    homa_in_c_is_homa_in_rust: "homa.elf", HOMA, "homa", "",
+        [("unscheduled", "9KB"), ("ahead", "5KB"), ("cutoff_1", "1KB"), ("cutoff_2", "5KB"), ("cutoff_3", "50KB"),
          ("resend/", "2ms"), ("resends/", "3"), ("/patience", "10ms")],
         |_, context, _| match context {
             Context::Homa(state) => state.words().into(),
             _ => Vec::new(),
         };
 }
+
+/// What Homa hears as a sender and, of turns, as a receiver.
+const HOMA: &[Class] = &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND, Class::TURN];
 
 fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
     let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, hop_count, links } =
@@ -164,6 +167,16 @@ struct Pair {
     context: Context,
     credit: Credit,
     wake: Instant,
+}
+
+impl Pair {
+    /// So many packets have gone on tokens, where those limit anything; each takes so many that now and then all are gone.
+    fn spend(&mut self, packets: u32) {
+        const OCTETS: u32 = 20_000;
+        if self.credit.tokens != Credit::UNLIMITED {
+            self.credit.tokens = self.credit.tokens.saturating_sub(packets * OCTETS);
+        }
+    }
 }
 
 /// A law with queue pairs that take turns on it.
@@ -286,11 +299,14 @@ fn agree(
                 Instant::ZERO
             },
             hop_count,
-            timeout: happening.class == Class::LOSS && happening.ecn,
+            timeout: happening.class.meets(Class::LOSS.with(Class::TURN)) && happening.ecn,
             part,
             hops: &hops,
             ..Event::default()
         };
+        for run in [&mut native, &mut coded] {
+            run.pairs[to].spend(happening.sent);
+        }
         let (expected, found) = (native.tell(to, &event), coded.tell(to, &event));
         prop_assert_eq!(found.verdict, Verdict::Proceed);
         prop_assert_eq!(expected, found, "{:?}", event);

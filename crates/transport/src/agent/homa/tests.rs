@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 const PARAMS: Params = Params {
     unscheduled: 10_000,
+    ahead: None,
     overcommit: 2,
     priorities: 8,
     cutoffs: [200, 2_800, 15_000],
@@ -38,11 +39,15 @@ fn data(grants: &mut Grants, now: Instant, qpn: u32, length: u32, offset: u32, e
     grants.on_event(&event);
 }
 
-/// Class, queue pair, how far, priority.
+/// What is sent where no law hears of turns: class, queue pair, how far, priority.
 fn said(grants: &mut Grants, now: Instant) -> Vec<(Class, u32, u32, u8)> {
-    core::iter::from_fn(|| grants.poll(now))
-        .map(|(qpn, emit)| (emit.class, qpn.get(), emit.part.end, emit.part.priority))
-        .collect()
+    let mut said = Vec::new();
+    while let Some((qpn, Emit { class, mut part, .. })) = grants.poll(now) {
+        if class != Class::GRANT || grants.admit(now, qpn, &mut part) {
+            said.push((class, qpn.get(), part.end, part.priority));
+        }
+    }
+    said
 }
 
 #[test]
@@ -87,6 +92,54 @@ fn the_shortest_goes_first_and_the_third_waits_its_turn() {
     assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 3, 12_000, 0)], "a shorter one is above it now");
 }
 
+/// What the agent would say of turns, without anything being said.
+fn turns(grants: &mut Grants, now: Instant) -> Vec<(Class, u32, u32)> {
+    core::iter::from_fn(|| grants.poll(now))
+        .map(|(qpn, emit)| (emit.class, qpn.get(), emit.part.offset))
+        .collect()
+}
+
+#[test]
+fn a_message_has_one_turn_for_each_packet_whatever_becomes_of_it() {
+    let mut grants = agent(PARAMS);
+    data(&mut grants, at(0), 2, 900_000, 0, 1_000);
+    assert_eq!(turns(&mut grants, at(0)), [(Class::GRANT, 2, 1_000)]);
+    data(&mut grants, at(1), 3, 700, 0, 700);
+    data(&mut grants, at(1), 4, 800_000, 0, 1_000);
+    assert_eq!(turns(&mut grants, at(1)), [(Class::GRANT, 4, 1_000)], "nothing has come of the other");
+    data(&mut grants, at(2), 2, 900_000, 1_000, 3_000);
+    assert_eq!(turns(&mut grants, at(2)), [(Class::GRANT, 2, 3_000)]);
+}
+
+#[test]
+fn a_law_grants_as_far_as_it_likes_but_not_beyond_the_end_nor_twice() {
+    let mut grants = agent(PARAMS);
+    data(&mut grants, at(0), 2, 90_000, 0, 1_000);
+    let (qpn, Emit { part, .. }) = grants.poll(at(0)).expect("a turn");
+    let admit = |grants: &mut Grants, end| {
+        let mut part = Part { end, ..part };
+        grants.admit(at(0), qpn, &mut part).then_some(part.end)
+    };
+    assert_eq!(admit(&mut grants, 9_999), None, "the sender may send so much without");
+    assert_eq!(admit(&mut grants, 10_001), Some(10_001));
+    assert_eq!(admit(&mut grants, 10_001), None);
+    assert_eq!(grants.next_wakeup(), Some(at(100)), "what was granted is waited for");
+    assert_eq!((admit(&mut grants, u32::MAX), grants.order.len()), (Some(90_000), 0));
+    let mut unknown = Part { message: 7, ..part };
+    assert!(!grants.admit(at(0), qpn, &mut unknown));
+}
+
+#[test]
+fn who_is_granted_to_its_end_by_a_late_answer_makes_room_at_once() {
+    let mut grants = agent(Params { overcommit: 1, ..PARAMS });
+    data(&mut grants, at(0), 2, 40_000, 0, 1_000);
+    data(&mut grants, at(0), 3, 90_000, 0, 1_000);
+    assert_eq!(turns(&mut grants, at(0)), [(Class::GRANT, 2, 1_000)]);
+    let mut part = Part { end: 40_000, ..Part::default() };
+    assert!(grants.admit(at(5), Qpn::new(2), &mut part));
+    assert_eq!(turns(&mut grants, at(5)), [(Class::GRANT, 3, 1_000)]);
+}
+
 #[test]
 fn who_ends_makes_room_for_the_next() {
     let mut grants = agent(Params { overcommit: 1, ..PARAMS });
@@ -109,7 +162,7 @@ fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
         grants.wake(due);
         asked.extend(core::iter::from_fn(|| grants.poll(due)).map(|(_, emit)| (due, emit.class, emit.part)));
     }
-    let part = Part { message: 0, message_length: 0, offset: 1_000, end: 3_000, priority: 5 };
+    let part = Part { message: 0, message_length: 9_000, offset: 1_000, end: 3_000, priority: 5 };
     let expected: Vec<_> = [100, 200, 300].map(|micros| (at(micros), Class::RESEND, part)).into();
     assert_eq!(asked, expected);
     data(&mut grants, at(900), 2, 9_000, 1_000, 3_000);
