@@ -200,6 +200,64 @@ fn a_program_is_replaced_while_flows_run() {
 }
 
 #[test]
+fn a_program_is_replaced_for_one_flow_alone() {
+    let timely = at("1ms", "elf", "firmware/timely.elf").replace("set", "flow = \"a\"\nset");
+    for nic in ["ideal", "swcc"] {
+        // What each program alone has is written afterwards, and so is what the first had before.
+        let written = format!("{PAIR}{timely}{}{}", at("1500us", "t_low", "40us"), at("1600us", "g", "1/32"));
+        let results = run(&text(&written, &[("nic.model", nic)]).unwrap());
+        assert!(results.warnings.is_empty(), "{nic}: {:?}", results.warnings);
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        let mut timed = Vec::new();
+        results.series.words(|at, flow, name, _| {
+            if name == "prev_rtt" {
+                timed.push((flow, at.as_ps() >= 1_000_000_000));
+            }
+        });
+        assert!(timed.len() > 10 && timed.iter().all(|seen| *seen == (0, true)), "{nic}: {timed:?}");
+        let [program] = &results.programs[..] else { panic!("{nic}: one control") };
+        assert_eq!((program.elf.as_str(), program.tally.replaced), ("firmware/dcqcn.elf", 1), "{nic}");
+        assert!(results.flows[1].cnps > 0, "{nic}: the other heeds marks as before");
+    }
+    // It may come back, and then be replaced with all others.
+    let back = at("1500us", "elf", "firmware/dcqcn.elf").replace("set", "flow = \"a\"\nset");
+    let again = format!("{PAIR}{timely}{back}{}", at("2ms", "elf", "firmware/swift.elf"));
+    let results = run(&text(&again, &[]).unwrap());
+    assert!(results.warnings.is_empty(), "{:?}", results.warnings);
+    let mut last = std::collections::BTreeMap::<u32, (u64, Vec<&str>)>::new();
+    results.series.words(|at, flow, name, _| {
+        let seen = last.entry(flow).or_default();
+        if seen.0 != at.as_ps() {
+            *seen = (at.as_ps(), Vec::new());
+        }
+        seen.1.push(name);
+    });
+    assert!(last.len() == 2 && last.values().all(|(_, names)| names.contains(&"cwnd")), "{last:?}");
+}
+
+#[test]
+fn only_a_flow_that_runs_a_program_has_it_replaced() {
+    let timely = at("1ms", "elf", "firmware/timely.elf").replace("set", "flow = \"b\"\nset");
+    let refused = |more: &[(&str, &str)]| text(&format!("{PAIR}{timely}"), more).unwrap_err();
+    let native = refused(&[("traffic.0.flows.1.control", "{ law = \"timely\" }")]);
+    assert!(native.contains("flow `b` runs no program"), "{native}");
+    // What other flows run is not asked: their headers may be of any length.
+    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "64KiB" } }"#;
+    let layout = ("transport.layout", "{ time = false, words = 1 }");
+    let other = text(&format!("{PAIR}{timely}"), &[layout, ("traffic.0.flows.0.control", credit)]).unwrap();
+    let results = run(&other);
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+    let replaced: Vec<_> = results.programs.iter().map(|program| program.tally.replaced).collect();
+    assert_eq!(replaced, [1, 0], "{:?}", results.programs);
+    let own = refused(&[layout, ("traffic.0.flows.1.control", credit)]);
+    assert!(own.contains("0 words into each packet"), "{own}");
+    // A flow that is over has nothing to replace, which is told.
+    let late = timely.replace("1ms", "900ms");
+    let results = run(&text(&format!("{PAIR}{late}"), &[]).unwrap());
+    assert!(results.warnings.len() == 1, "{:?}", results.warnings);
+}
+
+#[test]
 fn homas_program_says_how_far_messages_are_granted() {
     let run_with = |control: &str| {
         let results =

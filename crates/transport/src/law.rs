@@ -11,7 +11,7 @@ use crate::timer::TimerId;
 use crate::transmit::Plan;
 use alloc::sync::Arc;
 use roci_control::{Class, Credit, Emit, Event, Image, Law, Outcome, Part, Scope, Verdict, Words};
-use roci_units::{Instant, Psn, Span};
+use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Header, Layout, Opcode};
 
 impl Engine {
@@ -195,16 +195,44 @@ impl Engine {
             if !common.alive || state.map_or(self.profile(slot).law, |state| state.law) != number {
                 continue;
             }
-            let out = self.qps[slot].requester.standing.has(Standing::LAW_OUT);
-            if out {
-                self.aside(slot).outdated = true;
-            }
-            let (granted, priority) = (self.credit(slot).tokens, self.qps[slot].requester.priority);
-            self.renew_law(now, slot, number);
-            self.resume_message(now, slot, granted, priority);
-            self.unpark(now, slot);
+            self.begin_program(now, slot, number);
         }
         true
+    }
+
+    /// The same for one queue pair, which from then on runs a law of its own; false also where there is no such queue pair,
+    /// or no room for another law.
+    pub fn replace_program_of(&mut self, now: Instant, qpn: Qpn, image: &Arc<Image>) -> bool {
+        let Some(slot) = self.place(qpn) else { return false };
+        let shared = self.profile(slot).law;
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        let mut number = state.map_or(shared, |state| state.law);
+        if number == shared {
+            let Some(own) = self.laws.law(shared).filter(|law| matches!(law, Law::Program(_))) else {
+                return false;
+            };
+            let own = own.apart(shared);
+            if u16::try_from(self.laws.laws.len()).is_err() {
+                return false;
+            }
+            number = self.laws.add(own);
+        }
+        let Some(Law::Program(law)) = self.laws.law_mut(number) else { return false };
+        law.replace(image.clone());
+        self.begin_program(now, slot, number);
+        true
+    }
+
+    /// A queue pair's law is `number` from now on, a program that replaces another.
+    fn begin_program(&mut self, now: Instant, slot: usize, number: u16) {
+        let out = self.qps[slot].requester.standing.has(Standing::LAW_OUT);
+        if out {
+            self.aside(slot).outdated = true;
+        }
+        let (granted, priority) = (self.credit(slot).tokens, self.qps[slot].requester.priority);
+        self.renew_law(now, slot, number);
+        self.resume_message(now, slot, granted, priority);
+        self.unpark(now, slot);
     }
 
     /// A law of the port changed the window, which is that of each of its queue pairs.

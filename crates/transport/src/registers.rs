@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::laws::Laws;
 use crate::queue::NONE;
-use roci_control::{Context, Law, Outcome, Place, Sample, SettingError, Value};
+use roci_control::{Context, Law, Outcome, Place, Programmed, Sample, SettingError, Value};
 use roci_units::{Instant, Qpn};
 
 impl Engine {
@@ -56,6 +56,16 @@ impl Engine {
         }
         self.apply(now, slot, &outcome);
         Ok(())
+    }
+
+    /// The program that a queue pair runs, whether or not it has failed there.
+    pub fn program(&self, qpn: Qpn) -> Option<&Programmed> {
+        let slot = self.place(qpn)?;
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        match self.laws.law(state.map_or(self.profile(slot).law, |state| state.law))? {
+            Law::Program(law) => Some(law),
+            _ => None,
+        }
     }
 
     /// Whether the program of a queue pair has failed, so that its fallback law is in force.

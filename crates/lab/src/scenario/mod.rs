@@ -235,21 +235,22 @@ impl Scenario {
 
     /// Loads the programs that take the place of others during the run.
     fn load_programs(&mut self) -> Result<(), ScenarioError> {
-        let programs = || self.controls.iter().chain([&self.transport.control]).filter(|it| it.is_program());
         for write in self.writes.iter_mut().filter(|write| write.register.value == program::ELF) {
             let origin = write.register.origin;
-            if write.flow.is_some() {
-                let message = "a program is replaced for all flows that run one";
-                return Err(self.source.error(origin, message, "leave `flow` out"));
-            }
-            let mut images = programs().map(|control| control.replacement(&self.source, &write.text));
+            let flow = write.flow.as_ref().map(|flow| &flow.value);
+            let numbered = (0..).map(|index| Some(ControlIndex(index))).zip(&self.controls);
+            let programs = numbered
+                .chain([(None, &self.transport.control)])
+                .filter(|(index, _)| write.is_for(&self.traffic, *index))
+                .filter_map(|(_, control)| control.is_program().then_some(control));
+            let mut images = programs.map(|control| control.replacement(&self.source, &write.text));
             let Some(first) = images.next().transpose()? else {
-                let message = "no flow runs a program that could be replaced";
-                return Err(self.source.error(
-                    origin,
-                    message,
-                    "set `law = \"program\"` in `transport.control`",
-                ));
+                let message = match flow {
+                    None => "no flow runs a program that could be replaced".to_owned(),
+                    Some(name) => format!("flow `{name}` runs no program that could be replaced"),
+                };
+                let remedy = "set `law = \"program\"` in `transport.control`, or in the flow's own `control`";
+                return Err(self.source.error(origin, message, remedy));
             };
             images.try_for_each(|image| image.map(drop))?;
             if first.reads_telemetry() && !self.switch.int {
@@ -272,11 +273,14 @@ impl Scenario {
         }
         for write in &self.writes {
             if let Some(image) = write.program.image() {
+                let kept: Vec<_> = laws.iter().filter(|_| write.flow.is_some()).cloned().collect();
                 for (_, law) in &mut laws {
                     if let Law::Program(law) = law {
                         law.replace(image.clone());
                     }
                 }
+                // Other flows go on with what they had.
+                laws.extend(kept);
                 continue;
             }
             let mut refused = None;
@@ -296,6 +300,11 @@ impl Scenario {
 }
 
 impl RegisterWrite {
+    /// Whether a flow that it is for has the control `index`; `None`: the common one.
+    pub(crate) fn is_for(&self, traffic: &[Traffic], index: Option<ControlIndex>) -> bool {
+        self.flow.as_ref().is_none_or(|flow| traffic::controls_of(traffic, &flow.value).contains(&index))
+    }
+
     /// Tries this write on `law` and the context of a queue pair that has just been connected.
     fn try_on(&self, law: &mut Law, link: BitsPerSec) -> Result<(), roci_control::SettingError> {
         let (mut context, credit, wake) = law.connect(link.as_kbps());

@@ -474,16 +474,34 @@ impl Reading<'_> {
 
     /// When the flow `name` begins, where it is one of a list.
     pub(super) fn start_of(&self, name: &str) -> Option<Instant> {
-        let (index, n) = numbered(name).unzip();
-        (0..).zip(&self.traffic).find_map(|(place, traffic)| {
-            let Traffic::Flows(flows) = traffic else { return None };
-            let is_meant = |(at, flow): &(u64, &Flow)| match flow.name.as_deref() {
-                Some(own) => own == name,
-                None => index == Some(place) && n == Some(*at),
-            };
-            (0..).zip(flows).find(is_meant).map(|(_, flow)| flow.start)
-        })
+        flows_called(&self.traffic, name).next().map(|flow| flow.start)
     }
+}
+
+/// The flows that are called `name`, of those that stand in lists.
+fn flows_called<'a>(traffic: &'a [Traffic], name: &'a str) -> impl Iterator<Item = &'a Flow> {
+    let (index, n) = numbered(name).unzip();
+    (0..).zip(traffic).flat_map(move |(place, traffic)| {
+        let flows = if let Traffic::Flows(flows) = traffic { &flows[..] } else { &[] };
+        let is_meant = move |(at, flow): &(u64, &Flow)| match flow.name.as_deref() {
+            Some(own) => own == name,
+            None => index == Some(place) && n == Some(*at),
+        };
+        (0..).zip(flows).filter(is_meant).map(|(_, flow)| flow)
+    })
+}
+
+/// The congestion controls that flows called `name` have; `None`: the common one.
+pub(super) fn controls_of(traffic: &[Traffic], name: &str) -> Vec<Option<ControlIndex>> {
+    let mut controls: Vec<_> = flows_called(traffic, name).map(|flow| flow.common.control).collect();
+    if controls.is_empty()
+        && let Some((index, _)) = numbered(name)
+        && let Some(traffic) = traffic.get(index)
+    {
+        // All flows of such a table have it from the table.
+        controls.extend(traffic.controls());
+    }
+    controls
 }
 
 /// The table and the number of a flow that is called `<traffic index>.<n>`.

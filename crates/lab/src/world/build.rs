@@ -138,8 +138,12 @@ impl<'a> Laws<'a> {
 fn try_replacements(scenario: &Scenario, laws: &[Law]) -> Result<(), RunError> {
     for write in &scenario.writes {
         let Some(image) = write.program.image() else { continue };
-        for law in laws {
+        let indices = std::iter::once(None).chain((0..).map(|index| Some(ControlIndex(index))));
+        for (law, index) in laws.iter().zip(indices) {
             let Law::Program(law) = law else { continue };
+            if !write.is_for(&scenario.traffic, index) {
+                continue;
+            }
             replacement(law, image).map_err(|error| {
                 let message = format!("on these cores: {}: {error}", image.name());
                 let remedy =

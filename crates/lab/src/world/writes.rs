@@ -39,7 +39,10 @@ impl Simulation<'_> {
     fn write(&mut self, now: Instant, write: &RegisterWrite) {
         let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
         let nics = &mut self.fabric.nics;
-        if let Some(image) = write.program.image() {
+        let program = write.program.image();
+        if let Some(image) = program
+            && write.flow.is_none()
+        {
             // One image for each kind of core, shared by the hosts that have such.
             let mut made: Vec<Arc<Image>> = Vec::new();
             for (id, nic) in (0u16..).zip(&mut nics.hosts) {
@@ -83,7 +86,13 @@ impl Simulation<'_> {
                 let net = &mut self.fabric.net;
                 let nic = &mut nics.hosts[usize::from(host.0)];
                 fell |= nic.engine.has_fallen(qpn);
-                if !parameter {
+                if let Some(image) = program {
+                    // It was tried on these cores before the run began. A program that has failed makes room for it.
+                    let own = nic.engine.program(qpn).and_then(|law| replacement(law, image).ok());
+                    took |= own.is_some_and(|own| nic.engine.replace_program_of(now, qpn, &own));
+                    fell = false;
+                    nic.poke(net, host);
+                } else if !parameter {
                     // The end that runs no such law has no such register.
                     took |= nic.engine.control_set(qpn, register, text, now).is_ok();
                     nic.poke(net, host);

@@ -148,7 +148,7 @@ pub static AT: Section = section(
             "flow",
             "the name of a flow, or `\"<traffic index>.<n>\"`",
             "all flows",
-            "Whose. A flow that there cannot be is refused; one that does not live at the time is left alone.",
+            "Whose register, or whose program (`elf`). A flow that there cannot be is refused; one that does not live at the time is left alone.",
         ),
     ],
 );
