@@ -258,6 +258,28 @@ fn only_a_flow_that_runs_a_program_has_it_replaced() {
 }
 
 #[test]
+fn packets_of_all_programs_are_charged_for_the_header_of_the_run() {
+    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "64KiB" } }"#;
+    let own = ("traffic.0.flows.0.control", credit);
+    // The one has a word of its own, the other none.
+    let sent = |words: u64| {
+        let layout = format!("{{ time = false, words = {words} }}");
+        let more = [own, ("transport.layout", &layout), ("switch.ecn", "false")];
+        let results = run(&text(PAIR, &more).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+        let of = |flow: usize| (results.flows[flow].packets, results.hosts[flow].tx_bytes);
+        [of(0), of(1)]
+    };
+    for (one, three) in sent(1).into_iter().zip(sent(3)) {
+        assert!(one.0 > 900 && one.0 == three.0, "as many packets: {one:?} {three:?}");
+        assert_eq!(three.1 - one.1, one.0 * 2 * 4, "two words more on each");
+    }
+    let refused = text(PAIR, &[own]).unwrap_err();
+    let says = ["puts 1 words of its own into each packet", "set `transport.layout = { words = 1 }`"];
+    assert!(says.iter().all(|says| refused.contains(says)), "{refused}");
+}
+
+#[test]
 fn homas_program_says_how_far_messages_are_granted() {
     let run_with = |control: &str| {
         let results =
