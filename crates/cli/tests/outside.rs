@@ -10,7 +10,7 @@ mod layouts;
 mod tools;
 
 use chromium::{Look, look_at};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -217,6 +217,65 @@ fn the_dissector_takes_a_run_apart_without_a_complaint() {
         assert!(ours > 10_000, "{layout}: {ours} packets of its own");
         assert!(others < 500, "{layout}: {others} packets that only a CNP can be");
     }
+}
+
+#[test]
+fn the_dissector_finds_the_times_and_words_of_a_runs_cc_header() {
+    // A program whose receiver tells by a word of its own how long each packet of data was under way.
+    let elf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../control/tests/images/stamps.elf");
+    let scenario = format!(
+        "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"10Gb/s\"\ndelay = \"1us\"\n[transport]\n\
+         layout = {{ words = 1, time = true }}\ncontrol = {{ law = \"program\", elf = \"{}\" }}\n\
+         [[traffic]]\nkind = \"flows\"\nflows = [{{ src = \"h0\", dst = \"h1\", op = \"write\", size = \"200KB\" }}]\n\
+         [measure]\npcap = [\"h0\", \"h1\"]\n",
+        text(&elf)
+    );
+    let (path, folder) = (scratch().join("cc.toml"), scratch().join("cc"));
+    std::fs::write(&path, scenario).expect("a scratch file");
+    roci(&["run", text(&path), "--quiet", "--out", text(&folder)]);
+    let names = ["layout", "opcode", "psn", "cc.sent", "cc.echoed", "cc.word"];
+    let names = names.map(|name| format!("rocinante.{name}"));
+    let others = ["frame.interface_name", "frame.time_relative", "_ws.expert.message"].map(str::to_owned);
+    let preferences = ["rocinante.layout:cc", "rocinante.cc:time,1"].map(str::to_owned);
+    let lines = dissect(&folder.join("capture.pcapng"), &preferences, &[&names[..], &others].concat());
+    // Seconds with nine digits behind the point, since the first packet, which says itself when that was.
+    let first = number(&lines[0][3]);
+    let nanos = |text: &str| first + text.replace('.', "").parse::<u64>().expect("seconds");
+    let mut data = BTreeMap::new();
+    let (mut acknowledged, mut heard) = (0, 0);
+    for line in &lines {
+        let [layout, opcode, psn, sent, echoed, word, link, at, complaint] = &line[..] else {
+            panic!("nine fields: {line:?}")
+        };
+        assert_eq!((layout.as_str(), complaint.as_str()), ("cc", ""), "{line:?}");
+        let [psn, sent, echoed, word] = [psn, sent, echoed, word].map(|text| number(text));
+        let (at, leaves_h0) = (nanos(at), link.starts_with("h0"));
+        match (number(opcode) == 0x11, leaves_h0) {
+            (false, true) => {
+                assert_eq!((sent, echoed, word), (at, 0, 0), "{line:?}");
+                data.insert(psn, (sent, None));
+            }
+            (false, false) => {
+                let (left, arrived) = data.get_mut(&psn).expect("it has left h0");
+                assert_eq!((sent, echoed, word), (*left, 0, 0), "{line:?}");
+                *arrived = Some(at);
+            }
+            (true, here) => {
+                let (left, arrived) = data[&psn];
+                let arrived = arrived.expect("it has come to h1");
+                assert_eq!((echoed, word), (left, arrived - left), "{line:?}");
+                // An ACK is stamped where it leaves, and its times are not touched on the way.
+                assert!(if here { sent < at } else { sent == at }, "{line:?}");
+                acknowledged += u32::from(!here);
+                heard += u32::from(here);
+            }
+        }
+    }
+    assert!(
+        data.len() > 40 && data.len() == acknowledged as usize && acknowledged == heard,
+        "{}",
+        data.len()
+    );
 }
 
 #[test]
