@@ -13,6 +13,7 @@ use crate::register::{Register, SettingError, Value, ValueError};
 use crate::sample::Sample;
 use crate::{Context, Law};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -74,6 +75,8 @@ pub struct State {
     traces: Class,
     /// LoopBacks in a row.
     loop_backs: u32,
+    /// Packets that it asked for and that are still to be handed over: an outcome has room for one.
+    unsent: VecDeque<Emit>,
     /// When it was made.
     opened: Instant,
     /// The fallback law's context, once the program has failed here.
@@ -89,6 +92,17 @@ impl State {
     /// Whether the fallback law has taken over.
     pub fn has_fallen(&self) -> bool {
         self.fallen.is_some()
+    }
+
+    /// Hands over the first packet that was asked for, and asks to be woken at once where there are more: timers that
+    /// run out together, or with an event, may each ask for one.
+    #[cold]
+    fn hand_over(&mut self, now: Instant, outcome: &mut Outcome) {
+        self.unsent.extend(outcome.emit.take());
+        outcome.emit = self.unsent.pop_front();
+        if !self.unsent.is_empty() {
+            outcome.wake = now;
+        }
     }
 }
 
@@ -284,6 +298,7 @@ impl Programmed {
             generation: self.generation,
             traces: self.traced(),
             loop_backs: 0,
+            unsent: VecDeque::new(),
             opened: now,
             fallen: None,
         };
@@ -321,6 +336,9 @@ impl Programmed {
             }
             if event.class == Class::TIMER || !state.traces.meets(event.class) {
                 outcome.wake = state.timers.wake();
+                if !state.unsent.is_empty() {
+                    state.hand_over(event.now, outcome);
+                }
                 return;
             }
         }
@@ -330,6 +348,9 @@ impl Programmed {
         }
         if side == Side::Rx {
             outcome.wake = state.timers.wake();
+            if !state.unsent.is_empty() {
+                state.hand_over(event.now, outcome);
+            }
         }
         if outcome.verdict == Verdict::LoopBack {
             state.loop_backs += 1;
@@ -360,6 +381,7 @@ impl Programmed {
                 ..Event::default()
             };
             self.run(Side::Rx, state, &event, present, outcome)?;
+            state.unsent.extend(outcome.emit.take());
         }
         Ok(())
     }
@@ -497,6 +519,7 @@ impl Programmed {
         let (context, credit, wake) = self.fallback.connect(state.link_kbps);
         state.fallen = Some(context);
         state.timers = Timers::NONE;
+        state.unsent.clear();
         let cycles = outcome.cycles;
         *outcome = Outcome { byte_counter: Some(0), cycles, ..Outcome::unchanged(credit, wake) };
         outcome.traces = Some(self.fallback.traces());

@@ -105,6 +105,30 @@ fn timers_without_end_are_an_overrun() {
 }
 
 #[test]
+fn each_packet_that_is_asked_for_is_handed_over_though_an_outcome_has_room_for_one() {
+    let image = image(include_bytes!("../../../tests/images/notices.elf"), true).unwrap();
+    let mut law = Programmed::new(image, fallback()).unwrap();
+    let (mut state, mut outcome) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
+    let mut hear = |class, ns| {
+        let now = Instant::ZERO + Span::from_nanos(ns);
+        let event = Event { class, now, ..Event::default() };
+        outcome = Outcome::unchanged(outcome.credit, outcome.wake);
+        law.on_event(&mut state, &event, &mut outcome);
+        (outcome.emit, outcome.wake)
+    };
+    let at = |ns| Instant::ZERO + Span::from_nanos(ns);
+    assert_eq!(hear(Class::ACK, 0), (None, at(1_000)));
+    // A WRITE at the instant at which two timers run out, and a third has before.
+    let [cnp, ack] = [Class::CNP, Class::ACK].map(|class| Some(Emit::plain(class)));
+    assert_eq!(hear(Class::WRITE, 1_000), (cnp, at(1_000)));
+    assert_eq!(hear(Class::TIMER, 1_000), (cnp, at(1_000)));
+    assert_eq!(hear(Class::TIMER, 1_000), (cnp, at(1_000)));
+    assert_eq!(hear(Class::TIMER, 1_000), (ack, Instant::NEVER));
+    assert_eq!(hear(Class::TIMER, 1_001), (None, Instant::NEVER));
+    assert_eq!(law.get(&state, "asked", at(1_001)), Some(Value::Count(4)));
+}
+
+#[test]
 fn a_timer_takes_its_least_time_at_least() {
     let mut pair = Pair::new(&[]);
     // A timer of one nanosecond, then one of a second.
