@@ -194,6 +194,11 @@ impl<'a> Evaluation<'a> {
     /// What is known of a CSR that is read, that it is known no more when it is written, and that an answer is one.
     fn access(&mut self, address: u32, instruction: &Instruction, state: &mut State) -> Result<(), Reason> {
         let csr = instruction.csr();
+        let touches = instruction.reads_csr() || instruction.writes_csr();
+        let again = instruction.writes_csr() && self.policy.answers.contains(&csr);
+        if touches && !again && self.policy.answers_once && state.answered.is_some() {
+            return Err(Reason::AfterAnswer { csr });
+        }
         let given = self.given.iter().position(|&(given, _)| given == csr);
         if instruction.reads_csr() {
             match given {
@@ -207,7 +212,7 @@ impl<'a> Evaluation<'a> {
         if let Some(index) = given.filter(|_| instruction.writes_csr()) {
             state.overwrite(index);
         }
-        if instruction.writes_csr() && self.policy.answers.contains(&csr) {
+        if again {
             if self.policy.answers_once && state.answered.is_some() {
                 return Err(Reason::AnsweredAgain);
             }
