@@ -241,7 +241,9 @@ pub enum Reason {
     #[error("answers an event that may have been answered before")]
     AnsweredAgain,
     /// A CSR is read or written between an answer and the next poll, when the registers may be those of the next event.
-    #[error("uses CSR {csr:#x} after the event may have been answered, when it is the next event's: post the event last")]
+    #[error(
+        "uses CSR {csr:#x} after the event may have been answered, when it is the next event's: post the event last"
+    )]
     AfterAnswer {
         /// Which.
         csr: u16,
