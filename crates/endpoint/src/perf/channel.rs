@@ -237,20 +237,20 @@ impl<'a> Messages<'a> {
         Self { connection, qp, cq, heard, alive, is_asked, failed, is_client, watch }
     }
 
-    /// Takes what has ended, waiting up to `timeout` for the first.
-    fn take(&mut self, timeout: Duration) -> Result<(), PerfError> {
+    /// Takes one thing that has ended, waiting up to `timeout` for it; whether there was one.
+    fn take(&mut self, timeout: Duration) -> Result<bool, PerfError> {
         if let Some((status, qpn)) = self.failed {
             return Err(PerfError::Completion { status, qpn });
         }
         let completion = match self.cq.wait(timeout) {
             Ok(completion) => completion,
-            Err(error) if error.kind() == ErrorKind::TimedOut => return self.ask(),
+            Err(error) if error.kind() == ErrorKind::TimedOut => return self.ask().map(|()| false),
             Err(error) => return Err(error.into()),
         };
         if !completion.is_ok() {
             // What follows was flushed, and says only that.
             self.failed = Some((completion.status, completion.qp_num));
-            return good(completion).map(drop);
+            return good(completion).map(|_| true);
         }
         (self.alive, self.is_asked) = (self.qp.device().passed(), false);
         if completion.opcode == CompletionKind::Recv {
@@ -260,7 +260,7 @@ impl<'a> Messages<'a> {
                 self.qp.post_recv(RecvWr::new(buffer))?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Asks for a sign of life where there was none for a while: a WRITE without octets, which needs no key and takes no
@@ -298,8 +298,9 @@ impl Channel for Messages<'_> {
                 return Err(PerfError::Stopped);
             }
             let is_over = self.connection.is_disconnected();
-            self.take(if is_over { Duration::ZERO } else { SLICE })?;
-            if is_over && self.heard.is_empty() {
+            // What was told before the end may stand behind what else has ended.
+            let has_more = self.take(if is_over { Duration::ZERO } else { SLICE })?;
+            if is_over && !has_more {
                 return Err(PerfError::Left);
             }
         }
@@ -314,10 +315,15 @@ impl Channel for Messages<'_> {
     }
 
     fn news(&mut self) -> News {
-        if self.heard.is_empty() && self.take(Duration::ZERO).is_err() {
-            return News::Gone;
+        let is_over = self.connection.is_disconnected();
+        while self.heard.is_empty() {
+            match self.take(Duration::ZERO) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => return News::Gone,
+            }
         }
-        match (self.heard.is_empty(), self.connection.is_disconnected()) {
+        match (self.heard.is_empty(), is_over) {
             (false, _) => News::Spoke,
             (true, true) => News::Gone,
             (true, false) => News::Silence,
