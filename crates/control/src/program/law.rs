@@ -406,13 +406,19 @@ impl Programmed {
                 empty.insert(core)
             }
         };
-        if let Some(rote) = image.rote(core, side) {
+        // What a run is noted for, an answer by rote does not have.
+        if let Some(rote) = image.rote(core, side)
+            && self.runs.is_none()
+        {
             let cycles = rote.cycles;
-            self.count(side, event.class, cycles, outcome);
+            self.count(side, cycles, outcome);
             return Ok(());
         }
         let block = &mut state.block;
         event::deliver(block, event, &outcome.credit, state.link_kbps, image.header_words());
+        if let Some(runs) = &mut self.runs {
+            runs.push(Run { class: event.class, cycles: 0, registers: *block, shown: Vec::new() });
+        }
         let (rate, detail) = (block[csr::RATE], block[csr::DETAIL]);
         let (from, budget) = (core.cycles(), image.budget(side));
         let answer = loop {
@@ -441,6 +447,11 @@ impl Programmed {
                         Ok(Command::Hops { first }) => {
                             let words = &mut block[csr::HEADER..csr::HEADER + csr::HEADER_WORDS];
                             event::show_hops(words, event.hops, first.into());
+                            if let Some(run) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
+                                let mut shown = [0; csr::HEADER_WORDS];
+                                shown.copy_from_slice(words);
+                                run.shown.push(shown);
+                            }
                         }
                         Err(why) => break Err(why),
                     }
@@ -451,7 +462,7 @@ impl Programmed {
             }
         };
         let cycles = core.cycles() - from;
-        self.count(side, event.class, cycles, outcome);
+        self.count(side, cycles, outcome);
         let image = &*self.image;
         let answer = answer?;
         // A run only stops by itself where it jumps back: the measure is the answer, as it is the checker's.
@@ -492,11 +503,11 @@ impl Programmed {
 
     /// Counts a run.
     #[inline]
-    fn count(&mut self, side: Side, class: Class, cycles: u64, outcome: &mut Outcome) {
+    fn count(&mut self, side: Side, cycles: u64, outcome: &mut Outcome) {
         self.tally.events[side as usize] += 1;
         self.tally.cycles[side as usize] += cycles;
-        if let Some(runs) = &mut self.runs {
-            runs.push(Run { class, cycles });
+        if let Some(run) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
+            run.cycles = cycles;
         }
         outcome.cycles = outcome.cycles.saturating_add(u32::try_from(cycles).unwrap_or(u32::MAX));
     }

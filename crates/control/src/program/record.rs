@@ -1,16 +1,23 @@
 //! What a program hears, written down: the runs of its cores, and whole streams of events to be heard again.
 
+use super::csr::HEADER_WORDS;
 use crate::event::{Class, Event, Hop};
 use alloc::vec::Vec;
+use roci_hart::CsrBlock;
 use roci_units::Instant;
 
 /// One run of a program: an event from its poll to its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// What it was told.
     pub class: Class,
     /// The cycles that it took.
     pub cycles: u64,
+    /// The registers as the event stood in them. With what was [shown](Run::shown) they are all that the program had to
+    /// go by.
+    pub registers: CsrBlock,
+    /// The header words that each of its commands to show other switches brought.
+    pub shown: Vec<[u32; HEADER_WORDS]>,
 }
 
 /// An event with all that it refers to.

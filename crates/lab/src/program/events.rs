@@ -198,7 +198,7 @@ impl Pair {
         law.on_event(&mut self.state, event, &mut self.outcome);
         for run in law.take_runs() {
             let refused = run.class == Class::TRANSMIT && self.outcome.verdict == Verdict::LoopBack;
-            hear(Heard { class: run.class, cycles: run.cycles, refused });
+            hear(Heard { run, refused });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Streams of events that exercise a program: what a queue pair of a busy NIC hears, drawn from a seed.
 
-use roci_control::program::Programmed;
+use roci_control::program::{Programmed, Run};
 use roci_control::{Class, Context, Credit, Event, Hop, Law, Outcome, Part, Verdict};
 use roci_units::{BitsPerSec, Instant, Random, Span};
 use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
@@ -31,12 +31,10 @@ pub enum Kind {
 }
 
 /// One run of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// What it was told.
-    pub class: Class,
-    /// The cycles that it took.
-    pub cycles: u64,
+    /// What it was told, and what that took.
+    pub run: Run,
     /// Whether it was asked about a packet and answered `LoopBack`.
     pub refused: bool,
 }
@@ -393,7 +391,7 @@ impl Stream {
         // Timers that have run out are told first, each by itself.
         for run in law.take_runs() {
             let refused = run.class == Class::TRANSMIT && self.outcome.verdict == Verdict::LoopBack;
-            hear(Heard { class: run.class, cycles: run.cycles, refused });
+            hear(Heard { run, refused });
         }
     }
 

@@ -1,0 +1,341 @@
+//! The programs of `firmware/`, translated and interpreted, beside the same C compiled natively by the machine's own `cc`.
+//!
+//! `cargo bench -p roci-lab --bench program [-- NAME…]`. Each program hears what 64 queue pairs hear under changing load, in
+//! turns by chance: the stream of `roci program profile`, recorded register by register. All three executors are given the
+//! same registers, in interleaved runs, and must come to the same answers, commands, credit and contexts; the two of the
+//! core also to the same cycles, which are those that the law counts in a run. Times are medians of processor time per event.
+//! What draws an event's registers from the record and takes the answer is timed by itself in the same run and
+//! subtracted, from the native code as from the others.
+#![expect(clippy::unwrap_used, reason = "a bench may give up")]
+#![expect(clippy::cast_possible_truncation, reason = "streams are short")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use roci_control::program::{Image, Options, Programmed, csr};
+use roci_control::{Class, Law};
+use roci_hart::{Core, CsrBlock, Program, Stop, Translation};
+use roci_lab::program::stream::{Kind, Stream};
+use roci_lab::program::{Side, build, class_name, machine};
+use roci_units::Random;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The five laws, and the two programs that are asked about each packet.
+const PROGRAMS: [&str; 7] = ["dcqcn", "timely", "hpcc", "swift", "homa", "paced", "credit"];
+const PAIRS: usize = 64;
+const ROUNDS: usize = 11;
+/// Cycles that an event may take.
+const BUDGET: u64 = 10_000;
+
+/// What is to be reached: of the native time, ns per event, ns per instruction.
+const RATIO: f64 = 2.0;
+const TRANSLATED_NS: f64 = 20.0;
+const INTERPRETED_NS: f64 = 2.5;
+
+/// Nanoseconds of processor time that this thread has used.
+fn cpu_ns() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+/// What one program hears.
+#[derive(Default)]
+struct Record {
+    /// The contexts at the start.
+    initial: Vec<CsrBlock>,
+    places: Vec<Place>,
+    /// The registers of header and event.
+    told: Vec<[u32; 32]>,
+    /// What commands to show other switches bring.
+    shown: Vec<[u32; csr::HEADER_WORDS]>,
+    /// The cycles of all events, as the law counts them.
+    cycles: u64,
+    kinds: BTreeMap<u32, u32>,
+}
+
+/// Where an event belongs.
+#[derive(Clone, Copy)]
+struct Place {
+    pair: u16,
+    sends: bool,
+    /// The first of what it may ask to be shown.
+    shown: u32,
+}
+
+impl Record {
+    /// The first `events` events of all.
+    fn new(name: &str, file: &[u8], events: usize) -> Self {
+        let options = Options { machine: machine("swcc").unwrap(), ..Options::default() };
+        let mut law =
+            Programmed::new(Arc::new(Image::new(name, file, &options).unwrap()), Law::None).unwrap();
+        if name == "credit" {
+            law.set_initial("total_credit", "64KiB").unwrap();
+        }
+        let stream = |seed| Stream::new(Law::Program(Box::new(law.clone())), Kind::Typical, seed);
+        let mut streams: Vec<Stream> = (0..PAIRS as u64).map(stream).collect();
+        let mut random = Random::new(1, 0);
+        let mut record = Self { initial: vec![[0; 64]; PAIRS], ..Self::default() };
+        let mut met = [false; PAIRS];
+        while record.places.len() < events {
+            let pair = random.below(PAIRS as u64) as usize;
+            streams[pair].packet(&mut |heard| {
+                if record.places.len() == events {
+                    return;
+                }
+                let run = heard.run;
+                if !std::mem::replace(&mut met[pair], true) {
+                    record.initial[pair] = run.registers;
+                }
+                let shown = record.shown.len() as u32;
+                record.places.push(Place { pair: pair as u16, sends: run.class == Class::TRANSMIT, shown });
+                record.told.push(run.registers[32..].try_into().unwrap());
+                record.shown.extend(run.shown);
+                record.cycles += run.cycles;
+                *record.kinds.entry(run.class.0).or_default() += 1;
+            });
+            assert_eq!(streams[pair].failure(), None);
+        }
+        record.shown.push([0; csr::HEADER_WORDS]);
+        record
+    }
+
+    /// As `native.c` reads it.
+    fn write(&self, path: &Path) {
+        let counts = [self.initial.len(), self.places.len(), self.shown.len()].map(|count| count as u32);
+        let places = self
+            .places
+            .iter()
+            .flat_map(|place| [u32::from(place.pair) | u32::from(place.sends) << 16, place.shown]);
+        let words = counts.into_iter().chain(self.initial.as_flattened().iter().copied()).chain(places);
+        let words = words.chain(self.told.as_flattened().iter().copied());
+        let words = words.chain(self.shown.as_flattened().iter().copied());
+        std::fs::write(path, words.flat_map(u32::to_ne_bytes).collect::<Vec<u8>>()).unwrap();
+    }
+
+    /// All events once, each by `run`. Returns the time, and the checksum of what came of them.
+    #[inline(always)]
+    fn replay(
+        &self,
+        blocks: &mut [CsrBlock],
+        mut run: impl FnMut(Place, &mut CsrBlock) -> Stop,
+    ) -> (f64, u32) {
+        const EVENT: u16 = csr::number(csr::EVENT);
+        let start = cpu_ns();
+        blocks.copy_from_slice(&self.initial);
+        let mut sum = 0u32;
+        for (&place, told) in self.places.iter().zip(&self.told) {
+            let block = &mut blocks[usize::from(place.pair) % PAIRS];
+            block[32..].copy_from_slice(told);
+            let mut shown = place.shown as usize;
+            loop {
+                match run(place, block) {
+                    Stop::Written { csr: EVENT } => break,
+                    Stop::Written { .. } => {
+                        let word = std::mem::replace(&mut block[csr::DETAIL], told[csr::DETAIL - 32]);
+                        sum = sum.rotate_left(5) ^ word;
+                        if word >> 28 == 11 {
+                            block[csr::HEADER..csr::EVENT].copy_from_slice(&self.shown[shown]);
+                            shown += 1;
+                        }
+                    }
+                    stop => panic!("{stop:?}"),
+                }
+            }
+            let answer = block[csr::EVENT] ^ block[csr::OPCODE];
+            sum = sum.rotate_left(1) ^ answer ^ block[csr::RATE] ^ block[csr::WINDOW] ^ block[csr::TOKENS];
+        }
+        let spent = cpu_ns() - start;
+        let contexts = blocks.iter().flat_map(|block| &block[..32]);
+        (spent / self.places.len() as f64, contexts.fold(sum, |sum, word| sum.rotate_left(1) ^ word))
+    }
+
+    fn mix(&self) -> String {
+        let mut kinds: Vec<_> = self.kinds.iter().map(|(&class, &count)| (count, class)).collect();
+        kinds.sort_unstable_by(|a, b| b.cmp(a));
+        let share = |count: u32| f64::from(count) * 100.0 / self.places.len() as f64;
+        let kinds =
+            kinds.iter().map(|&(count, class)| format!("{} {:.1}", class_name(Class(class)), share(count)));
+        kinds.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Both sides' cores of a program, each at its first poll.
+fn cores(program: &Arc<Program>) -> [Core; 2] {
+    Side::ALL.map(|side| {
+        let mut core = Core::new(program.clone());
+        core.set_pc(side.start(program).unwrap());
+        let mut block = [0; 64];
+        while let Stop::Written { .. } = core.run(&mut block, BUDGET) {}
+        core
+    })
+}
+
+/// Cycles and instructions of both sides.
+fn clocks(cores: &[Core; 2]) -> [u64; 2] {
+    [cores[0].cycles() + cores[1].cycles(), cores[0].retired() + cores[1].retired()]
+}
+
+/// Compiles the yardstick; `None` where there is no C compiler that takes it.
+fn native(name: &str, folder: &Path) -> Option<PathBuf> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let header = build::HEADER.replacen("#define Event ", "#define Event BEGIN ", 1).replacen(
+        "#define pollEvent(",
+        "#define pollBegun(",
+        1,
+    );
+    assert!(header.contains("#define Event BEGIN ") && header.contains("#define pollBegun("));
+    std::fs::write(folder.join("program.h"), header).unwrap();
+    let binary = folder.join(name);
+    let source = repository.join("firmware").join(format!("{name}.c"));
+    let status = Command::new("cc")
+        .args(["-O2", "-fno-strict-aliasing", "-w", "-o"])
+        .arg(&binary)
+        .arg(format!("-DPROGRAM=\"{}\"", source.display()))
+        .arg("-I")
+        .arg(folder)
+        .arg(repository.join("crates/lab/benches/program/native.c"))
+        .status();
+    status.is_ok_and(|status| status.success()).then_some(binary)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// What the rounds of one program came to, in nanoseconds per event; the harness alone is subtracted.
+struct Times {
+    native: Option<f64>,
+    translated: f64,
+    interpreted: f64,
+    /// The harness alone: in C and in Rust.
+    harness: [f64; 2],
+    instructions: f64,
+    cycles: f64,
+}
+
+fn measure(name: &str, record: &Record, passes: usize, folder: &Path) -> Times {
+    let file = roci_lab::program::shipped(&format!("firmware/{name}.elf")).unwrap();
+    let program = Arc::new(Program::load(file, machine("swcc").unwrap()).unwrap());
+    let translation = Translation::new(program.clone()).unwrap();
+    let stream = folder.join(format!("{name}.stream"));
+    record.write(&stream);
+    let native = native(name, folder);
+    let (mut translated, mut interpreted) = (cores(&program), cores(&program));
+    let begun = clocks(&translated);
+    let mut blocks = vec![[0; 64]; PAIRS];
+    // What an event takes depends a little on the one before it, so here each queue pair has cores of its own, as it had when
+    // the law was recorded.
+    let mut own = vec![cores(&program); PAIRS];
+    record.replay(&mut blocks, |place, block| {
+        own[usize::from(place.pair)][usize::from(place.sends)].run(block, BUDGET)
+    });
+    let own: u64 = own.iter().map(|cores| clocks(cores)[0] - begun[0]).sum();
+    assert_eq!(own, record.cycles, "{name}: the law counts other cycles");
+    let mut rounds: [Vec<f64>; 5] = Default::default();
+    for _ in 0..ROUNDS {
+        let mut spent = [0.0; 3];
+        let mut sum = 0;
+        for _ in 0..passes {
+            let alone = record.replay(&mut blocks, |_, block| {
+                block[csr::EVENT] = 3;
+                Stop::Written { csr: csr::number(csr::EVENT) }
+            });
+            std::hint::black_box(alone.1);
+            let fast = record.replay(&mut blocks, |place, block| {
+                translation.run(&mut translated[usize::from(place.sends)], block, BUDGET)
+            });
+            let slow = record
+                .replay(&mut blocks, |place, block| interpreted[usize::from(place.sends)].run(block, BUDGET));
+            assert_eq!(fast.1, slow.1, "{name}: translated and interpreted");
+            sum = slow.1;
+            for (spent, (time, _)) in spent.iter_mut().zip([alone, fast, slow]) {
+                *spent += time / passes as f64;
+            }
+        }
+        assert_eq!(clocks(&translated), clocks(&interpreted), "{name}: cycles and instructions");
+        for (round, time) in rounds.iter_mut().zip([spent[0], spent[1] - spent[0], spent[2] - spent[0]]) {
+            round.push(time);
+        }
+        if let Some(native) = &native {
+            let output = Command::new(native).arg(&stream).arg(passes.to_string()).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let [alone, whole, checksum] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+                panic!("{name}: the native program failed, {}", output.status)
+            };
+            assert_eq!(checksum.parse(), Ok(sum), "{name}: native and translated");
+            let alone: f64 = alone.parse().unwrap();
+            rounds[3].push(alone);
+            rounds[4].push(whole.parse::<f64>().unwrap() - alone);
+        }
+    }
+    let [cycles, instructions] = [0, 1].map(|at| clocks(&translated)[at] - begun[at]);
+    let replays = (ROUNDS * passes) as u64;
+    let per_event = |count: u64| count as f64 / (replays * record.places.len() as u64) as f64;
+    let [alone, fast, slow, alone_native, natively] = rounds;
+    let or_none = |times: Vec<f64>| Some(times).filter(|times| !times.is_empty()).map(median);
+    Times {
+        native: or_none(natively),
+        translated: median(fast),
+        interpreted: median(slow),
+        harness: [or_none(alone_native).unwrap_or(f64::NAN), median(alone)],
+        instructions: per_event(instructions),
+        cycles: per_event(cycles),
+    }
+}
+
+fn main() {
+    let (testing, asked): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let testing = testing.iter().any(|argument| argument == "--test");
+    let (events, passes) = if testing { (1_000, 1) } else { (32_768, 32) };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program");
+    std::fs::create_dir_all(&folder).unwrap();
+    println!(
+        "ns per event, medians of {ROUNDS} rounds of {} events; goals: translated at most {RATIO} of native and \
+         {TRANSLATED_NS} ns, interpreted at most {INTERPRETED_NS} ns per instruction",
+        events * passes
+    );
+    println!(
+        "{:<8} {:>7} {:>11} {:>6} {:>5} {:>5} {:>12} {:>5} {:>12} {:>7} {:>13}",
+        "program",
+        "native",
+        "translated",
+        "ratio",
+        "≤ 2",
+        "≤ 20",
+        "interpreted",
+        "≤ 2.5",
+        "instructions",
+        "cycles",
+        "harness C, Rust"
+    );
+    for name in PROGRAMS.iter().filter(|name| asked.is_empty() || asked.iter().any(|one| one == *name)) {
+        let file = roci_lab::program::shipped(&format!("firmware/{name}.elf")).unwrap();
+        let record = Record::new(name, file, events);
+        let times = measure(name, &record, passes, &folder);
+        let met = |met: bool| if met { "yes" } else { "no" };
+        let per_instruction = times.interpreted / times.instructions;
+        let (native, ratio, near) = match times.native {
+            Some(native) => {
+                let ratio = times.translated / native;
+                (format!("{native:.2}"), format!("{ratio:.2}"), met(ratio <= RATIO))
+            }
+            None => ("no cc".to_owned(), "?".to_owned(), "?"),
+        };
+        println!(
+            "{name:<8} {native:>7} {:>11.2} {ratio:>6} {near:>5} {:>5} {per_instruction:>12.2} {:>5} {:>12.1} {:>7.1} \
+             {:>7.2}, {:.2}   {}",
+            times.translated,
+            met(times.translated <= TRANSLATED_NS),
+            met(per_instruction <= INTERPRETED_NS),
+            times.instructions,
+            times.cycles,
+            times.harness[0],
+            times.harness[1],
+            record.mix(),
+        );
+    }
+}
