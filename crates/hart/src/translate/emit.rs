@@ -30,11 +30,11 @@ const WAYS: usize = 1 << 14;
 pub(super) fn signature(function: &mut Function, pointer: Type) {
     let signature = &mut function.signature;
     signature.params.extend([AbiParam::new(pointer), AbiParam::new(pointer), AbiParam::new(pointer)]);
-    signature.params.push(AbiParam::new(I32));
+    signature.params.extend([AbiParam::new(I32), AbiParam::new(I32)]);
     signature.returns.push(AbiParam::new(I32));
 }
 
-/// Fills `function` with the program: `fn(state, csr block, memory, number of the entry) -> u32`.
+/// Fills `function` with the program: `fn(state, csr block, memory, number of the entry, cycles left) -> u32`.
 pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, target: TargetFrontendConfig) {
     let mut context = FunctionBuilderContext::new();
     let mut regions = ["state", "csrs", "memory"].into_iter().zip(0..).map(|(description, user_id)| {
@@ -52,25 +52,15 @@ pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, targ
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let &[state, csrs, memory, number] = builder.block_params(entry) else { return };
+    let &[state, csrs, memory, number, left] = builder.block_params(entry) else { return };
     let x = core::array::from_fn(|_| builder.declare_var(I32));
-    let (cycles, retired) = (builder.declare_var(I64), builder.declare_var(I64));
+    let clock = builder.declare_var(I64);
     let labels = flow.blocks.iter().map(|_| builder.create_block()).collect();
     let jumps = flow.forms.iter().filter(|form| **form == Form::JumpRegister).count();
     let follows_pointers = jumps * flow.returns.len().max(flow.pointed.len()) <= WAYS;
-    let base = Base { state, csrs, memory, of_state, of_csrs, of_memory, limit: state };
-    let mut emitter = Emitter {
-        program,
-        flow,
-        builder,
-        x,
-        cycles,
-        retired,
-        labels,
-        base,
-        follows_pointers,
-        at: At::default(),
-    };
+    let base = Base { state, csrs, memory, of_state, of_csrs, of_memory, left };
+    let mut emitter =
+        Emitter { program, flow, builder, x, clock, labels, base, follows_pointers, at: At::default() };
     emitter.entries(number);
     for block in 0..flow.blocks.len() {
         emitter.block(block);
@@ -87,18 +77,20 @@ pub(super) struct Base {
     pub(super) of_state: MemFlagsData,
     pub(super) of_csrs: MemFlagsData,
     pub(super) of_memory: MemFlagsData,
-    /// The clock that ends the run.
-    limit: Value,
+    /// The cycles after which a backward jump is left to the interpreter.
+    left: Value,
 }
 
 /// Where in a block the emitter is.
 #[derive(Clone, Copy, Default)]
 pub(super) struct At {
     pub(super) index: usize,
-    /// Cycles and instructions of the block's earlier instructions, not yet in the variables.
+    /// Cycles and instructions of the block's earlier instructions, not yet in the variable.
     cycles: i64,
     retired: i64,
-    /// Registers that the state does not know.
+    /// Registers whose variables have their values.
+    held: u32,
+    /// Those of them that the state does not know.
     dirty: u32,
 }
 
@@ -107,8 +99,9 @@ pub(super) struct Emitter<'a> {
     flow: &'a Flow,
     pub(super) builder: FunctionBuilder<'a>,
     x: [Variable; 32],
-    cycles: Variable,
-    retired: Variable,
+    /// Since the entry: instructions in the upper half, cycles in the lower. There are fewer than 2³² of them, see
+    /// [`LEFT_MAX`](super::LEFT_MAX).
+    clock: Variable,
     labels: Vec<Label>,
     pub(super) base: Base,
     follows_pointers: bool,
@@ -123,20 +116,14 @@ fn offset(octets: usize) -> i32 {
 const REGISTERS: usize = offset_of!(State, x);
 
 impl Emitter<'_> {
-    /// The way in: loads the registers that the entered block needs, and jumps there.
+    /// The way in: loads the registers that the entered block counts on, and jumps there.
     fn entries(&mut self, number: Value) {
-        let Base { state, of_state, .. } = self.base;
         let zero = self.word(0);
         for variable in self.x {
             self.builder.def_var(variable, zero);
         }
-        for (variable, field) in
-            [(self.cycles, offset_of!(State, cycles)), (self.retired, offset_of!(State, retired))]
-        {
-            let value = self.builder.ins().load(I64, of_state, state, offset(field));
-            self.builder.def_var(variable, value);
-        }
-        self.base.limit = self.builder.ins().load(I64, of_state, state, offset(offset_of!(State, limit)));
+        let zero = self.builder.ins().iconst(I64, 0);
+        self.builder.def_var(self.clock, zero);
         let stubs: Vec<Label> = self.flow.entries.iter().map(|_| self.builder.create_block()).collect();
         let nowhere = self.builder.create_block();
         self.builder.set_cold_block(nowhere);
@@ -150,18 +137,42 @@ impl Emitter<'_> {
         self.builder.ins().return_(&[bail]);
         for (&block, &stub) in self.flow.entries.iter().zip(&stubs) {
             self.builder.switch_to_block(stub);
-            for register in members(self.flow.blocks[block].live) {
-                let value = self.builder.ins().load(I32, of_state, state, offset(REGISTERS + 4 * register));
-                self.builder.def_var(self.x[register], value);
-            }
-            self.builder.ins().jump(self.labels[block], &[]);
+            self.at = At::default();
+            self.hand_over(block);
         }
+    }
+
+    /// Jumps to a block, with the registers as it counts on them.
+    fn hand_over(&mut self, block: usize) {
+        let &super::flow::Block { held, dirty, .. } = &self.flow.blocks[block];
+        self.write_back(self.at.dirty & !dirty);
+        self.hold(held & !self.at.held);
+        self.builder.ins().jump(self.labels[block], &[]);
+    }
+
+    /// Has the state know registers.
+    fn write_back(&mut self, registers: u32) {
+        let Base { state, of_state, .. } = self.base;
+        for register in members(registers) {
+            let value = self.builder.use_var(self.x[register]);
+            self.builder.ins().store(of_state, value, state, offset(REGISTERS + 4 * register));
+        }
+    }
+
+    /// Loads registers from the state.
+    fn hold(&mut self, registers: u32) {
+        let Base { state, of_state, .. } = self.base;
+        for register in members(registers) {
+            let value = self.builder.ins().load(I32, of_state, state, offset(REGISTERS + 4 * register));
+            self.builder.def_var(self.x[register], value);
+        }
+        self.at.held |= registers;
     }
 
     fn block(&mut self, block: usize) {
         self.builder.switch_to_block(self.labels[block]);
-        let &super::flow::Block { start, end, dirty, .. } = &self.flow.blocks[block];
-        self.at = At { index: start, cycles: 0, retired: 0, dirty };
+        let &super::flow::Block { start, end, held, dirty } = &self.flow.blocks[block];
+        self.at = At { index: start, cycles: 0, retired: 0, held, dirty };
         for index in start..end {
             self.at.index = index;
             let step = &self.program.code[index];
@@ -184,16 +195,14 @@ impl Emitter<'_> {
             self.retire(step.cost);
             self.at.dirty |= definition(&step.instruction);
         }
-        self.tally(0);
+        self.tally();
         self.go_on(end);
     }
 
     /// Jumps to the block at `index`, or out when the code ends there.
     fn go_on(&mut self, index: usize) {
         match self.flow.block_at.get(index).copied().flatten() {
-            Some(block) => {
-                self.builder.ins().jump(self.labels[block], &[]);
-            }
+            Some(block) => self.hand_over(block),
             None => self.leave(index, BAIL),
         }
     }
@@ -203,33 +212,33 @@ impl Emitter<'_> {
         self.at.retired += 1;
     }
 
-    /// Brings the clock's variables up to here, with `extra` cycles.
-    fn tally(&mut self, extra: i64) {
-        let At { cycles, retired, .. } = self.at;
-        for (variable, amount) in [(self.cycles, cycles + extra), (self.retired, retired)] {
-            let value = self.builder.use_var(variable);
-            let value = self.builder.ins().iadd_imm_s(value, amount);
-            self.builder.def_var(variable, value);
-        }
+    /// The clock as it is here.
+    fn now(&mut self) -> Value {
+        let now = self.builder.use_var(self.clock);
+        self.builder.ins().iadd_imm_s(now, self.at.retired << 32 | self.at.cycles)
+    }
+
+    /// Brings the clock's variable up to here.
+    fn tally(&mut self) {
+        let now = self.now();
+        self.builder.def_var(self.clock, now);
         (self.at.cycles, self.at.retired) = (0, 0);
     }
 
     /// Returns to the caller, with the state as it is before the instruction at `index`.
     fn leave(&mut self, index: usize, code: u32) {
         let Base { state, of_state, .. } = self.base;
-        for register in members(self.at.dirty) {
-            let value = self.builder.use_var(self.x[register]);
-            self.builder.ins().store(of_state, value, state, offset(REGISTERS + 4 * register));
-        }
+        self.write_back(self.at.dirty);
         let pc = self.address(index);
         let pc = self.word(pc);
         self.builder.ins().store(of_state, pc, state, offset(offset_of!(State, pc)));
-        for (variable, amount, field) in [
-            (self.cycles, self.at.cycles, offset_of!(State, cycles)),
-            (self.retired, self.at.retired, offset_of!(State, retired)),
-        ] {
-            let value = self.builder.use_var(variable);
-            let value = self.builder.ins().iadd_imm_s(value, amount);
+        let now = self.now();
+        let cycles = self.builder.ins().ireduce(I32, now);
+        let cycles = self.builder.ins().uextend(I64, cycles);
+        let retired = self.builder.ins().ushr_imm_u(now, 32);
+        for (more, field) in [(cycles, offset_of!(State, cycles)), (retired, offset_of!(State, retired))] {
+            let value = self.builder.ins().load(I64, of_state, state, offset(field));
+            let value = self.builder.ins().iadd(value, more);
             self.builder.ins().store(of_state, value, state, offset(field));
         }
         let code = self.word(code);
@@ -246,11 +255,12 @@ impl Emitter<'_> {
         self.builder.switch_to_block(fine);
     }
 
-    /// Requires that the clock stays below the limit through `cost` more cycles.
+    /// Requires that there are cycles left when `cost` more have passed.
     fn require_budget(&mut self, cost: u16) {
-        let now = self.builder.use_var(self.cycles);
+        let now = self.builder.use_var(self.clock);
+        let now = self.builder.ins().ireduce(I32, now);
         let now = self.builder.ins().iadd_imm_s(now, self.at.cycles + i64::from(cost));
-        let good = self.builder.ins().icmp(IntCC::UnsignedLessThan, now, self.base.limit);
+        let good = self.builder.ins().icmp(IntCC::UnsignedLessThan, now, self.base.left);
         self.require(good);
     }
 
@@ -263,12 +273,17 @@ impl Emitter<'_> {
     }
 
     pub(super) fn read(&mut self, register: Register) -> Value {
-        if register.is_zero() { self.word(0) } else { self.builder.use_var(self.x[register.index()]) }
+        if register.is_zero() {
+            return self.word(0);
+        }
+        self.hold(1 << register.number() & !self.at.held);
+        self.builder.use_var(self.x[register.index()])
     }
 
     pub(super) fn write(&mut self, register: Register, value: Value) {
         if !register.is_zero() {
             self.builder.def_var(self.x[register.index()], value);
+            self.at.held |= 1 << register.number();
         }
     }
 
@@ -292,12 +307,12 @@ impl Emitter<'_> {
             self.require_budget(step.taken);
         }
         self.retire(step.taken);
-        self.tally(0);
+        self.tally();
         self.go_on(target);
         self.at = at;
         self.builder.switch_to_block(untaken);
         self.retire(step.cost);
-        self.tally(0);
+        self.tally();
         self.go_on(at.index + 1);
     }
 
@@ -311,7 +326,7 @@ impl Emitter<'_> {
         self.write(instruction.rd, link);
         self.at.dirty |= definition(instruction);
         self.retire(cost);
-        self.tally(0);
+        self.tally();
         self.go_on(target);
     }
 
@@ -345,8 +360,9 @@ impl Emitter<'_> {
             self.at = at;
             let link = self.word(link);
             self.write(instruction.rd, link);
-            self.tally(0);
-            self.builder.ins().jump(self.labels[block], &[]);
+            self.at.dirty |= definition(instruction);
+            self.tally();
+            self.hand_over(block);
         }
     }
 }

@@ -43,10 +43,10 @@ impl Form {
 pub(super) struct Block {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Registers that an entry here must load: those read before they are written, on any way on, and those that an
-    /// exit must store.
-    pub(super) live: u32,
-    /// Registers that may hold what the core's state does not, when control arrives.
+    /// Registers whose values have been loaded or computed when control arrives. All others are as the core's state has
+    /// them, and are loaded where they are read.
+    pub(super) held: u32,
+    /// Those of them that the core's state does not know.
     pub(super) dirty: u32,
 }
 
@@ -57,6 +57,8 @@ pub(super) struct Flow {
     pub(super) block_at: Vec<Option<usize>>,
     /// Blocks where translated code can be entered.
     pub(super) entries: Vec<usize>,
+    /// Blocks where it is entered once an event: where a run waited, or behind where it stopped.
+    fresh: Vec<bool>,
     /// Blocks that a return may go to.
     pub(super) returns: Vec<usize>,
     /// Blocks that another jump through a register may go to.
@@ -86,12 +88,13 @@ impl Flow {
             }
             at += 1;
             block_at[start] = Some(blocks.len());
-            blocks.push(Block { start, end: at, live: 0, dirty: 0 });
+            blocks.push(Block { start, end: at, held: 0, dirty: 0 });
         }
         let blocks_of = |set: &[usize]| set.iter().filter_map(|&at| block_at[at]).collect::<Vec<_>>();
         let (returns, pointed) = (blocks_of(&returns), blocks_of(&pointed));
         let entries = (0..forms.len()).filter(|&at| marks.enters[at]).filter_map(|at| block_at[at]).collect();
-        let mut flow = Self { forms, blocks, block_at, entries, returns, pointed };
+        let fresh = blocks.iter().map(|block| marks.resumes[block.start]).collect();
+        let mut flow = Self { forms, blocks, block_at, entries, fresh, returns, pointed };
         flow.solve(program);
         flow
     }
@@ -114,47 +117,69 @@ impl Flow {
         }
     }
 
-    /// Finds `dirty` forwards, then `live` backwards, each to its fixed point.
+    /// Agrees for each block on what its predecessors hand over: the emitter loads and stores on the way from one to the
+    /// other what they do otherwise, so any agreement would be right.
+    ///
+    /// Where ways meet, only what is dirty on all of them stays so. An event is to pay for the registers of its own way
+    /// through the program, and not for those of all ways that come together behind it. Where a loop closes, all that its
+    /// turns write stays dirty, lest each store it; and where an event begins, nothing is held.
     fn solve(&mut self, program: &Program) {
         let successors: Vec<Vec<usize>> =
             (0..self.blocks.len()).map(|block| self.successors(program, block)).collect();
-        let written = |block: &Block| {
-            (block.start..block.end).fold(0, |set, at| set | definition(&program.code[at].instruction))
+        let mut predecessors = vec![Vec::new(); successors.len()];
+        for (block, successors) in successors.iter().enumerate() {
+            successors.iter().for_each(|&next| predecessors[next].push(block));
+        }
+        let live = self.live(program, &successors);
+        let used = |block: &Block| {
+            (block.start..block.end).map(|at| &program.code[at].instruction).fold(
+                (0, 0),
+                |(read, written), instruction| {
+                    (read | instruction.sources(), written | definition(instruction))
+                },
+            )
         };
+        let used: Vec<(u32, u32)> = self.blocks.iter().map(used).collect();
         let mut changed = true;
         while changed {
             changed = false;
-            for (block, successors) in successors.iter().enumerate() {
-                let dirty = self.blocks[block].dirty | written(&self.blocks[block]);
-                for &next in successors {
-                    changed |= self.blocks[next].dirty | dirty != self.blocks[next].dirty;
-                    self.blocks[next].dirty |= dirty;
+            for (block, predecessors) in predecessors.iter().enumerate() {
+                if self.fresh[block] {
+                    continue;
                 }
-            }
-        }
-        changed = true;
-        while changed {
-            changed = false;
-            for block in (0..self.blocks.len()).rev() {
-                let behind = successors[block].iter().fold(0, |set, &next| set | self.blocks[next].live);
-                let live = self.live_before(program, block, behind);
-                changed |= live != self.blocks[block].live;
-                self.blocks[block].live = live;
+                let closes = predecessors.iter().any(|&before| before >= block);
+                let handed = predecessors.iter().map(|&before| {
+                    let (Block { held, dirty, .. }, (read, written)) = (&self.blocks[before], used[before]);
+                    (held | read | written, dirty | written)
+                });
+                let meet = |a: (u32, u32), b: (u32, u32)| {
+                    if closes { (a.0 | b.0, a.1 | b.1) } else { (a.0 & b.0, a.1 & b.1) }
+                };
+                let (held, dirty) = handed.reduce(meet).unwrap_or_default();
+                let held = (held & live[block] | dirty) & !1;
+                changed |= (held, dirty) != (self.blocks[block].held, self.blocks[block].dirty);
+                (self.blocks[block].held, self.blocks[block].dirty) = (held, dirty);
             }
         }
     }
 
-    /// The registers live at the start of a block, when those of `behind` are at its end. Any instruction may be left
-    /// to the interpreter, and then all that is dirty is stored: so what is dirty is live.
-    fn live_before(&self, program: &Program, block: usize, behind: u32) -> u32 {
-        let Block { start, end, dirty, .. } = self.blocks[block];
-        let all = (start..end).fold(dirty, |set, at| set | definition(&program.code[at].instruction));
-        let mut live = behind | all;
-        for at in (start..end).rev() {
-            let instruction = &program.code[at].instruction;
-            live = live & !definition(instruction) | instruction.sources();
+    /// The registers that are read behind the start of each block before they are written.
+    fn live(&self, program: &Program, successors: &[Vec<usize>]) -> Vec<u32> {
+        let mut live = vec![0; self.blocks.len()];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (block, &Block { start, end, .. }) in self.blocks.iter().enumerate().rev() {
+                let behind = successors[block].iter().fold(0, |set, &next| set | live[next]);
+                let before = (start..end)
+                    .rev()
+                    .map(|at| &program.code[at].instruction)
+                    .fold(behind, |set, instruction| set & !definition(instruction) | instruction.sources());
+                changed |= before != live[block];
+                live[block] = before;
+            }
         }
-        live | dirty
+        live
     }
 }
 
@@ -207,6 +232,8 @@ struct Marks {
     reached: Vec<bool>,
     leads: Vec<bool>,
     enters: Vec<bool>,
+    /// Where a run goes on that has stopped or waited.
+    resumes: Vec<bool>,
     returns: Vec<usize>,
     pointed: Vec<usize>,
 }
@@ -220,6 +247,7 @@ impl Marks {
             reached: vec![false; count],
             leads: vec![false; count],
             enters: vec![false; count],
+            resumes: vec![false; count],
             returns: Vec::new(),
             pointed: Vec::new(),
         };
@@ -259,8 +287,12 @@ impl Marks {
                 // A run that waited is taken up here, one that stopped behind here.
                 self.leads[at] |= waits;
                 self.enters[at] |= waits;
+                self.resumes[at] |= waits;
                 match next {
-                    Some(next) if stops => lead(self, next, true, open),
+                    Some(next) if stops => {
+                        self.resumes[next] = true;
+                        lead(self, next, true, open);
+                    }
                     next => open.extend(next),
                 }
             }

@@ -39,8 +39,15 @@ pub enum TranslateError {
     Compiler(String),
 }
 
-/// `fn(state, csr block, memory, number of the entry) -> csr that stopped it, or BAIL`.
-type Code = unsafe extern "C" fn(*mut State, *mut u32, *mut u32, u32) -> u32;
+/// The longest code that is ever translated: whose instructions, each once and at the greatest cost, take 2³¹ cycles.
+const CODE_MAX: usize = 1 << 15;
+
+/// Translated code counts cycles in 32 bits. It comes back after so many at the next backward jump, before which it takes
+/// no instruction twice.
+const LEFT_MAX: u64 = 1 << 31;
+
+/// `fn(state, csr block, memory, number of the entry, cycles left) -> csr that stopped it, or BAIL`.
+type Code = unsafe extern "C" fn(*mut State, *mut u32, *mut u32, u32, u32) -> u32;
 
 /// A program in host code, shared by the cores that run it.
 #[derive(Debug)]
@@ -82,7 +89,8 @@ impl Translation {
         Self::with_limit(program, INSTRUCTIONS_MAX)
     }
 
-    /// As [`Translation::new`], with another limit on the words of code. The time it takes may grow with their square.
+    /// As [`Translation::new`], with another limit on the words of code, 2¹⁵ at most. The time it takes may grow with their
+    /// square.
     ///
     /// # Errors
     ///
@@ -91,7 +99,7 @@ impl Translation {
         if cfg!(target_endian = "big") {
             return Err(TranslateError::Host("it is big-endian".to_owned()));
         }
-        let instructions = program.code.len();
+        let (instructions, most) = (program.code.len(), most.min(CODE_MAX));
         if instructions > most {
             return Err(TranslateError::TooLong { instructions, most });
         }
@@ -116,8 +124,8 @@ impl Translation {
         module.clear_context(&mut context);
         module.finalize_definitions().map_err(|error| compiler(&error))?;
         let address = module.get_finalized_function(id);
-        // SAFETY: the address is that of the function just compiled with the signature of `Code`: three pointers and a
-        // 32-bit number, one returned, in the host's C calling convention, which is the module's default.
+        // SAFETY: the address is that of the function just compiled with the signature of `Code`: three pointers and two
+        // 32-bit numbers, one returned, in the host's C calling convention, which is the module's default.
         #[expect(unsafe_code, reason = "compiled code is reached through its address")]
         let code = unsafe { std::mem::transmute::<*const u8, Code>(address) };
         let mut entries = vec![NO_ENTRY; instructions].into_boxed_slice();
@@ -162,13 +170,14 @@ impl Translation {
     fn enter<C: Csrs + ?Sized>(&self, core: &mut Core, csrs: &mut C, number: u32) -> Option<Stop> {
         let (state, memory) = (&raw mut core.state, core.memory.as_mut_ptr());
         let block = csrs.block().as_mut_ptr();
+        let left = core.state.limit.saturating_sub(core.state.cycles).min(LEFT_MAX) as u32;
         // SAFETY: the code reads and writes through its three pointers only, and all three come from exclusive
         // references that outlive the call. `state` is a `State`, whose layout `repr(C)` fixes and whose fields are
         // named by `offset_of!`. `block` has CSR_WORDS words, and `CsrMap::with` lets no word lie beyond. `memory` has
         // as many octets as the memory map of the program, for the core was made for this very program; the code
         // compares each address with that map before it uses it. It calls nothing, and does not divide by zero.
         #[expect(unsafe_code, reason = "compiled code is called")]
-        let code = unsafe { (self.code)(state, block, memory, number) };
+        let code = unsafe { (self.code)(state, block, memory, number, left) };
         u16::try_from(code).ok().map(|csr| Stop::Written { csr })
     }
 }
