@@ -18,7 +18,8 @@ pub(crate) struct State {
     pub(crate) pc: u32,
     pub(crate) cycles: u64,
     pub(crate) retired: u64,
-    /// The clock at which a backward jump stops the run.
+    /// The clock at which a backward jump stops the run. Translated code that leaves something to the interpreter puts
+    /// here the clock at which it was entered.
     pub(crate) limit: u64,
 }
 

@@ -199,8 +199,14 @@ impl Program {
     /// The index of the instruction at `address`, beyond the code when there is none.
     #[inline(always)]
     pub(crate) fn index(&self, address: u32) -> usize {
+        Self::index_from(self.code_start, address)
+    }
+
+    /// The same of a program whose code starts at `start`.
+    #[inline(always)]
+    pub(crate) fn index_from(start: u32, address: u32) -> usize {
         // A misaligned address turns into an index that no code reaches.
-        address.wrapping_sub(self.code_start).rotate_right(2) as usize
+        address.wrapping_sub(start).rotate_right(2) as usize
     }
 
     /// How many words of it are instructions.

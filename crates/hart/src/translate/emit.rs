@@ -14,7 +14,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 
-use super::flow::{Flow, Form, definition};
+use super::flow::{Arrival, Block, Flow, Form, Region, address, definition};
 use crate::core::State;
 use crate::instruction::{Instruction, Op, Register};
 use crate::memory::Misaligned;
@@ -30,12 +30,19 @@ const WAYS: usize = 1 << 14;
 pub(super) fn signature(function: &mut Function, pointer: Type) {
     let signature = &mut function.signature;
     signature.params.extend([AbiParam::new(pointer), AbiParam::new(pointer), AbiParam::new(pointer)]);
-    signature.params.extend([AbiParam::new(I32), AbiParam::new(I32)]);
+    signature.params.extend([AbiParam::new(I64), AbiParam::new(I32)]);
     signature.returns.push(AbiParam::new(I32));
 }
 
-/// Fills `function` with the program: `fn(state, csr block, memory, number of the entry, cycles left) -> u32`.
-pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, target: TargetFrontendConfig) {
+/// Fills `function` with a region of the program: `fn(state, csr block, memory, entry, cycles left) -> u32`. Where there
+/// are several ways in, `entry` is the number of one; else it is what the clock shows there, see [`Emitter::clock`].
+pub(super) fn emit(
+    program: &Program,
+    flow: &Flow,
+    region: &Region,
+    function: &mut Function,
+    target: TargetFrontendConfig,
+) {
     let mut context = FunctionBuilderContext::new();
     let mut regions = ["state", "csrs", "memory"].into_iter().zip(0..).map(|(description, user_id)| {
         let region = AliasRegionData { user_id, description: description.into() };
@@ -52,19 +59,47 @@ pub(super) fn emit(program: &Program, flow: &Flow, function: &mut Function, targ
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let &[state, csrs, memory, number, left] = builder.block_params(entry) else { return };
+    let &[state, csrs, memory, way, left] = builder.block_params(entry) else { return };
     let x = core::array::from_fn(|_| builder.declare_var(I32));
     let clock = builder.declare_var(I64);
+    let bail = builder.create_block();
+    builder.set_cold_block(bail);
+    builder.append_block_param(bail, I32);
+    builder.append_block_param(bail, I64);
     let labels = flow.blocks.iter().map(|_| builder.create_block()).collect();
     let jumps = flow.forms.iter().filter(|form| **form == Form::JumpRegister).count();
-    let follows_pointers = jumps * flow.returns.len().max(flow.pointed.len()) <= WAYS;
+    let follows_pointers = jumps * region.ways() <= WAYS;
     let base = Base { state, csrs, memory, of_state, of_csrs, of_memory, left };
-    let mut emitter =
-        Emitter { program, flow, builder, x, clock, labels, base, follows_pointers, at: At::default() };
-    emitter.entries(number);
-    for block in 0..flow.blocks.len() {
-        emitter.block(block);
+    let mut emitter = Emitter {
+        program,
+        flow,
+        region,
+        builder,
+        x,
+        clock,
+        labels,
+        bail,
+        base,
+        follows_pointers,
+        at: At::default(),
+    };
+    let zero = emitter.word(0);
+    for variable in x {
+        emitter.builder.def_var(variable, zero);
     }
+    match region.entries[..] {
+        [only] => {
+            emitter.builder.def_var(clock, way);
+            emitter.hand_over(only, region.arrivals[only].unwrap_or_default());
+        }
+        _ => emitter.entries(way),
+    }
+    for (block, arrival) in region.arrivals.iter().enumerate() {
+        if let Some(arrival) = arrival {
+            emitter.block(block, *arrival);
+        }
+    }
+    emitter.bail();
     emitter.builder.seal_all_blocks();
     emitter.builder.finalize(target);
 }
@@ -97,12 +132,15 @@ pub(super) struct At {
 pub(super) struct Emitter<'a> {
     pub(super) program: &'a Program,
     flow: &'a Flow,
+    region: &'a Region,
     pub(super) builder: FunctionBuilder<'a>,
     x: [Variable; 32],
     /// Since the entry: instructions in the upper half, cycles in the lower. There are fewer than 2³² of them, see
     /// [`LEFT_MAX`](super::LEFT_MAX).
     clock: Variable,
     labels: Vec<Label>,
+    /// Leaves to the interpreter what comes next, with its address and the clock.
+    bail: Label,
     pub(super) base: Base,
     follows_pointers: bool,
     pub(super) at: At,
@@ -116,35 +154,31 @@ fn offset(octets: usize) -> i32 {
 const REGISTERS: usize = offset_of!(State, x);
 
 impl Emitter<'_> {
-    /// The way in: loads the registers that the entered block counts on, and jumps there.
+    /// The ways in: each loads the registers that the entered block counts on, and jumps there.
     fn entries(&mut self, number: Value) {
-        let zero = self.word(0);
-        for variable in self.x {
-            self.builder.def_var(variable, zero);
-        }
         let zero = self.builder.ins().iconst(I64, 0);
         self.builder.def_var(self.clock, zero);
-        let stubs: Vec<Label> = self.flow.entries.iter().map(|_| self.builder.create_block()).collect();
+        let stubs: Vec<Label> = self.region.entries.iter().map(|_| self.builder.create_block()).collect();
         let nowhere = self.builder.create_block();
         self.builder.set_cold_block(nowhere);
         let pool = &mut self.builder.func.dfg.value_lists;
         let default = BlockCall::new(nowhere, [], pool);
         let table: Vec<BlockCall> = stubs.iter().map(|&stub| BlockCall::new(stub, [], pool)).collect();
         let table = self.builder.create_jump_table(JumpTableData::new(default, &table));
+        let number = self.builder.ins().ireduce(I32, number);
         self.builder.ins().br_table(number, table);
         self.builder.switch_to_block(nowhere);
         let bail = self.word(BAIL);
         self.builder.ins().return_(&[bail]);
-        for (&block, &stub) in self.flow.entries.iter().zip(&stubs) {
+        for (&block, &stub) in self.region.entries.iter().zip(&stubs) {
             self.builder.switch_to_block(stub);
             self.at = At::default();
-            self.hand_over(block);
+            self.hand_over(block, self.region.arrivals[block].unwrap_or_default());
         }
     }
 
     /// Jumps to a block, with the registers as it counts on them.
-    fn hand_over(&mut self, block: usize) {
-        let &super::flow::Block { held, dirty, .. } = &self.flow.blocks[block];
+    fn hand_over(&mut self, block: usize, Arrival { held, dirty }: Arrival) {
         self.write_back(self.at.dirty & !dirty);
         self.hold(held & !self.at.held);
         self.builder.ins().jump(self.labels[block], &[]);
@@ -169,9 +203,9 @@ impl Emitter<'_> {
         self.at.held |= registers;
     }
 
-    fn block(&mut self, block: usize) {
+    fn block(&mut self, block: usize, Arrival { held, dirty }: Arrival) {
         self.builder.switch_to_block(self.labels[block]);
-        let &super::flow::Block { start, end, held, dirty } = &self.flow.blocks[block];
+        let Block { start, end } = self.flow.blocks[block];
         self.at = At { index: start, cycles: 0, retired: 0, held, dirty };
         for index in start..end {
             self.at.index = index;
@@ -189,6 +223,14 @@ impl Emitter<'_> {
                 }
                 Form::Branch(target) => return self.branch(&step.instruction, target),
                 Form::Jump(target) => return self.jump(&step.instruction, target),
+                Form::Call(target) => {
+                    if index == start {
+                        // It may have been jumped to.
+                        self.require_target(&step.instruction, target);
+                    }
+                    self.require_budget(step.cost);
+                    return self.jump(&step.instruction, target);
+                }
                 Form::JumpRegister => return self.jump_register(&step.instruction),
                 Form::Left => return self.leave(index, BAIL),
             }
@@ -201,8 +243,9 @@ impl Emitter<'_> {
 
     /// Jumps to the block at `index`, or out when the code ends there.
     fn go_on(&mut self, index: usize) {
-        match self.flow.block_at.get(index).copied().flatten() {
-            Some(block) => self.hand_over(block),
+        let block = self.flow.block_at.get(index).copied().flatten();
+        match block.and_then(|block| Some((block, self.region.arrivals[block]?))) {
+            Some((block, arrival)) => self.hand_over(block, arrival),
             None => self.leave(index, BAIL),
         }
     }
@@ -227,12 +270,31 @@ impl Emitter<'_> {
 
     /// Returns to the caller, with the state as it is before the instruction at `index`.
     fn leave(&mut self, index: usize, code: u32) {
-        let Base { state, of_state, .. } = self.base;
         self.write_back(self.at.dirty);
         let pc = self.address(index);
-        let pc = self.word(pc);
+        let (pc, now) = (self.word(pc), self.now());
+        if code == BAIL {
+            self.builder.ins().jump(self.bail, &[pc.into(), now.into()]);
+        } else {
+            self.end(pc, now, code);
+        }
+    }
+
+    /// Leaves to the interpreter, which is told when it was entered.
+    fn bail(&mut self) {
+        self.builder.switch_to_block(self.bail);
+        let Base { state, of_state, .. } = self.base;
+        let entered = self.builder.ins().load(I64, of_state, state, offset(offset_of!(State, cycles)));
+        self.builder.ins().store(of_state, entered, state, offset(offset_of!(State, limit)));
+        if let &[pc, now] = self.builder.block_params(self.bail) {
+            self.end(pc, now, BAIL);
+        }
+    }
+
+    /// Returns to the caller.
+    fn end(&mut self, pc: Value, now: Value, code: u32) {
+        let Base { state, of_state, .. } = self.base;
         self.builder.ins().store(of_state, pc, state, offset(offset_of!(State, pc)));
-        let now = self.now();
         let cycles = self.builder.ins().ireduce(I32, now);
         let cycles = self.builder.ins().uextend(I64, cycles);
         let retired = self.builder.ins().ushr_imm_u(now, 32);
@@ -264,8 +326,18 @@ impl Emitter<'_> {
         self.require(good);
     }
 
+    /// Requires that a jump through a register goes to the instruction of this index.
+    fn require_target(&mut self, instruction: &Instruction, target: usize) {
+        let base = self.read(instruction.rs1);
+        let goes = self.builder.ins().iadd_imm_s(base, i64::from(instruction.imm));
+        let goes = self.builder.ins().band_imm_u(goes, i64::from(!1u32));
+        let target = i64::from(self.address(target));
+        let good = self.builder.ins().icmp_imm_u(IntCC::Equal, goes, target);
+        self.require(good);
+    }
+
     pub(super) fn address(&self, index: usize) -> u32 {
-        self.program.code_start.wrapping_add(u32::try_from(4 * index).unwrap_or(u32::MAX))
+        address(self.program, index)
     }
 
     pub(super) fn word(&mut self, value: u32) -> Value {
@@ -331,7 +403,7 @@ impl Emitter<'_> {
     }
 
     fn jump_register(&mut self, instruction: &Instruction) {
-        let targets = self.flow.targets(instruction);
+        let targets = self.region.targets(instruction);
         if targets.is_empty() || !self.follows_pointers {
             return self.leave(self.at.index, BAIL);
         }
@@ -362,7 +434,7 @@ impl Emitter<'_> {
             self.write(instruction.rd, link);
             self.at.dirty |= definition(instruction);
             self.tally();
-            self.hand_over(block);
+            self.hand_over(block, self.region.arrivals[block].unwrap_or_default());
         }
     }
 }

@@ -15,7 +15,9 @@ pub(super) enum Form {
     Branch(usize),
     /// A jump to the instruction of this index.
     Jump(usize),
-    /// A jump through a register.
+    /// A jump through a register that the instruction before it loads, to the instruction of this index.
+    Call(usize),
+    /// Another jump through a register.
     JumpRegister,
     /// The interpreter carries it out.
     Left,
@@ -36,18 +38,18 @@ impl Form {
     fn ends(self) -> bool {
         !matches!(self, Self::Plain | Self::Csr(Word { stops: false, .. }))
     }
+
+    /// Whether it goes elsewhere in any case.
+    fn jumps(self) -> bool {
+        matches!(self, Self::Jump(_) | Self::Call(_) | Self::JumpRegister)
+    }
 }
 
 /// A straight run of instructions, entered only at its start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Registers whose values have been loaded or computed when control arrives. All others are as the core's state has
-    /// them, and are loaded where they are read.
-    pub(super) held: u32,
-    /// Those of them that the core's state does not know.
-    pub(super) dirty: u32,
 }
 
 pub(super) struct Flow {
@@ -57,12 +59,56 @@ pub(super) struct Flow {
     pub(super) block_at: Vec<Option<usize>>,
     /// Blocks where translated code can be entered.
     pub(super) entries: Vec<usize>,
-    /// Blocks where it is entered once an event: where a run waited, or behind where it stopped.
-    fresh: Vec<bool>,
+    /// Those where it is entered once an event: where a run waited, or behind where it stopped.
+    fresh: Vec<usize>,
     /// Blocks that a return may go to.
-    pub(super) returns: Vec<usize>,
+    returns: Vec<usize>,
     /// Blocks that another jump through a register may go to.
-    pub(super) pointed: Vec<usize>,
+    pointed: Vec<usize>,
+}
+
+/// Blocks that become one function of host code.
+pub(super) struct Region {
+    /// Those where it is entered.
+    pub(super) entries: Vec<usize>,
+    /// For each block of the program, what it counts on; `None` where it does not belong to the region.
+    pub(super) arrivals: Vec<Option<Arrival>>,
+    /// As in [`Flow`], of these blocks.
+    returns: Vec<usize>,
+    pointed: Vec<usize>,
+}
+
+/// What the code of a block counts on when control arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// Registers whose values have been loaded or computed. All others are as the core's state has them, and are loaded
+    /// where they are read.
+    pub(super) held: u32,
+    /// Those of them that the core's state does not know.
+    pub(super) dirty: u32,
+}
+
+/// Where an event begins.
+pub(super) struct Start {
+    /// The block where a run is taken up.
+    pub(super) at: usize,
+    /// The block to which it jumps from there at once, if it does.
+    pub(super) block: usize,
+    /// Jumps on the way, and the cycles that they take.
+    pub(super) retired: u64,
+    pub(super) cycles: u64,
+}
+
+impl Region {
+    /// The most ways that a jump through a register has.
+    pub(super) fn ways(&self) -> usize {
+        self.returns.len().max(self.pointed.len())
+    }
+
+    /// The blocks that a jump through a register may go to without the interpreter's help.
+    pub(super) fn targets(&self, instruction: &Instruction) -> &[usize] {
+        if is_return(instruction) { &self.returns } else { &self.pointed }
+    }
 }
 
 impl Flow {
@@ -88,31 +134,100 @@ impl Flow {
             }
             at += 1;
             block_at[start] = Some(blocks.len());
-            blocks.push(Block { start, end: at, held: 0, dirty: 0 });
+            blocks.push(Block { start, end: at });
         }
         let blocks_of = |set: &[usize]| set.iter().filter_map(|&at| block_at[at]).collect::<Vec<_>>();
         let (returns, pointed) = (blocks_of(&returns), blocks_of(&pointed));
-        let entries = (0..forms.len()).filter(|&at| marks.enters[at]).filter_map(|at| block_at[at]).collect();
-        let fresh = blocks.iter().map(|block| marks.resumes[block.start]).collect();
-        let mut flow = Self { forms, blocks, block_at, entries, fresh, returns, pointed };
-        flow.solve(program);
-        flow
+        let marked =
+            |marks: &[bool]| (0..forms.len()).filter(|&at| marks[at]).filter_map(|at| block_at[at]).collect();
+        let (entries, fresh) = (marked(&marks.enters), marked(&marks.resumes));
+        Self { forms, blocks, block_at, entries, fresh, returns, pointed }
     }
 
-    /// The blocks that a jump through a register may go to without the interpreter's help.
-    pub(super) fn targets(&self, instruction: &Instruction) -> &[usize] {
-        if is_return(instruction) { &self.returns } else { &self.pointed }
+    /// All of the program.
+    pub(super) fn whole(&self, program: &Program) -> Region {
+        let members = vec![true; self.blocks.len()];
+        self.region(program, &members, self.entries.clone(), self.returns.clone(), self.pointed.clone())
     }
 
-    /// The blocks that may follow block `block`.
-    fn successors(&self, program: &Program, block: usize) -> Vec<usize> {
+    /// What can be reached from `start` up to where the run stops, in so far as no address decides on the way.
+    pub(super) fn event(&self, program: &Program, start: usize) -> Region {
+        let (mut members, mut returns, mut open) = (vec![false; self.blocks.len()], Vec::new(), vec![start]);
+        while let Some(block) = open.pop() {
+            if std::mem::replace(&mut members[block], true) {
+                continue;
+            }
+            open.extend(self.near(block));
+            let last = self.blocks[block].end - 1;
+            if self.forms[last].jumps() && links(program.code[last].instruction.rd) {
+                // What is called comes back.
+                let behind = self.block_at.get(last + 1).copied().flatten();
+                returns.extend(behind);
+                open.extend(behind);
+            }
+        }
+        returns.sort_unstable();
+        self.region(program, &members, vec![start], returns, Vec::new())
+    }
+
+    /// How many instructions a region has.
+    pub(super) fn instructions(&self, region: &Region) -> usize {
+        let members = self.blocks.iter().zip(&region.arrivals).filter(|(_, arrival)| arrival.is_some());
+        members.map(|(block, _)| block.end - block.start).sum()
+    }
+
+    /// Where events begin, and again and again: what a program does once is not among it. A run that was stopped mostly
+    /// goes back to the poll first.
+    pub(super) fn starts<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = Start> + 'a {
+        /// More jumps in a row than a compiler makes.
+        const JUMPS_MAX: u64 = 4;
+        /// More places than a law stops at.
+        const PLACES_MAX: usize = 128;
+        self.fresh.iter().take(PLACES_MAX).filter(|&&at| self.recurs(program, at)).map(move |&at| {
+            let mut start = Start { at, block: at, retired: 0, cycles: 0 };
+            while let Block { start: only, end } = self.blocks[start.block]
+                && only + 1 == end
+                && let Form::Jump(target) = self.forms[only]
+                && definition(&program.code[only].instruction) == 0
+                && let Some(block) = self.block_at[target]
+                && start.retired < JUMPS_MAX
+            {
+                start.block = block;
+                start.retired += 1;
+                start.cycles += u64::from(program.code[only].cost);
+            }
+            start
+        })
+    }
+
+    /// Whether runs that begin at `start` lead to another one that does.
+    fn recurs(&self, program: &Program, start: usize) -> bool {
+        let (mut met, mut open) = (vec![false; self.blocks.len()], vec![start]);
+        while let Some(block) = open.pop() {
+            let last = self.blocks[block].end - 1;
+            let behind = self.block_at.get(last + 1).copied().flatten();
+            let stops = matches!(self.forms[last], Form::Csr(Word { stops: true, .. }));
+            let calls = self.forms[last].jumps() && links(program.code[last].instruction.rd);
+            for next in self.near(block).into_iter().chain(behind.filter(|_| stops || calls)) {
+                if next == start {
+                    return true;
+                }
+                if !std::mem::replace(&mut met[next], true) {
+                    open.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// The blocks that may follow block `block`, but for those that an address decides on.
+    fn near(&self, block: usize) -> Vec<usize> {
         let end = self.blocks[block].end;
         let next = || self.block_at.get(end).copied().flatten();
         match self.forms[end - 1] {
             Form::Branch(target) => self.block_at[target].into_iter().chain(next()).collect(),
-            Form::Jump(target) => self.block_at[target].into_iter().collect(),
-            Form::JumpRegister => self.targets(&program.code[end - 1].instruction).to_vec(),
-            Form::Left | Form::Csr(Word { stops: true, .. }) => Vec::new(),
+            Form::Jump(target) | Form::Call(target) => self.block_at[target].into_iter().collect(),
+            Form::JumpRegister | Form::Left | Form::Csr(Word { stops: true, .. }) => Vec::new(),
             Form::Plain | Form::Csr(_) => next().into_iter().collect(),
         }
     }
@@ -123,44 +238,58 @@ impl Flow {
     /// Where ways meet, only what is dirty on all of them stays so. An event is to pay for the registers of its own way
     /// through the program, and not for those of all ways that come together behind it. Where a loop closes, all that its
     /// turns write stays dirty, lest each store it; and where an event begins, nothing is held.
-    fn solve(&mut self, program: &Program) {
-        let successors: Vec<Vec<usize>> =
-            (0..self.blocks.len()).map(|block| self.successors(program, block)).collect();
-        let mut predecessors = vec![Vec::new(); successors.len()];
-        for (block, successors) in successors.iter().enumerate() {
-            successors.iter().for_each(|&next| predecessors[next].push(block));
+    fn region(
+        &self,
+        program: &Program,
+        members: &[bool],
+        entries: Vec<usize>,
+        returns: Vec<usize>,
+        pointed: Vec<usize>,
+    ) -> Region {
+        let arrivals = members.iter().map(|member| member.then(Arrival::default)).collect();
+        let mut region = Region { entries, arrivals, returns, pointed };
+        let count = self.blocks.len();
+        let (mut successors, mut predecessors) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for block in (0..count).filter(|&block| members[block]) {
+            let last = self.blocks[block].end - 1;
+            successors[block] = self.near(block);
+            if self.forms[last] == Form::JumpRegister {
+                successors[block].extend_from_slice(region.targets(&program.code[last].instruction));
+            }
+            successors[block].iter().for_each(|&next| predecessors[next].push(block));
         }
         let live = self.live(program, &successors);
         let used = |block: &Block| {
-            (block.start..block.end).map(|at| &program.code[at].instruction).fold(
-                (0, 0),
-                |(read, written), instruction| {
-                    (read | instruction.sources(), written | definition(instruction))
-                },
-            )
+            let instructions = program.code[block.start..block.end].iter().map(|step| &step.instruction);
+            instructions.fold((0, 0), |(read, written), instruction| {
+                (read | instruction.sources(), written | definition(instruction))
+            })
         };
         let used: Vec<(u32, u32)> = self.blocks.iter().map(used).collect();
         let mut changed = true;
         while changed {
             changed = false;
             for (block, predecessors) in predecessors.iter().enumerate() {
-                if self.fresh[block] {
+                let Some(before) = region.arrivals[block] else { continue };
+                if self.fresh.binary_search(&block).is_ok() {
                     continue;
                 }
                 let closes = predecessors.iter().any(|&before| before >= block);
                 let handed = predecessors.iter().map(|&before| {
-                    let (Block { held, dirty, .. }, (read, written)) = (&self.blocks[before], used[before]);
+                    let Arrival { held, dirty } = region.arrivals[before].unwrap_or_default();
+                    let (read, written) = used[before];
                     (held | read | written, dirty | written)
                 });
                 let meet = |a: (u32, u32), b: (u32, u32)| {
                     if closes { (a.0 | b.0, a.1 | b.1) } else { (a.0 & b.0, a.1 & b.1) }
                 };
                 let (held, dirty) = handed.reduce(meet).unwrap_or_default();
-                let held = (held & live[block] | dirty) & !1;
-                changed |= (held, dirty) != (self.blocks[block].held, self.blocks[block].dirty);
-                (self.blocks[block].held, self.blocks[block].dirty) = (held, dirty);
+                let after = Arrival { held: held & live[block] | dirty, dirty };
+                changed |= after != before;
+                region.arrivals[block] = Some(after);
             }
         }
+        region
     }
 
     /// The registers that are read behind the start of each block before they are written.
@@ -169,11 +298,12 @@ impl Flow {
         let mut changed = true;
         while changed {
             changed = false;
-            for (block, &Block { start, end, .. }) in self.blocks.iter().enumerate().rev() {
+            for (block, &Block { start, end }) in self.blocks.iter().enumerate().rev() {
                 let behind = successors[block].iter().fold(0, |set, &next| set | live[next]);
-                let before = (start..end)
+                let before = program.code[start..end]
+                    .iter()
                     .rev()
-                    .map(|at| &program.code[at].instruction)
+                    .map(|step| &step.instruction)
                     .fold(behind, |set, instruction| set & !definition(instruction) | instruction.sources());
                 changed |= before != live[block];
                 live[block] = before;
@@ -208,7 +338,7 @@ fn form(program: &Program, at: usize) -> Form {
     match instruction.op.shape() {
         Shape::Branch => target().map_or(Form::Left, Form::Branch),
         Shape::Jump => target().map_or(Form::Left, Form::Jump),
-        Shape::JumpRegister => Form::JumpRegister,
+        Shape::JumpRegister => loaded_target(program, at).map_or(Form::JumpRegister, Form::Call),
         Shape::Csr | Shape::CsrImmediate => {
             let (reads, writes) = (instruction.reads_csr(), instruction.writes_csr());
             match program.machine.csrs.at(instruction.csr()) {
@@ -225,6 +355,21 @@ fn form(program: &Program, at: usize) -> Form {
         Shape::Illegal => Form::Left,
         _ => Form::Plain,
     }
+}
+
+/// Where the jump at `at` goes when control comes from the instruction before it, an AUIPC: so compilers call what may be
+/// far.
+fn loaded_target(program: &Program, at: usize) -> Option<usize> {
+    let jump = &program.code[at].instruction;
+    let upper = &program.code[at.checked_sub(1)?].instruction;
+    let fits = upper.op == Op::Auipc && upper.rd == jump.rs1 && !jump.rs1.is_zero();
+    let target = address(program, at - 1).wrapping_add_signed(upper.imm).wrapping_add_signed(jump.imm) & !1;
+    Some(program.index(target)).filter(|&target| fits && target < program.code.len())
+}
+
+/// The address of an instruction.
+pub(super) fn address(program: &Program, at: usize) -> u32 {
+    program.code_start.wrapping_add(u32::try_from(4 * at).unwrap_or(u32::MAX))
 }
 
 /// What is known of each instruction's role.
@@ -304,6 +449,10 @@ impl Marks {
             }
             Form::Jump(target) => {
                 lead(self, target, target <= at, open);
+                self.call(instruction, next, open);
+            }
+            Form::Call(target) => {
+                lead(self, target, false, open);
                 self.call(instruction, next, open);
             }
             Form::JumpRegister => self.call(instruction, next, open),

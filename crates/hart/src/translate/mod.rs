@@ -4,12 +4,13 @@ mod emit;
 mod flow;
 mod operate;
 
+use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{Linkage, Module, default_libcall_names};
+use cranelift_module::{Linkage, Module, ModuleError, default_libcall_names};
 
 use crate::core::{Core, State, Stop};
 use crate::csr::Csrs;
@@ -46,21 +47,38 @@ const CODE_MAX: usize = 1 << 15;
 /// no instruction twice.
 const LEFT_MAX: u64 = 1 << 31;
 
-/// `fn(state, csr block, memory, number of the entry, cycles left) -> csr that stopped it, or BAIL`.
-type Code = unsafe extern "C" fn(*mut State, *mut u32, *mut u32, u32, u32) -> u32;
+/// `fn(state, csr block, memory, entry, cycles left) -> csr that stopped it, or BAIL`.
+type Code = unsafe extern "C" fn(*mut State, *mut u32, *mut u32, u64, u32) -> u32;
+
+/// Words of code that are translated once more, for [`Translation::events`].
+const AGAIN_MAX: usize = 1 << 12;
 
 /// A program in host code, shared by the cores that run it.
 #[derive(Debug)]
 pub struct Translation {
     program: Arc<Program>,
+    /// All of it.
     code: Code,
     /// For each instruction, the number of the entry there, or [`NO_ENTRY`].
     entries: Box<[u32]>,
+    /// For each instruction where a run is taken up that has stopped or waited, code for what follows until it stops again:
+    /// so that an event does not pay, in registers to be saved and jumps to be found, for what the program does at other
+    /// times.
+    events: Box<[Event]>,
+    code_start: u32,
     module: ManuallyDrop<Owner>,
     octets: usize,
 }
 
 const NO_ENTRY: u32 = u32::MAX;
+
+/// Code for an event.
+#[derive(Clone, Copy, Debug, Default)]
+struct Event {
+    code: Option<Code>,
+    /// What its clock begins with: cycles in the lower half, instructions in the upper.
+    clock: u64,
+}
 
 /// Keeps the memory that the code lies in.
 struct Owner(JITModule);
@@ -104,6 +122,7 @@ impl Translation {
             return Err(TranslateError::TooLong { instructions, most });
         }
         let compiler = |error: &dyn std::fmt::Display| TranslateError::Compiler(error.to_string());
+        let failed = |error: ModuleError| compiler(&error);
         let mut flags = settings::builder();
         for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", "false")] {
             flags.set(name, value).map_err(|error| compiler(&error))?;
@@ -114,25 +133,56 @@ impl Translation {
         let flow = flow::Flow::new(&program);
         let mut context = module.make_context();
         let target = module.target_config();
-        emit::signature(&mut context.func, target.pointer_type());
-        emit::emit(&program, &flow, &mut context.func, target);
-        let id = module
-            .declare_function("run", Linkage::Export, &context.func.signature)
-            .map_err(|error| compiler(&error))?;
-        module.define_function(id, &mut context).map_err(|error| compiler(&error))?;
-        let octets = context.compiled_code().map_or(0, |code| code.code_buffer().len());
-        module.clear_context(&mut context);
-        module.finalize_definitions().map_err(|error| compiler(&error))?;
-        let address = module.get_finalized_function(id);
-        // SAFETY: the address is that of the function just compiled with the signature of `Code`: three pointers and two
-        // 32-bit numbers, one returned, in the host's C calling convention, which is the module's default.
-        #[expect(unsafe_code, reason = "compiled code is reached through its address")]
-        let code = unsafe { std::mem::transmute::<*const u8, Code>(address) };
+        let mut octets = 0;
+        let mut compile = |module: &mut JITModule, region: &flow::Region, name: &str| {
+            emit::signature(&mut context.func, target.pointer_type());
+            emit::emit(&program, &flow, region, &mut context.func, target);
+            let id = module.declare_function(name, Linkage::Export, &context.func.signature);
+            let id = id.map_err(failed)?;
+            module.define_function(id, &mut context).map_err(failed)?;
+            octets += context.compiled_code().map_or(0, |code| code.code_buffer().len());
+            module.clear_context(&mut context);
+            Ok(id)
+        };
+        let whole = compile(&mut module, &flow.whole(&program), "whole")?;
+        let (mut again, mut compiled, mut begun) = (AGAIN_MAX, BTreeMap::new(), Vec::new());
+        for start in flow.starts(&program) {
+            let id = match compiled.get(&start.block) {
+                Some(&id) => id,
+                None => {
+                    let region = flow.event(&program, start.block);
+                    let Some(left) = again.checked_sub(flow.instructions(&region)) else { continue };
+                    again = left;
+                    let name = format!("event {}", start.block);
+                    let id = compile(&mut module, &region, &name)?;
+                    compiled.insert(start.block, id);
+                    id
+                }
+            };
+            begun.push((flow.blocks[start.at].start, id, start.retired << 32 | start.cycles));
+        }
+        module.finalize_definitions().map_err(failed)?;
+        let code = |id| {
+            let address = module.get_finalized_function(id);
+            // SAFETY: the address is that of a function just compiled with the signature of `Code`: three pointers, 64
+            // bits and 32, one number of 32 bits returned, in the host's C calling convention, which is the module's default.
+            #[expect(unsafe_code, reason = "compiled code is reached through its address")]
+            unsafe {
+                std::mem::transmute::<*const u8, Code>(address)
+            }
+        };
+        let mut events = vec![Event::default(); instructions].into_boxed_slice();
+        for (at, id, clock) in begun {
+            events[at] = Event { code: Some(code(id)), clock };
+        }
+        let code = code(whole);
         let mut entries = vec![NO_ENTRY; instructions].into_boxed_slice();
         for (number, &block) in (0..).zip(&flow.entries) {
             entries[flow.blocks[block].start] = number;
         }
-        Ok(Self { program, code, entries, module: ManuallyDrop::new(Owner(module)), octets })
+        let code_start = program.code_start;
+        let module = ManuallyDrop::new(Owner(module));
+        Ok(Self { program, code, entries, events, code_start, module, octets })
     }
 
     /// The program that was translated.
@@ -146,40 +196,68 @@ impl Translation {
     }
 
     /// As [`Core::run`], only faster. A core of another program is interpreted.
+    #[inline]
     pub fn run<C: Csrs + ?Sized>(&self, core: &mut Core, csrs: &mut C, budget: u64) -> Stop {
         if !Arc::ptr_eq(&self.program, &core.program) {
             return core.run(csrs, budget);
         }
-        core.state.limit = core.state.cycles.saturating_add(budget);
+        let left = left(budget);
+        let at = Program::index_from(self.code_start, core.state.pc);
+        if let Some(&Event { code: Some(code), clock }) = self.events.get(at)
+            // The jumps that its clock begins with are backward ones.
+            && clock & u64::from(u32::MAX) < u64::from(left)
+        {
+            if let Some(stop) = enter(code, core, csrs, clock, left) {
+                return stop;
+            }
+        } else {
+            core.state.limit = core.state.cycles;
+        }
+        self.run_on(core, csrs, budget)
+    }
+
+    /// Goes on from wherever the core is, with a budget that counts from the clock in its `limit`.
+    #[cold]
+    #[inline(never)]
+    fn run_on<C: Csrs + ?Sized>(&self, core: &mut Core, csrs: &mut C, budget: u64) -> Stop {
+        let limit = core.state.limit.saturating_add(budget);
         loop {
             // Where translated code cannot be entered, or was just left, the interpreter carries out the instruction.
+            let left = left(limit.saturating_sub(core.state.cycles));
             if let Some(&number) = self.entries.get(self.program.index(core.state.pc))
                 && number != NO_ENTRY
-                && let Some(stop) = self.enter(core, csrs, number)
+                && let Some(stop) = enter(self.code, core, csrs, number.into(), left)
             {
                 return stop;
             }
+            core.state.limit = limit;
             if let Some(stop) = execute::step(core, csrs) {
                 return stop;
             }
         }
     }
+}
 
-    /// Runs translated code from an entry until it stops or leaves the next instruction to the interpreter.
-    #[inline(always)]
-    fn enter<C: Csrs + ?Sized>(&self, core: &mut Core, csrs: &mut C, number: u32) -> Option<Stop> {
-        let (state, memory) = (&raw mut core.state, core.memory.as_mut_ptr());
-        let block = csrs.block().as_mut_ptr();
-        let left = core.state.limit.saturating_sub(core.state.cycles).min(LEFT_MAX) as u32;
-        // SAFETY: the code reads and writes through its three pointers only, and all three come from exclusive
-        // references that outlive the call. `state` is a `State`, whose layout `repr(C)` fixes and whose fields are
-        // named by `offset_of!`. `block` has CSR_WORDS words, and `CsrMap::with` lets no word lie beyond. `memory` has
-        // as many octets as the memory map of the program, for the core was made for this very program; the code
-        // compares each address with that map before it uses it. It calls nothing, and does not divide by zero.
-        #[expect(unsafe_code, reason = "compiled code is called")]
-        let code = unsafe { (self.code)(state, block, memory, number, left) };
-        u16::try_from(code).ok().map(|csr| Stop::Written { csr })
-    }
+/// The cycles that translated code gets out of `budget`.
+#[inline(always)]
+fn left(budget: u64) -> u32 {
+    budget.min(LEFT_MAX) as u32
+}
+
+/// Runs translated code until it stops or leaves the next instruction to the interpreter. The code must have been made for
+/// the core's program.
+#[inline(always)]
+fn enter<C: Csrs + ?Sized>(code: Code, core: &mut Core, csrs: &mut C, way: u64, left: u32) -> Option<Stop> {
+    let (state, memory) = (&raw mut core.state, core.memory.as_mut_ptr());
+    let block = csrs.block().as_mut_ptr();
+    // SAFETY: the code reads and writes through its three pointers only, and all three come from exclusive
+    // references that outlive the call. `state` is a `State`, whose layout `repr(C)` fixes and whose fields are
+    // named by `offset_of!`. `block` has CSR_WORDS words, and `CsrMap::with` lets no word lie beyond. `memory` has
+    // as many octets as the memory map of the program, for the core was made for this very program; the code
+    // compares each address with that map before it uses it. It calls nothing, and does not divide by zero.
+    #[expect(unsafe_code, reason = "compiled code is called")]
+    let csr = unsafe { code(state, block, memory, way, left) };
+    u16::try_from(csr).ok().map(|csr| Stop::Written { csr })
 }
 
 impl Drop for Translation {
@@ -187,7 +265,7 @@ impl Drop for Translation {
         // SAFETY: `module` is taken once, here, and not used again.
         #[expect(unsafe_code, reason = "freeing the code takes its owner by value")]
         let Owner(module) = unsafe { ManuallyDrop::take(&mut self.module) };
-        // SAFETY: the only pointer into the module's memory is `code`, which goes with `self`; `run` borrows `self`, so
+        // SAFETY: the only pointers into the module's memory are `code` and those in `events`, which go with `self`; `run` borrows `self`, so
         // no thread is in it.
         #[expect(unsafe_code, reason = "freed code must not be called")]
         unsafe {

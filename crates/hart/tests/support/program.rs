@@ -154,10 +154,24 @@ pub(crate) fn word(octets: [u8; 8]) -> u32 {
     Instruction { op, rd, rs1, rs2: register(rs2), imm }.encode()
 }
 
-/// A program; half a stack lies above `sp` at its start.
+/// A program; half a stack lies above `sp` at its start. Every other one waits for events and answers them, for ever.
 pub(crate) fn code(octets: &[u8]) -> Vec<u32> {
     let first =
         Instruction { op: Op::Addi, rd: Register::SP, rs1: Register::SP, rs2: Register::ZERO, imm: -32 };
     let rest = octets.as_chunks::<8>().0.iter().map(|&octets| word(octets));
-    std::iter::once(first.encode()).chain(rest).take(MAP.rom as usize / 4).collect()
+    let answers = rest.len() % 2 == 1;
+    let csr = |op, rd, rs1| {
+        let (rd, rs1) = (Register::new(rd), Register::new(rs1));
+        Instruction { op, rd, rs1, rs2: Register::ZERO, imm: 0x804 }.encode()
+    };
+    let poll = answers.then(|| csr(Op::Csrrs, 10, 0));
+    let mut code: Vec<u32> =
+        std::iter::once(first.encode()).chain(poll).chain(rest).take(MAP.rom as usize / 4 - 2).collect();
+    if answers {
+        code.push(csr(Op::Csrrw, 0, 11));
+        let back = i32::try_from(code.len()).expect("it fits into ROM") - 1;
+        let zero = Register::ZERO;
+        code.push(Instruction { op: Op::Jal, rd: zero, rs1: zero, rs2: zero, imm: -4 * back }.encode());
+    }
+    code
 }
