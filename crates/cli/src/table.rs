@@ -98,14 +98,16 @@ pub(crate) fn account(account: &Account) -> String {
         sum(|row| row.on_chip),
         sum(|row| row.off_chip),
     ]);
+    let per_mib = account.performant_per_mib().map_or_else(String::new, |per_mib| {
+        let chip = binary(account.performant_chip);
+        format!("\n  performant: {} on a chip with {chip}, {per_mib:.0} for each MiB", account.performant)
+    });
     format!(
-        "{} with {} queue pairs\n\n{}\n  {} contexts fit on a chip with {}: {:.0} for each MiB\n",
+        "{} with {} queue pairs\n\n{}\n  {} contexts fit on the chip{per_mib}\n",
         account.name,
         account.queue_pairs,
         lines(&table),
         account.resident,
-        binary(account.chip),
-        account.resident_per_mib()
     )
 }
 

@@ -90,7 +90,8 @@ fn account_json(account: &Account) -> String {
     let value = json!({
         "nic": account.name, "qps": account.queue_pairs, "structures": structures,
         "conventional_bytes": account.conventional(), "chip_bytes": account.chip,
-        "resident_qps": account.resident, "resident_qps_per_mib": account.resident_per_mib(),
+        "resident_qps": account.resident, "performant_qps": account.performant,
+        "performant_qps_per_mib": account.performant_per_mib(),
     });
     format!("{value:#}\n")
 }

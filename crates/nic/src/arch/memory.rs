@@ -28,7 +28,15 @@ pub struct Account {
     pub chip: u64,
     /// Queue pairs whose contexts are all on the chip at once, of those asked for.
     pub resident: u64,
+    /// Queue pairs that it serves without a miss, however many were asked for: as many as the chip has room for the
+    /// contexts of, or SRNIC's 10,000 where the description sets no limit.
+    pub performant: u64,
+    /// Octets on the chip with as many.
+    pub performant_chip: u64,
 }
+
+/// The queue pairs of SRNIC's Tables 1 and 2.
+const TABLES: u64 = 10_000;
 
 /// The conceptual model of SRNIC §3: what selective repeat keeps per queue pair, and requests on the chip.
 mod conventional {
@@ -48,19 +56,50 @@ mod conventional {
 
 /// The account of `architecture` with `queue_pairs` queue pairs.
 pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
+    let performant = match architecture.context.entries {
+        Entries::All => TABLES,
+        Entries::Count(count) => count.into(),
+    };
+    let structures = structures(architecture, queue_pairs);
+    let on_chip = |structures: &[Structure]| match architecture.memory.chip.0 {
+        0 => structures.iter().map(|structure| structure.on_chip).sum(),
+        chip => chip,
+    };
+    Account {
+        name: architecture.name.clone(),
+        queue_pairs,
+        chip: on_chip(&structures),
+        structures,
+        resident: kept(architecture.context.entries, queue_pairs),
+        performant,
+        performant_chip: on_chip(&self::structures(architecture, performant)),
+    }
+}
+
+/// Of `wanted` entries those for which there is room.
+fn kept(entries: Entries, wanted: u64) -> u64 {
+    match entries {
+        Entries::All => wanted,
+        Entries::Count(count) => wanted.min(count.into()),
+    }
+}
+
+fn structures(architecture: &Architecture, queue_pairs: u64) -> Vec<Structure> {
     let memory = &architecture.memory;
     let mtt = match architecture.mtt.page.0 {
         0 => 0,
         page => memory.registered.0.div_ceil(page) * u64::from(architecture.mtt.store.size),
     };
-    let kept = |entries: Entries, wanted: u64| match entries {
-        Entries::All => wanted,
-        Entries::Count(count) => wanted.min(count.into()),
-    };
-    let context_size = u64::from(architecture.context.size);
-    let stored = match memory.context_stored {
-        0 => context_size,
-        stored => u64::from(stored),
+    // A NIC that never moves contexts says only what one takes up there; one that pads none, only its size.
+    let (context_size, stored) =
+        match (u64::from(architecture.context.size), u64::from(memory.context_stored)) {
+            (0, stored) => (stored, stored),
+            (size, 0) => (size, size),
+            both => both,
+        };
+    let receiving = match (memory.receive_buffer.0, architecture.receive.fifo) {
+        (0, Some(fifo)) => fifo.0,
+        (given, _) => given,
     };
     let resident = kept(architecture.context.entries, queue_pairs);
     let fetched = u64::from(architecture.send.fetch);
@@ -96,8 +135,8 @@ pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
     let per_pair = |octets: u64| queue_pairs * octets;
     let window = u64::from(memory.window);
     let row = |name, conventional, on_chip, off_chip| Structure { name, conventional, on_chip, off_chip };
-    let structures = vec![
-        row("receiving buffer", memory.receive_buffer.0, memory.receive_buffer.0, 0),
+    vec![
+        row("receiving buffer", receiving, receiving, 0),
         row(
             "queue pair contexts",
             per_pair(context_size),
@@ -126,12 +165,7 @@ pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
         ),
         row("contexts of the cores' law", 0, law, law_off),
         row("scheduler", 0, memory.scheduler.0 + per_pair(memory.schedule_entry.into()), 0),
-    ];
-    let chip = match memory.chip.0 {
-        0 => structures.iter().map(|structure| structure.on_chip).sum(),
-        chip => chip,
-    };
-    Account { name: architecture.name.clone(), queue_pairs, structures, chip, resident }
+    ]
 }
 
 impl Account {
@@ -145,10 +179,11 @@ impl Account {
         self.structures.iter().find(|structure| structure.name == name)
     }
 
-    /// Queue pairs with their contexts on the chip, per MiB of memory there.
+    /// Performant queue pairs per MiB of memory on the chip (SRNIC §1); `None` where the NIC has none.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    pub fn resident_per_mib(&self) -> f64 {
-        self.resident as f64 / (self.chip as f64 / f64::from(1 << 20))
+    pub fn performant_per_mib(&self) -> Option<f64> {
+        let mib = self.performant_chip as f64 / f64::from(1 << 20);
+        (self.performant_chip > 0).then(|| self.performant as f64 / mib)
     }
 }
 
@@ -180,5 +215,25 @@ mod tests {
         assert_eq!((contexts.on_chip, contexts.off_chip), (256 * 375, 744 * 375));
         assert_eq!(cx5.resident, 256);
         assert_eq!(cx5.chip, 2 << 20, "the chip's memory is known");
+    }
+
+    #[test]
+    fn performant_queue_pairs_per_mib_are_srnics_and_do_not_depend_on_how_many_are_asked_for() {
+        for queue_pairs in [1, 500, 20_000] {
+            let (cx5, srnic) = (of("cx5", queue_pairs), of("srnic", queue_pairs));
+            assert_eq!((cx5.performant, cx5.performant_per_mib()), (256, Some(128.0)));
+            // 10,000 in 4.4 MB, of which the paper makes 2273.
+            let per_mib = srnic.performant_per_mib().expect("it has memory");
+            assert!((per_mib / 2273.0 - 1.0).abs() < 0.01, "{per_mib}");
+        }
+        assert_eq!(of("soft-roce", 100).performant_per_mib(), None, "software has no chip");
+    }
+
+    #[test]
+    fn a_fifo_is_a_receiving_buffer_and_what_a_context_takes_up_is_its_size_where_none_is_given() {
+        let buffer = |name| of(name, 10).structure("receiving buffer").cloned().expect("it is there");
+        assert_eq!((buffer("cx5").conventional, buffer("cx6").on_chip), (512 << 10, 512 << 10));
+        let contexts = of("tonic", 10).structure("queue pair contexts").cloned().expect("it is there");
+        assert_eq!((contexts.conventional, contexts.on_chip), (3_400, 3_400));
     }
 }
