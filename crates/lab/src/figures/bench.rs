@@ -66,9 +66,9 @@ pub(super) const SHARES: Text = scenario!("figures/validation-shares.toml");
 /// Senders that never end, for each law's own promise.
 pub(super) const LAWS: Text = scenario!("figures/validation-laws.toml");
 
-/// A tree of HPCC's shape with WebSearch, in files of HPCC's form.
+/// HPCC's fat tree with WebSearch, in files of HPCC's form.
 pub(super) const HPCC: Text =
-    scenario!("figures/hpcc-compare.toml", "hpcc-tree-topology.txt", "hpcc-websearch-flows.txt");
+    scenario!("figures/hpcc-compare.toml", "hpcc-fat-tree-topology.txt", "hpcc-websearch-flows.txt");
 
 /// One long message over one link, for the SRNIC paper's header extensions.
 pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
