@@ -1,22 +1,27 @@
-//! Tonic's rate limiter (NSDI 2020, Appendix B): a rate kept several times, as octets in periods of various lengths.
+//! Tonic's rate limiter (NSDI 2020, §3.3.2 and Appendix B): a rate kept several times, as octets in periods of various
+//! lengths.
 //!
-//! A flow that needs C octets of credit waits ⌈C / R⌉ periods, R being the octets of a period rounded down. Long periods
-//! lose little of R and much of the wait, short ones the reverse, and the shortest cannot express low rates at all.
+//! A flow that lacks C octets of credit waits ⌈C / R⌉ periods, R being the octets of a period rounded down, and what those
+//! periods brought beyond C is credit for the next segment. Long periods lose little of R and much of the wait, short ones
+//! the reverse, and the shortest cannot express low rates at all.
 
 /// Tonic's cycle in picoseconds.
 pub(in super::super) const CYCLE_PS: u64 = 10_000;
 
-/// A rate in the representations of its periods.
+/// A flow with a rate in the representations of its periods.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Rates<'a> {
+pub(in super::super) struct Limiter<'a> {
     kbps: u32,
-    /// Their lengths in cycles.
+    /// The periods' lengths in cycles.
     periods: &'a [u64],
+    /// Octets that were granted and not yet used.
+    credit: u64,
 }
 
-impl<'a> Rates<'a> {
+impl<'a> Limiter<'a> {
+    /// Without credit.
     pub(in super::super) const fn new(kbps: u32, periods: &'a [u64]) -> Self {
-        Self { kbps, periods }
+        Self { kbps, periods, credit: 0 }
     }
 
     /// Octets of a period of so many cycles, rounded down.
@@ -25,14 +30,24 @@ impl<'a> Rates<'a> {
         self.kbps as u64 * cycles * CYCLE_PS / 8_000_000_000
     }
 
-    /// Cycles until there is credit for `octets`, by the most precise representation: each is late, so the one that is
-    /// least late. `None` where the rate is too low for every one.
-    pub(in super::super) fn wait(&self, octets: u64) -> Option<u64> {
-        let waits = self.periods.iter().filter_map(|&cycles| {
+    /// Sends a segment of `octets`, and tells how many cycles it waited for that: one at least, for Tonic sends one
+    /// segment in each, and else by the most precise representation. Each is late, so that is the one that is least late.
+    /// `None` where the rate is too low for every one.
+    pub(in super::super) fn send(&mut self, octets: u64) -> Option<u64> {
+        let lacks = octets.saturating_sub(self.credit);
+        let representations = self.periods.iter().filter_map(|&cycles| {
             let rate = self.octets(cycles);
-            (rate > 0).then(|| octets.div_ceil(rate) * cycles)
+            let enough = |periods: u64| (periods * cycles, periods * rate);
+            (rate > 0).then(|| enough(lacks.div_ceil(rate)))
         });
-        waits.min()
+        // With credit left a cycle goes by all the same, and brings what the shortest period has for it.
+        let (wait, earned) = match lacks {
+            0 => (1, if self.periods.contains(&1) { self.octets(1) } else { 0 }),
+            _ => representations.min_by_key(|(wait, _)| *wait)?,
+        };
+        // §3.3.2: the credit grows by the time waited times R, less the segment.
+        self.credit = self.credit + earned - octets;
+        Some(wait)
     }
 }
 
@@ -42,18 +57,32 @@ mod tests {
 
     #[test]
     fn the_papers_example_waits_a_thousand_cycles_with_one_representation_and_is_exact_with_several() {
-        let at_20_gbps = |periods| Rates::new(20_000_000, periods).wait(1_500);
+        let at_20_gbps = |periods| Limiter::new(20_000_000, periods).send(1_500);
         assert_eq!(at_20_gbps(&[1_000]), Some(1_000));
         assert_eq!(at_20_gbps(&[1, 1_000]), Some(60), "600 ns");
-        assert_eq!(Rates::new(500_000, &[1]).wait(1_500), None, "less than an octet a cycle");
+        assert_eq!(Limiter::new(500_000, &[1]).send(1_500), None, "less than an octet a cycle");
     }
 
     #[test]
-    fn it_is_never_early() {
+    fn what_a_period_brings_beyond_a_segment_is_credit_for_the_next() {
+        // 20 Gb/s are 25 000 octets in 1000 cycles: sixteen segments of 1500 and 1000 octets more.
+        let mut limiter = Limiter::new(20_000_000, &[1_000]);
+        let waits: Vec<_> = (0..18).map(|_| limiter.send(1_500).unwrap()).collect();
+        assert_eq!((waits[0], waits[16]), (1_000, 1_000));
+        assert_eq!(waits.iter().filter(|wait| **wait == 1).count(), 16, "the others go one a cycle");
+    }
+
+    #[test]
+    fn it_never_sends_more_than_the_rate_allows() {
         for kbps in [1_000, 3_333, 77_777, 5_000_001, 99_999_999, 800_000_000] {
             for octets in [84, 1_500, 4_198] {
-                let wait = Rates::new(kbps, &[1, 8, 64, 512, 4_096]).wait(octets).unwrap();
-                assert!(wait * CYCLE_PS * u64::from(kbps) >= octets * 8_000_000_000, "{kbps} kb/s, {octets}");
+                let mut limiter = Limiter::new(kbps, &[1, 8, 64, 512, 4_096]);
+                let mut cycles = 0;
+                for n in 1..=500 {
+                    cycles += limiter.send(octets).unwrap();
+                    let allowed = cycles * CYCLE_PS * u64::from(kbps);
+                    assert!(allowed >= n * octets * 8_000_000_000, "{kbps} kb/s, {octets}, {n}");
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Pacing from 1 Mb/s to 800 Gb/s: each packet's instant against perfect pacing, and Tonic's scheme beside it.
 
 use super::super::bench::Bench;
-use super::super::plain::multi_precision::{CYCLE_PS, Rates};
+use super::super::plain::multi_precision::{CYCLE_PS, Limiter};
 use super::super::plot::Plot;
 use super::super::trace::octets as real;
 use super::super::{FigureError, Measured};
@@ -50,10 +50,18 @@ fn conformance(kbps: u32, octets: u32) -> f64 {
     share(kbps, PACKETS * u64::from(octets), pacer.eligible_at().as_ps())
 }
 
-/// The same for Tonic's scheme; nothing where the rate is too low for it.
-fn tonic(kbps: u32, octets: u32, periods: &[u64]) -> f64 {
-    let wait = Rates::new(kbps, periods).wait(octets.into());
-    wait.map_or(0.0, |cycles| share(kbps, octets.into(), cycles * CYCLE_PS))
+/// Of Tonic's scheme: what it sends of what the rate allows, in per cent, and the longest that a packet waits for the one
+/// before it, over the perfect time between them. Nothing, and for ever, where the rate is too low for it.
+fn tonic(kbps: u32, octets: u32, periods: &[u64]) -> (f64, f64) {
+    let mut limiter = Limiter::new(kbps, periods);
+    let (mut cycles, mut longest) = (0, 0);
+    for _ in 0..PACKETS {
+        let Some(wait) = limiter.send(octets.into()) else { return (0.0, f64::INFINITY) };
+        cycles += wait;
+        longest = longest.max(wait);
+    }
+    let perfect = share(kbps, octets.into(), longest * CYCLE_PS);
+    (share(kbps, PACKETS * u64::from(octets), cycles * CYCLE_PS), 100.0 / perfect)
 }
 
 fn share(kbps: u32, octets: u64, ps: u64) -> f64 {
@@ -66,6 +74,12 @@ fn least(from: u32, to: u32, share: impl Fn(u32, u32) -> f64) -> f64 {
     rates.flat_map(|rate| OCTETS.map(|octets| share(rate, octets))).fold(f64::INFINITY, f64::min)
 }
 
+/// The greatest over rates up to that of Tonic's link and packets of all lengths.
+fn longest(value: impl Fn(u32, u32) -> f64) -> f64 {
+    let rates = rates().filter(|rate| *rate <= TONIC);
+    rates.flat_map(|rate| OCTETS.map(|octets| value(rate, octets))).fold(0.0, f64::max)
+}
+
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
     let seeds = bench.seeds().len();
@@ -74,19 +88,23 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let worst = rates().flat_map(|rate| OCTETS.map(|octets| farthest(rate, octets))).max();
     add("farthest", real(worst.unwrap_or(u64::MAX)));
     add("least", least(LOWEST, HIGHEST, conformance));
-    let several = |rate, octets| tonic(rate, octets, &PERIODS);
+    let several = |rate, octets| tonic(rate, octets, &PERIODS).0;
+    let cycle = |rate, octets| tonic(rate, octets, &[1]).0;
+    let thousand = |rate, octets| tonic(rate, octets, &[1_000]).0;
     add("tonic_low", least(LOWEST, 1_000_000, several));
     add("tonic_link", least(LOWEST, TONIC, several));
     add("tonic_all", least(LOWEST, HIGHEST, several));
-    add("tonic_cycle", least(LOWEST, TONIC, |rate, octets| tonic(rate, octets, &[1])));
-    add("tonic_thousand", least(LOWEST, TONIC, |rate, octets| tonic(rate, octets, &[1_000])));
+    add("tonic_cycle", least(LOWEST, TONIC, cycle));
+    add("tonic_thousand", least(LOWEST, TONIC, thousand));
+    add("tonic_wait", longest(|rate, octets| tonic(rate, octets, &PERIODS).1));
+    add("tonic_thousand_wait", longest(|rate, octets| tonic(rate, octets, &[1_000]).1));
     let mut plot = Plot::new("Rate reached with packets of 1500 octets", "b/s (decimal logarithm)", "%");
     let line = |share: &dyn Fn(u32, u32) -> f64| {
         rates().map(|rate| (real(u64::from(rate) * 1_000).log10(), share(rate, 1_500))).collect()
     };
     plot = plot.line("ours", line(&conformance)).line("Tonic's periods", line(&several));
-    plot = plot.line("octets in a cycle", line(&|rate, octets| tonic(rate, octets, &[1])));
-    plot = plot.line("octets in 1000 cycles", line(&|rate, octets| tonic(rate, octets, &[1_000])));
+    plot = plot.line("octets in a cycle", line(&cycle));
+    plot = plot.line("octets in 1000 cycles", line(&thousand));
     measured.plots.push(plot);
     Ok(measured)
 }
