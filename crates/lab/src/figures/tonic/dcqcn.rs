@@ -24,6 +24,8 @@ const RED: Red = Red { kmin: 40e3, kmax: 1e6, pmax: 0.2 };
 const END: Instant = Instant::from_ps(1_000_000_000_000);
 /// Two flows have converged by then, in seconds.
 const SETTLED: f64 = 0.5;
+/// The engine in Tonic's pipeline.
+const TONIC: (&str, &str) = ("nic.model", "tonic");
 /// What both a rate's samples and its plot are read by, in seconds.
 const BIN: f64 = 0.01;
 
@@ -64,14 +66,19 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("plain_farthest", &references, |flows| {
         farthest(&flows.iter().map(|flow| octets(flow.came)).collect::<Vec<_>>())
     });
+    let pipeline = bench.run(DCQCN, &[("traffic.0.qps", "100"), TONIC])?;
+    measured.each("tonic_farthest", &pipeline, |run| farthest(&throughputs(run)));
     // The law alone, in any case.
     let alone = bench.control(DCQCN, &[("traffic.0.qps", "100"), ("switch.pfc", "false")])?;
     measured.each("alone_farthest", &alone, |run| farthest(&throughputs(run)));
     let link = LINK_BPS / 1e6;
     measured.each("wire", &runs, |run| 100.0 * throughputs(run).iter().sum::<f64>() / link);
+    measured.each("tonic_wire", &pipeline, |run| 100.0 * throughputs(run).iter().sum::<f64>() / link);
     measured.each("drops", &runs, drops);
-    let ours: Vec<f64> =
-        runs.iter().flat_map(|run| run.flows.iter().map(|flow| f64::from(flow.cnps))).collect();
+    let cnps = |runs: &[Results]| -> Vec<f64> {
+        runs.iter().flat_map(|run| run.flows.iter().map(|flow| f64::from(flow.cnps))).collect()
+    };
+    let (ours, tonic) = (cnps(&runs), cnps(&pipeline));
     let theirs: Vec<f64> = references.iter().flatten().map(|flow| octets(flow.cnps)).collect();
     let all = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
     measured.add("cnps", vec![all(&ours); runs.len()]);
@@ -79,9 +86,12 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.add("cnps_ratio", vec![all(&ours) / all(&theirs); runs.len()]);
     let distance = kolmogorov_smirnov(&ours, &theirs).unwrap_or(f64::NAN);
     measured.add("cnps_distance", vec![distance; runs.len()]);
+    let distance = kolmogorov_smirnov(&tonic, &theirs).unwrap_or(f64::NAN);
+    measured.add("tonic_cnps_distance", vec![distance; runs.len()]);
     measured.plots.push(
         Plot::new("200 flows: CNPs in one second", "CNPs of a flow", "share of flows")
             .line("engine", cdf(ours))
+            .line("engine on Tonic", cdf(tonic))
             .line("textbook", cdf(theirs)),
     );
     Ok(measured)
@@ -90,9 +100,12 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
 /// One flow from each host: Figure 4.
 fn two(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
     let runs = bench.run(DCQCN, &[("traffic.0.qps", "1"), ("measure.sample", "\"100us\"")])?;
+    let pipeline = bench.run(DCQCN, &[("traffic.0.qps", "1"), ("measure.sample", "\"100us\""), TONIC])?;
     let share = LINK_BPS / 2e9;
-    for (place, key) in ["first", "second"].into_iter().enumerate() {
-        measured.each(key, &runs, |run| wire(&Trace::at(run, place), SETTLED, END.as_secs_f64()) / share);
+    for (runs, keys) in [(&runs, ["first", "second"]), (&pipeline, ["tonic_first", "tonic_second"])] {
+        for (place, key) in keys.into_iter().enumerate() {
+            measured.each(key, runs, |run| wire(&Trace::at(run, place), SETTLED, END.as_secs_f64()) / share);
+        }
     }
     let references: Vec<Vec<Dcqcn>> = bench.seeds().iter().map(|&seed| plain(2, seed)).collect();
     let cnps = |run: &Results| run.flows.iter().map(|flow| f64::from(flow.cnps)).sum::<f64>();

@@ -8,6 +8,7 @@ use super::super::plot::Plot;
 use super::super::statistics::{count, kolmogorov_smirnov, mean};
 use super::super::trace::octets;
 use super::super::{FigureError, Measured};
+use crate::results::Results;
 use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
 
 /// The scenario's link, and the octets of a segment, in the queue and on the link.
@@ -22,6 +23,8 @@ const RTO: Span = Span::from_millis(200);
 /// First and greatest windows, in segments.
 const WINDOWS: (u64, u64) = (10, 2_048);
 const FLOWS: u64 = 200;
+/// The engine in Tonic's pipeline, with its cycle of 100 ns at 10 Gb/s (§6.2.1).
+const TONIC: [(&str, &str); 2] = [("nic.model", "tonic"), ("nic.with.clock", "10MHz")];
 const END: Instant = Instant::from_ps(5_000_000_000_000);
 
 /// A seed that the engine's runs do not have.
@@ -58,32 +61,39 @@ fn mbps(delivered: u64) -> f64 {
     octets(delivered) * 8e-6 / END.as_secs_f64()
 }
 
+/// Goodput and segments sent again of each flow of all runs.
+fn flows_of(runs: &[Results]) -> Vec<(f64, f64)> {
+    let flows = runs.iter().flat_map(|run| &run.flows);
+    flows.map(|flow| (mbps(flow.delivered), f64::from(flow.retransmitted))).collect()
+}
+
 /// Figure 3c, and the distribution of retransmissions (§6.2.1).
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let runs = bench.run(NEWRENO, &[])?;
-    let ours = runs.iter().flat_map(|run| &run.flows);
-    let ours: Vec<(f64, f64)> =
-        ours.map(|flow| (mbps(flow.delivered), f64::from(flow.retransmitted))).collect();
+    let ours = flows_of(&runs);
+    let tonic = flows_of(&bench.run(NEWRENO, &TONIC)?);
     let theirs: Vec<(f64, f64)> = bench.seeds().iter().flat_map(|&seed| plain(seed)).collect();
     let mut measured = Measured::default();
-    let mut compare = |keys: [&'static str; 3], value: fn(&(f64, f64)) -> f64, title, x| {
-        let (a, b): (Vec<f64>, Vec<f64>) =
-            (ours.iter().map(value).collect(), theirs.iter().map(value).collect());
-        let values = [mean(&a), mean(&b), kolmogorov_smirnov(&a, &b)];
+    let mut compare = |keys: [&'static str; 5], value: fn(&(f64, f64)) -> f64, title, x| {
+        let [a, b, c] = [&ours, &theirs, &tonic].map(|flows| flows.iter().map(value).collect::<Vec<_>>());
+        let distances = [&a, &c].map(|engine| kolmogorov_smirnov(engine, &b));
+        let values = [mean(&a), mean(&b), distances[0], mean(&c), distances[1]];
         for (key, value) in keys.into_iter().zip(values) {
             measured.add(key, vec![value.unwrap_or(f64::NAN); runs.len()]);
         }
         let plot = Plot::new(title, x, "share of flows");
-        measured.plots.push(plot.line("program", cdf(a)).line("textbook", cdf(b)));
+        measured
+            .plots
+            .push(plot.line("program", cdf(a)).line("program on Tonic", cdf(c)).line("textbook", cdf(b)));
     };
     compare(
-        ["goodput", "plain_goodput", "goodput_distance"],
+        ["goodput", "plain_goodput", "goodput_distance", "tonic_goodput", "tonic_goodput_distance"],
         |flow| flow.0,
         "200 NewReno flows: goodput over 5 s",
         "Mb/s",
     );
     compare(
-        ["again", "plain_again", "again_distance"],
+        ["again", "plain_again", "again_distance", "tonic_again", "tonic_again_distance"],
         |flow| flow.1,
         "200 NewReno flows: segments sent again in 5 s",
         "segments",
