@@ -2,7 +2,7 @@
 
 use super::super::bench::{Bench, LAWS};
 use super::super::statistics::mean;
-use super::super::trace::{Trace, deviation_of_steps, mean_of_steps, queue};
+use super::super::trace::{Trace, mean_of_steps, queue};
 use super::super::{FigureError, Measured};
 use crate::results::Results;
 
@@ -88,7 +88,9 @@ fn slow<'a>(senders: &'a str, control: &'a str, delay: &'a str) -> [(&'a str, &'
 }
 
 fn dctcp(bench: &Bench<'_>, flows: u32) -> Result<Vec<Results>, FigureError> {
-    let k = format!("{{ kmin = \"{0}B\", kmax = \"{0}B\", pmax = 1.0 }}", DCTCP_K * PACKET);
+    // DCTCP marks a packet by the queue that it finds (§3.1). Marked by what it leaves behind, senders would hear of it
+    // earlier by the time in the queue, a quarter of the round trip, and cut by as much less.
+    let k = format!("{{ kmin = \"{0}B\", kmax = \"{0}B\", pmax = 1.0, at = \"enqueue\" }}", DCTCP_K * PACKET);
     let flows = flows.to_string();
     let mut set = slow(&flows, "{ law = \"dctcp\" }", "25us").to_vec();
     set.push(("switch.ecn", k.as_str()));
@@ -125,11 +127,54 @@ fn round_trips(results: &Results, from: f64) -> Vec<f64> {
     Trace::all(results).into_iter().flat_map(settled).collect()
 }
 
-/// The top of the queue and its amplitude, in packets: of a saw-tooth that has this mean and standard deviation σ, it
-/// reaches from √3·σ below the mean to as much above.
+/// The top of the queue's saw-tooth and its amplitude from peak to trough, in packets: the mean of the peaks, and how far
+/// below it the mean of the troughs lies.
 fn sawtooth(results: &Results) -> (f64, f64) {
-    let readings = towards_receiver(results);
-    let mean = mean_of_steps(&readings, SETTLED, LONG_END) / PACKET;
-    let deviation = deviation_of_steps(&readings, SETTLED, LONG_END) / PACKET;
-    (mean + 3f64.sqrt() * deviation, 12f64.sqrt() * deviation)
+    let (peaks, troughs) = turns(&settled(&towards_receiver(results)));
+    let mean = |values: &[f64]| mean(values).unwrap_or(f64::NAN) / PACKET;
+    (mean(&peaks), mean(&peaks) - mean(&troughs))
+}
+
+/// What is read between the law's settling and the end of the run.
+fn settled(readings: &[(f64, f64)]) -> Vec<f64> {
+    let within = readings.iter().filter(|(at, _)| (SETTLED..=LONG_END).contains(at));
+    within.map(|(_, value)| *value).collect()
+}
+
+/// Where the values turn: peaks and troughs, each at least half of the whole range away from the turn before it, so that
+/// the steps of single packets are none.
+fn turns(values: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let (least, most) = values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(*value), b.max(*value)));
+    let swing = (most - least) / 2.0;
+    let mut turns = [Vec::new(), Vec::new()];
+    // The farthest value since the last turn, upwards or downwards.
+    let Some(mut extreme) = values.first().copied() else { return (Vec::new(), Vec::new()) };
+    let mut up = true;
+    for &value in values {
+        if if up { value > extreme } else { value < extreme } {
+            extreme = value;
+        } else if (value - extreme).abs() >= swing {
+            turns[usize::from(!up)].push(extreme);
+            (extreme, up) = (value, !up);
+        }
+    }
+    let [peaks, troughs] = turns;
+    (peaks, troughs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saw_tooth_turns_at_its_peaks_and_troughs_and_not_at_its_steps() {
+        // Up by single packets with a step back in each tooth, then halved.
+        let tooth = [20.0, 22.0, 24.0, 23.0, 26.0, 28.0, 30.0, 29.0, 32.0];
+        let values: Vec<f64> = tooth.into_iter().cycle().take(9 * 5).collect();
+        let (peaks, troughs) = turns(&values);
+        assert_eq!((peaks, troughs), (vec![32.0; 4], vec![20.0; 4]));
+        assert_eq!(turns(&[]), (vec![], vec![]));
+    }
 }
