@@ -89,6 +89,8 @@ const DCQCN: &str = "{ law = \"dcqcn\", preset = \"hpcc\" }";
 
 /// Mean and 99th percentile of the completion time in seconds, and the mean slowdown.
 type Metrics = [f64; 3];
+/// The servers of the network that is run once more with IRN's bound on the commodity NIC, and its rows.
+const BOUNDED: (f64, [&str; 3]) = (256.0, ["bounded_mean_256", "bounded_p99_256", "bounded_slowdown_256"]);
 /// What the keys of metrics over all scales begin with, and the metrics.
 const OVERALL: [&str; 3] = ["cx6_mean", "cx6_p99", "cx6_slowdown"];
 
@@ -119,6 +121,19 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             };
             measured.add(scale.keys[metric], over(cx6));
             measured.add(scale.keys[3 + metric], over(irn));
+        }
+        if (scale.servers - BOUNDED.0).abs() < 0.5 {
+            let [.., mut commodity] = scale.schemes();
+            commodity.push(("transport.max_in_flight", scale.window.to_owned()));
+            let set: Vec<(&str, &str)> =
+                commodity.iter().map(|(key, value)| (*key, value.as_str())).collect();
+            let runs = bench.control(SCALE_OUT, &set)?;
+            failed += runs.iter().flat_map(|run| &run.flows).filter(|flow| flow.fct().is_none()).count();
+            let bounded: Vec<Metrics> = runs.iter().map(metrics).collect();
+            for (metric, key) in BOUNDED.1.into_iter().enumerate() {
+                let over = bounded.iter().zip(srnic).map(|(bounded, srnic)| bounded[metric] / srnic[metric]);
+                measured.add(key, over.collect());
+            }
         }
         let mean_of = |other: &[Metrics], metric: usize| {
             mean(
