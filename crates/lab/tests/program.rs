@@ -50,7 +50,7 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "in ROM",
         "waits for the next event, and may not have answered this one",
         "answers an event that may have been answered before",
-        "uses CSR 0x835 after the event may have been answered, when it is the next event's: post the event last",
+        "uses CSR 0x83d after the event may have been answered, when it is the next event's: post the event last",
         "uses CSR 0x800 after the event may have been answered, when it is the next event's: post the event last",
         "returns from recv(), and the program ends there: wait for the next event in an endless loop instead, `while (true) { … }`",
     ];
