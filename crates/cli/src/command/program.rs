@@ -102,7 +102,7 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         let over = format!("{name}: longer than was proved: {}", longer.join(", "));
         return if longer.is_empty() { Ok(()) } else { Err(Failure::Run(over)) };
     }
-    let rates = profile.rates(cores.pairs, cores.clock);
+    let rates = profile.rates(cores.pairs, cores.clock, cores.load);
     print(&if arguments.json {
         format!("{:#}\n", profile_json(&name, &profile, &rates, cores))
     } else {
@@ -133,7 +133,7 @@ fn machine(nic: &str) -> Result<Machine, Failure> {
 fn cores(nic: &str, clock: Option<u64>, pairs: u32) -> Result<table::Cores<'_>, Failure> {
     let clock = clock.or_else(|| roci_lab::program::clock(nic));
     let clock = clock.ok_or_else(|| Failure::Request(format!("{nic} has no cores")))?;
-    Ok(table::Cores { nic, clock, pairs })
+    Ok(table::Cores { nic, clock, pairs, load: roci_lab::program::load(nic, clock) })
 }
 
 /// The events in the file at `path`.
@@ -165,8 +165,10 @@ fn profile_json(name: &str, profile: &Profile, rates: &[Rate], cores: table::Cor
     });
     json!({
         "file": name, "packets_offered": profile.offered, "packets_sent": profile.sent,
-        "cycles_per_packet": { "recv": profile.cycles_per_packet(Side::Rx), "send": profile.cycles_per_packet(Side::Tx) },
-        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs,
+        "cycles_per_packet": {
+            "recv": profile.cycles_per_packet(Side::Rx, cores.load), "send": profile.cycles_per_packet(Side::Tx, cores.load),
+        },
+        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs, "load_cycles": cores.load,
         "events": kinds.collect::<Vec<_>>(), "rates": rates.collect::<Vec<_>>(),
     })
 }

@@ -134,11 +134,13 @@ pub(crate) struct Cores<'a> {
     pub(crate) clock: u64,
     /// How many pairs there are.
     pub(crate) pairs: u32,
+    /// Cycles that an event takes before the program sees it.
+    pub(crate) load: f64,
 }
 
 /// What a program took.
 pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Cores<'_>) -> String {
-    let Cores { nic, clock, pairs } = cores;
+    let Cores { nic, clock, pairs, load } = cores;
     let mut text =
         format!("{name}, on cores of {nic}: {} packets offered, {} sent\n\n", profile.offered, profile.sent);
     let refused = Some(("  LoopBack", &profile.refused)).filter(|(_, histogram)| !histogram.is_empty());
@@ -159,9 +161,14 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
         rows.add_row([name, count, share, least, median, mean, p99, most_here, bars(histogram, most)]);
     }
     text += &lines(&rows);
-    let [recv, send] = [Side::Rx, Side::Tx].map(|side| number(profile.cycles_per_packet(side)));
+    let [recv, send] = [Side::Rx, Side::Tx].map(|side| number(profile.cycles_per_packet(side, load)));
     let megahertz = number(float(clock) / 1e6);
-    text += &format!("\nper packet: recv {recv}, send {send} cycles on average\n");
+    text += &format!("\nper packet: recv {recv}, send {send} cycles on average");
+    text += &if load > 0.0 {
+        format!(", {} an event to load its context\n", number(load))
+    } else {
+        "\n".to_owned()
+    };
     if refused.is_some() {
         text +=
             "A LoopBack is not among them: it takes its cycles again each time that the packet comes back.\n";

@@ -31,7 +31,7 @@ pub use roci_control::Class;
 use roci_control::program::csr;
 pub use roci_control::program::csr::Side;
 pub use roci_hart::Machine;
-use roci_nic::arch::spec::Cores;
+use roci_nic::arch::spec::{Cores, Time};
 use std::path::Path;
 use std::{fs, io};
 
@@ -109,6 +109,17 @@ pub fn clock(nic: &str) -> Option<u64> {
     }
     let nic = crate::nic::load(nic).ok().filter(|nic| nic.cores.pairs > 0)?;
     nic.core_clock().map(|clock| clock.hz())
+}
+
+/// Cycles of `clock` hertz until the context and header of an event are in the registers of the cores that [`machine`] is about;
+/// [`BARE`] has nothing that loads them.
+#[expect(clippy::cast_precision_loss, reason = "a clock is below 2^53 Hz")]
+pub fn load(nic: &str, clock: u64) -> f64 {
+    match crate::nic::load(nic).map(|nic| nic.cores.load) {
+        Ok(Time::Cycles(cycles)) => f64::from(cycles),
+        Ok(Time::Span(span)) => span.as_secs_f64() * clock as f64,
+        Err(_) => 0.0,
+    }
 }
 
 /// These cores, likewise; `None` where there are none.

@@ -120,13 +120,17 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Mean cycles per packet that was let go, on the cores of `side`. Those of packets that were not stand apart
-    /// ([`Profile::refused`]): how often one is asked about again depends on what else its core has to do.
-    pub fn cycles_per_packet(&self, side: Side) -> f64 {
+    /// Mean cycles per packet that was let go, on the cores of `side`, which take `load` more for each event, before the
+    /// program sees it. Those of packets that were not let go stand apart ([`Profile::refused`]): how often one is asked
+    /// about again depends on what else its core has to do.
+    pub fn cycles_per_packet(&self, side: Side, load: f64) -> f64 {
         let sends = |class: u32| Class(class) == Class::TRANSMIT;
         let kinds = self.kinds.iter().filter(|&(&class, _)| sends(class) == (side == Side::Tx));
-        let cycles: u64 = kinds.flat_map(|(_, kind)| kind).map(|(cycles, count)| cycles * count).sum();
-        float(cycles) / float(self.sent.max(1))
+        let (mut cycles, mut events) = (0, 0);
+        for (each, count) in kinds.flat_map(|(_, kind)| kind) {
+            (cycles, events) = (cycles + each * count, events + count);
+        }
+        (float(cycles) + load * float(events)) / float(self.sent.max(1))
     }
 
     /// So many events for each packet that was let go.
@@ -135,9 +139,10 @@ impl Profile {
     }
 
     /// What `pairs` core pairs with a clock of `clock` hertz sustain. The two cores of a pair work side by side, so the
-    /// busier one decides.
-    pub fn rates(&self, pairs: u32, clock: u64) -> Vec<Rate> {
-        let cycles = self.cycles_per_packet(Side::Rx).max(self.cycles_per_packet(Side::Tx));
+    /// busier one decides. Each event takes `load` cycles before the program sees it.
+    pub fn rates(&self, pairs: u32, clock: u64, load: f64) -> Vec<Rate> {
+        let [recv, send] = [Side::Rx, Side::Tx].map(|side| self.cycles_per_packet(side, load));
+        let cycles = recv.max(send);
         let per_hertz = f64::from(pairs) / cycles.max(f64::MIN_POSITIVE);
         SIZES.map(|payload| rate(payload, self.header, per_hertz, clock)).into()
     }
@@ -310,7 +315,10 @@ mod tests {
         let kinds = [(Class::TRANSMIT, 10), (Class::ACK, 25)];
         let kinds = kinds.map(|(class, cycles)| (class.0, BTreeMap::from([(cycles, 4)])));
         let profile = Profile { kinds: kinds.into(), offered: 4, sent: 4, ..Profile::default() };
-        let rates = profile.rates(2, 250_000_000);
+        let rates = profile.rates(2, 270_000_000, 2.0);
+        let at_1024 = rates.iter().find(|rate| rate.payload == 1024).expect("a size");
+        assert_eq!((at_1024.wire, at_1024.packets_per_s), (1_106, 2e7), "27 cycles, two of them to load");
+        let rates = profile.rates(2, 250_000_000, 0.0);
         let at_1024 = rates.iter().find(|rate| rate.payload == 1024).expect("a size");
         assert_eq!((at_1024.wire, at_1024.packets_per_s), (1_106, 2e7));
         assert!((at_1024.clocks_hz[0] - 100e9 / 8.0 / 1_106.0 * 12.5).abs() < 1.0);
