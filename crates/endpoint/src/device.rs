@@ -137,7 +137,7 @@ pub const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
 /// Who drives a shard may be late by so much without a paced queue pair losing any of its rate: what a thread waits for its turn on
 /// cores that have several others to run, each for some milliseconds. With 2 ms, ten threads on two cores cost 6 % of 10 Mb/s and
 /// a third of 1 Gb/s. What leaves at once to make up for it is bounded by the window as well, and one that had nothing to send
-/// for so long has saved up as much.
+/// has saved up nothing.
 const PACING_BURST: Span = Span::from_millis(20);
 /// The longest run of a paced queue pair: a few packets at 1 Gb/s, and what offload takes at once from 8 Gb/s on.
 const PACED_RUN: Span = Span::from_micros(64);

@@ -477,6 +477,7 @@ impl Engine {
         let requester = &mut self.qps[slot].requester;
         if requester.current == NONE {
             requester.current = index;
+            requester.pacer.resume(now);
             self.arm(now, slot);
         }
         Ok(())

@@ -20,7 +20,8 @@ const NEAR: u64 = 1 << 31;
 /// instant.
 ///
 /// Who sends later than it might has saved something up; what it may use of that is bounded by the burst span given
-/// to [`Pacer::new`]. With a span of zero nothing is kept: a bucket that holds one packet.
+/// to [`Pacer::new`], and nothing of it is left to who had nothing to send ([`Pacer::resume`]). With a span of zero nothing is
+/// kept: a bucket that holds one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacer {
     /// The next packet is eligible at `eligible` + `part` / `rate` ps.
@@ -100,6 +101,14 @@ impl Pacer {
             self.part = low((wide - saved % wide) % wide);
         }
         self.rate = new;
+    }
+
+    /// Drops all that was saved up by `now`: who had nothing to send was not late.
+    #[inline]
+    pub fn resume(&mut self, now: Instant) {
+        if self.eligible < now.as_ps() {
+            (self.eligible, self.part) = (now.as_ps(), 0);
+        }
     }
 
     /// Drops what was saved up beyond the burst span.

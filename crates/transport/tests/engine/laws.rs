@@ -377,6 +377,32 @@ fn assert_paced(engine: &mut Engine, quantum: u32, count: usize) {
 }
 
 #[test]
+fn a_paced_queue_pair_that_was_late_makes_up_for_it_and_one_that_was_idle_does_not() {
+    for late in [true, false] {
+        let burst =
+            EngineConfig { link: LINK, pacing_burst: Span::from_millis(1), ..EngineConfig::default() };
+        let mut engine = Engine::new(burst);
+        let law =
+            Law::from_settings("dcqcn", &[("increase_timer", "1s"), ("byte_counter", "0")], LINK).unwrap();
+        assert_eq!(engine.add_law(law), 1);
+        let config = QpConfig { law: 1, path: 9, timeout: Span::ZERO, ..config() };
+        let qpn = engine.create_qp(config).unwrap();
+        engine.control_set(qpn, "rc", "1Gb/s", Instant::ZERO).unwrap();
+        let write = |id| request(id, Operation::Write { va: 0, rkey: 1, tail: Tail::Plain }, 0, 40 * MTU);
+        if late {
+            engine.post_send(Instant::ZERO, qpn, &write(1)).unwrap();
+        }
+        let now = Instant::ZERO + Span::from_millis(5);
+        if !late {
+            engine.post_send(now, qpn, &write(1)).unwrap();
+        }
+        let sent = core::iter::from_fn(|| engine.transmit(now)).map(|segment| segment.length).sum::<u32>();
+        // A millisecond at the rate is 125 000 octets.
+        assert_eq!(sent > 20 * MTU, late, "{sent}");
+    }
+}
+
+#[test]
 fn a_queue_pair_that_was_reset_begins_at_the_links_rate() {
     for settings in [&[][..], &[("limiter", "port")]] {
         let mut engine = engine(1, settings);
