@@ -5,62 +5,22 @@
 //! host. Beside them stands what the cache lines of a segment cost alone.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench")]
 
+mod support;
+
 use divan::{Bencher, black_box, counter::ItemsCount};
-use roci_transport::{
-    Access, Arrival, Engine, EngineConfig, Grant, Operation, Pd, QpConfig, Reaction, Recovery, Segment,
-    SendRequest, Tail,
-};
+use roci_transport::{Arrival, Engine, Grant, QpConfig, Reaction, Recovery, Segment, SendRequest};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Reth};
+use support::{MESSAGE, MTU, ROUND, engine, under_way, write};
 
 fn main() {
     divan::main();
-}
-
-const MTU: u16 = 1024;
-const MESSAGE: u32 = 1 << 30;
-
-fn engine(flows: u32, config: QpConfig) -> (Engine, u32) {
-    let mut engine = Engine::new(EngineConfig::default());
-    let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
-    for index in 0..flows {
-        let qpn = Qpn::new(2 + index);
-        engine.create_qp(QpConfig { qpn: Some(qpn), peer: qpn, mtu: MTU, ..config }).unwrap();
-    }
-    (engine, key)
-}
-
-fn write(rkey: u32) -> SendRequest {
-    SendRequest {
-        id: 1,
-        operation: Operation::Write { va: 0, rkey, tail: Tail::Plain },
-        length: MESSAGE,
-        address: 0,
-        lkey: 0,
-        solicited: false,
-        signaled: true,
-        fence: false,
-    }
 }
 
 fn busy(flows: u32) -> Engine {
     let (mut engine, key) = engine(flows, QpConfig::default());
     for index in 0..flows {
         engine.post_send(Instant::ZERO, Qpn::new(2 + index), &write(key)).unwrap();
-    }
-    engine
-}
-
-const ROUND: u32 = 8192;
-
-/// An engine whose flows are all under way: each has sent its first packets, and its timer runs.
-fn under_way(flows: u32, config: QpConfig) -> Engine {
-    let (mut engine, key) = engine(flows, config);
-    for index in 0..flows {
-        engine.post_send(Instant::ZERO, Qpn::new(2 + index), &write(key)).unwrap();
-    }
-    for _ in 0..2 * flows {
-        engine.transmit(Instant::ZERO).unwrap();
     }
     engine
 }
@@ -156,42 +116,6 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
                 let mut header =
                     Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + n % flows), Psn::new(n / flows));
                 header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
-                let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
-                engine.receive(Instant::ZERO + Span::from_nanos(u64::from(n)), &arrival, &mut reaction);
-                black_box(&reaction);
-            }
-        });
-}
-
-/// The same of SACK, whose program hears of each: in order, and where one packet of each flow is missing, so that each
-/// names the packet that came beyond the gap.
-#[divan::bench(args = [(1, false), (128, false), (1024, false), (2048, false), (1, true), (128, true), (1024, true), (2048, true)],
-    sample_count = 40, sample_size = 1)]
-fn acknowledgement_selective(bencher: Bencher, (flows, gap): (u32, bool)) {
-    let config = QpConfig {
-        recovery: Recovery::Sack,
-        layout: Layout::Irn,
-        initial_window: 1500,
-        ..QpConfig::default()
-    };
-    let round = if flows == 1 { 1024 } else { ROUND };
-    bencher
-        .counter(ItemsCount::new(round))
-        .with_inputs(|| {
-            let mut engine = under_way(flows, config);
-            for _ in 0..round {
-                engine.transmit(Instant::ZERO).unwrap();
-            }
-            engine
-        })
-        .bench_local_refs(|engine| {
-            let mut reaction = Reaction::default();
-            for n in 0..round {
-                let turn = n / flows;
-                let (upto, came) = if gap { (0, turn + 2) } else { (turn, turn) };
-                let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + n % flows), Psn::new(upto));
-                header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
-                header.set_trigger(Psn::new(came));
                 let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
                 engine.receive(Instant::ZERO + Span::from_nanos(u64::from(n)), &arrival, &mut reaction);
                 black_box(&reaction);

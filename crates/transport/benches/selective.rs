@@ -1,0 +1,53 @@
+//! What an acknowledgement costs a sender of selective repeat: `cargo bench -p roci-transport --bench selective`.
+//!
+//! By itself, for in one program with the engine's other benches the compiler no longer puts what an acknowledgement does
+//! into the loop of theirs, as it does in a NIC, and they take 3 ns more.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a bench")]
+
+mod support;
+
+use divan::{Bencher, black_box, counter::ItemsCount};
+use roci_transport::{Arrival, QpConfig, Reaction, Recovery};
+use roci_units::{Instant, Psn, Qpn, Span};
+use roci_wire::{Aeth, Header, Layout, Opcode};
+use support::{ROUND, under_way};
+
+fn main() {
+    divan::main();
+}
+
+/// An acknowledgement of SACK, whose program hears of each, flows in turn: in order, and where one packet of each flow is missing, so that each
+/// names the packet that came beyond the gap.
+#[divan::bench(args = [(1, false), (128, false), (1024, false), (2048, false), (1, true), (128, true), (1024, true), (2048, true)],
+    sample_count = 40, sample_size = 1)]
+fn acknowledgement(bencher: Bencher, (flows, gap): (u32, bool)) {
+    let config = QpConfig {
+        recovery: Recovery::Sack,
+        layout: Layout::Irn,
+        initial_window: 1500,
+        ..QpConfig::default()
+    };
+    let round = if flows == 1 { 1024 } else { ROUND };
+    bencher
+        .counter(ItemsCount::new(round))
+        .with_inputs(|| {
+            let mut engine = under_way(flows, config);
+            for _ in 0..round {
+                engine.transmit(Instant::ZERO).unwrap();
+            }
+            engine
+        })
+        .bench_local_refs(|engine| {
+            let mut reaction = Reaction::default();
+            for n in 0..round {
+                let turn = n / flows;
+                let (upto, came) = if gap { (0, turn + 2) } else { (turn, turn) };
+                let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + n % flows), Psn::new(upto));
+                header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
+                header.set_trigger(Psn::new(came));
+                let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+                engine.receive(Instant::ZERO + Span::from_nanos(u64::from(n)), &arrival, &mut reaction);
+                black_box(&reaction);
+            }
+        });
+}

@@ -1,0 +1,44 @@
+//! Engines with queue pairs for benches.
+
+use roci_transport::{Access, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Tail};
+use roci_units::{Instant, Qpn};
+
+pub(crate) const MTU: u16 = 1024;
+pub(crate) const MESSAGE: u32 = 1 << 30;
+
+pub(crate) fn engine(flows: u32, config: QpConfig) -> (Engine, u32) {
+    let mut engine = Engine::new(EngineConfig::default());
+    let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+    for index in 0..flows {
+        let qpn = Qpn::new(2 + index);
+        engine.create_qp(QpConfig { qpn: Some(qpn), peer: qpn, mtu: MTU, ..config }).unwrap();
+    }
+    (engine, key)
+}
+
+pub(crate) fn write(rkey: u32) -> SendRequest {
+    SendRequest {
+        id: 1,
+        operation: Operation::Write { va: 0, rkey, tail: Tail::Plain },
+        length: MESSAGE,
+        address: 0,
+        lkey: 0,
+        solicited: false,
+        signaled: true,
+        fence: false,
+    }
+}
+
+pub(crate) const ROUND: u32 = 8192;
+
+/// An engine whose flows are all under way: each has sent its first packets, and its timer runs.
+pub(crate) fn under_way(flows: u32, config: QpConfig) -> Engine {
+    let (mut engine, key) = engine(flows, config);
+    for index in 0..flows {
+        engine.post_send(Instant::ZERO, Qpn::new(2 + index), &write(key)).unwrap();
+    }
+    for _ in 0..2 * flows {
+        engine.transmit(Instant::ZERO).unwrap();
+    }
+    engine
+}
