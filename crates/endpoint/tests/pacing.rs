@@ -1,4 +1,5 @@
-//! The mean rate of a paced queue pair over seconds of real time, on whatever machine.
+//! What a paced queue pair makes of being driven late. How exactly it keeps rates is measured by the bench `pacing`, for a busy
+//! machine would decide it here.
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, clippy::disallowed_methods, reason = "tests")]
 
 use roci_endpoint::{
@@ -6,7 +7,6 @@ use roci_endpoint::{
     SendWr,
 };
 use roci_units::BitsPerSec;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const MESSAGE: usize = 64 << 10;
@@ -74,33 +74,8 @@ impl Flow {
     }
 }
 
-/// One at a time: each is to find the processor as others leave it, not as we do.
-static TURN: Mutex<()> = Mutex::new(());
-
-#[test]
-fn rates_are_kept_to_2_percent_over_seconds() {
-    let _turn = TURN.lock();
-    let mut flow = Flow::new(DeviceConfig::default().progress);
-    for asked in RATES {
-        // Where others keep us from running for longer than can be made up for, that is no fault of the pacer's.
-        let mut offs = Vec::new();
-        while offs.len() < 4 && offs.last().is_none_or(|off: &f64| off.abs() >= OFF_MAX) {
-            offs.push(flow.off(asked, Duration::from_secs(2), |flow| {
-                flow.post();
-                if let Ok(done) = flow.cq.wait(Duration::from_millis(20)) {
-                    assert!(done.is_ok(), "{done:?}");
-                    flow.free.push(usize::try_from(done.wr_id).unwrap());
-                }
-            }));
-        }
-        println!("{asked}: {offs:.4?}");
-        assert!(offs.last().is_some_and(|off| off.abs() < OFF_MAX), "{asked} is off by {offs:.4?}");
-    }
-}
-
 #[test]
 fn who_looks_only_each_8_ms_keeps_the_rate_too() {
-    let _turn = TURN.lock();
     let mut flow = Flow::new(Progress::Caller);
     for asked in RATES {
         let off = flow.off(asked, Duration::from_secs(1), |flow| {
