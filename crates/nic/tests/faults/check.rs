@@ -94,8 +94,10 @@ impl Over<'_> {
             if self.deadlock && self.fabric.net.paused(u32::from(side.host.0)) != 0 {
                 return;
             }
-            assert_eq!(side.posted, side.messages.len(), "requests that could never be posted {what}");
-            let silent = side.messages[next..].iter().all(|message| !message.signaled);
+            // One whose receive requests were flushed posts nothing more, and need not have been in the middle of a request.
+            let ended = side.failed || side.posted == side.messages.len();
+            assert!(ended, "requests that could never be posted {what}");
+            let silent = side.messages[next..side.posted].iter().all(|message| !message.signaled);
             assert!(silent, "requests from {next} on never completed {what}");
         }
     }

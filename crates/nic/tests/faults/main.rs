@@ -213,4 +213,8 @@ const FOUND: &[&str] = &[
     // had said so: its receive request was flushed.
     "shape=3 hosts=7 pairs=3 messages=14 depth=5 size=2 operations=69 both=1 mtu=2 recovery=2 rate=1 slow_receivers=1 reads=3 \
      few_receives=5 rnr_limited=1 silent=1 shared=1 seed=8377526797344510858",
+    // The responder's half failed while the success of a READ, the only request, waited for its placement: the application
+    // heard of the failure first, from its receive requests.
+    "shape=2 hosts=7 pairs=5 incast=1 messages=3 size=3 operations=113 both=1 recovery=3 rate=1 timeout=3 no_retries=6 \
+     fences=1 fault=0:1:0:0 fault=0:1:0:2 fault=5:99:11:2 seed=10972453756971557832",
 ];
