@@ -5,10 +5,12 @@
 //! fact once. Whatever is not a common case changes nothing here and goes the long way.
 
 use crate::arrival::{Arrival, Placement, Reaction};
+use crate::config::Recovery;
 use crate::engine::{Engine, direct};
 use crate::memory::{Access, Regions};
-use crate::qp::{Duties, Notes, Profile, Qp, Requester, Standing, after, sequence};
-use crate::queue::{Kind, SendWork};
+use crate::qp::{Duties, Notes, Profile, Qp, Requester, ShortWay, Standing, after, sequence};
+use crate::queue::{Kind, NONE, SendWork};
+use crate::recovery::bound;
 use crate::responder::ACK;
 use crate::segment::{Segment, Source};
 use roci_control::Class;
@@ -38,7 +40,10 @@ impl Engine {
         }
         let Some(qp) = direct(header.dest_qpn).and_then(|slot| self.qps.get_mut(slot)) else { return 0 };
         let Some(profile) = self.profiles.get(usize::from(qp.common.profile)) else { return 0 };
-        if !is_plain(qp, profile, arrival) || qp.responder.keys_ended != self.keys_ended {
+        if profile.short != ShortWay::All
+            || !is_known(qp, arrival)
+            || qp.responder.keys_ended != self.keys_ended
+        {
             return 0;
         }
         // One fewer than leads to an answer, and no more than the message has.
@@ -63,7 +68,12 @@ impl Engine {
         let Some(slot) = direct(header.dest_qpn) else { return false };
         let Some(qp) = self.qps.get_mut(slot) else { return false };
         let Some(profile) = self.profiles.get(usize::from(qp.common.profile)) else { return false };
-        if !is_plain(qp, profile, arrival) {
+        if profile.short != ShortWay::All {
+            return profile.short == ShortWay::Acknowledgements
+                && header.opcode == Opcode::ACKNOWLEDGE
+                && self.take_acknowledgement(now, slot, arrival);
+        }
+        if !is_known(qp, arrival) {
             return false;
         }
         let common = &qp.common;
@@ -78,19 +88,50 @@ impl Engine {
                 take_only(qp, profile, &self.regions, header, self.keys_ended, reaction)
             }
             Opcode::ACKNOWLEDGE if !common.hears.meets(Class::ACK) => {
-                let work = self.sends.find(common.head);
-                work.is_some_and(|work| advance(&mut qp.requester, profile, work, header))
-                    && self.advanced_in_order(now, slot)
+                let Some(work) = self.sends.find(common.head) else { return false };
+                let Some(upto) = progress(&qp.requester, work, header) else { return false };
+                if qp.requester.notes.has(Notes::RECOVERING) {
+                    return false;
+                }
+                advance(&mut qp.requester, profile, upto);
+                self.restart_timer(now, slot);
+                self.arm(now, slot);
+                true
             }
             _ => false,
         }
     }
 
-    /// What an acknowledgement brings that has moved what is acknowledged: the timer starts again, and what it freed
-    /// may be sent.
-    #[inline(always)]
-    fn advanced_in_order(&mut self, now: Instant, slot: usize) -> bool {
-        self.restart_timer(now, slot);
+    /// The same of an acknowledgement where the receiver keeps what comes out of order, or the recovery program owns the
+    /// window: nothing is lost, and it names nothing beyond what it acknowledges.
+    #[inline(never)]
+    fn take_acknowledgement(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
+        let header = arrival.header;
+        let qp = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(qp.common.profile)];
+        if !is_known(qp, arrival) || qp.common.hears.meets(Class::ACK) {
+            return false;
+        }
+        let Some(work) = self.sends.find(qp.common.head) else { return false };
+        let Some(upto) = progress(&qp.requester, work, header) else { return false };
+        if qp.requester.notes.has(Notes::RECOVERING) {
+            let (cumulative, next) = (Psn::new(upto), Psn::new(qp.requester.high));
+            let names = profile.recovery == Recovery::Sack && header.trigger().since(cumulative) >= 0;
+            if names || qp.common.aside == NONE {
+                return false;
+            }
+            let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };
+            let Some(room) = losing.advance_in_order(&self.boards, cumulative, next) else { return false };
+            advance(&mut qp.requester, profile, upto);
+            bound(qp, room);
+            let timeout = profile.timeout;
+            self.restart_timer_at(now, slot, timeout);
+        } else if profile.recovery.owns_window() {
+            return false;
+        } else {
+            advance(&mut qp.requester, profile, upto);
+            self.restart_timer(now, slot);
+        }
         self.arm(now, slot);
         true
     }
@@ -98,10 +139,9 @@ impl Engine {
 
 /// Whether nothing about the queue pair, or who sent the packet, stands against the short way.
 #[inline(always)]
-fn is_plain(qp: &Qp, profile: &Profile, arrival: &Arrival<'_>) -> bool {
+fn is_known(qp: &Qp, arrival: &Arrival<'_>) -> bool {
     let common = &qp.common;
-    profile.plain
-        && common.qpn == arrival.header.dest_qpn
+    common.qpn == arrival.header.dest_qpn
         && common.alive
         && common.state.receives()
         && common.path == arrival.path
@@ -221,28 +261,29 @@ fn answer(qp: &mut Qp, profile: &Profile, header: &Header, message: Duties, reac
     });
 }
 
-/// Takes packets in the middle of `work`, the oldest request, as acknowledged, if that is what the header says.
+/// The sequence up to which an acknowledgement moves, if that lies in the middle of `work`, the oldest request.
 #[inline(always)]
-fn advance(requester: &mut Requester, profile: &Profile, work: &SendWork, header: &Header) -> bool {
+fn progress(requester: &Requester, work: &SendWork, header: &Header) -> Option<u32> {
     let una = requester.una;
     let upto = sequence(header.psn, una).wrapping_add(1);
     let acknowledges = matches!(Syndrome::from_u8(header.aeth().syndrome), Some(Syndrome::Ack { .. }));
-    if !acknowledges
-        || after(upto, una) <= 0
-        || after(upto, requester.high) > 0
-        || after(upto, work.end) >= 0
-        || !matches!(work.kind, Kind::Write | Kind::Send)
-        || requester.notes.has(Notes::RECOVERING)
-        || header.flags.has(Flags::TRIMMED)
-    {
-        return false;
-    }
+    let moves = acknowledges
+        && after(upto, una) > 0
+        && after(upto, requester.high) <= 0
+        && after(upto, work.end) < 0
+        && matches!(work.kind, Kind::Write | Kind::Send)
+        && !header.flags.has(Flags::TRIMMED);
+    moves.then_some(upto)
+}
+
+/// Takes all before `upto` as acknowledged, full packets in the middle of a request.
+#[inline(always)]
+fn advance(requester: &mut Requester, profile: &Profile, upto: u32) {
+    let octets = upto.wrapping_sub(requester.una) * u32::from(profile.mtu);
     requester.una = upto;
-    let octets = upto.wrapping_sub(una) * u32::from(profile.mtu);
     requester.in_flight = requester.in_flight.saturating_sub(octets);
     requester.retries = profile.retry;
     requester.rnr_retries = profile.rnr_retry;
-    true
 }
 
 #[cfg(test)]
@@ -252,6 +293,7 @@ mod tests {
     use crate::work::{Operation, SendRequest, Tail};
     use alloc::format;
     use alloc::string::String;
+    use alloc::vec;
     use proptest::prelude::*;
     use roci_units::{Qpn, Span};
     use roci_wire::Reth;
@@ -260,14 +302,23 @@ mod tests {
     const QPN: Qpn = Qpn::new(2);
 
     /// An engine with a message of eight packets under way, which takes the common cases in one piece, or does not.
-    fn engine(plain: bool, ack_every: u16) -> (Engine, u32) {
+    fn engine(short: bool, ack_every: u16, recovery: Recovery) -> (Engine, u32) {
         let mut engine = Engine::new(EngineConfig::default());
         let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
-        let config = QpConfig { qpn: Some(QPN), peer: QPN, mtu: MTU, ack_every, ..QpConfig::default() };
+        let layout = if recovery == Recovery::GoBackN { Layout::Standard } else { Layout::Irn };
+        let config = QpConfig {
+            qpn: Some(QPN),
+            peer: QPN,
+            mtu: MTU,
+            ack_every,
+            recovery,
+            layout,
+            ..QpConfig::default()
+        };
         engine.create_qp(config).unwrap();
-        assert!(engine.profiles.iter().any(|profile| profile.plain));
-        for profile in &mut engine.profiles {
-            profile.plain &= plain;
+        assert!(engine.profiles.iter().all(|profile| profile.short != ShortWay::None));
+        for profile in engine.profiles.iter_mut().filter(|_| !short) {
+            profile.short = ShortWay::None;
         }
         let request = SendRequest {
             id: 1,
@@ -285,16 +336,21 @@ mod tests {
 
     /// What can be seen of an engine.
     fn look(engine: &Engine, reaction: &Reaction) -> String {
-        format!("{reaction:?} {:?} {:?} {:?}", engine.qps, engine.next_wakeup(), engine.refusals)
+        let Engine { qps, asides, boards, refusals, .. } = engine;
+        format!("{reaction:?} {qps:?} {asides:?} {boards:?} {:?} {refusals:?}", engine.next_wakeup())
     }
 
     proptest! {
         #[test]
         fn the_short_way_leads_where_the_long_way_does(
             ack_every in 1u16..4,
+            recovery in prop::sample::select(vec![
+                Recovery::GoBackN, Recovery::Irn, Recovery::Reno, Recovery::NewReno, Recovery::Sack,
+            ]),
             steps in prop::collection::vec((0u8..12, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
         ) {
-            let ((mut short, key), (mut long, _)) = (engine(true, ack_every), engine(false, ack_every));
+            let (mut short, key) = engine(true, ack_every, recovery);
+            let (mut long, _) = engine(false, ack_every, recovery);
             let mut reactions = [Reaction::default(), Reaction::default()];
             let mut now = Instant::ZERO;
             let mut at = 0u32;
@@ -315,6 +371,7 @@ mod tests {
                 if opcode == Opcode::ACKNOWLEDGE {
                     header.psn = Psn::new(u32::from(odd));
                     header.set_aeth(Aeth { syndrome: if odd == 15 { 0x60 } else { ACK }, msn: 0 });
+                    header.set_trigger(Psn::new(u32::from(odd).wrapping_add_signed(2 * off)));
                 } else {
                     header.payload = if odd == 4 { MTU - 4 } else { MTU };
                     let length = if kind == 11 { header.payload.into() } else { 16 * u32::from(MTU) };
@@ -339,7 +396,8 @@ mod tests {
             ack_every in 1u16..9,
             steps in prop::collection::vec((0u8..8, 1u32..6, 0u32..8), 1..60),
         ) {
-            let ((mut many, key), (mut one, _)) = (engine(true, ack_every), engine(true, ack_every));
+            let (mut many, key) = engine(true, ack_every, Recovery::GoBackN);
+            let (mut one, _) = engine(true, ack_every, Recovery::GoBackN);
             let (mut of_many, mut of_one) = (Reaction::default(), Reaction::default());
             let mut at = 0u32;
             for (kind, packets, odd) in steps {

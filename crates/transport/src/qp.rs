@@ -296,9 +296,33 @@ pub(crate) struct Profile {
     pub(crate) deferred: Deferred,
     /// Whether each packet of a WRITE is a message of its own.
     pub(crate) lone_writes: bool,
-    /// Whether packets in order are taken and acknowledged at once, by the plainest rules: a reliable connection with
-    /// go-back-N and the standard layout, whose placement is immediate.
-    pub(crate) plain: bool,
+    pub(crate) short: ShortWay,
+}
+
+/// Which packets of a reliable connection may go the short way of `intake`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShortWay {
+    None,
+    /// Acknowledgements in order: a packet may be kept that comes early, or the recovery program owns the window.
+    Acknowledgements,
+    /// Requests as well: they are taken and acknowledged at once by the plainest rules, go-back-N with the standard layout,
+    /// and their placement is immediate.
+    All,
+}
+
+impl ShortWay {
+    const fn of(config: &QpConfig) -> Self {
+        let deferred = config.deferred.placement || config.deferred.ack_after_placement;
+        match (config.service, config.recovery, config.layout) {
+            (Service::Rc, Recovery::GoBackN, Layout::Standard) if !deferred => Self::All,
+            (
+                Service::Rc,
+                Recovery::Irn | Recovery::Reno | Recovery::NewReno | Recovery::Sack,
+                Layout::Standard | Layout::Irn,
+            ) => Self::Acknowledgements,
+            _ => Self::None,
+        }
+    }
 }
 
 impl Profile {
@@ -357,11 +381,7 @@ impl Profile {
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
             lone_writes,
-            plain: matches!(config.service, Service::Rc)
-                && matches!(config.recovery, Recovery::GoBackN)
-                && matches!(config.layout, Layout::Standard)
-                && !config.deferred.placement
-                && !config.deferred.ack_after_placement,
+            short: ShortWay::of(config),
         }
     }
 }

@@ -29,6 +29,22 @@ pub(crate) struct Losing {
     hint: u32,
 }
 
+impl Losing {
+    /// [`Sender::advance_in_order`].
+    #[inline]
+    pub(crate) fn advance_in_order(&mut self, boards: &Pool, cumulative: Psn, next: Psn) -> Option<u32> {
+        self.sender.advance_in_order(boards, cumulative, next)
+    }
+}
+
+/// No more is let through than the program lets go, `room` new packets.
+#[inline]
+pub(crate) fn bound(qp: &mut Qp, room: u32) {
+    let Qp { requester, common, .. } = qp;
+    requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
+    common.shuts = room <= u32::from(requester.staged);
+}
+
 impl Engine {
     /// Something is lost.
     pub(crate) fn lost(&mut self, now: Instant, slot: usize, event: Loss) {
@@ -92,9 +108,7 @@ impl Engine {
     /// No more is let through than the program lets go.
     fn bound_staged(&mut self, slot: usize) {
         let room = self.recovery_room(slot);
-        let Qp { requester, common, .. } = &mut self.qps[slot];
-        requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
-        common.shuts = room <= u32::from(requester.staged);
+        bound(&mut self.qps[slot], room);
     }
 
     /// Takes an event into the window, and has it decided, now or elsewhere.
@@ -231,9 +245,19 @@ impl Engine {
         }
     }
 
-    /// Progress while in a loss.
+    /// Progress while in a loss, or of a program that owns the window and has lost nothing.
     pub(crate) fn recovery_advanced(&mut self, now: Instant, slot: usize) {
-        let cumulative = Psn::new(self.qps[slot].requester.una);
+        let Qp { requester, common, .. } = &self.qps[slot];
+        let (cumulative, next) = (Psn::new(requester.una), Psn::new(requester.high));
+        if common.aside != NONE
+            && let Some(losing) = &mut self.asides.get_mut(common.aside).losing
+            && let Some(room) = losing.advance_in_order(&self.boards, cumulative, next)
+        {
+            bound(&mut self.qps[slot], room);
+            let timeout = self.profile(slot).timeout;
+            self.restart_timer_at(now, slot, timeout);
+            return;
+        }
         self.observe(now, slot, Loss::Ack { cumulative, selective: None });
         self.follow(now, slot);
     }

@@ -13,7 +13,7 @@ use crate::timer::TimerId;
 use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
 use roci_control::{Class, Credit, Event, Words};
-use roci_units::{Instant, Psn, Qpn};
+use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::irn::SendPosition;
 use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome, rnr_delay};
 
@@ -441,16 +441,22 @@ impl Engine {
     /// Starts the acknowledgement timer again, or stops it when nothing is in flight. An RNR wait goes on.
     #[inline]
     pub(crate) fn restart_timer(&mut self, now: Instant, slot: usize) {
+        let timeout = match self.profile(slot).timeout {
+            Span::ZERO => Span::ZERO,
+            _ => self.retransmission_timeout(slot),
+        };
+        self.restart_timer_at(now, slot, timeout);
+    }
+
+    /// The same with a span that is known; zero: never.
+    #[inline]
+    pub(crate) fn restart_timer_at(&mut self, now: Instant, slot: usize, timeout: Span) {
         let requester = &self.qps[slot].requester;
         if requester.standing.has(Standing::RNR_WAIT) {
             return;
         }
         let idle = requester.una == requester.high && requester.reads == 0;
-        let deadline = if idle || self.profile(slot).timeout.is_zero() {
-            Instant::NEVER
-        } else {
-            now + self.retransmission_timeout(slot)
-        };
+        let deadline = if idle || timeout.is_zero() { Instant::NEVER } else { now + timeout };
         self.set_deadline(slot, deadline);
     }
 

@@ -161,7 +161,7 @@ impl Schedule {
         if self.lone == qp && self.lone_priority == priority {
             self.members[usize::from(priority)] = 1;
             self.ready = 1 << priority;
-        } else {
+        } else if self.lone != NOBODY || self.places.get(qp as usize).is_none_or(|it| it.member != priority) {
             self.add_among(qp, priority);
         }
     }

@@ -52,12 +52,7 @@ impl NewReno {
         self.advance = u8::try_from(moved).unwrap_or(u8::MAX);
         self.congestion.progress();
         if !self.recovering {
-            self.congestion.grow(input.newly_acked);
-            self.duplicates = 0;
-            if input.start.since(self.recover) > 2 {
-                // As good as the old one, and never so old that it seems to lie ahead.
-                self.recover = input.start.minus(2);
-            }
+            self.grew(input.start, input.newly_acked);
             return (false, true);
         }
         if input.start.since(self.recover) > 0 {
@@ -69,6 +64,17 @@ impl NewReno {
         let moved = u16::try_from(moved).unwrap_or(u16::MAX);
         self.congestion.set(self.congestion.window.saturating_sub(moved) + 1);
         (true, !core::mem::replace(&mut self.restarted, true))
+    }
+
+    /// The same outside of recovery, once the timer is what it was.
+    #[inline]
+    fn grew(&mut self, start: Psn, newly_acked: u32) {
+        self.congestion.grow(newly_acked);
+        self.duplicates = 0;
+        if start.since(self.recover) > 2 {
+            // As good as the old one, and never so old that it seems to lie ahead.
+            self.recover = start.minus(2);
+        }
     }
 
     /// The last acknowledgement again; gives whether it tells that the first segment is lost (step 2).
@@ -123,6 +129,19 @@ impl Recover for NewReno {
         Decision { mark, window: Some(self.allowance()), restart_timer }
     }
 
+    #[inline]
+    fn advance(&mut self, start: Psn, _next: Psn, newly_acked: u32) -> Option<u32> {
+        if self.recovering {
+            return None;
+        }
+        // Nothing was acknowledged selectively: the window moved by as much.
+        self.advance = u8::try_from(newly_acked).unwrap_or(u8::MAX);
+        self.congestion.progress();
+        self.grew(start, newly_acked);
+        Some(self.allowance())
+    }
+
+    #[inline]
     fn is_idle(&self) -> bool {
         !self.recovering
     }

@@ -116,6 +116,14 @@ pub trait Recover {
     /// Reacts to an event.
     fn react(&mut self, input: &Input<'_>) -> Decision;
 
+    /// All before `start` has arrived, `newly_acked` packets of it for the first time, and there is no bitmap: does what
+    /// [`react`](Self::react) would, where that marks nothing and restarts the timer at its configured span, and gives the
+    /// window. `None`, and nothing has changed: it recovers from something, or has no such short way.
+    fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
+        let _ = (start, next, newly_acked);
+        None
+    }
+
     /// Whether it recovers from nothing: bitmaps without bits may then go back to the pool, and an acknowledgement in
     /// order needs no [`react`](Self::react), unless the program owns the window.
     fn is_idle(&self) -> bool;
@@ -205,6 +213,17 @@ impl Program {
     /// [`Recover::react`].
     pub fn react(&mut self, input: &Input<'_>) -> Decision {
         each!(self, program => program.react(input))
+    }
+
+    /// [`Recover::advance`].
+    #[inline]
+    pub fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
+        match self {
+            Self::Reno(program) => program.advance(start, next, newly_acked),
+            Self::NewReno(program) => program.advance(start, next, newly_acked),
+            Self::Sack(program) => program.advance(start, next, newly_acked),
+            Self::GoBackN(_) | Self::Irn(_) | Self::Srnic(_) | Self::Ndp(_) => None,
+        }
     }
 
     /// [`Recover::is_idle`].

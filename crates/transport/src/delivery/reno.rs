@@ -6,7 +6,7 @@
 
 use super::congestion::{Congestion, DUPLICATES};
 use super::program::{Decision, Event, Input, Recover};
-use roci_units::Span;
+use roci_units::{Psn, Span};
 
 /// The program.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,18 @@ impl Reno {
         self.duplicates >= DUPLICATES
     }
 
+    /// Something was acknowledged for the first time.
+    #[inline]
+    fn progress(&mut self, newly_acked: u32) {
+        self.congestion.progress();
+        if self.recovers() {
+            self.congestion.set(self.congestion.threshold);
+        } else {
+            self.congestion.grow(newly_acked);
+        }
+        self.duplicates = 0;
+    }
+
     /// Segments that may be in flight: with limited transmit (RFC 3042) one more for each of the first repetitions.
     fn allowance(&self) -> u32 {
         let extra = if self.recovers() { 0 } else { self.duplicates };
@@ -44,13 +56,7 @@ impl Recover for Reno {
         let mut restart_timer = false;
         match input.event {
             Event::Ack { .. } if start != input.old_start => {
-                self.congestion.progress();
-                if self.recovers() {
-                    self.congestion.set(self.congestion.threshold);
-                } else {
-                    self.congestion.grow(input.newly_acked);
-                }
-                self.duplicates = 0;
+                self.progress(input.newly_acked);
                 restart_timer = true;
             }
             Event::Ack { cumulative, .. } if cumulative == start && start != next => {
@@ -77,6 +83,16 @@ impl Recover for Reno {
         Decision { mark, window: Some(self.allowance()), restart_timer }
     }
 
+    #[inline]
+    fn advance(&mut self, _start: Psn, _next: Psn, newly_acked: u32) -> Option<u32> {
+        if self.recovers() {
+            return None;
+        }
+        self.progress(newly_acked);
+        Some(self.allowance())
+    }
+
+    #[inline]
     fn is_idle(&self) -> bool {
         !self.recovers()
     }

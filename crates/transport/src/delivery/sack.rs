@@ -102,6 +102,18 @@ impl Sack {
         (self.recovery, self.sent_until, self.phase) = (input.next.minus(1), input.start, phase);
     }
 
+    /// Something was acknowledged in order.
+    #[inline]
+    fn progress(&mut self, start: Psn, newly_acked: u32) {
+        self.congestion.progress();
+        if self.phase != Phase::Recovering {
+            self.congestion.grow(newly_acked);
+        }
+        if start.since(self.recovery) > 0 {
+            self.phase = Phase::Open;
+        }
+    }
+
     /// What is lost ends here.
     fn lost_until(&self, input: &Input<'_>, board: &Board<'_>) -> Psn {
         match self.phase {
@@ -114,7 +126,7 @@ impl Sack {
 
     /// Marks as many lost segments as the window has room for, and lets new ones use what is left of it.
     fn fill(&mut self, input: &Input<'_>, board: &Board<'_>) -> (Option<(Psn, Psn)>, u32) {
-        if input.start.since(self.sent_until) > 0 {
+        if self.phase != Phase::Open && input.start.since(self.sent_until) > 0 {
             self.sent_until = input.start;
         }
         let from = if self.phase == Phase::Open { input.start } else { self.sent_until };
@@ -140,13 +152,7 @@ impl Recover for Sack {
         let moved = input.start != input.old_start;
         let restart_timer = moved || input.event == Event::Timeout;
         if moved {
-            self.congestion.progress();
-            if self.phase != Phase::Recovering {
-                self.congestion.grow(input.newly_acked);
-            }
-            if input.start.since(self.recovery) > 0 {
-                self.phase = Phase::Open;
-            }
+            self.progress(input.start, input.newly_acked);
         }
         match input.event {
             Event::Ack { .. } | Event::Lost { .. } => {}
@@ -171,6 +177,17 @@ impl Recover for Sack {
         Decision { mark, window: Some(window), restart_timer }
     }
 
+    #[inline]
+    fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        self.progress(start, newly_acked);
+        // All that is in flight is in the pipe.
+        Some(u32::from(self.congestion.window).max(next.since(start).unsigned_abs()))
+    }
+
+    #[inline]
     fn is_idle(&self) -> bool {
         self.phase == Phase::Open
     }

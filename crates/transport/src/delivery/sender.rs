@@ -259,6 +259,23 @@ impl Sender {
         self.tidy(pool);
     }
 
+    /// The three steps at once for an acknowledgement of all before `cumulative`, where nothing is lost and the program has
+    /// a short way; `next` is the first packet never sent. Gives the [`room`](Self::room) that is left. `None`, and nothing
+    /// has changed, where there is none.
+    ///
+    /// What passes between the steps goes through memory, in pieces that are read again before they are there: 20 ns of
+    /// the 37 that they took.
+    #[inline]
+    pub fn advance_in_order(&mut self, pool: &Pool, cumulative: Psn, next: Psn) -> Option<u32> {
+        let moved = cumulative.since(self.start);
+        if self.board.is_some() || self.again.0 != self.again.1 || moved <= 0 {
+            return None;
+        }
+        self.window = self.program.advance(cumulative, next, moved.unsigned_abs())?;
+        (self.start, self.next) = (cumulative, next);
+        Some(self.room(pool, next))
+    }
+
     /// Gives the bitmaps back and forgets what is marked: the queue pair is at an end, or begins anew at `first`.
     pub fn reset(&mut self, pool: &mut Pool, first: Psn, program: Program) {
         if let Some(slot) = self.board.take() {
@@ -378,6 +395,8 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::config::Recovery;
+    use alloc::{format, vec};
+    use proptest::prelude::*;
 
     const FIRST: Psn = Psn::new(0x00ff_fffe);
 
@@ -551,5 +570,44 @@ mod tests {
         let room = |sender: &Sender| sender.room(&pool, sender.next());
         assert_eq!(room(&sender(Recovery::Irn, 60)), 4);
         assert!(room(&sender(Recovery::GoBackN, 60)) > 1_000_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_in_order_leads_where_the_three_steps_do(
+            recovery in prop::sample::select(vec![Recovery::Reno, Recovery::NewReno, Recovery::Sack]),
+            steps in prop::collection::vec((0u32..12, 0u32..6, any::<bool>()), 1..200),
+        ) {
+            let (mut pool, configured) = (Sender::pool(64, 1), Span::from_micros(100));
+            let mut short = sender(recovery, 0);
+            for (kind, packets, ahead) in steps {
+                let room = short.room(&pool, short.next());
+                short.sent(packets.min(room));
+                let (start, in_flight) = (short.start(), short.in_flight());
+                let cumulative = start.plus(packets.min(in_flight));
+                let mut long = Sender { board: None, program: short.program.clone(), ..short };
+                match short.advance_in_order(&pool, cumulative, short.next()) {
+                    Some(room) => {
+                        react(&mut long, &mut pool, Event::Ack { cumulative, selective: None }).unwrap();
+                        prop_assert_eq!(format!("{short:?}"), format!("{long:?}"));
+                        prop_assert_eq!(room, long.room(&pool, long.next()));
+                        prop_assert_eq!(long.timeout(long.next(), configured), configured);
+                        prop_assert_eq!(long.resend(&pool, 1), None);
+                    }
+                    None => {
+                        let selective = (ahead && in_flight > packets + 1).then(|| cumulative.plus(1));
+                        let event = match kind {
+                            0 => Event::Timeout,
+                            _ => Event::Ack { cumulative, selective },
+                        };
+                        react(&mut short, &mut pool, event);
+                        while let Some(run) = short.resend(&pool, 99) {
+                            short.resent(&mut pool, run);
+                        }
+                    }
+                }
+            }
+            short.reset(&mut pool, FIRST, Program::new(recovery, 10, FIRST));
+        }
     }
 }
