@@ -59,8 +59,8 @@ choices! {
     mtu: 0..=3,
     /// Go-back-N, IRN, SRNIC, Reno, NewReno, SACK, or NDP with its law.
     recovery: 0..=6,
-    /// No law, DCQCN or Homa.
-    law: 0..=2,
+    /// No law, DCQCN (a rate), Homa (tokens), Swift (a window and a rate) or DCTCP (a window).
+    law: 0..=4,
     /// Whether priority 3 may drop or is paused.
     pfc: 0..=1,
     /// Whether the switches' buffers are small.

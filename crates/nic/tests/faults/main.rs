@@ -119,7 +119,7 @@ proptest! {
     fn without_faults_go_back_n_loses_nothing_and_sends_nothing_twice(case in any_case()) {
         let case = Case {
             // Homa's priorities may drop, and packets of one message overtake each other.
-            law: case.law % 2,
+            law: if case.law == 2 { 0 } else { case.law },
             faults: Vec::new(), recovery: 0, pfc: 1, timeout: 0, no_retries: 0, rnr_limited: 0, spray: 0, ..case
         };
         for nic in nics() {

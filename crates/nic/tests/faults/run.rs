@@ -114,7 +114,9 @@ fn build(case: &Case, nic: Nic) -> Fabric<Simulated<Load>> {
         _ if case.recovery == NDP => Law::from_settings("ndp", &ndp, rate).expect("it is known"),
         0 => Law::None,
         1 => Law::from_settings("dcqcn", &[], rate).expect("it is known"),
-        _ => Law::from_settings("homa", &homa, rate).expect("it is known"),
+        2 => Law::from_settings("homa", &homa, rate).expect("it is known"),
+        3 => Law::from_settings("swift", &[], rate).expect("it is known"),
+        _ => Law::from_settings("dctcp", &[], rate).expect("it is known"),
     };
     let mut keys = Vec::new();
     let mut hosts: Vec<Host> = (0..count as u64)
