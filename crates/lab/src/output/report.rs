@@ -6,10 +6,12 @@
 //! | `page` | tiles, plots and tables: what a page consists of |
 //! | `lines` | time series thinned to what a screen shows |
 //! | `run` | the page of one run |
+//! | `over_time` | what of it changed in the course of the run |
 //! | `comparison` | the page of several runs side by side |
 
 mod comparison;
 mod lines;
+mod over_time;
 mod page;
 mod run;
 

@@ -1,12 +1,12 @@
 //! The page of one run.
 
-use super::lines::{LINES_MAX, Points, Readings, distribution, per_stretch};
-use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
+use super::lines::{Readings, distribution};
+use super::over_time;
+use super::page::{Axis, Cell, Page, Plot, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
 use crate::results::Deadlock;
 use crate::results::cores::{self, Strained};
 use crate::results::deadlock;
-use crate::results::series::Metric;
 use crate::results::statistics::Sorted;
 use crate::results::{FlowResult, Offered, Results};
 use roci_units::Span;
@@ -14,14 +14,11 @@ use roci_units::Span;
 /// Rows of the flow table and of the host table; whoever wants more reads `flows.csv` and `summary.json`.
 const ROWS_MAX: usize = 200;
 
-const TIME: Axis = Axis::new("time", Unit::Time);
-
 pub(crate) fn page(results: &Results) -> Page {
     let readings = Readings::of(results);
     let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
     sections.extend([fallen(results), unheard(results), strained(results), warnings(results)]);
-    sections.extend(rates(results, &readings));
-    sections.extend(queues(results, &readings));
+    sections.extend(over_time::sections(results, &readings));
     sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
     sections.retain(|section| !section.is_empty());
     Page {
@@ -313,204 +310,8 @@ fn cumulative(title: String, axis: Axis, sorted: &Sorted) -> Plot {
     }
 }
 
-/// What flows were allowed and what they got, over time.
-fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
-    if results.series.is_empty() {
-        let note = "This run took no samples; set measure.sample to see rates and queues over time.".into();
-        return vec![Section { title: "Over time", note, ..Section::default() }];
-    }
-    let mut section = Section { title: "Rates", ..Section::default() };
-    let shown = readings.with_greatest_sums(Metric::Throughput);
-    let sampled = readings.sources(Metric::Throughput);
-    let flows = results.flows.len();
-    if shown.len() < sampled && sampled < flows {
-        section.note = format!(
-            "The {LINES_MAX} flows that moved the most, of {} with samples; these are in series.parquet. The run had {} \
-             flows.",
-            grouped(sampled as u64),
-            grouped(flows as u64)
-        );
-    } else if shown.len() < sampled {
-        section.note =
-            format!("The {LINES_MAX} flows of {sampled} that moved the most; all are in series.parquet.");
-    }
-    // What a flow's law would do is of no interest where it was never asked: without a CNP alpha is but its first
-    // value, and a rate that never changes is the link's.
-    let moved = |metric, place: usize| {
-        let constant = |points: &Points| points.y.windows(2).all(|pair| pair[0] == pair[1]);
-        results.flows[place].cnps > 0
-            || (metric != Metric::Alpha && !readings.get(metric, place).is_none_or(constant))
-    };
-    let asked = |metric| !matches!(metric, Metric::Rate | Metric::Target | Metric::Alpha);
-    let unmoved = shown
-        .iter()
-        .filter(|place| readings.get(Metric::Alpha, **place).is_some() && !moved(Metric::Rate, **place));
-    match unmoved.count() {
-        0 => {}
-        n => {
-            section.note += &format!(
-                "{}{n} of these flows received no CNP: the law left {} rate alone, and R_C, R_T and alpha are not \
-                 drawn.",
-                if section.note.is_empty() { "" } else { " " },
-                if n == 1 { "its" } else { "their" }
-            );
-        }
-    }
-    let name = |place: usize| results.flows[place].name.to_string();
-    let lines = |metric, suffix: &str, dashed| -> Vec<Line> {
-        let line = |(colour, place): (usize, &usize)| {
-            let points = readings.get(metric, *place).filter(|points| points.x.len() > 1)?;
-            let drawn =
-                asked(metric) || readings.get(Metric::Alpha, *place).is_none() || moved(metric, *place);
-            drawn.then(|| points.line(format!("{}{suffix}", name(*place)), colour, dashed))
-        };
-        shown.iter().enumerate().filter_map(line).collect()
-    };
-    let mut plot = |title: &str, y, step, lines: Vec<Line>| {
-        if !lines.is_empty() {
-            section.plots.push(Plot { title: title.into(), x: TIME.above_zero(), y, step, lines });
-        }
-    };
-    let rate = Axis::new("rate", Unit::Rate).above_zero();
-    let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
-    for (title, metric) in [("Throughput on the wire", Metric::Throughput), ("Goodput", Metric::Goodput)] {
-        let each = readings.stretch(metric);
-        let line = |(colour, place): (usize, &usize)| {
-            let points = readings.get(metric, *place)?.means(each);
-            (points.x.len() > 1).then(|| points.line(name(*place), colour, false))
-        };
-        #[expect(clippy::cast_precision_loss, reason = "few readings")]
-        let title = match each {
-            1 => title.to_owned(),
-            each => format!("{title}, means over {}", span(each as f64 * interval)),
-        };
-        plot(&title, rate, false, shown.iter().enumerate().filter_map(line).collect());
-    }
-    let targets = lines(Metric::Target, " R_T", true);
-    let title = if targets.is_empty() { "Rate allowed" } else { "Rate allowed (R_C) and aimed for (R_T)" };
-    let suffix = if targets.is_empty() { "" } else { " R_C" };
-    plot(title, rate, true, lines(Metric::Rate, suffix, false).into_iter().chain(targets).collect());
-    let alpha = Axis::new("alpha", Unit::Number).up_to(1.0);
-    plot("Congestion estimate (alpha)", alpha, true, lines(Metric::Alpha, "", false));
-    let window = Axis::new("window", Unit::Bytes).above_zero();
-    plot("Window", window, true, lines(Metric::Window, "", false));
-    let rtt = Axis::new("round trip", Unit::Time).above_zero();
-    plot("Round trip that the law used", rtt, true, lines(Metric::Rtt, "", false));
-    vec![section]
-}
-
-/// What queues held, and what befell them, over time.
-fn queues(results: &Results, readings: &Readings) -> Option<Section> {
-    if results.series.is_empty() {
-        return None;
-    }
-    let mut section = Section { title: "Queues", ..Section::default() };
-    let seconds = results.simulated.as_secs_f64();
-    let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
-    let times: Vec<f64> = results.series.times().iter().map(|at| at.as_secs_f64()).collect();
-    let name = |place: usize| results.series.queue_names()[place].clone();
-    // A queue has the same colour in every plot: its place among all that are shown.
-    let mut shown: Vec<usize> = [Metric::Bytes, Metric::Marks, Metric::Pauses, Metric::Paused]
-        .iter()
-        .flat_map(|metric| readings.with_highest_peaks(*metric))
-        .collect();
-    shown.sort_unstable();
-    shown.dedup();
-    let colour = |place: usize| shown.binary_search(&place).unwrap_or(0);
-
-    let deepest = readings.with_highest_peaks(Metric::Bytes);
-    let lines: Vec<Line> = deepest
-        .iter()
-        .filter_map(|&place| {
-            let points = readings.get(Metric::Bytes, place)?;
-            Some(held(points, seconds).line(name(place), colour(place), false))
-        })
-        .collect();
-    if lines.is_empty() {
-        section.note = "No queue held anything when it was sampled.".into();
-    } else {
-        let y = Axis::new("octets held", Unit::Bytes).above_zero();
-        section.plots.push(Plot {
-            title: "Queue depth".into(),
-            x: TIME.up_to(seconds),
-            y,
-            step: true,
-            lines,
-        });
-        let sampled = readings.sources(Metric::Bytes);
-        if deepest.len() < sampled {
-            section.note = match deepest.len() {
-                LINES_MAX => {
-                    format!("The {LINES_MAX} deepest of {sampled} queues; all are in series.parquet.")
-                }
-                held => format!("{held} of {sampled} queues held something when they were sampled."),
-            };
-        }
-    }
-    for (metric, what) in [(Metric::Marks, "CE marks"), (Metric::Pauses, "PAUSE frames received")] {
-        let mut width = 0.0;
-        let lines: Vec<Line> = readings
-            .with_highest_peaks(metric)
-            .into_iter()
-            .filter_map(|place| {
-                let points;
-                (width, points) = per_stretch(readings.get(metric, place)?, &times, seconds, interval);
-                Some(points.line(name(place), colour(place), false))
-            })
-            .collect();
-        if lines.is_empty() {
-            section.note = format!("{} No {what}.", section.note).trim().into();
-            continue;
-        }
-        let title = format!("{what} in each {}", span(width));
-        let y = Axis::new("count", Unit::Count).above_zero();
-        section.plots.push(Plot { title, x: TIME.up_to(seconds), y, step: true, lines });
-    }
-    let mut width = 0.0;
-    let lines = readings.with_highest_peaks(Metric::Paused).into_iter().filter_map(|place| {
-        let points;
-        (width, points) = per_stretch(readings.get(Metric::Paused, place)?, &times, seconds, interval);
-        Some(shares_of_stretches(points).line(name(place), colour(place), false))
-    });
-    let lines: Vec<Line> = lines.collect();
-    if !lines.is_empty() {
-        let title = format!("Time stood paused, of each {}", span(width));
-        let y = Axis::new("share of the time", Unit::Share).up_to(1.0);
-        section.plots.push(Plot { title, x: TIME.up_to(seconds), y, step: true, lines });
-    }
-    Some(section)
-}
-
-/// Seconds in each stretch as shares of its length; the last one may be shorter than the others.
-fn shares_of_stretches(mut points: Points) -> Points {
-    let ends: Vec<f64> = points.x.iter().skip(1).copied().collect();
-    let mut share = 0.0;
-    for ((from, to), seconds) in points.x.iter().zip(&ends).zip(&mut points.y) {
-        share = *seconds / (to - from).max(f64::MIN_POSITIVE);
-        *seconds = share;
-    }
-    // The right end of the last stretch.
-    if let Some(last) = points.y.last_mut() {
-        *last = share;
-    }
-    points
-}
-
-/// A queue's readings, from an empty one at the start to the end of the run: a reading holds until the next.
-fn held(points: &Points, seconds: f64) -> Points {
-    let mut held = Points::default();
-    held.push(0.0, 0.0);
-    for (x, y) in points.x.iter().zip(&points.y) {
-        held.push(*x, *y);
-    }
-    if let Some(last) = points.y.last() {
-        held.push(seconds, *last);
-    }
-    held
-}
-
 /// A length of time as people say it, to three digits.
-fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
         s if s >= 1e-3 => (s * 1e3, "ms"),
@@ -712,7 +513,7 @@ impl Cost {
 }
 
 /// `number` with thin spaces between groups of three digits.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -736,12 +537,6 @@ mod tests {
         assert_eq!(with(&two), "with switch.ecn=false, nic.mtu=4096; ");
         let many = vec![pair("traffic", &"x".repeat(200)); 10];
         assert!(with(&many).chars().count() < 8 * 82 + 30 && with(&many).ends_with("…, and 2 more; "));
-    }
-
-    #[test]
-    fn a_port_that_is_paused_at_the_end_is_shown_so_to_the_end() {
-        let points = Points { x: vec![0.0, 1.0, 2.0, 2.25], y: vec![0.5, 0.0, 0.25, 0.25] };
-        assert_eq!(shares_of_stretches(points).y, [0.5, 0.0, 1.0, 1.0]);
     }
 
     #[test]
