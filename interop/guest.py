@@ -121,10 +121,10 @@ def stop(process, how=signal.SIGTERM, patience=5):
 class Guest:
     """The virtual machine."""
 
-    def __init__(self, network, image, kernel, logs, accelerator):
+    def __init__(self, network, image, kernel, name, logs, accelerator):
         self.network = network
-        self.console = pathlib.Path(logs) / f"console-{kernel}.txt"
-        self.said = pathlib.Path(logs, f"qemu-{kernel}.txt").open("w+")
+        self.console = pathlib.Path(logs) / f"console-{name}.txt"
+        self.said = pathlib.Path(logs, f"qemu-{name}.txt").open("w+")
         append = f"console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 random.trust_cpu=1 guest.mtu={MTU_MAX}"
         append += f" guest.v4={GUESTS[4]}/24 guest.v6={GUESTS[6]}/64"
         # No offload: each packet is a frame of its own, with its checksum, for who captures.
@@ -179,6 +179,14 @@ class Guest:
         if status != 0:
             raise Unable(f"in the guest: {script}: {said.strip()}")
         return said
+
+    def answers(self):
+        """Whether it still takes commands; a busy one may be slow."""
+        for _ in range(3):
+            with contextlib.suppress(OSError):
+                if self.run("true", limit=20)[0] == 0:
+                    return True
+        return False
 
     def start(self, script, limit):
         """Runs a script in the guest while this goes on; the thread's `result` is what `run` gives."""

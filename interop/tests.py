@@ -37,12 +37,12 @@ class Bench:
 
     def run(self, cell):
         """Whether it is well, and a remark."""
-        self.set_mtu(cell.mtu)
-        with self.faults(cell):
-            try:
+        try:
+            self.set_mtu(cell.mtu)
+            with self.faults(cell):
                 return TESTS[cell.test](self, cell)
-            except (OSError, guests.Unable) as error:
-                return False, str(error)
+        except (OSError, guests.Unable) as error:
+            return False, str(error)
 
     def set_mtu(self, mtu):
         if mtu == self.mtu:
@@ -206,17 +206,21 @@ def perftest(verb, metric, *options):
             else:
                 listens(process, PERFTEST_PORT)
             task = bench.guest.start(" ".join(map(str, [*theirs, met_here])), LIMIT)
-        well, remark, heard, _ = bench.both(cell, process, task)
-        return well, result(heard) if well else remark
+        well, remark, heard, said = bench.both(cell, process, task)
+        if not well:
+            return False, remark
+        # Whoever answers READs says nothing of them.
+        measured = result(heard) or result(said)
+        return measured is not None, measured or "neither end says what it measured"
 
     return run
 
 
 def result(heard):
-    """The row of perftest's table."""
+    """What the last row of perftest's table says, or `None` where there is none."""
     rows = [line.split() for line in heard.splitlines() if line.split() and line.split()[0].isdigit()]
     if not rows:
-        return "no result"
+        return None
     row = rows[-1]
     return f"{row[3]} MB/s" if len(row) == 5 else f"{row[4]} us"
 
