@@ -1,7 +1,7 @@
 //! What the endpoint makes of a loopback interface, beside what bare UDP sockets make of it, in interleaved rounds.
 //!
-//! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections]`; `-- 4096 1048576 standard` is one line of
-//! the first. Both ends run on one thread unless it says otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU
+//! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections]`; `-- v6 4096 1048576 standard` is one line of
+//! the first. Over IPv6 the endpoint sends from connected sockets; *plain* is what it does without them. Both ends run on one thread unless it says otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU
 //! of 4096 and 50 % at 1024, neither of which is met, the second by the ceiling printed beside; latency at most 1.3 times
 //! theirs, not met either; 10 000 connections at least 90 % of 128.
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench")]
@@ -14,7 +14,7 @@ use roci_endpoint::{
     Slice,
 };
 use std::io::ErrorKind;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,18 +35,25 @@ mod io {
 const ROUNDS: usize = 15;
 const ROUND: Duration = Duration::from_millis(100);
 
+/// The loopback interface's addresses.
+const FAMILIES: [(&str, IpAddr); 2] =
+    [("v4", IpAddr::V4(Ipv4Addr::LOCALHOST)), ("v6", IpAddr::V6(Ipv6Addr::LOCALHOST))];
+
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let mut wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let named: Vec<String> = FAMILIES.map(|(name, _)| name.to_owned()).into();
+    let families: Vec<_> = FAMILIES.into_iter().filter(|(name, _)| chosen(&wanted, &named, name)).collect();
+    wanted.retain(|wanted| !named.contains(wanted));
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     let narrows = |one: &String| one.parse::<usize>().is_ok() || FORMS.iter().any(|(form, _)| one == form);
     if wants("throughput") || wanted.iter().any(narrows) {
-        throughput(&wanted);
+        throughput(&families, &wanted);
     }
     if wants("icrc") {
         crcs();
     }
     if wants("latency") {
-        latency();
+        latency(&families);
     }
     if wants("connections") {
         connections();
@@ -100,9 +107,22 @@ struct End {
 
 const REGION: usize = 4 << 20;
 
-fn end(address: &str, mtu: Mtu, qps: usize, lone: bool) -> End {
-    let config = DeviceConfig { progress: Progress::Caller, ..DeviceConfig::default() };
-    let device = Device::open_with(address.parse().unwrap(), config).unwrap();
+/// How the endpoint is set up, and where.
+#[derive(Clone, Copy)]
+struct Way {
+    here: IpAddr,
+    /// Without connected sockets.
+    plain: bool,
+    lone: bool,
+}
+
+fn end(way: Way, mtu: Mtu, qps: usize) -> End {
+    let mut config = DeviceConfig { progress: Progress::Caller, ..DeviceConfig::default() };
+    if way.plain {
+        config.connected = 0;
+    }
+    let lone = way.lone;
+    let device = Device::open_with(way.here, config).unwrap();
     let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
     let region = pd.reg_mr(vec![0; REGION], Access::ALL).unwrap();
     let own = pd.reg_mr(vec![1; REGION], Access::LOCAL_WRITE).unwrap();
@@ -114,8 +134,8 @@ fn end(address: &str, mtu: Mtu, qps: usize, lone: bool) -> End {
     End { device, cq, region, own, qps }
 }
 
-fn ends(mtu: Mtu, qps: usize, lone: bool) -> (End, End) {
-    let (a, b) = (end("127.0.0.1", mtu, qps, lone), end("127.0.0.1", mtu, qps, lone));
+fn ends(way: Way, mtu: Mtu, qps: usize) -> (End, End) {
+    let (a, b) = (end(way, mtu, qps), end(way, mtu, qps));
     for (here, there) in a.qps.iter().zip(&b.qps) {
         here.connect(there.info()).unwrap();
         there.connect(here.info()).unwrap();
@@ -167,54 +187,75 @@ fn chosen(wanted: &[String], all: &[String], one: &str) -> bool {
     !all.iter().any(|one| wanted.contains(one)) || wanted.iter().any(|wanted| wanted == one)
 }
 
-fn throughput(wanted: &[String]) {
+fn throughput(families: &[(&str, IpAddr)], wanted: &[String]) {
     println!(
         "throughput of WRITEs, both ends on one thread, Gb/s of payload and CPU time; the ceiling has the"
     );
     println!("same packets with ICRC and placement, but no transport");
     println!(
-        "{:>6} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>11} {:>9}",
-        "MTU", "message", "form", "bare", "ceiling", "ours", "of bare", "of ceiling", "ceil/bare"
+        "{:>3} {:>6} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>11} {:>9} {:>9}",
+        "",
+        "MTU",
+        "message",
+        "form",
+        "bare",
+        "ceiling",
+        "ours",
+        "of bare",
+        "of ceiling",
+        "ceil/bare",
+        "of plain"
     );
     let names = |all: &[usize]| all.iter().map(usize::to_string).collect::<Vec<_>>();
     let (mtus, messages) = (names(&[4096, 1024]), names(&MESSAGES));
     let forms = FORMS.map(|(form, _)| form.to_owned());
-    for mtu in [Mtu::Mtu4096, Mtu::Mtu1024] {
-        let octets = usize::from(mtu.octets());
-        if !chosen(wanted, &mtus, &octets.to_string()) {
-            continue;
-        }
-        let mut bare = bare_pair(Some(octets + AROUND));
-        for message in MESSAGES {
-            if !chosen(wanted, &messages, &message.to_string()) {
+    for &(family, here) in families {
+        for mtu in [Mtu::Mtu4096, Mtu::Mtu1024] {
+            if !chosen(wanted, &mtus, &mtu.octets().to_string()) {
                 continue;
             }
-            let depth = ((256 << 10) / message).max(2);
-            for (form, lone) in FORMS {
-                if !chosen(wanted, &forms, form) {
+            for message in MESSAGES {
+                if !chosen(wanted, &messages, &message.to_string()) {
                     continue;
                 }
-                let (a, b) = ends(mtu, 1, lone);
-                let mut ceiling = Ceiling::new(octets, message, depth, lone);
-                let mut rates: [Vec<f64>; 3] = [const { Vec::new() }; 3];
-                for _ in 0..ROUNDS {
-                    rates[0].push(bare.blast(octets, message * depth));
-                    rates[1].push(ceiling.blast());
-                    rates[2].push(writes(&a, &b, message, depth));
+                for (form, lone) in FORMS {
+                    if chosen(wanted, &forms, form) {
+                        print!("{family:>3} {:>6} {message:>9} {form:>9}", mtu.octets());
+                        line(here, mtu, message, lone);
+                    }
                 }
-                let part = |one: usize, of: usize| {
-                    100.0 * median(rates[one].iter().zip(&rates[of]).map(|(one, of)| one / of).collect())
-                };
-                let parts = [part(2, 0), part(2, 1), part(1, 0)];
-                let [theirs, most, ours] = rates.map(median);
-                println!(
-                    "{octets:>6} {message:>9} {form:>9} {theirs:>8.1} {most:>8.1} {ours:>8.1} {:>7.0}% {:>10.0}% {:>8.0}%",
-                    parts[0], parts[1], parts[2]
-                );
-                report(&a);
-                report(&b);
             }
         }
+    }
+}
+
+/// One line of the table.
+fn line(here: IpAddr, mtu: Mtu, message: usize, lone: bool) {
+    let octets = usize::from(mtu.octets());
+    let depth = ((256 << 10) / message).max(2);
+    let mut bare = bare_pair(here, Some(octets + AROUND));
+    let mut ceiling = Ceiling::new(here, octets, message, depth, lone);
+    let ways = [false, true].map(|plain| ends(Way { here, plain, lone }, mtu, 1));
+    let mut rates: [Vec<f64>; 4] = [const { Vec::new() }; 4];
+    for _ in 0..ROUNDS {
+        rates[0].push(bare.blast(octets, message * depth));
+        rates[1].push(ceiling.blast());
+        for ((a, b), rates) in ways.iter().zip(&mut rates[2..]) {
+            rates.push(writes(a, b, message, depth));
+        }
+    }
+    let part = |one: usize, of: usize| {
+        100.0 * median(rates[one].iter().zip(&rates[of]).map(|(one, of)| one / of).collect())
+    };
+    let parts = [part(2, 0), part(2, 1), part(1, 0), part(2, 3)];
+    let [theirs, most, ours, _] = rates.map(median);
+    println!(
+        " {theirs:>8.1} {most:>8.1} {ours:>8.1} {:>7.0}% {:>10.0}% {:>8.0}% {:>8.0}%",
+        parts[0], parts[1], parts[2], parts[3]
+    );
+    for (a, b) in &ways {
+        report(a);
+        report(b);
     }
 }
 
@@ -230,8 +271,8 @@ fn report(end: &End) {
 const PING: usize = 64;
 
 /// Microseconds of half a round trip, p50, of bare sockets.
-fn bare_ping(two: bool) -> f64 {
-    let bare = bare_pair(None);
+fn bare_ping(here: IpAddr, two: bool) -> f64 {
+    let bare = bare_pair(here, None);
     let turn = |from: &UdpSocket| loop {
         match from.recv(&mut [0; PING]) {
             Ok(_) => return true,
@@ -312,8 +353,8 @@ impl Ping {
     }
 }
 
-fn our_ping(two: bool) -> f64 {
-    let (a, b) = ends(Mtu::Mtu1024, 1, false);
+fn our_ping(here: IpAddr, plain: bool, two: bool) -> f64 {
+    let (a, b) = ends(Way { here, plain, lone: false }, Mtu::Mtu1024, 1);
     let (a, b) = (Ping::new(a), Ping::new(b));
     if !two {
         // What another endpoint at the address was given and has not passed on is lost until its sender runs again.
@@ -355,28 +396,33 @@ fn our_ping(two: bool) -> f64 {
     })
 }
 
-fn latency() {
+fn latency(families: &[(&str, IpAddr)]) {
     println!("half a round trip of {PING} octets, p50 in µs, spinning");
-    println!("{:>12} {:>8} {:>8} {:>7}", "", "bare", "ours", "ratio");
-    for two in [false, true] {
-        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            theirs.push(bare_ping(two));
-            ours.push(our_ping(two));
+    println!("{:>3} {:>12} {:>8} {:>8} {:>8} {:>7}", "", "", "bare", "ours", "plain", "ratio");
+    for &(family, here) in families {
+        for two in [false, true] {
+            let mut times: [Vec<f64>; 3] = [const { Vec::new() }; 3];
+            for _ in 0..ROUNDS {
+                times[0].push(bare_ping(here, two));
+                times[1].push(our_ping(here, false, two));
+                times[2].push(our_ping(here, true, two));
+            }
+            let ratio = median(times[0].iter().zip(&times[1]).map(|(t, o)| o / t).collect());
+            let name = if two { "two threads" } else { "one thread" };
+            let [theirs, ours, plain] = times.map(median);
+            println!("{family:>3} {name:>12} {theirs:>8.2} {ours:>8.2} {plain:>8.2} {ratio:>7.2}");
         }
-        let ratio = median(theirs.iter().zip(&ours).map(|(t, o)| o / t).collect());
-        let name = if two { "two threads" } else { "one thread" };
-        println!("{name:>12} {:>8.2} {:>8.2} {ratio:>7.2}", median(theirs), median(ours));
     }
 }
 
 fn connections() {
+    let way = Way { here: FAMILIES[0].1, plain: false, lone: false };
     println!(
         "WRITEs over many connections in turn, both ends on one thread, path MTU 1024, Gb/s of payload and CPU time"
     );
     println!("{:>9} {:>8} {:>8} {:>8}   of 128", "message", "1", "128", "10000");
     let pairs: Vec<(End, End)> =
-        [1, 128, 10_000].into_iter().map(|qps| ends(Mtu::Mtu1024, qps, false)).collect();
+        [1, 128, 10_000].into_iter().map(|qps| ends(way, Mtu::Mtu1024, qps)).collect();
     for message in [1 << 10, 16 << 10] {
         let mut rates = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {

@@ -107,6 +107,10 @@ pub struct DeviceConfig {
     pub progress: Progress,
     /// Engines, each with its queue pairs, socket and thread; 1 to 16. One on a wire in memory.
     pub shards: usize,
+    /// Peers to whom each shard sends over a UDP socket of their own, which saves looking up the route for each datagram:
+    /// those over IPv6 that are sent most. What they are sent bears another source port than 4791, as RoCEv2 allows, and all else
+    /// bears 4791. Zero for the few networks that pass packets to 4791 only from 4791.
+    pub connected: usize,
     /// The rate of the link, what "unpaced" means to a law.
     pub link: BitsPerSec,
     /// The code point of data and acknowledgements, 0 to 63.
@@ -124,6 +128,7 @@ impl Default for DeviceConfig {
             backend: Backend::Udp,
             progress: Progress::Thread { spin: Duration::from_micros(50) },
             shards: 1,
+            connected: 32,
             link: LINK,
             dscp: 0,
             cnp_dscp: 48,
@@ -237,7 +242,7 @@ impl Device {
         let mut cells = Vec::new();
         for number in 0..config.shards {
             let io: Box<dyn PacketIo> = match &config.backend {
-                Backend::Udp => Box::new(UdpIo::open(address, Claim::lowest(address)?)?),
+                Backend::Udp => Box::new(UdpIo::open(address, Claim::lowest(address)?, config.connected)?),
                 Backend::Raw => Box::new(RawIo::open(address, Claim::lowest(address)?)?),
                 Backend::Memory(wire) => Box::new(wire.attach(address)?),
             };

@@ -162,7 +162,7 @@ impl Core {
                 self.let_go();
                 self.emit(io);
             }
-            let id = || io.next_id();
+            let start = || io.begin(route.destination);
             if response {
                 // Its region may change at any time: what is checked must be what is sent. It is held meanwhile, and read once.
                 let mut octets: &[u8] = &[];
@@ -177,12 +177,12 @@ impl Core {
                     let Some(found) = found else { break };
                     octets = found;
                 }
-                self.batch.push(&route, joins, id, headers, cc, Payload::Octets(octets));
+                self.batch.push(&route, joins, start, headers, cc, Payload::Octets(octets));
             } else if let Some(octets) = self.works.in_place(source.address, payload) {
-                self.batch.push(&route, joins, id, headers, cc, Payload::Octets(octets));
+                self.batch.push(&route, joins, start, headers, cc, Payload::Octets(octets));
             } else {
                 let mut write = |place: &mut [u8]| self.works.gather(source.address, place);
-                self.batch.push(&route, joins, id, headers, cc, Payload::Written(payload, &mut write));
+                self.batch.push(&route, joins, start, headers, cc, Payload::Written(payload, &mut write));
             }
         }
         self.let_go();

@@ -2,7 +2,7 @@
 
 use crate::ROUND;
 use std::io::ErrorKind;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ pub(crate) struct Bare {
     buffer: Vec<u8>,
 }
 
-pub(crate) fn bare_pair(segment: Option<usize>) -> Bare {
-    let from = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let to = UdpSocket::bind("127.0.0.1:0").unwrap();
+pub(crate) fn bare_pair(here: IpAddr, segment: Option<usize>) -> Bare {
+    let from = UdpSocket::bind((here, 0)).unwrap();
+    let to = UdpSocket::bind((here, 0)).unwrap();
     from.connect(to.local_addr().unwrap()).unwrap();
     to.connect(from.local_addr().unwrap()).unwrap();
     for socket in [&from, &to] {

@@ -7,7 +7,7 @@
 use crate::ROUND;
 use crate::bare::{Bare, bare_pair, cpu_seconds};
 use crate::icrc::{self, Flow, Heads, Id, Solver};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
@@ -51,11 +51,10 @@ impl Run {
 
 impl Ceiling {
     /// For messages of `message` octets, `depth` of them in memory on either side, in packets of `mtu`.
-    pub(crate) fn new(mtu: usize, message: usize, depth: usize, lone: bool) -> Self {
+    pub(crate) fn new(here: IpAddr, mtu: usize, message: usize, depth: usize, lone: bool) -> Self {
         let memory = message * depth;
-        let here = Ipv4Addr::LOCALHOST.into();
         Self {
-            sockets: bare_pair(None),
+            sockets: bare_pair(here, None),
             flow: Flow::new(here, here),
             data: vec![1; memory],
             region: vec![0; memory],

@@ -1,6 +1,7 @@
 //! Packets gathered for one system call: each run in one piece, headers, payload and ICRC one after the other.
 
 use crate::icrc::{self, Flow, Heads, ICRC_LEN};
+use crate::io::Start;
 use roci_wire::Ecn;
 use std::net::IpAddr;
 
@@ -44,6 +45,8 @@ pub struct Run {
     pub octets: usize,
     /// How many packets.
     pub packets: usize,
+    /// The UDP source port of its packets.
+    pub source_port: u16,
     /// The identification of the first packet.
     pub id: u16,
     /// Where it begins in the batch.
@@ -155,25 +158,25 @@ impl Batch {
         &mut self,
         route: &Route,
         joins: bool,
-        next_id: impl FnOnce() -> u16,
+        start: impl FnOnce() -> Start,
         headers: &[u8],
         cc: usize,
         payload: Payload<'_>,
     ) {
         let length = payload.len();
         let octets = packet_len(headers.len(), length);
-        let id = match self.runs.last_mut() {
+        let Start { source_port, id } = match self.runs.last_mut() {
             Some(run) if joins => {
                 #[expect(clippy::cast_possible_truncation, reason = "at most 128")]
                 let id = run.id.wrapping_add(run.packets as u16);
                 run.closed = octets < run.segment;
                 run.octets += octets;
                 run.packets += 1;
-                id
+                Start { source_port: run.source_port, id }
             }
-            _ => self.begin(route, octets, next_id()),
+            _ => self.begin(route, octets, start()),
         };
-        let head = self.heads.head(&route.flow, octets, id, roci_wire::udp::ROCE_PORT);
+        let head = self.heads.head(&route.flow, octets, id, source_port);
         let (front, rest) = self.octets[self.used..self.used + octets].split_at_mut(headers.len());
         match (front.as_mut_array::<{ icrc::BTH_LEN }>(), headers.as_array()) {
             // A length that is known is a few moves.
@@ -202,7 +205,7 @@ impl Batch {
     }
 
     /// Begins a run with a packet of `octets`.
-    fn begin(&mut self, route: &Route, octets: usize, id: u16) -> u16 {
+    fn begin(&mut self, route: &Route, octets: usize, start: Start) -> Start {
         self.runs.push(Run {
             destination: route.destination,
             ecn: route.ecn,
@@ -210,11 +213,12 @@ impl Batch {
             segment: octets,
             octets,
             packets: 1,
-            id,
+            source_port: start.source_port,
+            id: start.id,
             first: self.used,
             closed: false,
         });
-        id
+        start
     }
 }
 
@@ -242,9 +246,9 @@ mod tests {
                 let headers = [packet; 12];
                 let joins = batch.joins(&route, 12, 100);
                 assert_eq!(joins, packet > 0);
-                batch.push(&route, joins, || 0, &headers, 0, Payload::Octets(&lent));
+                batch.push(&route, joins, || Start::with_id(0), &headers, 0, Payload::Octets(&lent));
                 let mut fill = |place: &mut [u8]| place.fill(packet ^ 0x55);
-                batch.push(&route, true, || 0, &headers, 0, Payload::Written(100, &mut fill));
+                batch.push(&route, true, || Start::with_id(0), &headers, 0, Payload::Written(100, &mut fill));
             }
             let run = batch.runs()[0];
             assert_eq!((batch.runs().len(), run.packets, run.segment), (1, 10, 116));
@@ -275,7 +279,7 @@ mod tests {
             batch.push(
                 &route,
                 joins && !batch.is_empty(),
-                || 0,
+                || Start::with_id(0),
                 &[0; 28],
                 0,
                 Payload::Octets(&[0; 4096][..length]),

@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Run};
 use super::sys::EventFd;
-use super::{Arrived, PacketIo, Sent};
+use super::{Arrived, PacketIo, Sent, Start};
 use crate::clock::Clock;
 use roci_units::{BitsPerSec, Instant, Random, Span};
 use std::collections::{BTreeMap, VecDeque};
@@ -225,8 +225,8 @@ impl PacketIo for MemoryIo {
         64
     }
 
-    fn next_id(&mut self) -> u16 {
-        0
+    fn begin(&mut self, _: IpAddr) -> Start {
+        Start::with_id(0)
     }
 
     fn send(&mut self, batch: &Batch) -> Sent {

@@ -7,10 +7,12 @@
 //! | [`memory`] | a wire in memory with seeded faults, for tests |
 //! | [`batch`] | packets gathered for one system call |
 //! | [`steer`] | how endpoints that share the port find their packets |
+//! | `connected` | sending sockets for one peer each |
 //! | `fold` | the CRC of payload, with wide registers |
 //! | `sys` | the system calls |
 
 pub mod batch;
+pub(crate) mod connected;
 pub(crate) mod fold;
 pub mod memory;
 pub mod raw;
@@ -35,8 +37,8 @@ pub trait PacketIo: Send {
     /// How many packets may leave as one run, split by the kernel or by hardware; at least 1.
     fn run_max(&self) -> usize;
 
-    /// The IPv4 identification that the first packet of the next run will have; the following ones count up.
-    fn next_id(&mut self) -> u16;
+    /// What the first packet of the next run, which goes to `destination`, will bear.
+    fn begin(&mut self, destination: IpAddr) -> Start;
 
     /// Sends all runs of `batch`. What cannot be sent is dropped and counted: the transport repeats it.
     fn send(&mut self, batch: &Batch) -> Sent;
@@ -67,6 +69,22 @@ pub trait PacketIo: Send {
     /// Datagrams that were lost before they could be received, as far as that is known.
     fn overflowed(&self) -> u64 {
         0
+    }
+}
+
+/// What a run begins with that the ICRC covers, but the endpoint does not choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The UDP source port of its packets.
+    pub source_port: u16,
+    /// The IPv4 identification of the first; the following ones count up.
+    pub id: u16,
+}
+
+impl Start {
+    /// From RoCEv2's own port.
+    pub(crate) const fn with_id(id: u16) -> Self {
+        Self { source_port: roci_wire::udp::ROCE_PORT, id }
     }
 }
 

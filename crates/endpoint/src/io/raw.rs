@@ -8,7 +8,7 @@
 
 use super::batch::Batch;
 use super::steer::{Claim, SLOTS};
-use super::{Arrived, PacketIo, Sent, sys};
+use super::{Arrived, PacketIo, Sent, Start, sys};
 use roci_wire::ip::Ipv4View;
 use roci_wire::udp::{ROCE_PORT, UdpView};
 use std::io;
@@ -173,11 +173,11 @@ impl PacketIo for RawIo {
         1
     }
 
-    fn next_id(&mut self) -> u16 {
+    fn begin(&mut self, _: IpAddr) -> Start {
         // The kernel puts its own number in place of zero.
         let id = self.id;
         self.id = id.checked_add(1).unwrap_or(1);
-        id
+        Start::with_id(id)
     }
 
     fn send(&mut self, batch: &Batch) -> Sent {
@@ -198,7 +198,13 @@ impl PacketIo for RawIo {
                 let to = sys::RawAddress::new(SocketAddr::new(run.destination, 0));
                 let class = (v6 && (run.dscp, run.ecn as u8) != (0, 0))
                     .then_some((true, libc::c_int::from(run.dscp << 2 | run.ecn as u8)));
-                self.sending.prepare(index, to, &self.pieces.get()[2 * index..2 * index + 2], None, class);
+                self.sending.prepare(
+                    index,
+                    Some(&to),
+                    &self.pieces.get()[2 * index..2 * index + 2],
+                    None,
+                    class,
+                );
             }
             let (mut next, mut waited) = (0, false);
             while next < runs.len() {

@@ -63,6 +63,39 @@ pub(crate) fn option(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int) -
     Ok(value)
 }
 
+/// Socket buffers: as many octets as the kernel lets us have of this.
+const SOCKET_BUFFER: libc::c_int = 16 << 20;
+
+/// Makes a socket's buffer large: `forced` where that is allowed, `name` elsewhere.
+pub(crate) fn enlarge(fd: &impl AsRawFd, name: libc::c_int, forced: libc::c_int) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, forced, SOCKET_BUFFER)
+        .or_else(|_| set_option(fd, libc::SOL_SOCKET, name, SOCKET_BUFFER))
+}
+
+/// A UDP socket with a large buffer for what it sends, none of which is fragmented.
+pub(crate) fn sending_socket(v6: bool) -> io::Result<OwnedFd> {
+    let socket = socket(if v6 { libc::AF_INET6 } else { libc::AF_INET }, libc::SOCK_DGRAM, 0)?;
+    enlarge(&socket, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE)?;
+    if v6 {
+        set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+        set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
+    } else {
+        set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
+    }
+    Ok(socket)
+}
+
+/// The port that a socket is bound to.
+pub(crate) fn local_port(fd: &impl AsRawFd) -> io::Result<u16> {
+    let mut address = RawAddress::empty();
+    // SAFETY: the pointers describe `address`, which outlives the call.
+    unsafe {
+        let place = std::ptr::from_mut(&mut address.storage).cast();
+        check(libc::getsockname(fd.as_raw_fd(), place, &mut address.length))?;
+    }
+    address.get().map(|(_, port)| port).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
 /// A socket address in the kernel's form.
 #[derive(Clone, Copy)]
 pub(crate) struct RawAddress {
@@ -134,6 +167,15 @@ impl RawAddress {
         unsafe {
             let address = std::ptr::from_ref(&self.storage).cast();
             check(libc::bind(fd.as_raw_fd(), address, self.length))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn connect(&self, fd: &impl AsRawFd) -> io::Result<()> {
+        // SAFETY: as above.
+        unsafe {
+            let address = std::ptr::from_ref(&self.storage).cast();
+            check(libc::connect(fd.as_raw_fd(), address, self.length))?;
         }
         Ok(())
     }
@@ -314,20 +356,24 @@ impl Messages {
         Some((header.msg_len as usize, address, port, told))
     }
 
-    /// Sets message `index` up for sending `pieces`, which outlive the next [`send`](Self::send).
+    /// Sets message `index` up for sending `pieces`, which outlive the next [`send`](Self::send); to where the socket is
+    /// connected if not said.
     pub(crate) fn prepare(
         &mut self,
         index: usize,
-        to: RawAddress,
+        to: Option<&RawAddress>,
         pieces: &[libc::iovec],
         segment: Option<u16>,
         class: Option<(bool, libc::c_int)>,
     ) {
-        self.addresses[index] = to;
         let control = write_control(&mut self.controls[index], segment, class);
         let header = &mut self.headers[index].msg_hdr;
-        header.msg_name = std::ptr::from_mut(&mut self.addresses[index].storage).cast();
-        header.msg_namelen = to.length;
+        (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), 0);
+        if let Some(to) = to {
+            self.addresses[index] = *to;
+            header.msg_name = std::ptr::from_mut(&mut self.addresses[index].storage).cast();
+            header.msg_namelen = to.length;
+        }
         header.msg_iov = pieces.as_ptr().cast_mut();
         header.msg_iovlen = pieces.len();
         header.msg_control =
@@ -340,7 +386,7 @@ impl Messages {
     pub(crate) fn prepare_one(
         &mut self,
         index: usize,
-        to: RawAddress,
+        to: Option<&RawAddress>,
         octets: &[u8],
         segment: Option<u16>,
         class: Option<(bool, libc::c_int)>,

@@ -1,12 +1,14 @@
 //! UDP sockets with segmentation offload, the default: they need no privilege.
 //!
-//! The socket is never connected and forbids fragmentation: only then is the identification of what it sends known,
-//! zero, or counting from zero in a run (it is covered by the ICRC). What is received does not show its
+//! Over IPv4 the socket that sends is not connected and forbids fragmentation: only then is the identification of what it sends
+//! known, zero, or counting from zero in a run (it is covered by the ICRC). What is received does not show its
 //! identification, so it is solved for, which leaves 16 bits of check over IPv4; the UDP checksum stands beside it.
+//! Over IPv6 there is none, and peers that are sent much have a sending socket of their own, which is connected.
 
-use super::batch::Batch;
+use super::batch::{Batch, Run};
+use super::connected::Peers;
 use super::steer::Claim;
-use super::{Arrived, PacketIo, Sent, sys};
+use super::{Arrived, PacketIo, Sent, Start, sys};
 use roci_wire::udp::ROCE_PORT;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,12 +25,12 @@ const DETOUR: u32 = 16;
 const LARGE: usize = 1 << 10;
 /// Runs sent by one call.
 const SENT_MAX: usize = 64;
+/// How often in a row a connected socket may be told of ICMP messages.
+const TOLD_MAX: u32 = 4;
 /// Packets in a run: what every kernel with segmentation offload takes.
 const RUN_MAX: usize = 64;
-/// Socket buffers: as many octets as the kernel lets us have of this.
-const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
-/// An unconnected UDP socket at port 4791 of one address.
+/// An unconnected UDP socket at port 4791 of one address, and connected ones that only send.
 pub struct UdpIo {
     socket: OwnedFd,
     local: IpAddr,
@@ -42,37 +44,28 @@ pub struct UdpIo {
     /// The class that the socket gives to what names none: that of the first data sent. A class that is named with each
     /// message costs a tenth of a microsecond.
     class: u8,
+    peers: Peers,
     claim: Claim,
     forwarded: Vec<u8>,
     turns: u32,
 }
 
 impl UdpIo {
-    /// Opens port 4791 of `local`, shared with other endpoints at that address as `claim` says.
+    /// Opens port 4791 of `local`, shared with other endpoints at that address as `claim` says. Up to `connected` peers have
+    /// a sending socket of their own.
     ///
     /// # Errors
     /// When the address is not this host's, or another program has the port for itself.
-    pub fn open(local: IpAddr, claim: Claim) -> io::Result<Self> {
+    pub fn open(local: IpAddr, claim: Claim, connected: usize) -> io::Result<Self> {
         let v6 = local.is_ipv6();
-        let domain = if v6 { libc::AF_INET6 } else { libc::AF_INET };
-        let socket = sys::socket(domain, libc::SOCK_DGRAM, 0)?;
-        for (name, forced, value) in [
-            (libc::SO_RCVBUF, libc::SO_RCVBUFFORCE, SOCKET_BUFFER),
-            (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, SOCKET_BUFFER),
-        ] {
-            if sys::set_option(&socket, libc::SOL_SOCKET, forced, value).is_err() {
-                sys::set_option(&socket, libc::SOL_SOCKET, name, value)?;
-            }
-        }
+        let socket = sys::sending_socket(v6)?;
+        sys::enlarge(&socket, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE)?;
         sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         if v6 {
-            sys::set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-            sys::set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
             sys::set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
             sys::set_option(&socket, libc::SOL_UDP, sys::UDP_NO_CHECK6_RX, 1)?;
         } else {
-            sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
             sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
         }
         let segmentation = sys::option(&socket, libc::SOL_UDP, sys::UDP_SEGMENT).is_ok()
@@ -89,6 +82,7 @@ impl UdpIo {
             overflowed: 0,
             last: None,
             class: 0,
+            peers: Peers::new(local, ROCE_PORT, if v6 { connected } else { 0 }),
             claim,
             forwarded: Vec::new(),
             turns: 0,
@@ -107,6 +101,78 @@ impl UdpIo {
     }
 }
 
+fn packets_of(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| run.packets as u64).sum()
+}
+
+impl UdpIo {
+    /// Sends runs from one source port.
+    fn send_some(&mut self, batch: &Batch, runs: &[Run], outcome: &mut Sent) {
+        let Some(source_port) = runs.first().map(|run| run.source_port) else { return };
+        let v6 = self.local.is_ipv6();
+        let (level, name) =
+            if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+        let (fd, mut usual) = match self.peers.get_mut(source_port) {
+            Some(connected) => (connected.socket.as_raw_fd(), connected.class),
+            None if source_port == ROCE_PORT => (self.socket.as_raw_fd(), self.class),
+            // It was given up since they were put together.
+            None => return outcome.dropped += packets_of(runs),
+        };
+        let is_connected = source_port != ROCE_PORT;
+        for (index, run) in runs.iter().enumerate() {
+            let to = (!is_connected).then(|| self.address(run.destination));
+            #[expect(clippy::cast_possible_truncation, reason = "at most 65000")]
+            let segment = (run.packets > 1).then_some(run.segment as u16);
+            let class = run.dscp << 2 | run.ecn as u8;
+            if usual == 0 && class != 0 && sys::set_option(&fd, level, name, class.into()).is_ok() {
+                usual = class;
+            }
+            let class = (class != usual).then_some((v6, libc::c_int::from(class)));
+            self.sending.prepare_one(index, to.as_ref(), batch.octets(run), segment, class);
+        }
+        match self.peers.get_mut(source_port) {
+            Some(connected) => connected.class = usual,
+            None => self.class = usual,
+        }
+        let (mut next, mut waited, mut told) = (0, false, 0);
+        while next < runs.len() {
+            // SAFETY: the octets lie in the batch, which is not written to meanwhile.
+            #[expect(unsafe_code, reason = "see above")]
+            let sent = unsafe { self.sending.send(fd, next, runs.len()) };
+            match sent {
+                Ok(sent) => {
+                    outcome.packets += packets_of(&runs[next..next + sent]);
+                    next += sent;
+                    (waited, told) = (false, 0);
+                }
+                // The buffer is full: the link is slower than we are. It empties at the link's rate.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !waited => {
+                    waited = true;
+                    let _ = sys::wait(&[(fd, true)], Some(Duration::from_millis(5)));
+                }
+                // A connected socket is told what ICMP says of an earlier packet, in place of sending: the peer's port may be
+                // closed for now. That is the transport's to find out.
+                Err(error)
+                    if is_connected && error.kind() != io::ErrorKind::WouldBlock && told < TOLD_MAX =>
+                {
+                    told += 1;
+                }
+                Err(error) => {
+                    if is_connected && error.kind() != io::ErrorKind::WouldBlock {
+                        // It sends no more; an unconnected one finds its way anew.
+                        self.peers.give_up(source_port);
+                        outcome.dropped += packets_of(&runs[next..]);
+                        return;
+                    }
+                    outcome.dropped += packets_of(&runs[next..=next]);
+                    next += 1;
+                    (waited, told) = (false, 0);
+                }
+            }
+        }
+    }
+}
+
 impl PacketIo for UdpIo {
     fn local(&self) -> IpAddr {
         self.local
@@ -116,56 +182,20 @@ impl PacketIo for UdpIo {
         self.run_max
     }
 
-    fn next_id(&mut self) -> u16 {
-        0
+    #[inline]
+    fn begin(&mut self, destination: IpAddr) -> Start {
+        let source_port = self.peers.port(destination).unwrap_or(ROCE_PORT);
+        Start { source_port, id: 0 }
     }
 
     fn send(&mut self, batch: &Batch) -> Sent {
-        let v6 = self.local.is_ipv6();
-        let (level, name) =
-            if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
         let mut outcome = Sent::default();
-        for runs in batch.runs().chunks(SENT_MAX) {
-            for (index, run) in runs.iter().enumerate() {
-                let to = self.address(run.destination);
-                #[expect(clippy::cast_possible_truncation, reason = "at most 65000")]
-                let segment = (run.packets > 1).then_some(run.segment as u16);
-                let class = run.dscp << 2 | run.ecn as u8;
-                if self.class == 0
-                    && class != 0
-                    && sys::set_option(&self.socket, level, name, class.into()).is_ok()
-                {
-                    self.class = class;
-                }
-                let class = (class != self.class).then_some((v6, libc::c_int::from(class)));
-                self.sending.prepare_one(index, to, batch.octets(run), segment, class);
-            }
-            let mut next = 0;
-            let mut waited = false;
-            while next < runs.len() {
-                // SAFETY: the octets lie in the batch, which is not written to meanwhile.
-                #[expect(unsafe_code, reason = "see above")]
-                let sent = unsafe { self.sending.send(self.socket.as_raw_fd(), next, runs.len()) };
-                match sent {
-                    Ok(sent) => {
-                        outcome.packets +=
-                            runs[next..next + sent].iter().map(|run| run.packets as u64).sum::<u64>();
-                        next += sent;
-                        waited = false;
-                    }
-                    // The buffer is full: the link is slower than we are. It empties at the link's rate.
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && !waited => {
-                        waited = true;
-                        let _ = sys::wait(&[(self.socket.as_raw_fd(), true)], Some(Duration::from_millis(5)));
-                    }
-                    Err(_) => {
-                        outcome.dropped += runs[next].packets as u64;
-                        next += 1;
-                        waited = false;
-                    }
-                }
+        for runs in batch.runs().chunk_by(|one, other| one.source_port == other.source_port) {
+            for runs in runs.chunks(SENT_MAX) {
+                self.send_some(batch, runs, &mut outcome);
             }
         }
+        self.peers.tend();
         outcome
     }
 
@@ -213,5 +243,85 @@ impl PacketIo for UdpIo {
 
     fn overflowed(&self) -> u64 {
         self.overflowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::icrc::{self, Flow, Id, Solver};
+    use crate::io::batch::{Payload, Route};
+    use roci_wire::Ecn;
+    use std::net::{Ipv6Addr, UdpSocket};
+
+    const HERE: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+
+    fn open(port: u16) -> UdpIo {
+        let mut io = UdpIo::open(HERE, Claim::lowest(HERE).unwrap(), 0).unwrap();
+        io.peers = Peers::new(HERE, port, 1);
+        io
+    }
+
+    /// Sends a batch of a packet with this mark, and gives what became of it and its source port.
+    fn send(io: &mut UdpIo, ecn: Ecn) -> (Sent, u16) {
+        let flow = Flow::new(HERE, HERE);
+        let route = Route { destination: HERE, ecn, dscp: 0, flow };
+        let mut batch = Batch::new(64);
+        batch.push(&route, false, || io.begin(HERE), &[1; 12], 0, Payload::Octets(&[2; 20]));
+        (io.send(&batch), batch.runs()[0].source_port)
+    }
+
+    /// Sends until a connected socket does, and gives its port. What the unconnected one sends is nobody's: its queue pair is
+    /// not there.
+    fn connect(io: &mut UdpIo) -> u16 {
+        (0..1000).map(|_| send(io, Ecn::Ect0)).find(|sent| sent.1 != ROCE_PORT).unwrap().1
+    }
+
+    #[test]
+    fn what_a_connected_socket_sends_is_right_and_bears_its_mark() {
+        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
+        sys::set_option(&receiver, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1).unwrap();
+        let mut io = open(receiver.local_addr().unwrap().port());
+        let port = connect(&mut io);
+        let (mut messages, mut octets) = (sys::Messages::new(1), vec![0; 2048]);
+        for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
+            while messages.receive(receiver.as_raw_fd(), &mut octets, 2048).unwrap() > 0 {}
+            assert_eq!(send(&mut io, ecn), (Sent { packets: 1, dropped: 0 }, port));
+            assert_eq!(messages.receive(receiver.as_raw_fd(), &mut octets, 2048).unwrap(), 1);
+            let (length, source, source_port, told) = messages.told(0).unwrap();
+            assert_eq!((source, source_port, told.class), (HERE, port, ecn as u8));
+            let flow = Flow::new(HERE, HERE);
+            let judged = icrc::judge(&flow, Id::Seen(0), port, &octets[..length], 0, &mut Solver::default());
+            assert_eq!(judged, Some(0), "its ICRC covers its port");
+        }
+    }
+
+    #[test]
+    fn a_connected_socket_goes_on_where_nobody_listens_for_a_while() {
+        let to = UdpSocket::bind((HERE, 0)).unwrap().local_addr().unwrap();
+        let mut io = open(to.port());
+        let port = connect(&mut io);
+        for _ in 0..100 {
+            assert_eq!(send(&mut io, Ecn::Ect0), (Sent { packets: 1, dropped: 0 }, port));
+        }
+        let receiver = UdpSocket::bind(to).unwrap();
+        assert_eq!(send(&mut io, Ecn::Ect0), (Sent { packets: 1, dropped: 0 }, port));
+        assert_eq!(receiver.recv_from(&mut [0; 64]).unwrap().1.port(), port);
+    }
+
+    #[test]
+    fn what_was_put_together_for_a_socket_that_is_given_up_is_dropped_and_counted() {
+        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
+        let mut io = open(receiver.local_addr().unwrap().port());
+        let port = connect(&mut io);
+        let flow = Flow::new(HERE, HERE);
+        let route = Route { destination: HERE, ecn: Ecn::Ect0, dscp: 0, flow };
+        let mut batch = Batch::new(64);
+        for _ in 0..3 {
+            batch.push(&route, false, || io.begin(HERE), &[1; 12], 0, Payload::Octets(&[2; 20]));
+        }
+        io.peers.give_up(port);
+        assert_eq!(io.send(&batch), Sent { packets: 0, dropped: 3 });
+        assert_eq!(send(&mut io, Ecn::Ect0).1, ROCE_PORT);
     }
 }
