@@ -8,7 +8,7 @@ root on Debian, which has the others' packages:
 
 What is missing is installed. Debian packages of libfabric's own tools `fi_pingpong` alone, which sends one message to and
 fro: its bandwidth is that of a message at a time, and so stands beside `roci perf write-lat`, where a message goes one
-way at a time too. Nothing is left behind.
+way at a time too. `rivals/fabric_bw.c` keeps many outstanding, as its fi_rdm_bw would. Nothing is left behind.
 """
 import argparse
 import json
@@ -19,13 +19,15 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 SPACES = (f"roci-cmp-{os.getpid()}-a", f"roci-cmp-{os.getpid()}-b")
 ADDRESSES = ("10.79.0.1", "10.79.0.2")
-PACKAGES = {"iperf3": "iperf3", "ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "ip": "iproute2"}
+PACKAGES = {"iperf3": "iperf3", "ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "ip": "iproute2",
+            "cc": "gcc"}
 
 
 def sh(*words, check=True):
@@ -34,6 +36,8 @@ def sh(*words, check=True):
 
 def install():
     missing = [package for command, package in PACKAGES.items() if not shutil.which(command)]
+    if not os.path.exists("/usr/include/rdma/fi_endpoint.h"):
+        missing.append("libfabric-dev")
     if missing:
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
         sh("apt-get", "update", "-qq")
@@ -92,7 +96,7 @@ class Pair:
                 behind.wait()
 
 
-def bandwidths(pair, options, size):
+def bandwidths(pair, options, size, fabric_bw):
     """Contenders of many messages at once: a name, and what gives Gb/s."""
     n = str(max(200, int(options.seconds * 5e8 / size)))
     seconds = str(options.seconds)
@@ -114,11 +118,20 @@ def bandwidths(pair, options, size):
         numbers = re.findall(r"[\d.]+", out.strip().splitlines()[-1].split(":")[-1])
         return float(numbers[5]) * 8 * 2**20 / 1e9
 
+    def libfabric(provider, outstanding, octets):
+        words = [fabric_bw, provider]
+        more = [str(size), str(max(100, octets // size)), str(outstanding)]
+        return float(pair.run([*words, *reversed(ADDRESSES), *more, "receive"], [*words, *ADDRESSES, *more, "send"]))
+
     yield "roci write-bw", lambda: roci("write-bw")
     yield "the same, --lone-writes", lambda: roci("write-bw", "--lone-writes")
     yield "roci send-bw", lambda: roci("send-bw")
     yield "iperf3 TCP", iperf
     yield "UCX tcp, put", put
+    yield "libfabric tcp;ofi_rxm", lambda: libfabric("tcp;ofi_rxm", 64, int(options.seconds * 5e8))
+    for outstanding in (1, 4, 64):
+        yield f"udp;ofi_rxd, {outstanding} at once", lambda outstanding=outstanding: libfabric(
+            "udp;ofi_rxd", outstanding, int(options.seconds * 2e7))
 
 
 def pingpongs(pair, options, size):
@@ -150,9 +163,11 @@ def pingpongs(pair, options, size):
     yield "libfabric udp;ofi_rxd", lambda: libfabric("udp;ofi_rxd", "rdm", str(max(20, int(n) // 20)))
 
 
-def rounds(title, unit, contenders, count, show):
+def rounds(title, unit, contenders, count, show, only):
     """Runs the contenders in turns; prints their medians, and each over that of the first."""
-    contenders = list(contenders)
+    contenders = [one for one in contenders if not only or any(part in one[0] for part in only)]
+    if not contenders:
+        return
     values = {name: [] for name, _ in contenders}
     broken = {}
     for _ in range(count):
@@ -183,6 +198,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=2, help="of each measurement")
     parser.add_argument("--mtu", type=int, nargs="*", default=[9000, 1500], help="of the link")
+    parser.add_argument("--only", nargs="*", help="contenders with one of these in their names")
     parser.add_argument("--sizes", type=int, nargs="*", default=[65_536, 1 << 20])
     cores = sorted(os.sched_getaffinity(0))
     parser.add_argument("--cores", type=int, nargs=2, default=[cores[0], cores[-1]], help="of client and server")
@@ -193,15 +209,27 @@ def main():
         sys.exit(f"{options.roci} is not there: cargo build --release -p roci-cli, or --roci")
     install()
     pair = Pair(options)
+    with tempfile.TemporaryDirectory() as scratch:
+        compare(pair, options, build(scratch))
+
+
+def build(folder):
+    """Builds what keeps many messages outstanding; gives its name."""
+    made = os.path.join(folder, "fabric_bw")
+    sh("cc", "-O2", "-o", made, os.path.join(HERE, "rivals/fabric_bw.c"), "-lfabric")
+    return made
+
+
+def compare(pair, options, fabric_bw):
     for mtu in options.mtu:
         with Path(mtu):
             for size in options.sizes:
                 rounds(f"link MTU {mtu}, messages of {size} octets, many at once", "Gb/s",
-                       bandwidths(pair, options, size), options.rounds, None)
+                       bandwidths(pair, options, size, fabric_bw), options.rounds, None, options.only)
             for size in (64, 65_536):
                 rounds(f"link MTU {mtu}, messages of {size} octets, one to and fro", "µs",
                        pingpongs(pair, options, size), options.rounds,
-                       lambda us, size=size: f"   {size * 8 / us / 1e3:.2f} Gb/s")
+                       lambda us, size=size: f"   {size * 8 / us / 1e3:.2f} Gb/s", options.only)
 
 
 if __name__ == "__main__":
