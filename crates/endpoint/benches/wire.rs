@@ -7,6 +7,7 @@
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench")]
 #![allow(clippy::cast_precision_loss, reason = "reports")]
 
+use bare::calls::Calls;
 use bare::{AROUND, bare_pair, cpu_seconds};
 use ceiling::Ceiling;
 use roci_endpoint::{
@@ -397,20 +398,31 @@ fn our_ping(here: IpAddr, plain: bool, two: bool) -> f64 {
 }
 
 fn latency(families: &[(&str, IpAddr)]) {
-    println!("half a round trip of {PING} octets, p50 in µs, spinning");
-    println!("{:>3} {:>12} {:>8} {:>8} {:>8} {:>7}", "", "", "bare", "ours", "plain", "ratio");
+    println!(
+        "half a round trip of {PING} octets, p50 in µs, spinning; calls: bare sockets that make our system calls"
+    );
+    println!(
+        "{:>3} {:>12} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "", "", "bare", "calls", "ours", "plain", "of bare"
+    );
     for &(family, here) in families {
         for two in [false, true] {
-            let mut times: [Vec<f64>; 3] = [const { Vec::new() }; 3];
+            let mut times: [Vec<f64>; 4] = [const { Vec::new() }; 4];
+            let calls = Calls::new(here);
             for _ in 0..ROUNDS {
                 times[0].push(bare_ping(here, two));
-                times[1].push(our_ping(here, false, two));
-                times[2].push(our_ping(here, true, two));
+                if !two {
+                    times[1].push(half_trips(|| [1, 0].into_iter().for_each(|to| calls.pass(to))));
+                }
+                times[2].push(our_ping(here, false, two));
+                times[3].push(our_ping(here, true, two));
             }
-            let ratio = median(times[0].iter().zip(&times[1]).map(|(t, o)| o / t).collect());
+            let ratio = median(times[0].iter().zip(&times[2]).map(|(t, o)| o / t).collect());
             let name = if two { "two threads" } else { "one thread" };
-            let [theirs, ours, plain] = times.map(median);
-            println!("{family:>3} {name:>12} {theirs:>8.2} {ours:>8.2} {plain:>8.2} {ratio:>7.2}");
+            let [theirs, calls, ours, plain] = times;
+            let calls = if two { "-".to_owned() } else { format!("{:.2}", median(calls)) };
+            let [theirs, ours, plain] = [theirs, ours, plain].map(median);
+            println!("{family:>3} {name:>12} {theirs:>8.2} {calls:>8} {ours:>8.2} {plain:>8.2} {ratio:>8.2}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Bare UDP sockets with segmentation offload: what the kernel gives.
 
+pub(crate) mod calls;
+
 use crate::ROUND;
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
