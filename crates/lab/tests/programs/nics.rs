@@ -1,0 +1,130 @@
+//! Programs on the cores of NICs, and where there are none.
+
+use super::{PAIR, control, flows, run, text};
+use roci_lab::results::FlowStatus;
+use roci_units::Span;
+
+/// NICs whose cores run programs, and one that runs them in no time.
+pub(super) const NICS: [&str; 4] = ["swcc", "bluefield3", "soft-roce", "ideal"];
+
+#[test]
+fn programs_run_on_nics_with_cores() {
+    for (nic, elf) in NICS.iter().flat_map(|nic| [(nic, "firmware/dcqcn.elf"), (nic, "firmware/paced.elf")]) {
+        let results = run(&text(PAIR, &[("transport.control", &control(elf)), ("nic.model", nic)]).unwrap());
+        let done = results.flows.iter().filter(|flow| flow.status == FlowStatus::OK).count();
+        assert_eq!(done, 2, "{nic}, {elf}: {:?}", results.flows);
+        let tally = &results.programs[0].tally;
+        assert_eq!(tally.fallen(), 0, "{nic}, {elf}: {tally:?}");
+        // Soft-RoCE is too slow for a queue to be marked; what is not on the cores hears of nothing then.
+        let hears = *nic != "soft-roce" || elf.contains("paced");
+        assert!(tally.events[1] > 100 && (tally.events[0] > 100 || !hears), "{nic}, {elf}: {tally:?}");
+        let cores = results.hosts.iter().filter_map(|host| Some(host.nic.as_ref()?.cores));
+        let (sends, receives) =
+            cores.fold((0, 0), |(sends, receives), cores| (sends + cores.sends, receives + cores.receives));
+        if *nic == "ideal" {
+            assert_eq!((sends, receives), (0, 0));
+        } else {
+            // A core hears of each event that its program is told of, timers that run out with it apart.
+            assert_eq!(sends, tally.events[1], "{nic}, {elf}");
+            assert!(receives > 0 || !hears, "{nic}, {elf}");
+        }
+    }
+}
+
+#[test]
+fn what_instructions_take_is_the_nics_to_say() {
+    let measured = |costs: &str, own: &str| {
+        let control = format!("{{ law = \"program\", elf = \"firmware/dcqcn.elf\"{own} }}");
+        let with = format!("{{ cores = {{ costs = {{ {costs} }} }} }}");
+        let overrides = [("nic.model", "swcc"), ("nic.with", with.as_str()), ("transport.control", &control)];
+        let results = run(&text(&PAIR.replace("4MB", "400KB"), &overrides).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+        let tally = results.programs[0].tally.clone();
+        (tally.cycles, tally.events, flows(results))
+    };
+    let mini = measured("alu = 1, load = 2, store = 1, branch_untaken = 1, branch_taken = 2, jump = 2", "");
+    let rest = "jump_register = 2, multiply = 1, divide = 34, fence = 1";
+    assert_eq!(measured(rest, ""), mini, "what is left out is riscv-mini's");
+    // What an event takes in the mean: cores that are slower do not hear of the same events.
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    let mean = |costs, own| {
+        let (cycles, events, _) = measured(costs, own);
+        cycles[0] as f64 / events[0] as f64
+    };
+    let usual = mean(rest, "");
+    for slower in ["alu = 5", "load = 50", "branch_untaken = 20", "branch_taken = 20"] {
+        assert!(mean(slower, "") > usual + 2.0, "{slower}: {usual}");
+    }
+    // A cost of registers that the program's own key says leaves the others as they are.
+    assert!(mean("alu = 5", ", csr = 1") > mean("alu = 1", ", csr = 1") + 2.0);
+}
+
+#[test]
+fn timers_that_run_out_together_are_events_of_a_program_in_one_turn_of_its_core() {
+    let dcqcn = control("firmware/dcqcn.elf");
+    let results = run(&text(PAIR, &[("transport.control", &dcqcn), ("nic.model", "swcc")]).unwrap());
+    let tally = &results.programs[0].tally;
+    let cores = results.hosts.iter().filter_map(|host| Some(host.nic.as_ref()?.cores));
+    let (turns, cycles) =
+        cores.fold((0, 0), |(turns, cycles), cores| (turns + cores.receives, cycles + cores.cycles[1]));
+    assert!(turns > 100 && tally.events[0] > turns + 100, "{tally:?}, {turns} turns");
+    assert_eq!(cycles, tally.cycles[0], "the cycles of all of them count");
+}
+
+#[test]
+fn a_packet_that_waits_for_a_timer_goes_when_it_runs_out() {
+    let small = PAIR.replace("4MB", "40KB");
+    for nic in NICS {
+        let waits = control("../../control/tests/images/waits.elf");
+        let results = run(&text(&small, &[("transport.control", &waits), ("nic.model", nic)]).unwrap());
+        for flow in &results.flows {
+            assert_eq!(flow.status, FlowStatus::OK, "{nic}: {flow:?}");
+            // Each packet of one KiB or more waits for ten microseconds, and for not much more.
+            let fct = flow.fct().unwrap();
+            assert!(fct > Span::from_micros(90) && fct < Span::from_millis(2), "{nic}: {fct}");
+        }
+        assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}");
+    }
+}
+
+#[test]
+fn a_credit_that_lets_nothing_go_is_found_out() {
+    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
+    let small = PAIR.replace("4MB", "40KB");
+    // Where packets come back, after many rounds; where they do not, at once.
+    for (nic, says) in [("swcc", "LoopBacks in a row"), ("ideal", "nothing in flight and no timer armed")] {
+        let results = run(&text(&small, &[("transport.control", credit), ("nic.model", nic)]).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        let program = &results.programs[0];
+        assert_eq!((program.tally.overruns, program.tally.fallen()), (2, 2), "{nic}");
+        let told = program.failures.iter().map(|(host, fault)| format!("{}: {fault}", results.host(*host)));
+        let told: Vec<_> = told.collect();
+        assert!(told[0].starts_with("h0: send at ") && told[0].contains(says), "{nic}: {told:?}");
+        assert!(told[1].starts_with("h1: send at "), "{nic}: {told:?}");
+    }
+}
+
+#[test]
+fn packets_are_stamped_as_they_leave_and_answers_echo_that() {
+    let stamps = r#"{ law = "program", elf = "../../control/tests/images/stamps.elf" }"#;
+    let layout = ("transport.layout", "{ words = 1, time = true }");
+    for nic in ["ideal", "swcc"] {
+        let over = [("transport.control", stamps), layout, ("nic.model", nic), ("switch.ecn", "false")];
+        let results = run(&text(PAIR, &over).unwrap());
+        let mut last = std::collections::BTreeMap::new();
+        let mut least = u32::MAX;
+        results.series.words(|_, flow, name, value| {
+            last.insert((flow, name.to_owned()), value);
+            if name == "delay" && value > 0 {
+                least = least.min(value);
+            }
+        });
+        let word = |flow: u32, name: &str| last[&(flow, name.to_owned())];
+        for flow in 0..2 {
+            assert!(word(flow, "heard") > 2000, "{nic}: {last:?}");
+            assert_eq!(word(flow, "differ"), 0, "{nic}: {last:?}");
+        }
+        // Two links of 1 µs, and two frames of 4 KB at 10 Gb/s; queues come on top.
+        assert!((2_000 + 2 * 800..100_000_000).contains(&least), "{nic}: {least} ns");
+    }
+}

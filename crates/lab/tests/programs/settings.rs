@@ -1,0 +1,83 @@
+//! What a scenario sets of a program, before a run and during it, and reads.
+
+use super::{PAIR, at, run, text};
+
+#[test]
+fn parameters_are_set_by_name() {
+    let finished = |more: &str| {
+        let control =
+            format!(r#"{{ law = "program", elf = "firmware/timely.elf", context = {{ {more} }} }}"#);
+        let results = run(&text(PAIR, &[("transport.control", &control)]).unwrap());
+        assert_eq!(results.programs[0].tally.fallen(), 0);
+        results.flows.iter().map(|flow| flow.fct().unwrap()).max().unwrap()
+    };
+    let usual = finished("");
+    assert_eq!(usual, finished("t_low = \"50us\", delta = \"10Mb/s\""), "these are the values anyway");
+    // A target that no path can meet cuts the rate again and again.
+    let slow = finished("t_low = \"1us\", t_high = \"2us\", min_rtt = \"1us\"");
+    assert!(slow > usual * 2, "{slow} {usual}");
+}
+
+#[test]
+fn a_parameter_is_written_during_the_run() {
+    let rates = |flow: &str| {
+        // Rates rise by a hundredth of what they did, after a cut.
+        let written = format!(
+            "{PAIR}\n[[at]]\ntime = \"200us\"\n{flow}set = {{ \"transport.control.rmin\" = \"3Gb/s\", \
+             \"transport.control.g\" = \"1\" }}\n"
+        );
+        let results = run(&text(&written, &[]).unwrap());
+        assert_eq!(results.programs[0].tally.fallen(), 0);
+        let mut least = [u32::MAX; 2];
+        results.series.words(|at, flow, name, value| {
+            if name == "rate" && at.as_ps() > 1_000_000_000 {
+                let least = &mut least[flow as usize];
+                *least = value.min(*least);
+            }
+        });
+        (least, results.programs[0].tally.events)
+    };
+    let (both, events) = rates("");
+    assert!(both.iter().all(|least| *least >= 3_000_000), "no cut goes below the new minimum: {both:?}");
+    let (one, other_events) = rates("flow = \"a\"\n");
+    assert!(one[0] >= 3_000_000 && one[1] < 3_000_000, "{one:?}");
+    // A flow with a parameter of its own is counted with the others, and once.
+    assert!(other_events[1].abs_diff(events[1]) < events[1] / 10, "{other_events:?} {events:?}");
+    let wrong = format!("{PAIR}\n[[at]]\ntime = \"1ms\"\nset = {{ \"transport.control.g\" = 2 }}\n");
+    let refused = text(&wrong, &[]).unwrap_err();
+    assert!(refused.contains("`g` takes a fraction"), "{refused}");
+}
+
+#[test]
+fn a_write_that_is_lost_is_told() {
+    // The program is stopped at the flows' first packets: they run the fallback law.
+    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
+    let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "limit", "5")).concat();
+    let results = run(&text(&format!("{PAIR}{times}"), &[("transport.control", credit)]).unwrap());
+    let whys = ["2 of 2 flows run the fallback law", "no flow is under way", "the run was over after "];
+    assert_eq!(results.warnings.len(), whys.len(), "{:?}", results.warnings);
+    let mut summary = Vec::new();
+    roci_lab::output::summary::write(&mut summary, &results).unwrap();
+    let summary = String::from_utf8(summary).unwrap();
+    for (warning, why) in results.warnings.iter().zip(whys) {
+        assert!(warning.contains("transport.control.limit") && warning.contains(why), "{warning}");
+        assert!(summary.contains(warning), "{summary}");
+    }
+    let told = run(&text(PAIR, &[("transport.control", credit)]).unwrap());
+    assert!(told.warnings.is_empty(), "{:?}", told.warnings);
+}
+
+#[test]
+fn a_context_is_read_in_the_series_and_written_during_the_run() {
+    let written =
+        format!("{PAIR}\n[[at]]\ntime = \"400us\"\nset = {{ \"transport.control.rate\" = \"1Gb/s\" }}\n");
+    let results = run(&text(&written, &[]).unwrap());
+    let mut rates = Vec::new();
+    results.series.words(|at, flow, name, value| {
+        if flow == 0 && name == "rate" {
+            rates.push((at.as_ps() / 100_000_000, value));
+        }
+    });
+    assert_eq!(&rates[..4], [(1, rates[0].1), (2, rates[1].1), (3, rates[2].1), (4, 1_000_000)]);
+    assert!(rates[2].1 > 1_500_000 && rates[4].1 > 1_000_000, "{rates:?}");
+}
