@@ -1,6 +1,7 @@
 //! A program's image: loaded, checked, and with names for its context.
 
 use super::csr::{self, Answer, CONTEXT_WORDS, Command, HEADER_WORDS, Side};
+use super::keeps::keeps;
 use crate::event::Class;
 use crate::register::{Place, Register};
 use alloc::boxed::Box;
@@ -102,6 +103,8 @@ pub struct Image {
     started: [Option<Core>; 2],
     /// The most cycles that a run of each side gets.
     budgets: [u64; 2],
+    /// Sides whose cores find at an event what an earlier one left.
+    keeps: [bool; 2],
     /// Sides that answer the same whatever they are told.
     rotes: [Option<Rote>; 2],
     bounds: [Option<u64>; 2],
@@ -117,6 +120,8 @@ pub struct Image {
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
     pub(crate) cores: [Option<Core>; 2],
+    /// Sides whose cores find at an event what an earlier one left.
+    pub(crate) keeps: [bool; 2],
     pub(crate) traces: Class,
 }
 
@@ -157,7 +162,7 @@ impl Image {
         let context_octets = size("context_octets", "context", CONTEXT_WORDS)?;
         let header_octets = size("header_octets", "header", HEADER_WORDS)?;
         let (mut started, mut budgets, mut bounds) = ([None, None], [0; 2], [None, None]);
-        let mut rotes = [None; 2];
+        let (mut rotes, mut kept) = ([None; 2], [false; 2]);
         let (mut traces, mut reads) = (Class::NONE, BTreeSet::new());
         for (at, side) in Side::ALL.into_iter().enumerate() {
             let Some(start) = side.start(&program) else {
@@ -177,6 +182,7 @@ impl Image {
             let mut core = Core::new(program.clone());
             core.set_pc(start);
             traces = traces.with(begin(&mut core, side, options.cycles_max)?);
+            kept[at] = keeps(&core);
             rotes[at] = rote(&core, side, header_octets, options.cycles_max);
             started[at] = Some(core);
         }
@@ -194,6 +200,7 @@ impl Image {
             program,
             started,
             budgets,
+            keeps: kept,
             rotes,
             bounds,
             traces,
@@ -239,7 +246,7 @@ impl Image {
     /// # Errors
     /// [`ImageError::Start`], where one does not come to wait.
     pub(crate) fn started_with(&self, values: &[(&'static str, u32)]) -> Result<Started, ImageError> {
-        let mut started = Started { cores: [None, None], traces: Class::NONE };
+        let mut started = Started { cores: [None, None], keeps: [false; 2], traces: Class::NONE };
         for side in Side::ALL {
             let Some(start) = side.start(&self.program) else { continue };
             let mut core = Core::new(self.program.clone());
@@ -250,6 +257,7 @@ impl Image {
                 place.map(|parameter| core.store(parameter.address, 4, *value));
             }
             started.traces = started.traces.with(begin(&mut core, side, self.options.cycles_max)?);
+            started.keeps[side as usize] = keeps(&core);
             started.cores[side as usize] = Some(core);
         }
         Ok(started)
@@ -331,6 +339,11 @@ impl Image {
     /// A core of `side` that waits for its first event.
     pub(crate) fn core(&self, side: Side) -> Option<Core> {
         self.started[side as usize].clone()
+    }
+
+    /// Which sides' cores find at an event what an earlier one left: pairs of cores cannot share a memory there.
+    pub(crate) fn keeps(&self) -> [bool; 2] {
+        self.keeps
     }
 
     /// The most cycles that a run of `side` gets.

@@ -1,5 +1,6 @@
 //! A program as a law: its cores, its queue pairs' contexts, and what becomes of them when it fails.
 
+use super::cores::Cores;
 use super::csr::{self, Answer, Command, OPEN, Side};
 use super::event;
 use super::fault::{Fault, Tally, Why};
@@ -17,7 +18,7 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use roci_hart::{CSR_WORDS, Core, CsrBlock, Stop};
+use roci_hart::{CSR_WORDS, CsrBlock, Stop};
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 
 /// Runs of the program between two events that timers may cause; more is a program that arms them too close.
@@ -45,8 +46,7 @@ pub struct Programmed {
     image: Arc<Image>,
     /// Counts replacements: a queue pair whose state is of another one is brought over at its next event.
     generation: u32,
-    /// Both sides' cores; made when the first event comes.
-    cores: [Option<Core>; 2],
+    cores: Cores,
     /// Words of a new context that are not zero.
     initial: Vec<(u8, u32)>,
     /// Parameters that are not what the image says, by name, and the cores that begin with them.
@@ -116,9 +116,9 @@ impl Programmed {
     pub fn new(image: Arc<Image>, fallback: Law) -> Option<Self> {
         let fits = Self::FALLBACKS.contains(&fallback.name()) && fallback.limiter() == Scope::Qp;
         fits.then(|| Self {
+            cores: Cores::new(1, image.keeps()),
             image,
             generation: 0,
-            cores: [None, None],
             initial: Vec::new(),
             parameters: Vec::new(),
             started: None,
@@ -176,8 +176,24 @@ impl Programmed {
             (Err(_), Some(last)) => return Err(last),
             (Err(_), None) => self.started = None,
         }
-        self.cores = [None, None];
+        self.cores = self.fresh_cores(self.cores.pairs());
         Ok(())
+    }
+
+    /// From now on it runs on the cores of so many pairs, which have not begun: each has a memory of its own.
+    pub fn set_pairs(&mut self, pairs: u32) {
+        self.cores = self.fresh_cores(pairs);
+    }
+
+    /// How many cores with a memory of their own have begun.
+    #[cfg(test)]
+    pub(super) fn cores_begun(&self) -> usize {
+        self.cores.begun()
+    }
+
+    /// Cores of so many pairs that have not begun.
+    fn fresh_cores(&self, pairs: u32) -> Cores {
+        Cores::new(pairs, self.started.as_ref().map_or(self.image.keeps(), |started| started.keeps))
     }
 
     /// The same for queue pairs of its own, which ran law number `origin` before, with cores that have not begun and
@@ -253,7 +269,7 @@ impl Programmed {
             self.started = None;
         }
         self.generation = self.generation.wrapping_add(1);
-        self.cores = [None, None];
+        self.cores = self.fresh_cores(self.cores.pairs());
         self.tally.replaced += 1;
     }
 
@@ -277,7 +293,7 @@ impl Programmed {
         Self {
             image: self.image.clone(),
             generation: self.generation,
-            cores: [None, None],
+            cores: self.fresh_cores(self.cores.pairs()),
             initial: self.initial.clone(),
             parameters: self.parameters.clone(),
             started: self.started.clone(),
@@ -302,6 +318,7 @@ impl Programmed {
             opened: now,
             fallen: None,
         };
+        state.block[csr::QPN] = qpn;
         for &(word, value) in &self.initial {
             state.block[usize::from(word)] = value;
         }
@@ -398,7 +415,7 @@ impl Programmed {
         outcome: &mut Outcome,
     ) -> Result<(), Why> {
         let image = &*self.image;
-        let core = match &mut self.cores[side as usize] {
+        let core = match self.cores.of(side, event.qpn) {
             Some(core) => core,
             empty => {
                 let own = self.started.as_ref().map(|started| started.cores[side as usize].clone());
@@ -523,7 +540,7 @@ impl Programmed {
     /// The program has failed with this queue pair: the fallback law takes over.
     #[cold]
     fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
-        let at = self.cores[side as usize].take().map_or(0, |core| core.pc());
+        let at = self.cores.of(side, event.qpn).take().map_or(0, |core| core.pc());
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();
         self.tally.note(Fault { image, side, qpn: event.qpn, at: event.now, place, why });
@@ -589,10 +606,11 @@ impl Programmed {
         if state.timers.next() > now || state.fallen.is_some() || state.generation != self.generation {
             return look(state);
         }
-        let mut law = Self { cores: self.cores.clone(), ..self.clone_shallow() };
+        let qpn = state.block[csr::QPN];
+        let mut law = Self { cores: self.cores.that_hear_of(qpn), ..self.clone_shallow() };
         let mut state = state.clone();
         let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
-        let event = Event { class: Class::TIMER, now, ..Event::default() };
+        let event = Event { class: Class::TIMER, now, qpn, ..Event::default() };
         law.on_event(&mut state, &event, &mut outcome);
         look(&state)
     }

@@ -3,6 +3,8 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`csr`] | the registers through which a program meets the NIC |
+//! | `cores` | the cores of a NIC's pairs |
+//! | `keeps` | whether a core's memory can tell one event of another |
 //! | [`image`] | a program's file, taken in: checked, with names for its context |
 //! | `event` | an event in the registers |
 //! | `timers` | a queue pair's timers |
@@ -10,10 +12,12 @@
 //! | [`record`] | what it heard and took, written down |
 //! | [`fault`] | what goes wrong, and how it is counted |
 
+mod cores;
 pub mod csr;
 mod event;
 pub mod fault;
 pub mod image;
+mod keeps;
 pub mod law;
 pub mod record;
 #[cfg(test)]

@@ -42,12 +42,16 @@ pub(super) fn fabric(
             ..EngineConfig::default()
         };
         let mut engine = Engine::new(config);
-        let costs = match &scenario.nic.config_of(name).model {
-            NicModel::Parts(parts) if parts.cores.pairs > 0 => Some(Costs::of(&parts.cores)),
+        let cores = match &scenario.nic.config_of(name).model {
+            NicModel::Parts(parts) if parts.cores.pairs > 0 => Some(&parts.cores),
             _ => None,
         };
-        for law in laws.of(link, costs)? {
-            engine.add_law(law.clone());
+        for law in laws.of(link, cores.map(Costs::of))? {
+            let mut law = law.clone();
+            if let (Law::Program(program), Some(cores)) = (&mut law, cores) {
+                program.set_pairs(cores.pairs);
+            }
+            engine.add_law(law);
         }
         let (_, rkey) = engine
             .register_everything(Pd::default(), Access::ALL)

@@ -128,3 +128,23 @@ fn packets_are_stamped_as_they_leave_and_answers_echo_that() {
         assert!((2_000 + 2 * 800..100_000_000).contains(&least), "{nic}: {least} ns");
     }
 }
+
+#[test]
+fn what_a_program_keeps_in_a_core_is_seen_by_the_queue_pairs_of_its_pair_alone() {
+    let counts = control("../../control/tests/images/counts.elf");
+    // Both flows are of one host, and each packet is acknowledged.
+    let two = PAIR.replace("src = \"h1\"", "src = \"h0\"").replace("4MB", "400KB");
+    let most = |pairs: u32| {
+        let with = format!("{{ cores = {{ pairs = {pairs} }} }}");
+        let overrides = [("transport.control", counts.as_str()), ("nic.model", "swcc"), ("nic.with", &with)];
+        let results = run(&text(&two, &overrides).unwrap());
+        let mut most = [0; 2];
+        results.series.words(|_, flow, _, heard| most[flow as usize] = heard.max(most[flow as usize]));
+        (most.map(u64::from), results.flows.iter().map(|flow| flow.packets).collect::<Vec<_>>())
+    };
+    let (one, packets) = most(1);
+    assert!(one.iter().max() > packets.iter().max(), "one pair counts for both: {one:?}, {packets:?}");
+    let (two, packets) = most(2);
+    assert!(two.iter().zip(&packets).all(|(heard, packets)| heard <= packets), "{two:?}, {packets:?}");
+    assert!(two.iter().zip(&packets).all(|(heard, packets)| heard > &(packets / 2)), "{two:?}, {packets:?}");
+}

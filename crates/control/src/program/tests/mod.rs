@@ -1,3 +1,4 @@
+mod cores;
 mod faults;
 mod paced;
 mod twin;

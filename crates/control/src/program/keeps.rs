@@ -1,0 +1,234 @@
+//! Whether a core keeps anything from one event for the next one: what its static variables say, or a local one that
+//! outlives the loop.
+//!
+//! Each pair of cores has a memory of its own. Where nothing in it can tell one event of another, pairs can share one, which
+//! then takes no more room with many pairs than with one. Such a program is the rule: what is a queue pair's stands in its
+//! context.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use roci_hart::{Core, Csr, Instruction, OnRead, Op, Program, Region, Register, Shape};
+
+/// What each register is known to hold before an instruction, whatever way has led there.
+type Known = [Option<u32>; 32];
+
+/// Words of the stack that are told apart; a program that uses more counts as one that keeps something.
+const SLOTS_MAX: usize = 96;
+
+/// Whether `core`, which waits for an event, may find something at a later event that one before it left there, other than
+/// its registers of the NIC. What cannot be told counts as kept.
+pub(super) fn keeps(core: &Core) -> bool {
+    carries(core).unwrap_or(true)
+}
+
+/// The same; `None` where the code does not tell.
+fn carries(core: &Core) -> Option<bool> {
+    let program = core.program();
+    let (before, points_at_stack) = ways(core)?;
+    let mut slots = Slots::default();
+    let mut steps = Vec::with_capacity(before.len());
+    for (&place, known) in &before {
+        let Some(instruction) = program.instruction(place.at) else { continue };
+        let mut reads = u128::from(instruction.sources());
+        let mut writes = instruction.destination().map_or(0, |register| 1 << register.index());
+        match instruction.op.shape() {
+            Shape::Load => reads |= slots.load(program, &instruction, known)?,
+            Shape::Store => {
+                let (whole, set) = slots.store(program, &instruction, known)?;
+                writes |= if whole { set } else { 0 };
+            }
+            _ => {}
+        }
+        steps.push((place, instruction, reads, writes));
+    }
+    // A load from a table of constants, at a place that the values decide, reads no word of the stack as long as nobody has
+    // an address there: what C leaves undefined is left undefined here.
+    if slots.loads_anywhere && points_at_stack && slots.written != 0 {
+        return None;
+    }
+    // What is read later, before it is written: backwards from the end of each way, until nothing is added.
+    let mut live = BTreeMap::<Place, u128>::new();
+    loop {
+        let mut grown = false;
+        for &(place, instruction, reads, writes) in steps.iter().rev() {
+            let next = successors(place, &instruction, &before[&place])?.into_iter().flatten();
+            let later = next.filter_map(|next| live.get(&next)).fold(0, |all, set| all | set);
+            let now = reads | (later & !writes);
+            grown |= live.insert(place, now) != Some(now);
+        }
+        if !grown {
+            break;
+        }
+    }
+    let mut polls = steps.iter().filter(|(_, instruction, ..)| waits(program, instruction));
+    Some(polls.any(|(place, ..)| {
+        let known = &before[place];
+        let varies = (1..32).filter(|&register| known[register].is_none());
+        let registers = varies.fold(0, |set, register| set | 1 << register);
+        live[place] & (registers | slots.written) != 0
+    }))
+}
+
+/// An instruction, in what was called last: a function that is called from several places is gone through for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    at: u32,
+    /// Where it returns to; 0: it was not called.
+    called: u32,
+}
+
+/// Every instruction that `core` may come to, with what is known of the registers before it, and whether an address in the
+/// stack may be anywhere but in `sp`. `None` where the code does not say where it goes on.
+fn ways(core: &Core) -> Option<(BTreeMap<Place, Known>, bool)> {
+    let program = core.program();
+    let mut known = [None; 32];
+    for (register, known) in (0..).zip(&mut known) {
+        *known = Some(core.register(Register::new(register)));
+    }
+    let map = &program.machine().memory;
+    let in_stack = |value: Option<u32>| value.is_some_and(|value| map.holds(value, 1) == Some(Region::Stack));
+    let mut points_at_stack = words(core).any(|word| in_stack(Some(word)));
+    let start = Place { at: core.pc(), called: 0 };
+    let mut before = BTreeMap::from([(start, known)]);
+    let mut open = Vec::from([start]);
+    while let Some(place) = open.pop() {
+        let Some(instruction) = program.instruction(place.at) else { continue };
+        let known = before[&place];
+        let base = match instruction.op.shape() {
+            Shape::Load | Shape::Store => instruction.rs1.index(),
+            Shape::Immediate if instruction.op == Op::Addi => instruction.rs1.index(),
+            _ => 0,
+        };
+        let others = (1..32).filter(|&register| instruction.sources() >> register & 1 == 1);
+        let twice = instruction.op.shape() == Shape::Store && instruction.rs2 == instruction.rs1;
+        points_at_stack |=
+            others.filter(|&register| register != base || twice).any(|register| in_stack(known[register]));
+        let mut after = known;
+        if let Some(register) = instruction.destination() {
+            after[register.index()] = result(place.at, &instruction, &known);
+        }
+        for next in successors(place, &instruction, &known)?.into_iter().flatten() {
+            let mut changed = false;
+            let there = before.entry(next).or_insert_with(|| {
+                changed = true;
+                after
+            });
+            for (old, new) in there.iter_mut().zip(after) {
+                if old.is_some() && *old != new {
+                    points_at_stack |= in_stack(*old) || in_stack(new);
+                    (*old, changed) = (None, true);
+                }
+            }
+            if changed {
+                open.push(next);
+            }
+        }
+    }
+    Some((before, points_at_stack))
+}
+
+/// What stands in the stack and in data.
+fn words(core: &Core) -> impl Iterator<Item = u32> {
+    let map = core.program().machine().memory;
+    let regions = [Region::Stack, Region::Data].map(|region| map.region(region));
+    let addresses = regions.into_iter().flat_map(|(start, octets)| (start..start + octets).step_by(4));
+    addresses.filter_map(|address| core.memory().load(address, 4).ok())
+}
+
+/// What an instruction puts into its register, where that follows from the code.
+fn result(at: u32, instruction: &Instruction, known: &Known) -> Option<u32> {
+    match instruction.op {
+        Op::Lui => Some(instruction.imm.cast_unsigned()),
+        Op::Auipc => Some(at.wrapping_add_signed(instruction.imm)),
+        Op::Addi => known[instruction.rs1.index()].map(|source| source.wrapping_add_signed(instruction.imm)),
+        Op::Jal | Op::Jalr => Some(at.wrapping_add(4)),
+        _ => None,
+    }
+}
+
+/// Where it goes on behind the instruction at `place`; `None` where the code does not tell.
+fn successors(place: Place, instruction: &Instruction, known: &Known) -> Option<[Option<Place>; 2]> {
+    let Place { at, called } = place;
+    let behind = at.wrapping_add(4);
+    let here = |at| Some(Place { at, called });
+    let jump = |target| {
+        let called = match instruction.destination() {
+            Some(_) => behind,
+            None if target == called => 0,
+            None => called,
+        };
+        [Some(Place { at: target, called }), None]
+    };
+    Some(match instruction.op.shape() {
+        Shape::Jump => jump(at.wrapping_add_signed(instruction.imm)),
+        Shape::JumpRegister => {
+            jump(known[instruction.rs1.index()]?.wrapping_add_signed(instruction.imm) & !1)
+        }
+        Shape::Branch => [here(behind), here(at.wrapping_add_signed(instruction.imm))],
+        // A trap: the core starts over.
+        Shape::Illegal => [None, None],
+        Shape::Bare if matches!(instruction.op, Op::Ecall | Op::Ebreak) => [None, None],
+        _ => [here(behind), None],
+    })
+}
+
+/// Whether the instruction waits for the next event.
+fn waits(program: &Program, instruction: &Instruction) -> bool {
+    let waits = |csr| matches!(program.machine().csrs.at(csr), Csr::Word { read: OnRead::WaitWhileZero, .. });
+    instruction.reads_csr() && waits(instruction.csr())
+}
+
+/// Words of the stack, one bit each behind those of the registers.
+#[derive(Default)]
+struct Slots {
+    addresses: Vec<u32>,
+    written: u128,
+    /// There are loads whose address is not known.
+    loads_anywhere: bool,
+}
+
+impl Slots {
+    fn bit(&mut self, address: u32) -> Option<u128> {
+        let word = address & !3;
+        let place = self.addresses.iter().position(|known| *known == word).unwrap_or_else(|| {
+            self.addresses.push(word);
+            self.addresses.len() - 1
+        });
+        (place < SLOTS_MAX).then(|| 1 << (32 + place))
+    }
+
+    /// What a load reads.
+    fn load(&mut self, program: &Program, instruction: &Instruction, known: &Known) -> Option<u128> {
+        let Some(base) = known[instruction.rs1.index()] else {
+            self.loads_anywhere = true;
+            return Some(0);
+        };
+        let (address, width) = (base.wrapping_add_signed(instruction.imm), instruction.op.width());
+        match program.machine().memory.holds(address, width) {
+            Some(Region::Stack) => self.word(address, width),
+            // Data stays as it is, for a store there is not passed over.
+            _ => Some(0),
+        }
+    }
+
+    /// What a store writes, and whether that is a whole word; `None` where it is a variable or may be.
+    fn store(&mut self, program: &Program, instruction: &Instruction, known: &Known) -> Option<(bool, u128)> {
+        let base = known[instruction.rs1.index()]?;
+        let (address, width) = (base.wrapping_add_signed(instruction.imm), instruction.op.width());
+        match program.machine().memory.holds(address, width) {
+            Some(Region::Stack) => {
+                let set = self.word(address, width)?;
+                self.written |= set;
+                Some((width == 4, set))
+            }
+            Some(Region::Data) => None,
+            // A trap.
+            Some(Region::Rom) | None => Some((false, 0)),
+        }
+    }
+
+    /// The word that holds so many octets; `None` where they lie in two.
+    fn word(&mut self, address: u32, width: u32) -> Option<u128> {
+        if address.is_multiple_of(width) { self.bit(address) } else { None }
+    }
+}
