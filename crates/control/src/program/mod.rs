@@ -9,6 +9,7 @@
 //! | `event` | an event in the registers |
 //! | `timers` | a queue pair's timers |
 //! | [`law`] | the law that runs a program |
+//! | `words` | the words of its contexts and its parameters, by name |
 //! | [`record`] | what it heard and took, written down |
 //! | [`fault`] | what goes wrong, and how it is counted |
 
@@ -23,6 +24,7 @@ pub mod record;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod words;
 
 pub use csr::Side;
 pub use fault::{Fault, Tally, Why};

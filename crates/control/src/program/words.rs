@@ -1,0 +1,194 @@
+//! The words of a program's contexts and its parameters, by their names: set, written and read.
+
+use super::csr;
+use super::law::{Programmed, State};
+use crate::event::{Class, Event};
+use crate::fixed::fraction;
+use crate::outcome::{Credit, Outcome};
+use crate::register::{Register, SettingError, Value, ValueError};
+use crate::sample::Sample;
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
+
+impl Programmed {
+    /// Sets a word of the context of queue pairs that are yet to be made, where the context has one of that name, and
+    /// else a parameter of the program. `Open` comes after it.
+    ///
+    /// # Errors
+    /// [`SettingError`], when the program has no such word or parameter, or `text` is no value of one.
+    pub fn set_initial(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        if let Some(done) = self.set_parameter(name, text) {
+            return done;
+        }
+        let word = self.word(name, text)?;
+        self.initial.retain(|(at, _)| *at != word.0);
+        self.initial.push(word);
+        Ok(())
+    }
+
+    /// Sets a parameter, before a run or during it: the cores start over with it, their memory as the image has it and
+    /// what follows from parameters computed anew; contexts stay. `None` where there is none of that name.
+    pub(crate) fn set_parameter(&mut self, name: &str, text: &str) -> Option<Result<(), SettingError>> {
+        if self.image.field(name).is_some() {
+            return None;
+        }
+        let parameter = self.image.parameter(name)?;
+        let value = match value(text, self.image.fraction_bits(name)) {
+            Ok(value) => value,
+            Err(why) => return Some(Err(parameter.refuse(text, why))),
+        };
+        let before = self.parameters.clone();
+        self.parameters.retain(|(other, _)| *other != parameter.name);
+        self.parameters.push((parameter.name, value));
+        let done = self.restart();
+        if done.is_err() {
+            self.parameters = before;
+        }
+        Some(done.map_err(|why| why.refuse(text, ValueError::Range)))
+    }
+
+    /// Makes the cores that begin with the parameters. The parameter that was set last is to blame if they do not come to
+    /// wait for an event.
+    pub(super) fn restart(&mut self) -> Result<(), &'static Register> {
+        let started = self.image.started_with(&self.parameters);
+        let last = self.parameters.last().and_then(|(name, _)| self.image.parameter(name));
+        match (started, last) {
+            (Ok(started), _) => self.started = Some(Box::new(started)),
+            (Err(_), Some(last)) => return Err(last),
+            (Err(_), None) => self.started = None,
+        }
+        self.cores = self.fresh_cores(self.cores.pairs());
+        Ok(())
+    }
+
+    /// Its registers: the words of its context, and its parameters.
+    pub fn registers(&self) -> &'static [Register] {
+        self.image.registers()
+    }
+
+    /// The register `name` as it stands at `now`.
+    pub fn get(&self, state: &State, name: &str, now: Instant) -> Option<Value> {
+        let Some(field) = self.image.field(name) else {
+            let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
+            let value = set.or_else(|| self.image.parameter_value(name))?;
+            return Some(shown(value, self.image.fraction_bits(name)));
+        };
+        let value = self.at(state, now, |state| state.block[usize::from(field.word)]);
+        Some(shown(value, field.fraction_bits))
+    }
+
+    /// The words of the context as they stand at `now`.
+    pub fn context_at(&self, state: &State, now: Instant) -> [u32; csr::CONTEXT_WORDS] {
+        self.at(state, now, |state| {
+            let mut words = [0; csr::CONTEXT_WORDS];
+            words.copy_from_slice(state.context());
+            words
+        })
+    }
+
+    /// What `look` finds in `state` when the timers have been told that have run out by `now`, which changes nothing.
+    fn at<T>(&self, state: &State, now: Instant, look: impl Fn(&State) -> T) -> T {
+        if state.timers.next() > now || state.fallen.is_some() || state.generation != self.generation {
+            return look(state);
+        }
+        let qpn = state.block[csr::QPN];
+        let mut law = self.clone_shallow();
+        law.cores = self.cores.that_hear_of(qpn);
+        let mut state = state.clone();
+        let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+        let event = Event { class: Class::TIMER, now, qpn, ..Event::default() };
+        law.on_event(&mut state, &event, &mut outcome);
+        look(&state)
+    }
+
+    /// Writes a word of the context.
+    pub(crate) fn write(
+        &self,
+        state: &mut State,
+        name: &str,
+        text: &str,
+    ) -> Option<Result<(), SettingError>> {
+        self.image.field(name)?;
+        Some(self.word(name, text).map(|(word, value)| state.block[usize::from(word)] = value))
+    }
+
+    /// What a time series records: the words that are called `rate`, `target`, `window` and `stage`; once the program has
+    /// failed, what its fallback law shows.
+    pub fn sample(&self, state: &State, now: Instant) -> Sample {
+        if let Some(context) = &state.fallen {
+            return self.fallback.sample(&mut context.clone(), now).unwrap_or_default();
+        }
+        self.at(state, now, |state| {
+            let word = |name: &str| {
+                let field = self.image.field(name);
+                field.map_or(Sample::NONE, |field| state.block[usize::from(field.word)])
+            };
+            let stage = |name: &str| match word(name) {
+                Sample::NONE => 0,
+                stage => u16::try_from(stage).unwrap_or(u16::MAX),
+            };
+            Sample {
+                rate_kbps: word("rate"),
+                target_kbps: word("target"),
+                window: word("window"),
+                stage: stage("stage"),
+                byte_stage: stage("byte_stage"),
+                ..Sample::default()
+            }
+        })
+    }
+
+    /// The word `name` of the context, and what `text` means there.
+    fn word(&self, name: &str, text: &str) -> Result<(u8, u32), SettingError> {
+        let Some(field) = self.image.field(name) else {
+            let fields = self.image.fields().iter().map(|field| field.name);
+            let valid = fields.chain(self.image.parameters().map(|parameter| parameter.name)).collect();
+            return Err(SettingError::Key { name: name.to_string(), valid });
+        };
+        let register = self.registers().iter().find(|register| register.name == name);
+        match (value(text, field.fraction_bits), register) {
+            (Ok(value), _) => Ok((field.word, value)),
+            (Err(why), Some(register)) => Err(register.refuse(text, why)),
+            (Err(_), None) => Err(SettingError::Key { name: name.to_string(), valid: Vec::new() }),
+        }
+    }
+}
+
+/// What a word says.
+fn shown(word: u32, fraction_bits: Option<u8>) -> Value {
+    let fraction = fraction_bits.and_then(|bits| Ratio::checked(word.into(), 1 << bits));
+    fraction.map_or(Value::Count(word), Value::Fraction)
+}
+
+/// A number of 32 bits: plain, or octets, a rate in kb/s, a time in nanoseconds, or a fraction in 16.16. A word of so many
+/// `fraction_bits` takes a fraction alone, and the least there is for one that is smaller and not zero.
+fn value(text: &str, fraction_bits: Option<u8>) -> Result<u32, ValueError> {
+    let text = text.trim();
+    if let Some(bits) = fraction_bits {
+        let ratio = text.parse::<Ratio>()?;
+        let fixed = ratio.fixed(bits.into()).max((ratio != Ratio::ZERO).into());
+        return u32::try_from(fixed).map_err(|_| ValueError::Range);
+    }
+    let number = if let Ok(number) = text.parse::<i64>() {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "two's complement is meant"
+        )]
+        return match number {
+            -0x8000_0000..=0xffff_ffff => Ok(number as u32),
+            _ => Err(ValueError::Range),
+        };
+    } else if let Ok(ratio) = text.parse::<Ratio>() {
+        fraction(ratio).into()
+    } else if let Ok(rate) = text.parse::<BitsPerSec>() {
+        u64::from(rate.as_kbps())
+    } else if let Ok(span) = text.parse::<Span>() {
+        span.as_ps() / 1_000
+    } else {
+        text.parse::<Bytes>()?.0
+    };
+    u32::try_from(number).map_err(|_| ValueError::Range)
+}
