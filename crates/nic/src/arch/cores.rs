@@ -62,6 +62,9 @@ pub struct Cores {
     /// The contexts.
     pub table: Table,
     counters: CoreCounters,
+    /// Every turn, in order.
+    #[cfg(test)]
+    pub(crate) turns: Vec<(Side, Qpn, Turn)>,
 }
 
 impl Cores {
@@ -87,6 +90,8 @@ impl Cores {
             in_line: vec![VecDeque::new(); cores.pairs as usize],
             table: Table::new(architecture.table),
             counters: CoreCounters::default(),
+            #[cfg(test)]
+            turns: Vec::new(),
         })
     }
 
@@ -104,7 +109,10 @@ impl Cores {
         core.free = done;
         core.busy += done.since(begun);
         self.counters.note(side, cycles, begun.since(now), reached.since(begun), done.since(begun));
-        Turn { arrived: now, begun, reached, loaded, done }
+        let turn = Turn { arrived: now, begun, reached, loaded, done };
+        #[cfg(test)]
+        self.turns.push((side, qpn, turn));
+        turn
     }
 
     /// Whether the packets that a pair may have still to hear of are limited.

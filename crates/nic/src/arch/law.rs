@@ -24,7 +24,14 @@ impl Host {
     pub(crate) fn run_event(&mut self, now: Instant, token: Token, qpn: Qpn, event: &OwnedEvent) {
         // A queue pair that is gone has no law, and its token is void.
         let Some(outcome) = self.engine.evaluate(qpn, event) else { return };
+        // What a program does not hear passes no filter (SwCC §4.3.2), and no core runs: what it traced when the event came
+        // and traces no more, or a timer that it has set anew since.
+        let unheard =
+            outcome.cycles == 0 && self.engine.program(qpn).is_some() && !self.engine.has_fallen(qpn);
         let Some((machine, agenda)) = self.machine() else { return };
+        if unheard {
+            return resolve(agenda, now, token, outcome);
+        }
         let at = occupy(machine, now, Side::Receive, qpn, &outcome);
         if let Some(cores) = machine.cores.as_mut() {
             cores.stood_behind(now.since(event.event.now));

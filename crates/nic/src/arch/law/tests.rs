@@ -3,7 +3,8 @@ use crate::arch::spec::{Architecture, Entries};
 use crate::host::Classes;
 use crate::nics::{Application, Simulated};
 use crate::path::Path;
-use roci_control::{Class, Law};
+use roci_control::program::Options;
+use roci_control::{Class, Image, Law, Programmed};
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::net::FabricConfig;
 use roci_fabric::topology::Star;
@@ -42,9 +43,18 @@ fn fabric_of(preset: &str, queue_pairs: u32) -> (Fabric<Simulated<Ends>>, Vec<Qp
 
 /// The same with a law that hears `traces`.
 fn fabric_that_hears(
-    mut architecture: Architecture,
+    architecture: Architecture,
     queue_pairs: u32,
     traces: Class,
+) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
+    fabric_under(architecture, queue_pairs, &Law::External(traces))
+}
+
+/// The same under `law`.
+fn fabric_under(
+    mut architecture: Architecture,
+    queue_pairs: u32,
+    law: &Law,
 ) -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
     let graph = Star { hosts: 2, rate: RATE, delay: Span::from_nanos(100) }.build().expect("two hosts").graph;
     (architecture.cores.pairs, architecture.cores.native) = (1, 1_000);
@@ -53,7 +63,7 @@ fn fabric_that_hears(
     let mut hosts: Vec<Host> = (0..2)
         .map(|number| {
             let mut engine = Engine::new(EngineConfig { link: RATE, ..EngineConfig::default() });
-            engine.add_law(Law::External(traces));
+            engine.add_law(law.clone());
             (_, key) = engine.register_everything(Pd::default(), Access::ALL).expect("the first region");
             Host::of_parts(engine, Classes::default(), Arc::clone(&architecture), Random::new(1, number))
         })
@@ -118,6 +128,58 @@ fn an_event_whose_context_is_owned_waits_while_others_go() {
     // One context: what is sent and what is heard take turns, though each has its core. Two: both cores are busy.
     assert!(events_until_the_end(1) >= 14, "{}", events_until_the_end(1));
     assert!(events_until_the_end(2) <= 10, "{}", events_until_the_end(2));
+}
+
+/// What one pair of cores does with two messages of a packet on each of so many queue pairs, a line for each event.
+fn turns(queue_pairs: u32) -> String {
+    let (mut fabric, qpns, key) = fabric(queue_pairs);
+    qpns.iter().cycle().take(2 * qpns.len()).for_each(|qpn| post(&mut fabric, *qpn, key));
+    assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+    let machine = fabric.nics.hosts[0].slow.as_ref().and_then(|slow| slow.machine.as_ref());
+    let cores = machine.and_then(|machine| machine.cores.as_ref()).expect("it has cores");
+    let ns = |at: Instant| at.as_ps() / 1_000;
+    let line = |(side, qpn, turn): &(Side, Qpn, super::super::cores::Turn)| {
+        let core = if *side == Side::Send { "TX" } else { "RX" };
+        let [arrived, begun, reached, loaded, done] =
+            [turn.arrived, turn.begun, turn.reached, turn.loaded, turn.done].map(ns);
+        format!(
+            "{core} core, queue pair {}: in line at {arrived} ns, begins at {begun}, has the context at {reached}, its \
+             registers at {loaded}, and ends at {done}\n",
+            qpn.get()
+        )
+    };
+    cores.turns.iter().map(line).collect()
+}
+
+#[test]
+fn events_run_to_their_end_one_at_a_time_on_a_core_and_on_a_context() {
+    let trace = format!("One queue pair\n{}\nTwo queue pairs\n{}", turns(1), turns(2));
+    insta::assert_snapshot!(trace);
+}
+
+/// Two hosts whose program hears of data. At a packet of 13 octets it says that it wants to hear of notifications alone.
+fn fabric_of_fewer_classes() -> (Fabric<Simulated<Ends>>, Vec<Qpn>, u32) {
+    let file = include_bytes!("../../../../control/tests/images/faults.elf");
+    let options = Options { checked: false, ..Options::default() };
+    let image = Arc::new(Image::new("faults", file, &options).expect("a program"));
+    let law = Law::Program(Box::new(Programmed::new(image, Law::None).expect("a law to fall back to")));
+    fabric_under(super::super::presets::find("swcc").expect("it exists"), 1, &law)
+}
+
+#[test]
+fn what_a_program_does_not_hear_takes_no_time_of_its_core() {
+    let (mut fabric, qpns, key) = fabric_of_fewer_classes();
+    // The second arrives while the core has the first, and waits for the context; then nobody wants to hear of it.
+    for _ in 0..2 {
+        post_request(&mut fabric, qpns[0], &SendRequest { length: 13, ..request(key) });
+    }
+    assert_eq!(fabric.run_until(Instant::ZERO + Span::from_millis(10)), Stopped::Idle);
+    assert_eq!(fabric.nics.application.0.len(), 2, "both are acknowledged");
+    let cores = fabric.nics.hosts[1].parts().expect("it is made of parts").cores;
+    let Some(Law::Program(program)) = fabric.nics.hosts[1].engine.law_mut(1) else { panic!("a program") };
+    let tally = program.tally();
+    assert_eq!((tally.events[0], tally.fallen()), (1, 0), "{tally:?}");
+    assert_eq!((cores.receives, cores.cycles[1]), (1, tally.cycles[0]));
 }
 
 #[test]
