@@ -31,6 +31,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
     /// Answers by their addresses: the least and the greatest that any way gives.
     pub(super) answers: BTreeMap<u32, (u32, u32)>,
+    /// Stores by their addresses that may miss stack and data: the first and the last address that any way gives.
+    pub(super) stray: BTreeMap<u32, (u32, u32)>,
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
@@ -54,6 +56,7 @@ impl<'a> Evaluation<'a> {
             answer: 0,
             values: policy.watched.iter().map(|&csr| (csr, Some(BTreeSet::new()))).collect(),
             answers: BTreeMap::new(),
+            stray: BTreeMap::new(),
             work: policy.work_max,
             loops: Vec::new(),
             lowest: program.machine.memory.stack_top(),
@@ -158,6 +161,7 @@ impl<'a> Evaluation<'a> {
             Exit::Next(way) => {
                 state.spend(cost);
                 self.note_written(address, &instruction, &state);
+                self.note_stray(address, &instruction, &state);
                 state.execute(self.program, address, &instruction)?;
                 self.access(address, &instruction, &mut state)?;
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
@@ -249,6 +253,14 @@ impl<'a> Evaluation<'a> {
             }
             _ => None,
         };
+    }
+
+    /// Notes where a store goes that is not proved to lie in stack or data.
+    fn note_stray(&mut self, address: u32, instruction: &Instruction, state: &State) {
+        if let Some((low, high)) = state.stray(self.program, instruction) {
+            let known = self.stray.entry(address).or_insert((low, high));
+            *known = (known.0.min(low), known.1.max(high));
+        }
     }
 
     /// Whether reading the register gives no zero.

@@ -112,6 +112,9 @@ pub struct Bounds {
     /// What is written to each of [`Policy::watched`], the start included, as the least and the greatest of each write;
     /// `None`: perhaps anything.
     pub values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
+    /// Stores by their addresses whose place is not proved to be in stack or data, with the first and the last address
+    /// that it may be. Where it is neither, the core traps.
+    pub stray_stores: BTreeMap<u32, (u32, u32)>,
     /// Octets of stack.
     pub stack: u32,
     /// CSRs that it reads.
@@ -362,6 +365,7 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         after_answer,
         to_answer,
         values: std::mem::take(&mut evaluation.values),
+        stray_stores: std::mem::take(&mut evaluation.stray),
         stack: program.machine.memory.stack_top() - evaluation.lowest,
         reads: csrs(Instruction::reads_csr),
         writes: csrs(Instruction::writes_csr),

@@ -223,6 +223,16 @@ impl State {
         })
     }
 
+    /// Where a store may go, its first and last address, if that is not wholly in the stack, nor wholly in data.
+    pub(super) fn stray(&self, program: &Program, instruction: &Instruction) -> Option<(u32, u32)> {
+        if instruction.op.shape() != Shape::Store {
+            return None;
+        }
+        let Reach { low, high, width } = self.reach(program, instruction).ok()?;
+        let region = program.machine.memory.holds(low, (high - low).saturating_add(width));
+        (!matches!(region, Some(Region::Stack | Region::Data))).then_some((low, high))
+    }
+
     fn store(&mut self, program: &Program, address: u32, instruction: &Instruction) -> Result<(), Reason> {
         let Reach { low, high, width } = self.reach(program, instruction)?;
         let map = &program.machine.memory;

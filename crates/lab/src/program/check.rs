@@ -44,6 +44,35 @@ pub struct SideCheck {
     pub stack: u32,
     /// Answers that are wrong whatever way leads to them.
     pub wrong: Vec<WrongAnswer>,
+    /// Stores whose place is not proved to be in its memory.
+    pub stray: Vec<StrayStore>,
+}
+
+/// A store through an address that comes from a packet, or from anywhere else where nothing is known of it. It stands for a
+/// warning: executors look at each store, and where one misses the memory the program has failed with that queue pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrayStore {
+    /// On which side.
+    pub side: Side,
+    /// Where it stands.
+    pub place: String,
+    /// The first and the last address that it may write to.
+    pub reach: (u32, u32),
+}
+
+impl fmt::Display for StrayStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (low, high) = self.reach;
+        write!(
+            f,
+            "in {}(): {}: stores to an address from {low:#010x} to {high:#010x}, ",
+            self.side.function(),
+            self.place
+        )?;
+        f.write_str(
+            "which is not proved to lie in the program's memory; where it does not, the program has failed",
+        )
+    }
 }
 
 /// An answer that is none of those that its side may give. It is found on all ways that the code can take as far as can be
@@ -227,7 +256,8 @@ impl Check {
     /// What it does that is wrong, and no reason to refuse it.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let wrong = self.sides.iter().flat_map(|side| &side.wrong).map(WrongAnswer::to_string);
-        wrong.chain(self.floats.iter().map(FloatLine::to_string))
+        let stray = self.sides.iter().flat_map(|side| &side.stray).map(StrayStore::to_string);
+        wrong.chain(stray).chain(self.floats.iter().map(FloatLine::to_string))
     }
 
     /// One side of it.
@@ -272,6 +302,12 @@ fn check_side(
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
     let wrong = wrong_answers(program, side, &heard, &bounds.kind_wrong);
+    let stray = whole.stray_stores.iter().map(|(&address, &reach)| StrayStore {
+        side,
+        place: program.locate(address).to_string(),
+        reach,
+    });
+    let stray = stray.collect();
     let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
     let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
     Ok(SideCheck {
@@ -281,6 +317,7 @@ fn check_side(
         kinds,
         stack: bounds.stack,
         wrong,
+        stray,
     })
 }
 
