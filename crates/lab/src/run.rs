@@ -99,6 +99,13 @@ pub enum Stall {
         /// Its rate in kb/s.
         kbps: u32,
     },
+    /// Laws let all flows that are left send at the least rate there is, at which none is done by then.
+    Hopeless {
+        /// The name of one.
+        flow: String,
+        /// Its law's name, or its program's.
+        law: String,
+    },
     /// Packets were lost, and no timer is there to send them again.
     NoTimeout,
     /// The law of the flows lets them send nothing more.
@@ -120,6 +127,12 @@ impl fmt::Display for Stall {
             Self::Slow { flow, law, kbps } => {
                 write!(f, "a run lasts at most 75 minutes of simulated time, and `{law}` lets {flow} send at {kbps} kb/s")?;
                 f.write_str(if *kbps == 1 { ", for which a rate of 0 is taken too" } else { "" })
+            }
+            Self::Hopeless { flow, law } => {
+                write!(f, "`{law}` lets {flow} send at 1 kb/s, for which a rate of 0 is taken too, and at that it is not done in the ")?;
+                f.write_str(
+                    "75 minutes of simulated time that a run lasts at most; have the law keep a least rate, or give the scenario a `stop`",
+                )
             }
             Self::NoTimeout => {
                 f.write_str("packets were lost and `transport.timeout` is \"0s\"; give it a time")
@@ -146,6 +159,7 @@ impl fmt::Display for RunError {
                     Stall::EndOfTime | Stall::Slow { .. } => {
                         write!(f, "out of time: after {at:.6} s {undone}")?
                     }
+                    Stall::Hopeless { .. } => write!(f, "given up at {at:.6} s: {undone}")?,
                     _ => write!(f, "stalled at {at:.6} s: {undone} and nothing more will happen")?,
                 }
                 if !flows.is_empty() {

@@ -243,9 +243,15 @@ fn what_lies_beyond_the_end_of_time_ends_a_run_without_a_panic() {
 fn a_law_that_lets_flows_send_next_to_nothing_is_named_when_time_is_out() {
     let slow = "[transport]\ncontrol = { law = \"program\", elf = \"tests/programs/rate_zero.elf\" }\n\
                 [[traffic]]\nkind = \"permutation\"\nsize = \"2MB\"\n[measure]\nsample = \"0s\"\n";
-    let said = run(&format!("{PAIR}{slow}")).to_string();
-    assert!(said.starts_with("out of time: after 4"), "{said}");
+    let given_up = run(&format!("{PAIR}{slow}")).to_string();
     let named = "`tests/programs/rate_zero.elf` lets 0.0 send at 1 kb/s, for which a rate of 0 is taken too";
+    // Long before that time, where all flows are so.
+    assert!(given_up.starts_with("given up at 2.0") && given_up.contains(named), "{given_up}");
+    assert!(given_up.contains("2 flows are not done") && given_up.ends_with("a `stop`"), "{given_up}");
+    // A flow that is to start may bring about whatever it likes.
+    let late = "[[traffic]]\nkind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h1\", op = \"write\", size = \"1B\", start = \"4500s\" }]\n";
+    let said = run(&format!("{PAIR}{slow}{late}")).to_string();
+    assert!(said.starts_with("out of time: after 4"), "{said}");
     assert!(said.ends_with(named), "{said}");
 }
 

@@ -105,6 +105,8 @@ struct Simulation<'a> {
     /// When to look next for such flows; never again once they have been told of.
     crawl_at: Instant,
     capture: Capture,
+    /// There were some, and it has been said.
+    crawls: bool,
     /// The ports that stood still at the last look for a deadlock.
     suspects: Vec<Held>,
     /// How long lies between two looks for a deadlock, and when the next is due.
@@ -146,6 +148,7 @@ impl<'a> Simulation<'a> {
             warnings: Vec::new(),
             crawl_at: Instant::ZERO + stuck::CRAWLS_AFTER,
             suspects: Vec::new(),
+            crawls: false,
             look: stuck::look_interval(scenario),
             look_at: Instant::ZERO + stuck::look_interval(scenario),
         })
@@ -175,8 +178,12 @@ impl<'a> Simulation<'a> {
                 self.look_for_deadlock()?;
             }
             if now >= self.crawl_at {
-                let warning = self.look_for_crawling(now);
-                self.crawl_at = warning.as_ref().map_or(now + now.since(Instant::ZERO), |_| Instant::NEVER);
+                self.crawl_at = now + now.since(Instant::ZERO);
+                if self.crawls {
+                    self.give_up(now)?;
+                }
+                let warning = if self.crawls { None } else { self.look_for_crawling(now) };
+                self.crawls |= warning.is_some();
                 if warning.is_some() && progress(&Progress { warning, ..self.progress(stop) }) == Go::Stop {
                     return Err(RunError::Interrupted);
                 }
@@ -211,7 +218,7 @@ impl<'a> Simulation<'a> {
         self.sampler.finish(&mut self.fabric);
         self.tell_of_writes_to_come();
         // Whoever gives a run an end finds flows there that are not done, and not why.
-        if self.crawl_at != Instant::NEVER {
+        if !self.crawls {
             self.look_for_crawling(self.fabric.net.now());
         }
         self.capture.finish(&mut self.fabric.net)?;

@@ -21,6 +21,9 @@ pub(super) const LAST: Instant = Instant::from_ps(HORIZON_PS - 1);
 /// has lasted has passed again.
 pub(super) const CRAWLS_AFTER: Span = Span::from_secs(1);
 
+/// Octets of payload in a packet at most.
+const PAYLOAD_MAX: u64 = 4096;
+
 /// How long lies between two looks for a deadlock: so long that what was on its way at the first has arrived by the
 /// second, even on the slowest link.
 pub(super) fn look_interval(scenario: &Scenario) -> Span {
@@ -136,6 +139,35 @@ impl Simulation<'_> {
         );
         self.warnings.push(warning.clone());
         Some(warning.into())
+    }
+
+    /// Ends a run without a `stop` whose flows are all let send at the least rate there is, now and when it was looked
+    /// before, and of which none can be done at that by the end of time. Nothing else is to come that would change that.
+    pub(super) fn give_up(&mut self, now: Instant) -> Result<(), RunError> {
+        /// A rate of zero is taken for this.
+        const LEAST_KBPS: u32 = 1;
+        let ahead = self.scenario.stop.is_some() || self.jobs.peek().is_some();
+        if ahead || self.next_write() != Instant::NEVER {
+            return Ok(());
+        }
+        // What a flow may still send until then.
+        let most = LAST.since(now).as_ps() / (8 * 1_000_000_000_000 / (1_000 * u64::from(LEAST_KBPS)));
+        let nics = &self.fabric.nics;
+        let done = |live: &Live| {
+            let (sender, qpn) = sending_end(live);
+            let acknowledged = nics.hosts[usize::from(sender.0)].engine.query(qpn).map(|it| it.acknowledged);
+            let octets = u64::from(acknowledged.unwrap_or(u32::MAX)) * PAYLOAD_MAX;
+            live.bytes.saturating_sub(octets) <= most
+        };
+        if nics.application.live.iter().flatten().any(done) {
+            return Ok(());
+        }
+        match self.slowest(LEAST_KBPS) {
+            Some(Slowest { flow, law, slow, alive, .. }) if slow == alive => {
+                Err(self.left(Stall::Hopeless { flow, law }))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Names the slowest of the flows that are left, where its law lets it send next to nothing.
