@@ -376,6 +376,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_calibrated_figure_was_fitted_to_is_named_beside_the_input() {
+        use roci_nic::arch::presets;
+        let presets = presets::names().filter_map(presets::text);
+        let texts: Vec<&str> = presets.chain(bench::SCENARIOS.iter().map(|scenario| scenario.text)).collect();
+        for name in names() {
+            let named = texts.iter().any(|text| text.contains(&format!("calibrated_to = \"{name}")));
+            let calibrated = expect::figure(name).kind == expect::Kind::Calibrated;
+            assert!(named || !calibrated, "{name}: no input says `calibrated_to = \"{name}`");
+        }
+    }
+
+    #[test]
     fn every_scenario_of_a_figure_is_read() {
         for scenario in bench::SCENARIOS {
             scenario.read(&[]).unwrap_or_else(|error| panic!("{error:?}"));

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct Text {
     /// Its file, from the repository's root.
     pub(super) file: &'static str,
-    text: &'static str,
+    pub(super) text: &'static str,
     /// Names and texts of the files that it names.
     files: &'static [(&'static str, &'static str)],
 }

@@ -59,16 +59,23 @@ pub(in super::super) fn miss(bench: &Bench<'_>) -> Result<Measured, FigureError>
     add("hidden", ns(hinted.table.memory) - stall(alone));
     add("behind", stall(behind));
     add("naive", stall(naive));
-    measured.remarks.push(format!(
-        "The packet enters the RX parser at 0; with the hint its event is in line at {} ns, begins at {} ns, has its context at \
-         {} ns and its registers at {} ns, and ends at {} ns.",
-        ns(alone.arrived.since(Instant::ZERO)),
-        ns(alone.begun.since(Instant::ZERO)),
-        ns(alone.reached.since(Instant::ZERO)),
-        ns(alone.loaded.since(Instant::ZERO)),
-        ns(alone.done.since(Instant::ZERO)),
-    ));
+    measured
+        .remarks
+        .push(format!("The packet enters the RX parser at 0; with the hint {}.", timeline(alone)));
     Ok(measured)
+}
+
+/// How an event comes to its end, in ns from the arrival of its packet.
+fn timeline(turn: Turn) -> String {
+    let at = |instant: Instant| ns(instant.since(Instant::ZERO));
+    format!(
+        "its event is in line at {} ns, begins at {} ns, has its context at {} ns and its registers at {} ns, and ends at {} ns",
+        at(turn.arrived),
+        at(turn.begun),
+        at(turn.reached),
+        at(turn.loaded),
+        at(turn.done)
+    )
 }
 
 /// Cycles of an event about arriving data on the cores of `nic`.
@@ -130,7 +137,43 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         let share = |seed: usize| 100.0 * all[6 + index][seed] / all[index][seed];
         measured.add(key, seeds.clone().map(share).collect());
     }
-    let growth = |seed: usize| 100.0 * (all[8][seed] - all[6][seed]) / (all[2][seed] - all[0][seed]);
-    measured.add("growth", seeds.map(growth).collect());
+    let grows = |first: usize, seed: usize| all[first + 2][seed] / all[first][seed];
+    measured.add("share_grows", seeds.clone().map(|seed| grows(6, seed) / grows(0, seed)).collect());
+    measured.add("hint_grows", seeds.clone().map(|seed| grows(6, seed)).collect());
+    measured.add("plain_grows", seeds.map(|seed| grows(3, seed)).collect());
     Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two packets of queue pairs whose contexts are not on the chip, the second 10 ns behind the first, at one core; then
+    /// one more of each, whose contexts are there.
+    fn trace(name: &str, hint: bool) -> String {
+        let mut nic = load(name).expect("a preset");
+        (nic.table.hint, nic.cores.pairs) = (hint, 1);
+        let mut cores = Cores::new(&nic).expect("it has cores");
+        let cycles = event_cycles(&nic);
+        let packets = [(0, 0), (10, 8), (2_000, 0), (2_010, 8)];
+        let line = |(after, qpn)| {
+            let at = Instant::ZERO + Span::from_nanos(after);
+            format!(
+                "queue pair {qpn}, packet at {after} ns: {}\n",
+                timeline(arrive(&mut cores, &nic, at, Qpn::new(qpn), cycles))
+            )
+        };
+        packets.map(line).concat()
+    }
+
+    #[test]
+    fn a_miss_hides_behind_the_logic_before_the_core_and_the_event_before_it() {
+        let of = |title, name, hint| format!("{title}\n{}\n", trace(name, hint));
+        let trace = [
+            of("With the hint", "swcc", true),
+            of("Without it", "swcc", false),
+            of("A plain cache", "swcc-naive", false),
+        ];
+        insta::assert_snapshot!(trace.concat());
+    }
 }
