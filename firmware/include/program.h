@@ -25,6 +25,9 @@ enum {
     SEND_REQ = 1 << 0, WRITE_REQ = 1 << 1, READ_REQ = 1 << 2, READ_RESP = 1 << 3, ATOMIC_REQ = 1 << 4,
     ACK = 1 << 5, NACK = 1 << 6, RNR = 1 << 7, GRANT = 1 << 8, PULL = 1 << 9, RESEND = 1 << 10, BUSY = 1 << 11,
     TRIMMED = 1 << 12,
+    /* packets that mean what the program makes of them, in layout cc; as in SwCC, bit n is operation n of the opcode */
+    LAW_0 = 1 << 24, LAW_1 = 1 << 25, LAW_2 = 1 << 26, LAW_3 = 1 << 27,
+    LAW_4 = 1 << 28, LAW_5 = 1 << 29, LAW_6 = 1 << 30, LAW_7 = INT32_MIN,
     /* private to the NIC */
     CNP = 1 << 16,         /* a congestion notification packet arrived */
     CE = 1 << 17,          /* a data packet arrived that is marked, of a class that is not traced */
@@ -34,7 +37,7 @@ enum {
     Loss = 1 << 21,        /* recovery began, or the queue pair timed out (e.timeout) */
     Message = 1 << 22,     /* a message is next whose first octet has not been sent */
     Open = 1 << 23,        /* the queue pair is new: its context is all zero, e.rate is the link's */
-    Turn = 1 << 24,        /* a message on its way in is to be granted more, or (e.timeout) asked for again */
+    Turn = 1 << 15,        /* a message on its way in is to be granted more, or (e.timeout) asked for again */
 };
 
 /* What a program answers in `e.eventType`. */
@@ -169,7 +172,11 @@ enum {
 /* A ByteCounter event after so many octets; 0 stops the counter. */
 #define armByteCounter(octets) ROCI_DO(8, octets)
 /* The classes that recv() hears of this queue pair from now on; done at the start, for all, with TracedPkts. */
-#define tracePackets(classes) ROCI_DO(9, classes)
+#define tracePackets(classes)                                                                                          \
+    do {                                                                                                               \
+        ROCI_DO(9, (uint32_t)(classes) & 0xfffffff);                                                                   \
+        if ((uint32_t)(classes) >> 28) ROCI_DO(12, (uint32_t)(classes) >> 28);                                         \
+    } while (0)
 /* The priority of what this queue pair sends: 0 is the lowest, 7 the highest. */
 #define setPriority(priority) ROCI_DO(10, priority)
 /* Telemetry: shows the switches from number `first` on, four at most, in the header words: clock in ns, octets sent, octets

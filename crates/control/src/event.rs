@@ -3,11 +3,12 @@
 pub use roci_wire::Hop;
 
 use roci_units::Instant;
+use roci_wire::Opcode;
 
 /// Classes of events, one bit each: what a law traces is a set of them, an event's class is one.
 ///
-/// The classes of packets come first. `CNP`, `CE` and what follows them are private to the NIC: they have no
-/// opcode of their own on every layout.
+/// The classes of packets come first, and those of a law's own last. `TURN`, `CNP`, `CE` and what follows them are private
+/// to the NIC: they have no opcode of their own on every layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class(pub u32);
 
@@ -60,14 +61,51 @@ impl Class {
     /// [`Event::timeout`], a `RESEND`: [`Event::part`] is what the agent would say. Whose turn it is, and when, is the
     /// agent's affair; what is said is the law's, which sends it by [`Outcome::emit`](crate::Outcome::emit), as it is or
     /// otherwise, or says nothing. Where no law hears of it, what the agent would say is said.
-    pub const TURN: Self = Self(1 << 24);
+    pub const TURN: Self = Self(1 << 15);
+    /// Packets that mean what a law makes of them, `LAW_0` to `LAW_7`: each of the eight bits is a class. They are what SwCC
+    /// leaves to programs as the operations 0x18 to 0x1f, one bit each in its filter (§4.3.2), and go in layout `cc`.
+    pub const LAW: Self = Self(0xff << 24);
     /// Arriving packets that carry payload or ask for data; the answer of a law that traces one of these
     /// carries the acknowledgement ([`Outcome::emit`](crate::Outcome::emit)).
     pub const DATA: Self =
         Self(Self::SEND.0 | Self::WRITE.0 | Self::READ_REQUEST.0 | Self::READ_RESPONSE.0 | Self::ATOMIC.0);
 
     /// What comes of a packet that arrived.
-    pub const ARRIVED: Self = Self(0x1fff | Self::CNP.0 | Self::CE.0);
+    pub const ARRIVED: Self = Self(0x1fff | Self::CNP.0 | Self::CE.0 | Self::LAW.0);
+
+    /// The class of a packet of a law's own, of which there are eight.
+    pub const fn law(number: u8) -> Self {
+        Self(1 << (24 + (number & 7)))
+    }
+
+    /// The opcode of the packets that only laws and the port's agents send, and no layout has all of them; `None` where
+    /// packets of this class are the engine's, or it is no class of packets.
+    pub const fn opcode(self) -> Option<Opcode> {
+        Some(match self {
+            Self::GRANT => Opcode::HOMA_GRANT,
+            Self::PULL => Opcode::PULL,
+            Self::RESEND => Opcode::HOMA_RESEND,
+            Self::BUSY => Opcode::HOMA_BUSY,
+            Self(bit) if bit.is_power_of_two() && self.within(Self::LAW) => {
+                #[expect(clippy::cast_possible_truncation, reason = "below 8")]
+                let number = bit.trailing_zeros() as u8 - 24;
+                Opcode(Opcode::LAW_FIRST.0 + number)
+            }
+            _ => return None,
+        })
+    }
+
+    /// The class of a packet with such an opcode.
+    pub const fn of_opcode(opcode: Opcode) -> Option<Self> {
+        Some(match opcode {
+            Opcode::PULL => Self::PULL,
+            Opcode::HOMA_GRANT => Self::GRANT,
+            Opcode::HOMA_RESEND => Self::RESEND,
+            Opcode::HOMA_BUSY => Self::BUSY,
+            Opcode(law) if law >= Opcode::LAW_FIRST.0 => Self::law(law - Opcode::LAW_FIRST.0),
+            _ => return None,
+        })
+    }
 
     /// Whether the two sets share a class.
     #[inline]

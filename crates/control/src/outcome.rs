@@ -59,7 +59,7 @@ pub struct Words {
 /// A packet that the law asks for: its class and the law's words, never a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emit {
-    /// `CNP`, `ACK`, `GRANT`, `PULL`, `RESEND` or `BUSY`.
+    /// `CNP`, `ACK`, `GRANT`, `PULL`, `RESEND`, `BUSY` or one of [`Class::LAW`].
     pub class: Class,
     /// The message and octets that a `GRANT`, `RESEND` or `BUSY` is about; a `GRANT` of no more than was granted before is
     /// not sent. The `end` of a `PULL` is the count of packets pulled so far. All zero otherwise.

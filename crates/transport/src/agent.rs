@@ -120,8 +120,8 @@ impl Engine {
         self.agent = Some(Box::new(Agents { agents, set: true, ..Agents::default() }));
     }
 
-    /// A packet that means something only to a law or to the port's agent: a grant, a pull. Where nobody listens for
-    /// its class, it is refused.
+    /// A packet that means something only to a law or to the port's agent: a grant, a pull, one of a law's own. Where nobody
+    /// listens for its class, it is refused; one of a law's own is passed over (the packet filter, SwCC §4.3.2).
     #[cold]
     pub(crate) fn on_law_packet(
         &mut self,
@@ -129,7 +129,7 @@ impl Engine {
         slot: usize,
         arrival: &Arrival<'_>,
     ) -> Result<(), Refusal> {
-        let class = agent_class(arrival.header.opcode).ok_or(Refusal::WrongOpcode)?;
+        let class = Class::of_opcode(arrival.header.opcode).ok_or(Refusal::WrongOpcode)?;
         if class == Class::PULL {
             return self.on_pull(now, slot, arrival);
         }
@@ -141,7 +141,7 @@ impl Engine {
             let part = part_of(arrival);
             let event = Event { part, ..self.packet_event(now, slot, arrival, class) };
             self.tell_law(now, slot, &event);
-        } else if self.agent.is_none() {
+        } else if self.agent.is_none() && !class.within(Class::LAW) {
             return Err(Refusal::WrongOpcode);
         }
         if class == Class::RESEND {
@@ -155,7 +155,7 @@ impl Engine {
     pub(crate) fn tell_agent(&mut self, now: Instant, arrival: &Arrival<'_>) {
         let header = arrival.header;
         let shape = header.opcode.shape();
-        let class = if let Some(class) = agent_class(header.opcode) {
+        let class = if let Some(class) = Class::of_opcode(header.opcode) {
             class
         } else if header.opcode == Opcode::CNP {
             Class::CNP
@@ -219,17 +219,6 @@ impl Engine {
             agent.wake(now);
         }
         self.poll_agent(now);
-    }
-}
-
-/// The class of a packet that is neither the requester's nor the responder's.
-const fn agent_class(opcode: Opcode) -> Option<Class> {
-    match opcode {
-        Opcode::PULL => Some(Class::PULL),
-        Opcode::HOMA_GRANT => Some(Class::GRANT),
-        Opcode::HOMA_RESEND => Some(Class::RESEND),
-        Opcode::HOMA_BUSY => Some(Class::BUSY),
-        _ => None,
     }
 }
 

@@ -301,6 +301,16 @@ impl Engine {
         self.arm(now, slot);
     }
 
+    /// A packet was not sent, for want of one in its layout; where a program runs, that is counted.
+    #[cold]
+    fn leave_out(&mut self, slot: usize, class: Class) {
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        let number = state.map_or(self.profile(slot).law, |state| state.law);
+        if let Some(Law::Program(program)) = self.laws.law_mut(number) {
+            program.left_out(class);
+        }
+    }
+
     /// Sends what a law or the port's agent asks for. A class for which the queue pair's layout has no packet is left out.
     pub(crate) fn emit(&mut self, now: Instant, slot: usize, emit: &Emit) {
         let Common { peer, qpn, .. } = self.qps[slot].common;
@@ -312,14 +322,13 @@ impl Engine {
                 Header::cnp(peer)
             }
             Class::ACK => self.law_acknowledgement(slot),
-            Class::GRANT => Header::new(Opcode::HOMA_GRANT, peer, Psn::new(0)),
-            Class::PULL => Header::new(Opcode::PULL, peer, Psn::new(0)),
-            Class::RESEND => Header::new(Opcode::HOMA_RESEND, peer, Psn::new(0)),
-            Class::BUSY => Header::new(Opcode::HOMA_BUSY, peer, Psn::new(0)),
-            _ => return,
+            class => match class.opcode() {
+                Some(opcode) => Header::new(opcode, peer, Psn::new(0)),
+                None => return,
+            },
         };
         if !layout.permits(header.opcode) {
-            return;
+            return self.leave_out(slot, emit.class);
         }
         let mut part = emit.part;
         let grants = emit.class == Class::GRANT;

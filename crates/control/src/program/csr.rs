@@ -128,8 +128,13 @@ pub enum Command {
         /// Octets of payload.
         octets: u32,
     },
-    /// The classes that the receiving side hears.
+    /// The classes that the receiving side hears, of the lower 28.
     Trace {
+        /// The classes.
+        classes: Class,
+    },
+    /// Classes that it hears besides, of those for which `Trace` has no room.
+    TraceToo {
         /// The classes.
         classes: Class,
     },
@@ -158,6 +163,7 @@ impl Command {
             9 => Self::Trace { classes: Class(much) },
             10 => Self::Priority { priority: much as u8 & 7 },
             11 => Self::Hops { first: much as u8 & 7 },
+            12 => Self::TraceToo { classes: Class(much << 28) },
             _ => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! What goes wrong with programs, and how it is counted.
 
 use super::csr::{Answer, Side};
+use crate::event::Class;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -117,6 +118,10 @@ pub struct Tally {
     pub overruns: u64,
     /// Answers that were none, alike.
     pub wrong: u64,
+    /// Packets that it asked for and that were left out, because the layout of their queue pair has none of their class.
+    pub left_out: u64,
+    /// Their classes.
+    pub left_out_classes: Class,
     /// How often the program was replaced.
     pub replaced: u32,
     /// The first failures, at most [`FAULTS_KEPT`], in the order of time.
@@ -154,6 +159,8 @@ impl Tally {
         self.traps += other.traps;
         self.overruns += other.overruns;
         self.wrong += other.wrong;
+        self.left_out += other.left_out;
+        self.left_out_classes = self.left_out_classes.with(other.left_out_classes);
         self.replaced = self.replaced.max(other.replaced);
         self.faults.extend(other.faults.iter().cloned());
         self.faults.sort_by_key(|fault| fault.at);

@@ -11,7 +11,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use roci_hart::{
-    CSR_WORDS, Core, CsrBlock, Field, LoadError, Machine, Program, Refused, Region, Rote, Stop, Symbol, check,
+    CSR_WORDS, Core, CsrBlock, Field, LoadError, Machine, Policy, Program, Refused, Region, Rote, Stop,
+    Symbol, check,
 };
 
 #[cfg(feature = "translate")]
@@ -109,6 +110,8 @@ pub struct Image {
     rotes: [Option<Rote>; 2],
     bounds: [Option<u64>; 2],
     traces: Class,
+    /// The classes of packets that it may ask for, as far as the checker saw.
+    sends: Class,
     header_words: u8,
     reads_telemetry: bool,
     fields: Vec<ContextField>,
@@ -163,7 +166,7 @@ impl Image {
         let header_octets = size("header_octets", "header", HEADER_WORDS)?;
         let (mut started, mut budgets, mut bounds) = ([None, None], [0; 2], [None, None]);
         let (mut rotes, mut kept) = ([None; 2], [false; 2]);
-        let (mut traces, mut reads) = (Class::NONE, BTreeSet::new());
+        let (mut traces, mut sends, mut reads) = (Class::NONE, Class::NONE, BTreeSet::new());
         for (at, side) in Side::ALL.into_iter().enumerate() {
             let Some(start) = side.start(&program) else {
                 if side == Side::Rx {
@@ -175,8 +178,12 @@ impl Image {
             if options.checked
                 && let Some(policy) = side.policy(&program, options.cycles_max)
             {
+                let policy = Policy { watched: [csr::number(csr::OPCODE)].into(), ..policy };
                 let proved = check(&program, &policy).map_err(|why| ImageError::Refused { side, why })?;
                 bounds[at] = Some(proved.from_answer_to_answer());
+                let written = proved.values.into_values().flatten().flatten();
+                let exact = written.filter(|(low, high)| low == high).map(|(class, _)| Class(class));
+                sends = exact.filter(|class| class.opcode().is_some()).fold(sends, Class::with);
                 reads.extend(proved.reads);
             }
             let mut core = Core::new(program.clone());
@@ -204,6 +211,7 @@ impl Image {
             rotes,
             bounds,
             traces,
+            sends,
             reads_telemetry: traces.meets(Class::ACK) && reads.iter().any(|csr| foreign.contains(csr)),
             #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
             header_words: (header_octets / 4) as u8,
@@ -304,6 +312,16 @@ impl Image {
         self.traces
     }
 
+    /// The classes of packets that it may ask for and that not every layout has, as far as the checker saw.
+    pub fn sends(&self) -> Class {
+        self.sends
+    }
+
+    /// Whether it sends or hears packets of a law's own, which only layout `cc` has.
+    pub fn has_own_packets(&self) -> bool {
+        self.sends.with(self.traces).meets(Class::LAW)
+    }
+
     /// Words of its own in each packet.
     pub fn header_words(&self) -> u8 {
         self.header_words
@@ -396,7 +414,9 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
             Stop::Waiting { .. } => return Ok(traces),
             Stop::Written { csr } if csr == csr::number(csr::DETAIL) && left > 0 => {
                 match Command::new(block[csr::DETAIL]) {
-                    Some(Command::Trace { classes }) => traces = traces.with(classes),
+                    Some(Command::Trace { classes } | Command::TraceToo { classes }) => {
+                        traces = traces.with(classes);
+                    }
                     None => return refused(core, &"it does not take these parameters"),
                     _ => return refused(core, &"a command that needs an event"),
                 }

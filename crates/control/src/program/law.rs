@@ -30,9 +30,10 @@ pub const LOOP_BACKS_MAX: u32 = 1 << 20;
 /// run out therefore let time pass, and a run of them ends.
 pub const TIMER_MIN_NS: u32 = 100;
 
-/// What a program may be asked to send.
-const EMITTED: Class =
-    Class::CNP.with(Class::ACK).with(Class::GRANT).with(Class::PULL).with(Class::RESEND).with(Class::BUSY);
+/// Whether a program may ask for a packet of `class`.
+const fn is_sent(class: Class) -> bool {
+    matches!(class, Class::CNP | Class::ACK) || class.opcode().is_some()
+}
 
 /// The law that runs a program on a core for what is received and one for what is sent.
 ///
@@ -408,6 +409,10 @@ impl Programmed {
                                 .with(Class(classes.0 & !Class::TRANSMIT.0));
                             outcome.traces = Some(heard(state.traces));
                         }
+                        Ok(Command::TraceToo { classes }) => {
+                            state.traces = state.traces.with(classes);
+                            outcome.traces = Some(heard(state.traces));
+                        }
                         Ok(Command::Hops { first }) => {
                             let words = &mut block[csr::HEADER..csr::HEADER + csr::HEADER_WORDS];
                             event::show_hops(words, event.hops, first.into());
@@ -449,11 +454,11 @@ impl Programmed {
             (Side::Rx, Answer::Done) => {}
             (Side::Rx, Answer::GenTxEvent) => {
                 let class = Class(block[csr::OPCODE]);
-                if !class.within(EMITTED) || class.0.count_ones() != 1 {
+                if !is_sent(class) {
                     return Err(Why::Packet { class: class.0 });
                 }
                 let words = event::words(block, image.header_words());
-                let part = if matches!(class, Class::CNP | Class::ACK) {
+                let part = if class.within(Class::CNP.with(Class::ACK).with(Class::LAW)) {
                     Emit::plain(class).part
                 } else {
                     event::part(block)
@@ -474,6 +479,13 @@ impl Programmed {
             run.cycles = cycles;
         }
         outcome.cycles = outcome.cycles.saturating_add(u32::try_from(cycles).unwrap_or(u32::MAX));
+    }
+
+    /// A packet of `class` that the program asked for was left out, for the layout of its queue pair has none such.
+    #[cold]
+    pub fn left_out(&mut self, class: Class) {
+        self.tally.left_out += 1;
+        self.tally.left_out_classes = self.tally.left_out_classes.with(class);
     }
 
     /// The program has answered LoopBack where nothing brings the packet back: it is stopped, and the fallback law answers.

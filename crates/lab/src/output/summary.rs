@@ -162,6 +162,7 @@ struct ProgramRecord<'a> {
     overruns: u64,
     wrong_answers: u64,
     replaced: u32,
+    left_out: u64,
     first_failure: Option<String>,
     failures: Vec<FailureRecord<'a>>,
 }
@@ -208,6 +209,7 @@ impl<'a> ProgramRecord<'a> {
             overruns: tally.overruns,
             wrong_answers: tally.wrong,
             replaced: tally.replaced,
+            left_out: tally.left_out,
             first_failure: tally.first().map(|fault| format!("{}: {fault}", fault.image)),
             failures: program.failures.iter().map(|failure| FailureRecord::new(failure, results)).collect(),
         }

@@ -347,8 +347,9 @@ fn wrong_answers(
 fn heard(side: Side, commands: Option<&BTreeSet<(u32, u32)>>) -> Vec<Class> {
     let all = CLASSES.iter().fold(Class::NONE, |all, (class, _)| all.with(*class));
     let traced = |&(low, high): &(u32, u32)| match (Command::new(low), Command::new(high)) {
-        (Some(Command::Trace { classes }), _) if low == high => classes,
-        (Some(Command::Trace { .. }), _) | (_, Some(Command::Trace { .. })) => all,
+        (Some(Command::Trace { classes } | Command::TraceToo { classes }), _) if low == high => classes,
+        (Some(Command::Trace { .. } | Command::TraceToo { .. }), _)
+        | (_, Some(Command::Trace { .. } | Command::TraceToo { .. })) => all,
         // The upper bits say what it does, so between two of a kind lies none of another.
         _ if low >> 28 == high >> 28 => Class::NONE,
         _ => all,

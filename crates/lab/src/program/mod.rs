@@ -58,7 +58,7 @@ pub fn image(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// The classes of events by the names that `program.h` gives them.
-pub const CLASSES: [(Class, &str); 22] = [
+pub const CLASSES: [(Class, &str); 30] = [
     (Class::SEND, "SEND_REQ"),
     (Class::WRITE, "WRITE_REQ"),
     (Class::READ_REQUEST, "READ_REQ"),
@@ -81,6 +81,14 @@ pub const CLASSES: [(Class, &str); 22] = [
     (Class::MESSAGE, "Message"),
     (csr::OPEN, "Open"),
     (Class::TURN, "Turn"),
+    (Class::law(0), "LAW_0"),
+    (Class::law(1), "LAW_1"),
+    (Class::law(2), "LAW_2"),
+    (Class::law(3), "LAW_3"),
+    (Class::law(4), "LAW_4"),
+    (Class::law(5), "LAW_5"),
+    (Class::law(6), "LAW_6"),
+    (Class::law(7), "LAW_7"),
 ];
 
 /// The name that `program.h` gives to `class`; "?" where it is none or several.

@@ -298,6 +298,13 @@ impl Stream {
                 self.hear_traced(&event, hear);
             }
         }
+        // Only who hears of them draws for packets of its own: what others hear stays as it was.
+        for class in (0..8).map(Class::law).filter(|class| traces.meets(*class)) {
+            if self.one_in(4) {
+                let event = Event { class, words: &words[..own], ..self.answer() };
+                self.hear_traced(&event, hear);
+            }
+        }
         self.messages(hear);
     }
 

@@ -257,6 +257,8 @@ impl Scenario {
                 let message = format!("{} reads telemetry, which no packet gathers here", first.name());
                 return Err(self.source.error(write.text.origin, message, "set `switch.int = true`"));
             }
+            program::sends(&first, self.transport.layout)
+                .map_err(|(message, remedy)| self.source.error(write.text.origin, message, remedy))?;
             write.program = Some(first).into();
         }
         Ok(())

@@ -3,12 +3,14 @@
 use super::file;
 use super::source::{Located, Origin, ScenarioError, Source, listed};
 use super::transport::Control;
+use crate::program::CLASSES;
 use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
-use roci_control::{Image, Law, Programmed};
+use roci_control::{Class, Image, Law, Programmed};
 use roci_hart::{CycleModel, Machine};
 use roci_nic::arch::spec::Cores;
 use roci_units::BitsPerSec;
+use roci_wire::{Cc, Layout};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -101,6 +103,25 @@ impl Costs {
     }
 }
 
+/// Whether `layout` has the packets that the program sends or hears as its own, and else what is wrong, and what to do.
+pub(super) fn sends(image: &Image, layout: Layout) -> Result<(), (String, String)> {
+    let own = Class(image.traces().0 & Class::LAW.0);
+    let classes = CLASSES.iter().filter(|(class, _)| class.meets(image.sends().with(own)));
+    let lacks = |class: Class| class.opcode().is_some_and(|opcode| !layout.permits(opcode));
+    let Some((class, name)) = classes.into_iter().find(|(class, _)| lacks(*class)) else { return Ok(()) };
+    let message =
+        format!("`{}` sends or hears packets of the class {name}, which the layout has not", image.name());
+    let remedy = match *class {
+        Class::PULL => "they are NDP's: leave them to `transport.recovery = \"ndp\"`".to_owned(),
+        class if class.meets(Class::LAW) => format!(
+            "set `transport.layout = {{ words = {}, time = false }}`, with recovery \"go-back-n\"",
+            image.header_words()
+        ),
+        _ => "they are Homa's: such a program traces GRANT or Message".to_owned(),
+    };
+    Err((message, remedy))
+}
+
 impl Control {
     /// Whether it is a program.
     pub fn is_program(&self) -> bool {
@@ -110,6 +131,14 @@ impl Control {
     /// Words that its program puts into the header of each packet; zero without a program.
     pub(super) fn header_words(&self) -> u8 {
         self.loaded.0.get().map_or(0, |image| image.header_words())
+    }
+
+    /// The header that its program needs of layout `cc`: room for its words, or for packets of its own; `None` where it needs
+    /// none.
+    pub(super) fn own_header(&self) -> Option<Cc> {
+        let image = self.loaded.0.get()?;
+        let words = image.header_words();
+        Cc::new(false, false, words).filter(|_| words > 0 || image.has_own_packets())
     }
 
     /// Whether it is Homa, in Rust or as a program: its packets name their messages.

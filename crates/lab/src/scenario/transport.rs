@@ -1,7 +1,7 @@
 //! `[transport]`: reliability and congestion control.
 
 use super::keys;
-use super::program::{Costs, Loaded, PROGRAM};
+use super::program::{Costs, Loaded, PROGRAM, sends};
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -148,7 +148,7 @@ impl Transport {
                 .and_then(|number| u16::try_from(number).ok())
                 .unwrap_or(default.ack_every),
             ring: byte(table.number("ring", 1..=15)?, default.ring),
-            layout: layout_for(recovery, homa, control.header_words(), table)?,
+            layout: layout_for(recovery, homa, control.own_header(), table)?,
             max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
             max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
             initial_window: table
@@ -161,8 +161,12 @@ impl Transport {
 }
 
 /// The layout, which must be one that the recovery program speaks; by default the plainest such.
-fn layout_for(recovery: Recovery, homa: bool, words: u8, table: Table<'_>) -> Result<Layout, ScenarioError> {
-    let own = Cc::new(false, false, words).filter(|_| words > 0);
+fn layout_for(
+    recovery: Recovery,
+    homa: bool,
+    own: Option<Cc>,
+    table: Table<'_>,
+) -> Result<Layout, ScenarioError> {
     let plainest = match (recovery, own) {
         _ if homa => Layout::Homa,
         (Recovery::GoBackN, Some(cc)) => Layout::Cc(cc),
@@ -272,6 +276,10 @@ impl Control {
                 format!("this program puts {words} words of its own into each packet, and the layout has no room for them"),
                 format!("set `transport.layout = {{ words = {words} }}`, with recovery \"go-back-n\""),
             ));
+        }
+        if let Some(image) = self.loaded.image() {
+            sends(image, layout)
+                .map_err(|(message, remedy)| source.error(self.law.origin, message, remedy))?;
         }
         let (needs, remedy) = match self.law.value.as_str() {
             _ if self.is_granted() => (Layout::Homa, "set it in `transport.control`, for all flows"),

@@ -24,6 +24,7 @@ mod stopwatch;
 mod stuck;
 mod writes;
 
+use crate::program::CLASSES;
 use crate::program::events::Events;
 use crate::results::{
     CoreArray, Deadlock, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results, SwitchResult,
@@ -104,9 +105,9 @@ struct Simulation<'a> {
     warnings: Vec<String>,
     /// When to look next for such flows; never again once they have been told of.
     crawl_at: Instant,
-    capture: Capture,
     /// There were some, and it has been said.
     crawls: bool,
+    capture: Capture,
     /// The ports that stood still at the last look for a deadlock.
     suspects: Vec<Held>,
     /// How long lies between two looks for a deadlock, and when the next is due.
@@ -147,8 +148,8 @@ impl<'a> Simulation<'a> {
             written: 0,
             warnings: Vec::new(),
             crawl_at: Instant::ZERO + stuck::CRAWLS_AFTER,
-            suspects: Vec::new(),
             crawls: false,
+            suspects: Vec::new(),
             look: stuck::look_interval(scenario),
             look_at: Instant::ZERO + stuck::look_interval(scenario),
         })
@@ -319,6 +320,10 @@ impl<'a> Simulation<'a> {
             sum.forged_cnps += counters.forged;
             Some(sum)
         });
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let hosts: Vec<_> = hosts.collect();
+        let programs = programs(&mut nics.hosts);
+        warnings.extend(programs.iter().filter_map(left_out));
         Results {
             name: self.scenario.name.clone(),
             seed,
@@ -329,19 +334,36 @@ impl<'a> Simulation<'a> {
             packets: nics.hosts.iter().map(|host| host.counters.sent).sum(),
             packet_hops: totals.packet_hops,
             switches: switches.collect(),
-            hosts: hosts.collect(),
+            hosts,
             controls: self.scenario.control_names(self.written),
-            programs: programs(&mut nics.hosts),
+            programs,
             faults,
             offered: Offered::of(&self.scenario.traffic, now),
             deadlock: None,
-            warnings: std::mem::take(&mut self.warnings),
+            warnings,
             first_received: nics.application.first_received,
             flows,
             series,
             run: figures,
         }
     }
+}
+
+/// Of which packets a program asked for there are none; `None` where that did not happen.
+fn left_out(program: &ProgramResult) -> Option<String> {
+    let Tally { left_out, left_out_classes, .. } = program.tally;
+    let classes = CLASSES.iter().filter(|(class, _)| class.meets(left_out_classes));
+    let classes: Vec<_> = classes.map(|(_, name)| *name).collect();
+    (left_out > 0).then(|| {
+        let one = left_out == 1;
+        format!(
+            "{} asked for {left_out} packet{} of class {}, which the layout has not: {} not sent",
+            program.elf,
+            if one { "" } else { "s" },
+            classes.join(" and "),
+            if one { "it was" } else { "they were" }
+        )
+    })
 }
 
 /// What programs did, of each control that is one on all hosts together.

@@ -1,6 +1,7 @@
 //! Programs for a core as congestion control of whole runs.
 
 mod nics;
+mod packets;
 mod recorded;
 mod replaced;
 mod settings;
