@@ -248,6 +248,20 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
             Op::Csrrs if step.plain == Plain::Read => {
                 result!(csrs.block()[usize::from(step.word) % CSR_WORDS])
             }
+            Op::Csrrs if step.plain == Plain::Poll => {
+                let value = csrs.block()[usize::from(step.word) % CSR_WORDS];
+                if value == 0 {
+                    break Halt::Stop(Stop::Waiting { csr: step.instruction.csr() });
+                }
+                result!(value);
+            }
+            Op::Csrrw | Op::Csrrwi if step.plain == Plain::Post => {
+                let value = if op == Op::Csrrw { a } else { u32::from(rs1.number()) };
+                csrs.block()[usize::from(step.word) % CSR_WORDS] = value;
+                watch.retired(pc!(), step.instruction, u32::from(step.cost));
+                at += 1;
+                break Halt::Stop(Stop::Written { csr: step.instruction.csr() });
+            }
             Op::Csrrw if step.plain == Plain::Write => csrs.block()[usize::from(step.word) % CSR_WORDS] = a,
             Op::Csrrwi if step.plain == Plain::Write => {
                 csrs.block()[usize::from(step.word) % CSR_WORDS] = u32::from(rs1.number());

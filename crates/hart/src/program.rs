@@ -47,20 +47,24 @@ pub(crate) struct Step {
     pub(crate) cost: u16,
     /// Cycles when a branch is taken.
     pub(crate) taken: u16,
-    /// Whether it does no more than move a word of the CSR block.
+    /// Whether it only moves a word of the CSR block, and what that does.
     pub(crate) plain: Plain,
     /// Which word of the CSR block.
     pub(crate) word: u8,
 }
 
-/// CSR instructions that are mere moves.
+/// CSR instructions that only move a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
     No,
     /// `csrr`.
     Read,
+    /// `csrr` that waits while the word is zero.
+    Poll,
     /// `csrw`.
     Write,
+    /// `csrw` that stops the run.
+    Post,
 }
 
 impl Step {
@@ -68,7 +72,9 @@ impl Step {
         let (reads, writes) = (instruction.reads_csr(), instruction.writes_csr());
         let (plain, word) = match machine.csrs.at(instruction.csr()) {
             Csr::Word { index, read: OnRead::Value, .. } if reads && !writes => (Plain::Read, index),
+            Csr::Word { index, read: OnRead::WaitWhileZero, .. } if reads && !writes => (Plain::Poll, index),
             Csr::Word { index, write: OnWrite::Store, .. } if writes && !reads => (Plain::Write, index),
+            Csr::Word { index, write: OnWrite::StoreAndStop, .. } if writes && !reads => (Plain::Post, index),
             _ => (Plain::No, 0),
         };
         let (cost, taken) = (machine.cost(&instruction), machine.cycles.branch_taken);
