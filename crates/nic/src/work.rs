@@ -140,18 +140,34 @@ impl Agenda {
     /// Lets `due` come due at `at`.
     pub(crate) fn at(&mut self, at: Instant, due: Due) {
         let work = match due {
-            Due::Resolve(token, Resolution::Law(outcome)) => Work::Answer(token, self.keep(outcome)),
+            Due::Resolve(token, Resolution::Law(outcome)) => Work::Answer(token, self.keep(&outcome)),
             Due::Resolve(token, Resolution::Memory { original }) => {
                 Work::Resolve(token, Some(original), false)
             }
             Due::Resolve(token, resolution) => {
                 Work::Resolve(token, None, matches!(resolution, Resolution::Recovered))
             }
-            Due::Commit(offer, Grant::Law(outcome)) => Work::Granted(offer, self.keep(outcome)),
+            Due::Commit(offer, Grant::Law(outcome)) => Work::Granted(offer, self.keep(&outcome)),
             Due::Commit(offer, Grant::Engine) => Work::Commit(offer),
             Due::Decline(offer) => Work::Decline(offer),
             Due::Step(step) => Work::Step(step),
         };
+        self.add(at, work);
+    }
+
+    /// As [`Agenda::at`] of a grant by a law, without a copy of its outcome on the way.
+    pub(crate) fn grant_at(&mut self, at: Instant, offer: Offer, outcome: &Outcome) {
+        let work = Work::Granted(offer, self.keep(outcome));
+        self.add(at, work);
+    }
+
+    /// The same of a law's answer.
+    pub(crate) fn answer_at(&mut self, at: Instant, token: Token, outcome: &Outcome) {
+        let work = Work::Answer(token, self.keep(outcome));
+        self.add(at, work);
+    }
+
+    fn add(&mut self, at: Instant, work: Work) {
         self.serial += 1;
         let pending = Pending { at, serial: self.serial, work };
         let line = pending.work.line();
@@ -169,14 +185,14 @@ impl Agenda {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "at most one for each queue pair")]
-    fn keep(&mut self, outcome: Outcome) -> u32 {
+    fn keep(&mut self, outcome: &Outcome) -> u32 {
         match self.vacant.pop() {
             Some(place) => {
-                self.outcomes[place as usize] = outcome;
+                self.outcomes[place as usize] = *outcome;
                 place
             }
             None => {
-                self.outcomes.push(outcome);
+                self.outcomes.push(*outcome);
                 self.outcomes.len() as u32 - 1
             }
         }

@@ -107,20 +107,34 @@ impl Engine {
 
     /// Makes the answer of a law that was out effective.
     fn apply_late(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
-        let mut outcome = self.unless_outdated(slot, outcome);
-        let tokens = &mut outcome.credit.tokens;
+        let Common { aside, .. } = self.qps[slot].common;
+        if aside != NONE && core::mem::take(&mut self.asides.get_mut(aside).outdated) {
+            let rest = self.rest_of_outdated(slot, outcome);
+            return self.apply_since(now, slot, &rest);
+        }
+        self.apply_since(now, slot, outcome);
+    }
+
+    /// The same of an answer that stands: what happened while the law was out counts as well.
+    fn apply_since(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
+        let (mut tokens, mut wake) = (outcome.credit.tokens, outcome.wake);
         let left = self.credit(slot).tokens;
         let seen = self.asides.get(self.qps[slot].common.aside).map_or(left, |aside| aside.tokens);
-        if ![left, seen, *tokens].contains(&Credit::UNLIMITED) {
-            let changed = i64::from(left) + i64::from(*tokens) - i64::from(seen);
-            *tokens = u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1);
+        if ![left, seen, tokens].contains(&Credit::UNLIMITED) {
+            let changed = i64::from(left) + i64::from(tokens) - i64::from(seen);
+            tokens = u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1);
         }
         // The timer went off while the law was out, and the law is to hear of it: armed anew for an instant that has passed
         // it would go off with each answer that leaves it as it was, for ever.
-        if outcome.wake <= now && self.timer_waits(slot) {
-            outcome.wake = Instant::NEVER;
+        if wake <= now && self.timer_waits(slot) {
+            wake = Instant::NEVER;
         }
-        self.apply(now, slot, &outcome);
+        if (tokens, wake) == (outcome.credit.tokens, outcome.wake) {
+            // An outcome is too large to be copied for nothing.
+            return self.apply(now, slot, outcome);
+        }
+        let credit = Credit { tokens, ..outcome.credit };
+        self.apply(now, slot, &Outcome { credit, wake, ..*outcome });
     }
 
     /// Whether among the events that wait for the law is one of its timer.
@@ -129,14 +143,12 @@ impl Engine {
         waiting.is_some_and(|events| events.iter().any(|event| event.event.class == Class::TIMER))
     }
 
-    /// What stands of an answer: of one that a law gave before it was replaced, what it sends.
-    fn unless_outdated(&mut self, slot: usize, outcome: &Outcome) -> Outcome {
-        let Common { aside, law, .. } = self.qps[slot].common;
-        if aside == NONE || !core::mem::take(&mut self.asides.get_mut(aside).outdated) {
-            return *outcome;
-        }
+    /// What stands of an answer that a law gave before it was replaced: what it sends.
+    #[cold]
+    fn rest_of_outdated(&mut self, slot: usize, outcome: &Outcome) -> Outcome {
         self.note_tokens(slot);
-        Outcome { emit: outcome.emit, ..Outcome::unchanged(self.credit(slot), self.laws.wake(law)) }
+        let wake = self.laws.wake(self.qps[slot].common.law);
+        Outcome { emit: outcome.emit, ..Outcome::unchanged(self.credit(slot), wake) }
     }
 
     /// A number for the event that goes out next. Each queue pair counts its own, for those of a port share a law but
@@ -151,17 +163,27 @@ impl Engine {
     /// takes time over it. `None` where there is no such queue pair, or its law hears nothing.
     pub fn evaluate(&mut self, qpn: Qpn, event: &OwnedEvent) -> Option<Outcome> {
         let slot = self.place(qpn)?;
-        self.begin_law(event.event.now, slot);
+        let hops = &event.hops[..usize::from(event.hop_count).min(event.hops.len())];
+        let words = &event.words.words[..usize::from(event.words.len).min(event.words.words.len())];
+        self.evaluate_in(slot, &Event { words, hops, ..event.event })
+    }
+
+    /// The same of the event that belongs to an offer, [`transmit_event`](Self::transmit_event).
+    pub fn evaluate_offer(&mut self, now: Instant, offer: &Offer) -> Option<Outcome> {
+        let slot = self.place(offer.qpn)?;
+        let event = Event { length: offer.length, ..self.event(now, slot, Class::TRANSMIT) };
+        self.evaluate_in(slot, &event)
+    }
+
+    fn evaluate_in(&mut self, slot: usize, event: &Event<'_>) -> Option<Outcome> {
+        self.begin_law(event.now, slot);
         if self.qps[slot].common.law == NONE {
             return None;
         }
-        let hops = &event.hops[..usize::from(event.hop_count).min(event.hops.len())];
-        let words = &event.words.words[..usize::from(event.words.len).min(event.words.words.len())];
-        let event = Event { words, hops, ..event.event };
         self.note_tokens(slot);
         // Whoever was replaced while this event was out: it is the law of today that answers it.
         self.aside(slot).outdated = false;
-        let outcome = self.run_law(slot, &event);
+        let outcome = self.run_law(slot, event);
         if outcome.verdict == Verdict::LoopBack {
             // Nobody commits to what is refused, but its timers and its credit count.
             self.apply(event.now, slot, &outcome);
@@ -232,15 +254,17 @@ impl Engine {
         outcome: &Outcome,
     ) -> Verdict {
         self.begin_law(now, slot);
-        let mut outcome = *outcome;
         if outcome.verdict == Verdict::LoopBack && !self.is_outdated(slot) {
+            let mut outcome = *outcome;
             let event = Event { length, ..self.event(now, slot, Class::TRANSMIT) };
             self.refuse_what_strands(slot, &event, &mut outcome);
             if outcome.verdict == Verdict::LoopBack {
                 self.park(slot, Standing::PARKED);
             }
+            self.apply_late(now, slot, &outcome);
+            return outcome.verdict;
         }
-        self.apply_late(now, slot, &outcome);
+        self.apply_late(now, slot, outcome);
         outcome.verdict
     }
 

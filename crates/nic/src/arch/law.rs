@@ -2,11 +2,11 @@
 
 use super::cores::Side;
 use crate::host::Host;
-use crate::work::{Agenda, Due};
+use crate::work::Due;
 use roci_control::{Class, Outcome, Verdict};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
-use roci_transport::{Grant, Offer, OwnedEvent, Resolution, Token, Until};
+use roci_transport::{Grant, Offer, OwnedEvent, Token, Until};
 use roci_units::{Instant, Qpn};
 
 use super::machine::{Machine, Step};
@@ -30,7 +30,7 @@ impl Host {
             outcome.cycles == 0 && self.engine.program(qpn).is_some() && !self.engine.has_fallen(qpn);
         let Some((machine, agenda)) = self.machine() else { return };
         if unheard {
-            return resolve(agenda, now, token, outcome);
+            return agenda.answer_at(now, token, &outcome);
         }
         let at = occupy(machine, now, Side::Receive, qpn, &outcome);
         if let Some(cores) = machine.cores.as_mut() {
@@ -39,25 +39,22 @@ impl Host {
                 cores.stand_in_line(qpn, at);
             }
         }
-        resolve(agenda, at, token, outcome);
+        agenda.answer_at(at, token, &outcome);
     }
 
     /// A core is asked whether the packet of `offer` may go. False: nobody wants to be asked.
     pub(super) fn ask_core(&mut self, now: Instant, offer: Offer) -> bool {
-        let event = self.engine.transmit_event(now, &offer);
-        let Some(outcome) = event.and_then(|event| self.engine.evaluate(offer.qpn, &event)) else {
-            return false;
-        };
+        let Some(outcome) = self.engine.evaluate_offer(now, &offer) else { return false };
         let Some((machine, agenda)) = self.machine() else { return false };
         let at = occupy(machine, now, Side::Send, offer.qpn, &outcome);
-        agenda.at(at, Due::Commit(offer, Grant::Law(outcome)));
+        agenda.grant_at(at, offer, &outcome);
         true
     }
 
     /// A core has answered whether a packet may go.
     pub(crate) fn ran(&mut self, net: &mut Net, id: HostId, offer: Offer, grant: &Grant) {
         let Grant::Law(Outcome { verdict: Verdict::LoopBack, .. }) = grant else {
-            return self.serve_granted(net, id, net.now(), offer, *grant);
+            return self.serve_granted(net, id, net.now(), offer, grant);
         };
         let now = net.now();
         let Some((machine, agenda)) = self.machine() else { return };
@@ -80,10 +77,6 @@ impl Host {
 fn occupy(machine: &mut Machine, now: Instant, side: Side, qpn: Qpn, outcome: &Outcome) -> Instant {
     let cycles = if outcome.cycles == 0 { machine.arch.cores.native } else { outcome.cycles };
     machine.cores.as_mut().map_or(now, |cores| cores.run(now, side, qpn, cycles).done)
-}
-
-fn resolve(agenda: &mut Agenda, at: Instant, token: Token, outcome: Outcome) {
-    agenda.at(at, Due::Resolve(token, Resolution::Law(outcome)));
 }
 
 #[cfg(test)]

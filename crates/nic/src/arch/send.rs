@@ -171,7 +171,7 @@ impl Host {
         if offer.wants_law && self.has_cores() && self.ask_core(now, offer) {
             return;
         }
-        self.serve_granted(net, id, now, offer, Grant::Engine);
+        self.serve_granted(net, id, now, offer, &Grant::Engine);
     }
 
     /// Makes packets of a turn that has been granted, from `begun` on, which lies in the present cycle.
@@ -181,7 +181,7 @@ impl Host {
         id: HostId,
         begun: Instant,
         offer: Offer,
-        mut grant: Grant,
+        mut grant: &Grant,
     ) {
         let now = net.now();
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
@@ -203,7 +203,7 @@ impl Host {
             if let Some((machine, _)) = self.machine() {
                 machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
             }
-            let segment = self.engine.commit(now, offer, std::mem::replace(&mut grant, Grant::Engine));
+            let segment = self.engine.commit(now, offer, *std::mem::replace(&mut grant, &Grant::Engine));
             if let Some(segment) = segment {
                 served += 1;
                 octets += u64::from(segment.length);
