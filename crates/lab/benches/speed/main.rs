@@ -2,9 +2,10 @@
 //! beside a bare event kernel without a protocol on the same network, once with DCQCN's events and once with a window
 //! alone.
 //!
-//! `cargo bench -p roci-lab --bench speed [-- case…]`, where a case is `128`, `1024`, `4096`, `incast`, `swcc` or
-//! `swcc-native`; the last two are the first with SwCC's NICs, DCQCN as a program on their cores or as native code. Runs of the
-//! four are interleaved in short rounds, for a neighbour on the machine comes and goes within seconds and costs whatever
+//! `cargo bench -p roci-lab --bench speed [-- case…]`, where a case is `128`, `1024`, `4096`, `incast`, `swcc-native` or
+//! `swcc-` and the name of a program in `firmware/`; the last two are the first with SwCC's NICs, and DCQCN as native code or
+//! the program on their cores. The programs that pace by LoopBack have more events a hop by their nature, which are printed
+//! beside. Runs of the four are interleaved in short rounds, for a neighbour on the machine comes and goes within seconds and costs whatever
 //! is in its caches: each case gets ten seconds of CPU time by the thread's clock. Printed are medians, the best round,
 //! and the medians of each round's own ratios to the bare kernels. For a profile, `bare`, `window`, `trivial` or `roci` among the arguments runs that one alone.
 #![expect(clippy::cast_possible_truncation, reason = "the workloads are small")]
@@ -94,9 +95,21 @@ fn load(file: &str, set: &[(&str, &str)]) -> Scenario {
     Scenario::load(&path, &set).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// SwCC's NICs, and DCQCN on their cores.
-const SWCC: &[(&str, &str)] =
-    &[("nic.model", "swcc"), ("transport.control", "{ law = \"program\", elf = \"firmware/dcqcn.elf\" }")];
+/// SwCC's NICs, and a program on their cores.
+macro_rules! swcc {
+    ($name:literal) => {
+        swcc!($name, "")
+    };
+    ($name:literal, $more:literal) => {
+        &[
+            ("nic.model", "swcc"),
+            (
+                "transport.control",
+                concat!("{ law = \"program\", elf = \"firmware/", $name, ".elf\"", $more, " }"),
+            ),
+        ]
+    };
+}
 const SWCC_NATIVE: &[(&str, &str)] = &[("nic.model", "swcc")];
 
 /// Runs again and again for so many seconds of CPU time.
@@ -121,17 +134,24 @@ type Case = (&'static str, fn() -> Workload, &'static str, &'static [(&'static s
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let cases: [Case; 6] = [
-        ("128", || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000), "permutation-128.toml", &[]),
+    let small: fn() -> Workload = || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000);
+    let cases: [Case; 12] = [
+        ("128", small, "permutation-128.toml", &[]),
         ("1024", || fat_tree([16, 8, 8, 64, 8], 1_000, 2_000_000), "permutation-1024.toml", &[]),
         ("4096", || fat_tree([16, 16, 16, 256, 16], 250, 1_000_000), "permutation-4096.toml", &[]),
         ("incast", incast, "incast-32.toml", &[]),
-        ("swcc", || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000), "permutation-128.toml", SWCC),
+        ("swcc-native", small, "permutation-128.toml", SWCC_NATIVE),
+        ("swcc-dcqcn", small, "permutation-128.toml", swcc!("dcqcn")),
+        ("swcc-timely", small, "permutation-128.toml", swcc!("timely")),
+        ("swcc-hpcc", small, "permutation-128.toml", swcc!("hpcc")),
+        ("swcc-swift", small, "permutation-128.toml", swcc!("swift")),
+        ("swcc-homa", small, "permutation-128.toml", swcc!("homa")),
+        ("swcc-paced", small, "permutation-128.toml", swcc!("paced")),
         (
-            "swcc-native",
-            || fat_tree([8, 4, 4, 16, 4], 10_000, 10_000_000),
+            "swcc-credit",
+            small,
             "permutation-128.toml",
-            SWCC_NATIVE,
+            swcc!("credit", ", context = { total_credit = \"256KiB\" }"),
         ),
     ];
     println!(
