@@ -106,15 +106,15 @@ impl Frames {
 /// # Panics
 /// When the path has no hop.
 pub fn completion_time(path: &[Hop], frames: &Frames) -> Span {
-    least_completion_time(&[path], frames)
+    least_completion_time(&[path], frames, false)
 }
 
 /// The same where there are several paths, and each of request, data and answer takes the one that is best for it: what
-/// goes there and what comes back choose by themselves.
+/// goes there and what comes back choose by themselves. Where packets are `sprayed`, so does each of the data.
 ///
 /// # Panics
 /// When there is no path, or one has no hop.
-pub fn least_completion_time<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames) -> Span {
+pub fn least_completion_time<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames, sprayed: bool) -> Span {
     let least = |time: &dyn Fn(&[Hop]) -> u64| {
         let times = paths.iter().map(|path| {
             assert!(!path.as_ref().is_empty(), "a path has a hop");
@@ -124,14 +124,37 @@ pub fn least_completion_time<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames) -> S
     };
     let single =
         |octets: u64| least(&|path| path.iter().map(|hop| hop.time(octets) + hop.delay.as_ps()).sum::<u64>());
+    let walk = if sprayed { scattered } else { convoy };
     let data = least(&|path| {
         if frames.request.is_none() {
-            return convoy(path, frames);
+            return walk(path, frames);
         }
         let back: Vec<Hop> = path.iter().rev().copied().collect();
-        convoy(&back, frames)
+        walk(&back, frames)
     });
     Span::from_ps(frames.request.map_or(0, single) + data + frames.answer.map_or(0, single))
+}
+
+/// The same where each packet takes a way of its own between the first link and the last, which all of them share: those
+/// in between hold up the whole only where all of them together are slower than the first.
+///
+/// It is a lower bound: in between, each packet is taken for the shorter of the first and the last.
+fn scattered(path: &[Hop], frames: &Frames) -> u64 {
+    if frames.packets == 1 || path.len() < 3 {
+        return convoy(path, frames);
+    }
+    let all = frames.first + frames.middle * (frames.packets - 2) + frames.last;
+    let least = frames.first.min(frames.last);
+    let sum = |hops: &[Hop], octets: u64| hops.iter().map(|hop| hop.time(octets)).sum::<u64>();
+    let by_first = path[0].time(all) + sum(&path[1..], frames.last);
+    let by_others =
+        (1..path.len()).filter(|&hop| hop + 1 == path.len() || path[hop].rate < path[0].rate).map(|hop| {
+            path[0].time(frames.first)
+                + sum(&path[1..hop], least)
+                + path[hop].time(all)
+                + sum(&path[hop + 1..], least)
+        });
+    path.iter().map(|hop| hop.delay.as_ps()).sum::<u64>() + by_others.fold(by_first, u64::max)
 }
 
 /// The time from the first data packet's start to the last one's arrival, in picoseconds.
@@ -218,6 +241,19 @@ mod tests {
         let path = [hop(100, 0), hop(10, 0), hop(40, 0)];
         let acknowledgement = 8 + 80 + 20;
         assert_eq!(completion_time(&path, &frames), Span::from_nanos(88 + 8_800 + 220 + acknowledgement));
+    }
+
+    #[test]
+    fn a_short_last_packet_that_takes_another_way_waits_for_nobody_but_on_the_links_of_the_ends() {
+        // 1000 + 1 octets over four hops: 960.8 ns on the first, then 80.8 ns on each; or 880 ns on the first, and both
+        // on the last: 880 + 2 · 80.8 + 960.8 ns. In order it would wait on each for the first.
+        let frames = Frames::new(Op::Write, 1_001, 1_000, frame);
+        let path = [hop(10, 0), hop(10, 0), hop(10, 0), hop(10, 0)];
+        let sprayed = least_completion_time(&[path], &frames, true);
+        assert_eq!(sprayed, Span::from_ps(880_000 + 2 * 80_800 + 960_800 + 4 * 80_000));
+        assert!(sprayed < completion_time(&path, &frames));
+        let alike = Frames::new(Op::Write, 9_000, 1_000, frame);
+        assert_eq!(least_completion_time(&[path], &alike, true), completion_time(&path, &alike));
     }
 
     #[test]

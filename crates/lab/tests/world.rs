@@ -369,6 +369,37 @@ fn what_is_sprayed_over_slow_links_goes_faster_than_one_of_them_and_no_faster_th
 }
 
 #[test]
+fn a_short_last_packet_that_overtakes_takes_no_less_than_the_ideal() {
+    let text = |size: u32| {
+        format!(
+            r#"
+            [topology]
+            kind = "leaf-spine"
+            leaves = 2
+            spines = 2
+            hosts_per_leaf = 1
+            rate = "100Gb/s"
+            delay = "1us"
+            [switch]
+            routing = "spray"
+            [transport]
+            recovery = "irn"
+            control = "none"
+            [[traffic]]
+            kind = "flows"
+            flows = [{{ src = "h0", dst = "h1", size = "{size}B" }}, {{ src = "h1", dst = "h0", op = "read", size = "{size}B" }}]
+            "#
+        )
+    };
+    for size in [1_025, 1_100, 1_300, 2_000, 2_100, 4_500] {
+        for flow in &run(&text(size), &[]).flows {
+            let slowdown = flow.slowdown().expect("it is done");
+            assert!((1.0..1.1).contains(&slowdown), "{size}: {slowdown}");
+        }
+    }
+}
+
+#[test]
 fn messages_that_wait_for_one_another_alone_are_not_slowed_down() {
     let text = r#"
         [topology]

@@ -272,7 +272,7 @@ impl Engine {
             self.qps[slot].responder.trigger = Some(psn);
         } else if at == old && !law_acknowledges {
             // What fills a gap is acknowledged at once (RFC 5681 §4.2), whatever the slow path makes of it.
-            self.answer_to(slot, ACK, Some(header), reaction);
+            self.answer_kept(slot, header, reaction);
         } else if at != old {
             self.tell_of_gap(slot, Some(header), reaction);
         }
@@ -543,6 +543,15 @@ impl Engine {
         }
         // What is owed acknowledges all that came before as well, and may ask for more.
         if !self.qps[slot].responder.duties.has(Duties::OWES) {
+            self.answer_kept(slot, header, reaction);
+        }
+    }
+
+    /// Acknowledges what has come in order, and says which packet drew that; with pulls, that packet alone.
+    fn answer_kept(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
+        if self.profile(slot).layout == Layout::Ndp {
+            self.answer_packet(slot, header.psn, false, reaction);
+        } else {
             self.answer_to(slot, ACK, Some(header), reaction);
         }
     }

@@ -5,13 +5,17 @@ use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::delivery::program::Event as Loss;
 use crate::engine::Engine;
-use crate::qp::{Duties, Notes, after, sequence};
+use crate::qp::{BITMAP_PACKETS, Duties, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::responder::ACK;
 use roci_control::{Class, Event};
 use roci_units::{Instant, Psn};
 use roci_wire::layout::ndp::Pull;
 use roci_wire::{Flags, Header, Layout, NakCode, Opcode, Syndrome};
+
+/// A count that is ahead by more is none: a packet that came draws one pull, and no more come between two answers that are
+/// heard than a window of them, sent as often as retries allow.
+const PULLS_MAX: u32 = 8 * BITMAP_PACKETS;
 
 impl Engine {
     /// Whether the packet is for a queue pair whose receiver pulls.
@@ -137,7 +141,7 @@ impl Engine {
         let aside = self.aside(slot);
         let news = counter.wrapping_sub(aside.pulls_seen);
         // Answers overtake each other; an older count tells nothing.
-        if !counts || news > u32::MAX / 2 {
+        if !counts || news > PULLS_MAX {
             return (0, aside.drained);
         }
         aside.pulls_seen = counter;

@@ -599,11 +599,13 @@ pub(crate) const fn drawn_by(header: &Header, layout: Layout) -> Psn {
     }
 }
 
-/// Names the packet that draws an acknowledgement.
+/// Names the packet that draws an acknowledgement. In layout `ndp` what answers a request has no words for that: they say
+/// what is pulled, and its BTH names the packet.
 #[inline]
 pub(crate) const fn set_drawn_by(header: &mut Header, layout: Layout, psn: Psn) {
     match layout {
         Layout::Srnic => header.set_echoed_psn(psn),
+        Layout::Ndp if header.opcode.0 == Opcode::ACKNOWLEDGE.0 => {}
         _ => header.set_trigger(psn),
     }
 }

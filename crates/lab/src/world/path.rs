@@ -47,6 +47,7 @@ impl<'a> Paths<'a> {
             self.ends = Some((job.src, job.dst));
         }
         let layout = self.scenario.transport.layout;
+        let sprayed = matches!(self.scenario.switch.routing, Routing::Spray);
         #[expect(
             clippy::cast_possible_truncation,
             reason = "payloads are at most one MTU, the overhead is 20"
@@ -56,7 +57,7 @@ impl<'a> Paths<'a> {
         };
         let time = |bytes: u64| {
             let frames = Frames::new(job.common.op, bytes.min(BYTES_MAX), u32::from(mtu), wire_octets);
-            least_completion_time(&self.paths, &frames)
+            least_completion_time(&self.paths, &frames, sprayed)
         };
         let one = time(job.size.0).as_ps();
         Some(time(job.octets()).max(Span::from_ps(one.saturating_mul(rounds))))

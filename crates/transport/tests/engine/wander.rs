@@ -1,6 +1,6 @@
 //! Seeds that draw operations, losses, delays and configurations: each message ends exactly once and in order.
 
-use crate::pair::{ALL_DEFERRED, Chance, Client, Fate, Pair, Server, Side};
+use crate::pair::{ALL_DEFERRED, Chance, Client, Fate, Packet, Pair, Server, Side};
 use crate::scripts::request;
 use proptest::prelude::*;
 use roci_control::Law;
@@ -9,7 +9,7 @@ use roci_transport::{
     Status, Tail,
 };
 use roci_units::{BitsPerSec, Psn, Span};
-use roci_wire::Layout;
+use roci_wire::{Layout, Opcode};
 
 /// What a run is drawn from.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,17 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         pair = pair.late(draw.seed);
     }
     let faults = draw.faults;
-    pair = pair.script(move |_: Side, _, _, chance: &mut Chance| {
+    let mut sent = 0;
+    pair = pair.script(move |side: Side, number, packet: &Packet, chance: &mut Chance| {
+        match (side, packet.header.opcode) {
+            (Client, _) => sent = number + 1,
+            // One for each packet that came, and some come twice.
+            (Server, Opcode::ACKNOWLEDGE | Opcode::PULL) if ndp => {
+                let counter = packet.header.pull().counter as usize;
+                assert!(counter <= 2 * sent, "{counter} packets pulled of {sent}");
+            }
+            _ => {}
+        }
         if chance.below(64) >= faults {
             return Fate::Pass;
         }

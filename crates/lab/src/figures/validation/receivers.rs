@@ -30,12 +30,16 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     Ok(measured)
 }
 
+/// Packets that a sender of NDP's sends before it is pulled, by default.
+const FIRST_WINDOW: f64 = 15.0;
+
 pub(in super::super) fn ndp(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
     let runs = bench.run(NDP, &[])?;
     measured.each("incomplete", &runs, incomplete);
     measured.each("drops", &runs, drops);
     measured.each("again", &runs, again);
+    measured.each("late", &runs, |results| again(results) / (count(results.flows.len()) * FIRST_WINDOW));
     measured.each("timeouts", &runs, timeouts);
     measured.each("goodput", &runs, goodput);
     let runs = bench.run(NDP, &[("switch.trimming.headers", FEW_HEADERS)])?;
