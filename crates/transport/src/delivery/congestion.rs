@@ -46,12 +46,13 @@ impl Congestion {
         }
     }
 
-    /// A loss while `in_flight` segments are: the threshold falls to half of them, but not below two (equation 4).
-    /// What limited transmit sent beyond the window does not count (§3.2, step 2).
-    pub fn reduce(&mut self, in_flight: u32) {
+    /// A loss while `in_flight` segments are: the threshold falls to half of them, but not below two (equation 4), and the
+    /// window to that and `more`. What limited transmit sent beyond the window does not count (§3.2, step 2).
+    pub fn reduce(&mut self, in_flight: u32, more: u16) {
         let flight = u16::try_from(in_flight).unwrap_or(u16::MAX).min(self.window);
         self.threshold = (flight / 2).max(2);
         self.acked = 0;
+        self.set(self.threshold + more);
     }
 
     /// A timeout: the window is one segment, and the next timeout comes after twice the time. The threshold stays where
@@ -141,9 +142,9 @@ mod tests {
     #[test]
     fn what_limited_transmit_sent_does_not_raise_the_threshold() {
         let mut congestion = Congestion::new(10);
-        congestion.reduce(12);
-        assert_eq!(congestion.threshold, 5);
-        congestion.reduce(1);
-        assert_eq!(congestion.threshold, 2);
+        congestion.reduce(12, 0);
+        assert_eq!((congestion.threshold, congestion.window), (5, 5));
+        congestion.reduce(1, 3);
+        assert_eq!((congestion.threshold, congestion.window), (2, 5));
     }
 }

@@ -89,8 +89,7 @@ impl NewReno {
         if self.duplicates != DUPLICATES || !covers_more && !in_step {
             return false;
         }
-        self.congestion.reduce(input.in_flight());
-        self.congestion.set(self.congestion.threshold + DUPLICATES);
+        self.congestion.reduce(input.in_flight(), DUPLICATES);
         self.recover = input.next.minus(1);
         (self.recovering, self.restarted) = (true, false);
         true

@@ -62,8 +62,7 @@ impl Recover for Reno {
             Event::Ack { cumulative, .. } if cumulative == start && start != next => {
                 self.duplicates = self.duplicates.saturating_add(1);
                 if self.duplicates == DUPLICATES {
-                    self.congestion.reduce(input.in_flight());
-                    self.congestion.set(self.congestion.threshold + DUPLICATES);
+                    self.congestion.reduce(input.in_flight(), DUPLICATES);
                     mark = Some((start, start.plus(1)));
                 } else if self.recovers() {
                     self.congestion.set(self.congestion.window + 1);

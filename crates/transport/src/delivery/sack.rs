@@ -78,15 +78,9 @@ impl<'a> Board<'a> {
         if self.arrived == 0 {
             return if to.since(from) > count.cast_signed() { from.plus(count) } else { to };
         }
-        let mut at = from;
-        for _ in 0..count {
-            let left = to.since(at).max(0).unsigned_abs();
-            match self.acked.first_clear(at, left) {
-                Some(psn) => at = psn.plus(1),
-                None => return to,
-            }
-        }
-        at
+        let left = |at: Psn| to.since(at).max(0).unsigned_abs();
+        let past_next = |at, _| self.acked.first_clear(at, left(at)).map(|psn| psn.plus(1));
+        (0..count).try_fold(from, past_next).unwrap_or(to)
     }
 }
 
@@ -103,7 +97,6 @@ impl Sack {
     }
 
     /// Something was acknowledged in order.
-    #[inline]
     fn progress(&mut self, start: Psn, newly_acked: u32) {
         self.congestion.progress();
         if self.phase != Phase::Recovering {
@@ -126,20 +119,16 @@ impl Sack {
 
     /// Marks as many lost segments as the window has room for, and lets new ones use what is left of it.
     fn fill(&mut self, input: &Input<'_>, board: &Board<'_>) -> (Option<(Psn, Psn)>, u32) {
-        if self.phase != Phase::Open && input.start.since(self.sent_until) > 0 {
-            self.sent_until = input.start;
-        }
-        let from = if self.phase == Phase::Open { input.start } else { self.sent_until };
+        let begins = self.phase == Phase::Open || input.start.since(self.sent_until) > 0;
+        let from = if begins { input.start } else { self.sent_until };
         let to = self.lost_until(input, board);
         let lost = board.missing(from, to);
         let pipe = board.in_flight - board.arrived - lost;
         let room = u32::from(self.congestion.window).saturating_sub(pipe);
         let again = lost.min(room);
-        if again == 0 {
-            return (None, board.in_flight + room);
-        }
-        self.sent_until = board.reach(from, to, again);
-        (Some((from, self.sent_until)), board.in_flight + room - again)
+        let mark = (again > 0).then(|| (from, board.reach(from, to, again)));
+        self.sent_until = mark.map_or(self.sent_until, |(_, end)| end);
+        (mark, board.in_flight + room - again)
     }
 }
 
@@ -163,31 +152,26 @@ impl Recover for Sack {
                 self.enter(input, Phase::TimedOut);
             }
         }
-        if self.phase == Phase::Open && board.lost_until() != input.start {
-            self.congestion.reduce(input.in_flight());
-            self.congestion.set(self.congestion.threshold);
+        let begins = self.phase == Phase::Open && board.lost_until() != input.start;
+        if begins {
+            self.congestion.reduce(input.in_flight(), 0);
             self.enter(input, Phase::Recovering);
             // The first missing segment goes at once, whatever is in the pipe (§5, step 4.3).
             self.sent_until = input.start.plus(1);
-            let (_, window) = self.fill(input, &board);
-            let mark = Some((input.start, self.sent_until));
-            return Decision { mark, window: Some(window), restart_timer };
         }
         let (mark, window) = self.fill(input, &board);
+        let mark = if begins { Some((input.start, self.sent_until)) } else { mark };
         Decision { mark, window: Some(window), restart_timer }
     }
 
-    #[inline]
     fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
-        if self.phase != Phase::Open {
-            return None;
-        }
-        self.progress(start, newly_acked);
-        // All that is in flight is in the pipe.
-        Some(u32::from(self.congestion.window).max(next.since(start).unsigned_abs()))
+        (self.phase == Phase::Open).then(|| {
+            self.progress(start, newly_acked);
+            // All that is in flight is in the pipe.
+            u32::from(self.congestion.window).max(next.since(start).unsigned_abs())
+        })
     }
 
-    #[inline]
     fn is_idle(&self) -> bool {
         self.phase == Phase::Open
     }
