@@ -4,6 +4,10 @@ use super::spec::Entries;
 
 /// What is cached by number: contexts by queue pair, translations by page.
 ///
+/// Numbers of queue pairs are dense, and so are the pages of one queue pair: neighbours lie in neighbouring sets, as index
+/// bits of an address would have it. The pages of many queue pairs are so many spaces, all of which begin at page 0; each
+/// begins at another set, at the golden section of the last gap, so that they cover all sets evenly.
+///
 /// `V` is what an entry holds besides its number.
 #[derive(Clone, Debug)]
 pub struct Cache<V> {
@@ -100,14 +104,25 @@ impl<V: Default> Cache<V> {
     fn set_of(&self, number: u64) -> Option<usize> {
         match self.sets {
             0 => None,
-            // Numbers of queue pairs are dense: the lowest bits spread them evenly, as index bits of an address would.
-            sets => usize::try_from(number % sets as u64).ok(),
+            sets => {
+                let (space, within) = (number >> SPACE, number % (1 << SPACE));
+                let turned = u128::from(space.wrapping_mul(GOLDEN)) * sets as u128;
+                let from = (turned >> 64) as u64;
+                usize::try_from((from + within) % sets as u64).ok()
+            }
         }
     }
 }
 
+/// Bits of a number within its space; what is above is the number of the space.
+pub(crate) const SPACE: u32 = 40;
+
+/// The golden section of 2⁶⁴. Of its multiples on a circle no two come close, however many there are (Knuth, vol. 3, §6.4).
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 #[cfg(test)]
 mod tests {
+    use super::super::spec;
     use super::*;
     use proptest::prelude::*;
 
@@ -133,6 +148,48 @@ mod tests {
             assert!(all.touch(number));
         }
         assert_eq!((none.misses, all.hits), (3, 3));
+    }
+
+    #[test]
+    fn no_preset_misses_twice_what_is_half_of_its_cache_however_many_queue_pairs_share_it() {
+        let mut caches = 0;
+        for preset in super::super::presets::all() {
+            let table = spec::Store { entries: preset.table.lines, ways: preset.table.ways, size: 0 };
+            let stores = [
+                ("context", preset.context),
+                ("wqe", preset.wqe),
+                ("receive_wqe", preset.receive_wqe),
+                ("table", table),
+                ("mtt", preset.mtt.store),
+            ];
+            for (name, store) in stores {
+                let Entries::Count(entries @ 1..) = store.entries else { continue };
+                caches += 1;
+                let half = u64::from(entries / 2);
+                let queue_pairs: &[u64] =
+                    if name == "mtt" { &[1, 10, 100, 1_000, 10_000, half] } else { &[half] };
+                for &queue_pairs in queue_pairs {
+                    let pages = half / queue_pairs;
+                    let mut cache: Cache<()> = Cache::new(store.entries, store.ways);
+                    for _ in 0..3 {
+                        for qpn in 0x10..0x10 + queue_pairs {
+                            // A message goes from the first octet of its queue pair's buffer to its last.
+                            (0..pages).for_each(|page| {
+                                cache.touch(if name == "mtt" { qpn << SPACE ^ page } else { qpn });
+                            });
+                        }
+                    }
+                    let distinct = queue_pairs * pages;
+                    assert_eq!(
+                        (cache.misses, cache.hits),
+                        (distinct, 2 * distinct),
+                        "{}: {name} with {queue_pairs} queue pairs",
+                        preset.name
+                    );
+                }
+            }
+        }
+        assert!(caches > 8, "{caches} caches");
     }
 
     #[test]

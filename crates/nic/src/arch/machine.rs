@@ -1,6 +1,6 @@
 //! The state of one NIC that is made of parts.
 
-use super::cache::Cache;
+use super::cache::{Cache, SPACE};
 use super::clock::Clock;
 use super::cores::Cores;
 use super::counters::{ArchCounters, CoreCounters, Lookups};
@@ -296,7 +296,7 @@ impl Machine {
         let (first, last) = (address / page, address.saturating_add(u64::from(length) - 1) / page);
         let mut at = now;
         for page in first..=last {
-            let number = u64::from(qpn.get()) << 40 ^ page ^ u64::from(qpn.get());
+            let number = u64::from(qpn.get()) << SPACE ^ page;
             if !self.translations.touch(number) {
                 at = at.max(self.pcie.read(now, self.arch.mtt.store.size.into(), Cause::Mtt));
             }
