@@ -4,7 +4,8 @@ use roci_fabric::routing::flow_hash;
 use roci_fabric::topology::Star;
 use roci_fabric::{Fabric, FabricConfig, HostId, Net, Nics, Packet, Stopped};
 use roci_nic::arch::counters::Cause;
-use roci_nic::arch::presets;
+use roci_nic::arch::spec::Entries;
+use roci_nic::arch::{Architecture, presets};
 use roci_nic::{Application, Classes, Host, Path, Simulated};
 use roci_transport::{
     Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Status, Tail,
@@ -31,8 +32,18 @@ impl Application for Heard {
 /// Two hosts with the NIC `preset`, and a queue pair from the first to the second for each of `posts`, which says how
 /// many WRITEs of how many octets are posted on it at once.
 fn posted(preset: &str, posts: &[(u32, u32)]) -> (Fabric<Simulated<Heard>>, Vec<Qpn>) {
+    let nic = presets::find(preset).expect("there is such a preset");
+    posted_on(nic, posts, |rkey| Operation::Write { va: 0, rkey, tail: Tail::Plain })
+}
+
+/// The same on any NIC and with any operation, on the region of the second host whose key it is given.
+fn posted_on(
+    nic: Architecture,
+    posts: &[(u32, u32)],
+    operation: impl Fn(u32) -> Operation,
+) -> (Fabric<Simulated<Heard>>, Vec<Qpn>) {
     let graph = Star { hosts: 2, rate: RATE, delay: Span::from_micros(1) }.build().expect("two hosts").graph;
-    let nic = Arc::new(presets::find(preset).expect("there is such a preset"));
+    let nic = Arc::new(nic);
     let deferred = nic.deferred();
     let mut key = 0;
     let mut hosts: Vec<Host> = (0..2)
@@ -52,7 +63,7 @@ fn posted(preset: &str, posts: &[(u32, u32)]) -> (Fabric<Simulated<Heard>>, Vec<
         let known = Change { peer: Some(peer), ..Change::default() };
         hosts[0].engine.modify_qp(Instant::ZERO, qpn, &known).expect("it exists");
         for id in 0..count {
-            let operation = Operation::Write { va: 0, rkey: key, tail: Tail::Plain };
+            let operation = operation(key);
             let (id, solicited, signaled, fence) = (id.into(), false, true, false);
             let request =
                 SendRequest { id, operation, length, address: 0, lkey: 0, solicited, signaled, fence };
@@ -105,6 +116,36 @@ fn a_short_message_waits_for_turns_of_16_kib_and_not_for_a_long_message() {
     let most = least + Span::from_micros(4) + RATE.time_for(65_536 + 16_384);
     let at = heard[0].0.since(Instant::ZERO);
     assert!(at > least && at < most, "{at}");
+}
+
+#[test]
+fn a_responder_translates_what_a_read_or_an_atomic_reaches() {
+    // Five pages, of which the last is reached by one octet; each is looked up for each of its packets.
+    let read = |rkey| Operation::Read { va: 0, rkey };
+    let add = |rkey| Operation::FetchAdd { va: 0, rkey, add: 1 };
+    let looked_up = |operation: &dyn Fn(u32) -> Operation, posts: &[(u32, u32)]| {
+        let (mut fabric, _) = posted_on(presets::find("cx5").expect("it exists"), posts, operation);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        let parts = fabric.nics.hosts[1].parts().expect("it is made of parts");
+        (parts.mtt.misses, parts.mtt.hits, parts.pcie_of(Cause::Mtt))
+    };
+    let (misses, hits, octets) = looked_up(&read, &[(1, 4 * 4_096 + 1)]);
+    // Eight octets, and a transaction's header each way.
+    assert_eq!((misses, hits, octets), (5, 0, 5 * (8 + 2 * 24)));
+    let (misses, hits, octets) = looked_up(&read, &[(3, 64), (1, 64)]);
+    assert_eq!((misses, hits, octets), (2, 2, 2 * (8 + 2 * 24)), "a page for each of two queue pairs");
+    let (misses, hits, ..) = looked_up(&add, &[(3, 8)]);
+    assert_eq!((misses, hits), (1, 2));
+    // The payload waits for its translation, there and where the octets go: a round trip each, and 32 octets on the link.
+    let ends = |entries| {
+        let mut nic = presets::find("cx5").expect("it exists");
+        nic.mtt.store.entries = entries;
+        let (mut fabric, _) = posted_on(nic, &[(1, 64)], read);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        fabric.nics.application.0[0].0
+    };
+    let later = ends(Entries::Count(65_536)).since(ends(Entries::All));
+    assert!(later >= Span::from_nanos(1_100) && later < Span::from_nanos(1_120), "{later}");
 }
 
 #[test]

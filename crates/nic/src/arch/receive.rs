@@ -16,7 +16,7 @@ const COMPLETION: u64 = 64;
 /// Octets with which software tells the NIC that it has decided.
 const DOORBELL: u64 = 8;
 /// Octets that an atomic works on.
-const ATOMIC: u64 = 8;
+const ATOMIC: u32 = 8;
 /// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
 const RESUME_OFFSET: u64 = 3_000;
 
@@ -224,13 +224,20 @@ impl Host {
                 Some(at)
             }
             // A READ's payload is counted when its packets are made; here is the way to the first of it.
-            Deferral::Memory { operation: MemoryOperation::Read { .. }, .. } => {
-                Some(machine.pcie.read(now, 0, Cause::Payload))
+            Deferral::Memory { qpn, operation: MemoryOperation::Read { address, length, .. }, .. } => {
+                let known = machine.translate(now, *qpn, *address, (*length).min(1));
+                Some(machine.pcie.read(now, 0, Cause::Payload) + known.since(now))
             }
-            Deferral::Memory { .. } => {
-                let at = machine.pcie.read(now, ATOMIC, Cause::Payload);
-                machine.pcie.write(now, ATOMIC, Cause::Payload);
-                Some(at)
+            Deferral::Memory {
+                qpn,
+                operation:
+                    MemoryOperation::FetchAdd { address, .. } | MemoryOperation::CompareSwap { address, .. },
+                ..
+            } => {
+                let known = machine.translate(now, *qpn, *address, ATOMIC);
+                let at = machine.pcie.read(now, ATOMIC.into(), Cause::Payload);
+                machine.pcie.write(now, ATOMIC.into(), Cause::Payload);
+                Some(at + known.since(now))
             }
         }
     }

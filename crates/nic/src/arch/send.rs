@@ -283,6 +283,8 @@ impl Host {
             let Some((machine, agenda)) = self.machine() else { return };
             if response {
                 // Its payload was fetched when the READ was judged; what acknowledges beyond it must not overtake it.
+                let first = header.opcode.shape().has(Shape::FIRST);
+                machine.translate_ahead(now, qpn, source.address, header.payload.into(), first);
                 machine.pcie.count(header.payload.into(), Cause::Payload);
                 self.wait(REPLIES, packet);
                 continue;
