@@ -1,6 +1,7 @@
 //! A set-associative cache, least recently used first out.
 
 use super::spec::Entries;
+use roci_units::Qpn;
 
 /// What is cached by number: contexts by queue pair, translations by page.
 ///
@@ -105,7 +106,7 @@ impl<V: Default> Cache<V> {
         match self.sets {
             0 => None,
             sets => {
-                let (space, within) = (number >> SPACE, number % (1 << SPACE));
+                let (space, within) = (number >> SPACE & PLACES, number % (1 << SPACE));
                 let turned = u128::from(space.wrapping_mul(GOLDEN)) * sets as u128;
                 let from = (turned >> 64) as u64;
                 usize::try_from((from + within) % sets as u64).ok()
@@ -114,8 +115,22 @@ impl<V: Default> Cache<V> {
     }
 }
 
-/// Bits of a number within its space; what is above is the number of the space.
-pub(crate) const SPACE: u32 = 40;
+/// Bits of a number within its space.
+const SPACE: u32 = 40;
+/// The number of a space, above them: the place of a queue pair, the lower 20 of its 24 bits. The upper ones stand above
+/// that again, for they are drawn at random, tell queue pairs of one place apart, and choose no set.
+const PLACES: u64 = (1 << 20) - 1;
+
+/// The number of what there is one of for each queue pair.
+pub(crate) const fn of(qpn: Qpn) -> u64 {
+    let qpn = qpn.get() as u64;
+    (qpn & !PLACES) << SPACE | qpn & PLACES
+}
+
+/// The number of a page of a queue pair.
+pub(crate) const fn of_page(qpn: Qpn, page: u64) -> u64 {
+    (qpn.get() as u64) << SPACE | page & ((1 << SPACE) - 1)
+}
 
 /// The golden section of 2⁶⁴. Of its multiples on a circle no two come close, however many there are (Knuth, vol. 3, §6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -150,6 +165,26 @@ mod tests {
         assert_eq!((none.misses, all.hits), (3, 3));
     }
 
+    /// A queue pair's number as engines draw them: its place, and above that four bits by chance.
+    fn drawn(place: u64) -> Qpn {
+        let above = place.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 60;
+        Qpn::new(u32::try_from(above << 20 | place).expect("24 bits"))
+    }
+
+    #[test]
+    fn what_is_drawn_of_a_queue_pairs_number_takes_no_room_away() {
+        // 250 sets, which do not divide a power of two.
+        let mut cache: Cache<()> = Cache::new(Entries::Count(1_000), 4);
+        for _ in 0..3 {
+            (0x10..0x10 + 1_000).for_each(|place| {
+                cache.touch(of(drawn(place)));
+            });
+        }
+        assert_eq!((cache.misses, cache.hits), (1_000, 2_000));
+        let other = Qpn::new(drawn(0x10).get() ^ 0xf0_0000);
+        assert!(!cache.touch(of(other)), "another queue pair of that place");
+    }
+
     #[test]
     fn no_preset_misses_twice_what_is_half_of_its_cache_however_many_queue_pairs_share_it() {
         let mut caches = 0;
@@ -172,10 +207,10 @@ mod tests {
                     let pages = half / queue_pairs;
                     let mut cache: Cache<()> = Cache::new(store.entries, store.ways);
                     for _ in 0..3 {
-                        for qpn in 0x10..0x10 + queue_pairs {
+                        for qpn in (0x10..0x10 + queue_pairs).map(drawn) {
                             // A message goes from the first octet of its queue pair's buffer to its last.
                             (0..pages).for_each(|page| {
-                                cache.touch(if name == "mtt" { qpn << SPACE ^ page } else { qpn });
+                                cache.touch(if name == "mtt" { of_page(qpn, page) } else { of(qpn) });
                             });
                         }
                     }

@@ -1,6 +1,6 @@
 //! The state of one NIC that is made of parts.
 
-use super::cache::{Cache, SPACE};
+use super::cache::{self, Cache};
 use super::clock::Clock;
 use super::cores::Cores;
 use super::counters::{ArchCounters, CoreCounters, Lookups};
@@ -274,7 +274,7 @@ impl Machine {
     pub(crate) fn context(&mut self, now: Instant, qpn: Qpn) -> Instant {
         use super::counters::Cause;
         let before = self.contexts.evictions;
-        if self.contexts.touch(qpn.get().into()) || !self.arch.pcie.attached {
+        if self.contexts.touch(cache::of(qpn)) || !self.arch.pcie.attached {
             return now;
         }
         let size = u64::from(self.arch.context.size);
@@ -296,7 +296,7 @@ impl Machine {
         let (first, last) = (address / page, address.saturating_add(u64::from(length) - 1) / page);
         let mut at = now;
         for page in first..=last {
-            let number = u64::from(qpn.get()) << SPACE ^ page;
+            let number = cache::of_page(qpn, page);
             if !self.translations.touch(number) {
                 at = at.max(self.pcie.read(now, self.arch.mtt.store.size.into(), Cause::Mtt));
             }

@@ -1,5 +1,6 @@
 //! The way of a packet that arrived: through the FIFO and past its context to the engine, and its payload to memory.
 
+use super::cache;
 use super::counters::Cause;
 use super::machine::{Judged, Machine, Step, Work};
 use crate::drain::DrainConfig;
@@ -180,7 +181,7 @@ impl Host {
         machine.judged.held = true;
         let mut waited = now;
         if takes_receive && !machine.receive_wqes.is_whole() {
-            let number = u64::from(placement.qpn.get());
+            let number = cache::of(placement.qpn);
             let left = machine.receive_wqes.lookup(number).map_or(0, |left| *left);
             if left > 0 {
                 machine.receive_wqes.insert(number, left - 1);

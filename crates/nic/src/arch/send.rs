@@ -1,5 +1,6 @@
 //! The way of a queue pair's turn: decided, fetched, made into packets, handed to the port.
 
+use super::cache;
 use super::counters::Cause;
 use super::machine::{Machine, Step, Work};
 use crate::host::{GRANTED, Host, REPLIES};
@@ -150,7 +151,7 @@ impl Host {
         if machine.is_retry(&offer) {
             at = at.max(machine.pcie.read(now, machine.retry_octets(&offer), Cause::Recovery));
         } else if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
-            let number = u64::from(offer.qpn.get());
+            let number = cache::of(offer.qpn);
             let left = machine.wqes.lookup(number).map_or(0, |left| *left);
             if left == 0 {
                 let fetched = waiting.max(1);
@@ -188,7 +189,7 @@ impl Host {
         let fetched = self.engine.requests_waiting(offer.qpn, most).max(1);
         let Some((machine, _)) = self.machine() else { return };
         let send = machine.arch.send;
-        let number = u64::from(offer.qpn.get());
+        let number = cache::of(offer.qpn);
         let retries = machine.is_retry(&offer);
         let mut left = match machine.wqes.is_whole() || retries {
             true => u32::MAX,
