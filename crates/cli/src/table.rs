@@ -98,16 +98,25 @@ pub(crate) fn account(account: &Account) -> String {
         sum(|row| row.on_chip),
         sum(|row| row.off_chip),
     ]);
-    let per_mib = account.performant_per_mib().map_or_else(String::new, |per_mib| {
-        let chip = binary(account.performant_chip);
-        format!("\n  performant: {} on a chip with {chip}, {per_mib:.0} for each MiB", account.performant)
-    });
+    let resident = match account.resident {
+        Some(resident) => format!("{resident} contexts fit on the chip"),
+        None => format!(
+            "chip size unknown: in all is what {} contexts would take, and nothing says that they fit",
+            account.queue_pairs
+        ),
+    };
+    let performant = match (account.performant, account.performant_per_mib()) {
+        (Some(performant), Some(per_mib)) => format!(
+            "\n  performant: {performant}, with {} on the chip, {per_mib:.0} for each MiB",
+            binary(account.performant_chip)
+        ),
+        _ => String::new(),
+    };
     format!(
-        "{} with {} queue pairs\n\n{}\n  {} contexts fit on the chip{per_mib}\n",
+        "{} with {} queue pairs\n\n{}\n  {resident}{performant}\n",
         account.name,
         account.queue_pairs,
         lines(&table),
-        account.resident,
     )
 }
 

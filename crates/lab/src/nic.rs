@@ -10,7 +10,7 @@ use roci_nic::arch::file;
 
 /// What the two models are that are made of no parts.
 pub const WITHOUT_PARTS: [(&str, &str); 2] = [
-    ("ideal", "Takes no time, and has room for everything."),
+    ("ideal", "An ideal NIC: takes no time, and has room for everything."),
     ("delaying", "Returns everything that can be deferred after a random 0 to 5 µs: for tests."),
 ];
 
@@ -28,7 +28,10 @@ pub enum LoadError {
         near: String,
     },
     /// It is made of no parts.
-    #[error("`{0}` is made of no parts: {1}")]
+    #[error(
+        "`{0}` is made of no parts, and so has no memory and no values: {1} These are made of parts: {parts}",
+        parts = presets::names().collect::<Vec<_>>().join(", ")
+    )]
     WithoutParts(&'static str, &'static str),
     /// The file cannot be read.
     #[error("cannot read {path}: {why}")]
@@ -72,7 +75,12 @@ mod tests {
         assert_eq!(load("srnic").unwrap().name, "srnic");
         let message = |name| load(name).unwrap_err().to_string();
         assert!(message("srnik").contains("did you mean `srnic`?"));
-        assert!(message("ideal").contains("made of no parts"));
+        let ideal = message("ideal");
+        assert!(ideal.contains("no memory") && ideal.contains("An ideal NIC"), "{ideal}");
+        assert!(
+            ideal.ends_with("srnic, tonic, swcc, swcc-naive, hdl, bluefield3, soft-roce, cx5, cx6"),
+            "{ideal}"
+        );
         assert!(message("there-is-none.toml").contains("cannot read there-is-none.toml"));
     }
 }

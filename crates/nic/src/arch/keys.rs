@@ -263,6 +263,7 @@ keys! {
     "recovery.software" => recovery.software, "What that software takes for each of them, between the write that tells it and its answer.";
     "timers.interval" => timers.interval, "From one expired timer that is dealt with to the next; 0: all at once.";
     "memory.chip" => memory.chip, "Memory on the chip in all, where it is known.";
+    "memory.queue_pairs" => memory.queue_pairs, "Queue pairs that it was shown to serve with all their contexts on the chip; 0: not known.";
     "memory.receive_buffer" => memory.receive_buffer, "The receiving buffer.";
     "memory.scheduler" => memory.scheduler, "The scheduler's memory, whatever the number of queue pairs.";
     "memory.schedule_entry" => memory.schedule_entry, "Octets of an entry of the schedule queue, one per queue pair.";

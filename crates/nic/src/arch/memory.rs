@@ -26,17 +26,14 @@ pub struct Account {
     pub structures: Vec<Structure>,
     /// Octets on the chip in all: what the chip has where that is known, else the sum.
     pub chip: u64,
-    /// Queue pairs whose contexts are all on the chip at once, of those asked for.
-    pub resident: u64,
+    /// Queue pairs whose contexts are all on the chip at once, of those asked for; `None` where that is not known.
+    pub resident: Option<u64>,
     /// Queue pairs that it serves without a miss, however many were asked for: as many as the chip has room for the
-    /// contexts of, or SRNIC's 10,000 where the description sets no limit.
-    pub performant: u64,
-    /// Octets on the chip with as many.
+    /// contexts of, or was shown to have; `None` where that is not known.
+    pub performant: Option<u64>,
+    /// Octets on the chip with as many; zero where that is not known.
     pub performant_chip: u64,
 }
-
-/// The queue pairs of SRNIC's Tables 1 and 2.
-const TABLES: u64 = 10_000;
 
 /// The conceptual model of SRNIC §3: what selective repeat keeps per queue pair, and requests on the chip.
 mod conventional {
@@ -56,9 +53,10 @@ mod conventional {
 
 /// The account of `architecture` with `queue_pairs` queue pairs.
 pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
-    let performant = match architecture.context.entries {
-        Entries::All => TABLES,
-        Entries::Count(count) => count.into(),
+    let performant = match (architecture.context.entries, architecture.memory.queue_pairs) {
+        (Entries::All, 0) => None,
+        (Entries::All, shown) => Some(u64::from(shown)),
+        (Entries::Count(count), _) => Some(count.into()),
     };
     let structures = structures(architecture, queue_pairs);
     let on_chip = |structures: &[Structure]| match architecture.memory.chip.0 {
@@ -70,9 +68,13 @@ pub fn account(architecture: &Architecture, queue_pairs: u64) -> Account {
         queue_pairs,
         chip: on_chip(&structures),
         structures,
-        resident: kept(architecture.context.entries, queue_pairs),
+        resident: match architecture.context.entries {
+            Entries::All => performant.filter(|most| queue_pairs <= *most).map(|_| queue_pairs),
+            entries => Some(kept(entries, queue_pairs)),
+        },
         performant,
-        performant_chip: on_chip(&self::structures(architecture, performant)),
+        performant_chip: performant
+            .map_or(0, |queue_pairs| on_chip(&self::structures(architecture, queue_pairs))),
     }
 }
 
@@ -179,11 +181,12 @@ impl Account {
         self.structures.iter().find(|structure| structure.name == name)
     }
 
-    /// Performant queue pairs per MiB of memory on the chip (SRNIC §1); `None` where the NIC has none.
+    /// Performant queue pairs per MiB of memory on the chip (SRNIC §1); `None` where the NIC has none, or nobody knows.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     pub fn performant_per_mib(&self) -> Option<f64> {
         let mib = self.performant_chip as f64 / f64::from(1 << 20);
-        (self.performant_chip > 0).then(|| self.performant as f64 / mib)
+        let performant = self.performant.filter(|_| self.performant_chip > 0)?;
+        Some(performant as f64 / mib)
     }
 }
 
@@ -213,7 +216,7 @@ mod tests {
         let cx5 = of("cx5", 1_000);
         let contexts = cx5.structure("queue pair contexts").expect("it is there");
         assert_eq!((contexts.on_chip, contexts.off_chip), (256 * 375, 744 * 375));
-        assert_eq!(cx5.resident, 256);
+        assert_eq!(cx5.resident, Some(256));
         assert_eq!(cx5.chip, 2 << 20, "the chip's memory is known");
     }
 
@@ -221,12 +224,26 @@ mod tests {
     fn performant_queue_pairs_per_mib_are_srnics_and_do_not_depend_on_how_many_are_asked_for() {
         for queue_pairs in [1, 500, 20_000] {
             let (cx5, srnic) = (of("cx5", queue_pairs), of("srnic", queue_pairs));
-            assert_eq!((cx5.performant, cx5.performant_per_mib()), (256, Some(128.0)));
+            assert_eq!((cx5.performant, cx5.performant_per_mib()), (Some(256), Some(128.0)));
             // 10,000 in 4.4 MB, of which the paper makes 2273.
             let per_mib = srnic.performant_per_mib().expect("it has memory");
             assert!((per_mib / 2273.0 - 1.0).abs() < 0.01, "{per_mib}");
         }
         assert_eq!(of("soft-roce", 100).performant_per_mib(), None, "software has no chip");
+    }
+
+    #[test]
+    fn contexts_beyond_those_that_a_nic_was_shown_to_hold_are_not_said_to_fit() {
+        let known = |name, queue_pairs| {
+            let account = of(name, queue_pairs);
+            (account.resident, account.performant)
+        };
+        assert_eq!(known("srnic", 10_000), (Some(10_000), Some(10_000)));
+        assert_eq!(known("srnic", 10_001), (None, Some(10_000)));
+        assert_eq!(known("tonic", 2_048), (Some(2_048), Some(2_048)), "its Table 4");
+        assert_eq!(known("tonic", 100_000), (None, Some(2_048)));
+        assert_eq!(known("hdl", 1), (None, None), "nobody says");
+        assert_eq!(known("cx5", 100_000), (Some(256), Some(256)));
     }
 
     #[test]

@@ -278,6 +278,8 @@ pub struct TimerPath {
 pub struct Memory {
     /// All of the memory on the chip, where it is known.
     pub chip: Bytes,
+    /// Queue pairs that it was shown to serve with all their contexts on the chip; zero: not known.
+    pub queue_pairs: u32,
     /// The receiving buffer.
     pub receive_buffer: Bytes,
     /// The scheduler's queues besides `schedule_entry`.
