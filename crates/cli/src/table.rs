@@ -181,6 +181,7 @@ fn run(results: &Results) -> String {
     results.programs.iter().for_each(|program| text.push_str(&program::failures(program, results)));
     text.push_str(&program::unheard(results));
     text.push_str(&program::strained(results));
+    text.push_str(&misses(results));
     for warning in &results.warnings {
         text.push_str(&format!("\n  warning: {warning}\n"));
     }
@@ -198,6 +199,18 @@ fn run(results: &Results) -> String {
     }
     text.push_str(&format!("  {}\n", speed(results)));
     text
+}
+
+/// Of NICs whose caches are too small; nothing where all are large enough.
+fn misses(results: &Results) -> String {
+    /// Hosts that are told one by one.
+    const TOLD: usize = 4;
+    let mut text: String = results.misses().take(TOLD).map(|misses| format!("\n  {misses}")).collect();
+    let more = results.misses().count().saturating_sub(TOLD);
+    if more > 0 {
+        text += &format!("\n  and {more} hosts more whose caches miss: `nic` in summary.json");
+    }
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// The payload that all flows moved a second: of what was offered where that was by the clock.
@@ -432,7 +445,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     for results in results {
         let failed = results.programs.iter().map(|it| program::failures(it, results));
         let warnings = results.warnings.iter().map(|warning| format!("\n  warning: {warning}\n"));
-        let behind = [program::unheard(results), program::strained(results)];
+        let behind = [program::unheard(results), program::strained(results), misses(results)];
         let failed: Vec<_> = failed.chain(behind).chain(warnings).collect();
         if failed.iter().any(|text| !text.is_empty()) {
             text.push_str(&format!("\n  seed {}:{}", results.seed, failed.concat()));

@@ -4,6 +4,7 @@
 
 pub mod cores;
 pub mod deadlock;
+pub mod misses;
 pub mod offered;
 pub mod series;
 pub mod statistics;

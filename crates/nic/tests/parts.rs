@@ -149,6 +149,22 @@ fn a_responder_translates_what_a_read_or_an_atomic_reaches() {
 }
 
 #[test]
+fn units_that_wait_for_contexts_are_known_with_what_made_way_for_what() {
+    let counted = |queue_pairs: usize| {
+        let (mut fabric, _) = posted("cx5", &vec![(4, 64); queue_pairs]);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        fabric.nics.hosts[0].parts().expect("it is made of parts")
+    };
+    let (few, many) = (counted(128), counted(1_024));
+    assert_eq!((few.context.misses, few.context.evictions), (128, 0), "all of them find room");
+    assert!(many.context.misses > 1_024 && many.context.evictions == many.context.misses - 256);
+    assert_eq!(few.units, 8);
+    // Each of these waits is one for PCIe, a round trip or longer.
+    assert!(few.units_waited >= Span::from_nanos(550) * 128);
+    assert!(many.units_waited >= Span::from_nanos(550) * many.context.misses);
+}
+
+#[test]
 fn a_commodity_nic_halts_for_90_us_when_it_hears_of_congestion() {
     for (preset, expected) in
         [("cx6", Span::from_micros(90)), ("cx5", Span::from_micros(90)), ("srnic", Span::ZERO)]

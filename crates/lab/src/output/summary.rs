@@ -469,7 +469,7 @@ mod tests {
                 "name", "tx_bytes", "rx_bytes", "pause_sent", "pause_received", "paused_s", "dropped",
             ]),
             (&serde_json::to_value(NicRecord::new(&ArchCounters::default())).unwrap(), vec![
-                "pcie_bytes", "context", "wqe", "receive_wqe", "mtt", "turns", "dropped_wqes", "halts", "recoveries", "overflowed",
+                "pcie_bytes", "context", "wqe", "receive_wqe", "mtt", "units_waited_s", "turns", "dropped_wqes", "halts", "recoveries", "overflowed",
             ]),
             (&json["faults"], vec!["dropped", "corrupted", "duplicated", "reordered", "forged_cnps"]),
             (&json["host"], vec!["wall_s", "cpu_s", "packet_hops_per_s", "peak_rss_bytes", "setup_s", "output_s"]),

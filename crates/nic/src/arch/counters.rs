@@ -55,6 +55,17 @@ pub struct Lookups {
     pub hits: u64,
     /// Fetched.
     pub misses: u64,
+    /// Of these, how many others had to make way for, or would have had to where nothing is kept; the rest filled what was
+    /// empty.
+    pub evictions: u64,
+}
+
+impl Lookups {
+    /// The share of lookups that missed; zero of none.
+    #[expect(clippy::cast_precision_loss, reason = "a share shows fewer digits than f64 holds")]
+    pub fn missed(&self) -> f64 {
+        self.misses as f64 / (self.hits + self.misses).max(1) as f64
+    }
 }
 
 /// What the cores of a NIC counted.
@@ -126,6 +137,10 @@ pub struct ArchCounters {
     pub recoveries: u64,
     /// Packets that the receive FIFO had no room for.
     pub overflowed: u64,
+    /// Processing units; zero: a pipeline.
+    pub units: u32,
+    /// How long units waited for a context or for requests, summed over them.
+    pub units_waited: Span,
     /// Turns of queue pairs.
     pub turns: u64,
     /// Packets of requests that were made.

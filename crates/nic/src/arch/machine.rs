@@ -136,6 +136,8 @@ pub(crate) struct Machine {
     pub(crate) recoveries: u64,
     pub(crate) overflowed: u64,
     pub(crate) turns_begun: u64,
+    /// How long units waited for a context or for requests.
+    pub(crate) units_waited: Span,
     pub(crate) packets_made: u64,
     pub(crate) made_time: Span,
 }
@@ -203,6 +205,7 @@ impl Machine {
             recoveries: 0,
             overflowed: 0,
             turns_begun: 0,
+            units_waited: Span::ZERO,
             packets_made: 0,
             made_time: Span::ZERO,
             arch,
@@ -328,8 +331,9 @@ impl Machine {
 
     /// What it counted.
     pub(crate) fn counters(&self) -> ArchCounters {
-        const fn lookups<V>(cache: &Cache<V>) -> Lookups {
-            Lookups { hits: cache.hits, misses: cache.misses }
+        const fn lookups<V: Default>(cache: &Cache<V>) -> Lookups {
+            let evictions = if cache.keeps() { cache.evictions } else { cache.misses };
+            Lookups { hits: cache.hits, misses: cache.misses, evictions }
         }
         ArchCounters {
             pcie: self.pcie.octets,
@@ -341,6 +345,8 @@ impl Machine {
             halts: self.halts,
             recoveries: self.recoveries,
             overflowed: self.overflowed,
+            units: self.arch.units.count,
+            units_waited: self.units_waited,
             turns: self.turns_begun,
             made: self.packets_made,
             made_time: self.made_time,

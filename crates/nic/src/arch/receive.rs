@@ -77,6 +77,7 @@ impl Host {
         let payload = net.packets()[packet].header.payload;
         let worked = there + machine.times.unit_receive + machine.extra(payload.into());
         if let Some(unit) = machine.unit_of(qpn) {
+            machine.units_waited += there.since(now);
             agenda.at(worked, Due::Step(Step::Free { unit }));
         }
         let late = delay_of(machine, &net.packets()[packet].header);

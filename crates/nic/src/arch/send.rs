@@ -161,6 +161,9 @@ impl Host {
             }
         }
         if at > now {
+            if machine.unit_of(offer.qpn).is_some() {
+                machine.units_waited += at.since(now);
+            }
             agenda.at(at, Due::Step(Step::Fetched { offer }));
         } else {
             self.serve(net, id, now, offer);

@@ -130,6 +130,6 @@ mod tests {
     }
 
     fn of_lookups(hits: u64, misses: u64) -> Lookups {
-        Lookups { hits, misses }
+        Lookups { hits, misses, ..Lookups::default() }
     }
 }

@@ -8,7 +8,9 @@ use crate::results::Deadlock;
 use crate::results::cores::{self, Strained};
 use crate::results::deadlock;
 use crate::results::statistics::Sorted;
-use crate::results::{FlowResult, Offered, Results};
+use crate::results::{FlowResult, HostResult, Offered, Results};
+use roci_nic::ArchCounters;
+use roci_nic::arch::counters::Cause;
 use roci_units::Span;
 
 /// Rows of the flow table and of the host table; whoever wants more reads `flows.csv` and `summary.json`.
@@ -19,7 +21,14 @@ pub(crate) fn page(results: &Results) -> Page {
     let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
     sections.extend([fallen(results), unheard(results), strained(results), warnings(results)]);
     sections.extend(over_time::sections(results, &readings));
-    sections.extend([completion(results), flows(results), switches(results), hosts(results), about(results)]);
+    sections.extend([
+        completion(results),
+        flows(results),
+        switches(results),
+        hosts(results),
+        nics(results),
+        about(results),
+    ]);
     sections.retain(|section| !section.is_empty());
     Page {
         title: results.name.clone(),
@@ -466,6 +475,53 @@ fn hosts(results: &Results) -> Section {
     }
 }
 
+/// What NICs made of parts looked up and moved over PCIe: where a run of many queue pairs loses its throughput.
+fn nics(results: &Results) -> Section {
+    let of_parts = || results.hosts.iter().filter_map(|host| Some((host, host.nic.as_deref()?)));
+    let rows: Vec<Vec<Cell>> =
+        of_parts().take(ROWS_MAX).map(|(host, nic)| nic_row(results, host, nic)).collect();
+    let told: String = results.misses().take(4).map(|misses| format!("{misses}. ")).collect();
+    let mut columns = vec![("host", Unit::Text)];
+    columns.extend(
+        ["context lookups", "translation lookups", "request lookups"].into_iter().zip([Unit::Count; 3]),
+    );
+    columns.extend(
+        ["contexts missed", "translations missed", "requests missed"].into_iter().zip([Unit::Share; 3]),
+    );
+    columns.extend(Cause::ALL.map(|cause| (over_pcie(cause), Unit::Bytes)));
+    columns.push(("units waited", Unit::Share));
+    Section {
+        title: "NICs",
+        note: told + &first_rows(rows.len(), of_parts().count()),
+        table: (!rows.is_empty()).then_some(Table { columns, rows }),
+        ..Section::default()
+    }
+}
+
+fn nic_row(results: &Results, host: &HostResult, nic: &ArchCounters) -> Vec<Cell> {
+    let caches = [nic.context, nic.mtt, nic.wqe];
+    let mut row: Vec<Cell> = vec![host.name.as_str().into()];
+    row.extend(caches.map(|lookups| (lookups.hits + lookups.misses).into()));
+    row.extend(caches.map(|lookups| lookups.missed().into()));
+    row.extend(Cause::ALL.map(|cause| nic.pcie_of(cause).into()));
+    let time = results.simulated.as_secs_f64() * f64::from(nic.units);
+    row.push(if time > 0.0 { (nic.units_waited.as_secs_f64() / time).into() } else { "–".into() });
+    row
+}
+
+/// What a column is called that counts octets over PCIe.
+const fn over_pcie(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Payload => "PCIe: payload",
+        Cause::Context => "PCIe: contexts",
+        Cause::Wqe => "PCIe: requests",
+        Cause::ReceiveWqe => "PCIe: receive requests",
+        Cause::Mtt => "PCIe: translations",
+        Cause::Completion => "PCIe: completions",
+        Cause::Recovery => "PCIe: recovery",
+    }
+}
+
 fn first_rows(shown: usize, all: usize) -> String {
     if shown < all { format!("The first {shown} of {all}; all are in summary.json.") } else { String::new() }
 }
@@ -528,6 +584,7 @@ pub(super) fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roci_nic::arch::counters::Lookups;
 
     #[test]
     fn a_variant_is_told_from_its_scenario() {
@@ -537,6 +594,38 @@ mod tests {
         assert_eq!(with(&two), "with switch.ecn=false, nic.mtu=4096; ");
         let many = vec![pair("traffic", &"x".repeat(200)); 10];
         assert!(with(&many).chars().count() < 8 * 82 + 30 && with(&many).ends_with("…, and 2 more; "));
+    }
+
+    #[test]
+    fn nics_of_parts_have_a_table_of_what_they_looked_up_and_why_pcie_was_busy() {
+        let nic = ArchCounters {
+            context: Lookups { hits: 25, misses: 75, evictions: 75 },
+            pcie: [1, 2, 3, 4, 5, 6, 7],
+            units: 8,
+            units_waited: Span::from_micros(400),
+            ..ArchCounters::default()
+        };
+        let of_parts = HostResult { name: "h1".into(), nic: Some(Box::new(nic)), ..HostResult::default() };
+        let simulated = roci_units::Instant::ZERO + Span::from_micros(100);
+        let results =
+            Results { hosts: vec![HostResult::default(), of_parts], simulated, ..Results::default() };
+        let section = nics(&results);
+        assert!(section.note.starts_with("h1: 75 % of context lookups missed; PCIe "), "{}", section.note);
+        let table = section.table.expect("a NIC is made of parts");
+        let number = |heading: &str| {
+            let place = table.columns.iter().position(|(name, _)| *name == heading).expect("a column");
+            match table.rows[0][place] {
+                Cell::Number(number) => number,
+                _ => f64::NAN,
+            }
+        };
+        assert_eq!(table.rows.len(), 1, "an ideal NIC has no parts");
+        assert_eq!([number("context lookups"), number("contexts missed")], [100.0, 0.75]);
+        assert_eq!(
+            [number("PCIe: contexts"), number("PCIe: recovery"), number("units waited")],
+            [2.0, 7.0, 0.5]
+        );
+        assert!(nics(&Results { hosts: vec![HostResult::default()], ..Results::default() }).is_empty());
     }
 
     #[test]
