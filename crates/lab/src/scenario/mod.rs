@@ -12,6 +12,7 @@
 //! | `frame` | the greatest frame of the run |
 //! | `reach` | how far apart the hosts are, for telemetry and the timeout |
 //! | `presets` | whether presets fit the links |
+//! | `together` | what goes badly together |
 //! | [`overrides`] | `--set`, lists and ranges of values |
 //!
 //! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
@@ -32,6 +33,7 @@ mod read;
 pub mod source;
 pub mod switch;
 mod syntax;
+mod together;
 mod topology;
 mod traffic;
 pub mod transport;
@@ -180,7 +182,8 @@ impl Scenario {
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
-        let own_notes = first.chain(outgrown).chain(idle).collect();
+        let together = together::notes(&switch, &transport, controls.iter().chain([&transport.control]));
+        let own_notes = first.chain(together).chain(outgrown).chain(idle).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),
