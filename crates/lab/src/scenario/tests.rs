@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use roci_switch::config::Headroom;
 use roci_units::{Bytes, Ratio};
 
-fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::parse(text, "test.toml", &[])
 }
 
@@ -66,11 +66,11 @@ pcap = ["root"]
 "#;
 
 /// Four hosts around a switch, and what comes behind.
-fn star(rest: &str) -> String {
+pub(super) fn star(rest: &str) -> String {
     format!("[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n{rest}")
 }
 
-const PERMUTATION: &str = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+pub(super) const PERMUTATION: &str = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
 
 #[test]
 fn what_stands_beside_a_list_of_flows_holds_for_those_that_say_nothing() {
@@ -672,30 +672,4 @@ fn every_scenario_of_the_repository_is_read() {
         assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         assert_eq!(scenario.topology.note, None, "no size is rounded");
     }
-}
-
-#[test]
-fn what_goes_badly_together_is_told_of() {
-    let notes = |lines: &str| {
-        let notes: Vec<String> =
-            parse(&(star(PERMUTATION) + lines)).unwrap().notes().map(str::to_owned).collect();
-        notes.join(" ")
-    };
-    let none = "[transport]\ncontrol = \"none\"\n";
-    assert_eq!(notes(none), "");
-    let told = [
-        ("[transport]\nrecovery = \"ndp\"\n", "no switch cuts payloads off"),
-        ("[switch]\ntrimming = true\n", "only with `transport.recovery = \"ndp\"`"),
-        ("[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"go-back-n\"\n", "takes packets for lost"),
-        (
-            "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n",
-            "compares one with another",
-        ),
-        ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
-    ];
-    for (lines, what) in told {
-        assert!(notes(lines).contains(what), "{lines}: {}", notes(lines));
-    }
-    let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
-    assert_eq!(notes(fine), "");
 }

@@ -50,3 +50,37 @@ pub(super) fn notes<'a>(
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{PERMUTATION, parse, star};
+
+    #[test]
+    fn what_goes_badly_together_is_told_of() {
+        let notes = |lines: &str| {
+            let notes: Vec<String> =
+                parse(&(star(PERMUTATION) + lines)).unwrap().notes().map(str::to_owned).collect();
+            notes.join(" ")
+        };
+        let none = "[transport]\ncontrol = \"none\"\n";
+        assert_eq!(notes(none), "");
+        let told = [
+            ("[transport]\nrecovery = \"ndp\"\n", "no switch cuts payloads off"),
+            ("[switch]\ntrimming = true\n", "only with `transport.recovery = \"ndp\"`"),
+            (
+                "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"go-back-n\"\n",
+                "takes packets for lost",
+            ),
+            (
+                "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n",
+                "compares one with another",
+            ),
+            ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
+        ];
+        for (lines, what) in told {
+            assert!(notes(lines).contains(what), "{lines}: {}", notes(lines));
+        }
+        let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
+        assert_eq!(notes(fine), "");
+    }
+}
