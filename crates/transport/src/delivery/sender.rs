@@ -263,8 +263,8 @@ impl Sender {
     /// a short way; `next` is the first packet never sent. Gives the [`room`](Self::room) that is left. `None`, and nothing
     /// has changed, where there is none.
     ///
-    /// What passes between the steps goes through memory, in pieces that are read again before they are there: 20 ns of
-    /// the 37 that they took.
+    /// What passes between the steps goes through memory, in pieces that are read again before they are there: with that
+    /// alone left out an acknowledgement took 27 ns in place of 37.
     #[inline]
     pub fn advance_in_order(&mut self, pool: &Pool, cumulative: Psn, next: Psn) -> Option<u32> {
         let moved = cumulative.since(self.start);
