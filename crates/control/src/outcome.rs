@@ -129,4 +129,14 @@ impl Outcome {
             cycles: 0,
         }
     }
+
+    /// Whether it sets credit and wake-up, and asks for nothing else: what laws answer to most acknowledgements.
+    #[inline]
+    pub const fn is_credit_alone(&self) -> bool {
+        self.emit.is_none()
+            && self.traces.is_none()
+            && self.byte_counter.is_none()
+            && self.priority.is_none()
+            && !matches!(self.verdict, Verdict::Fault)
+    }
 }

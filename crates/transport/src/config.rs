@@ -88,6 +88,14 @@ impl Recovery {
     pub const fn owns_window(self) -> bool {
         matches!(self, Self::Reno | Self::NewReno | Self::Sack)
     }
+
+    /// Whether the retransmission timeout is the configured one whatever happens. Others have a shorter one while few packets
+    /// are in flight (IRN), or a longer one after each that passed (Reno, NewReno, SACK).
+    #[inline]
+    #[must_use]
+    pub const fn keeps_timeout(self) -> bool {
+        matches!(self, Self::GoBackN | Self::Srnic | Self::Ndp)
+    }
 }
 
 /// A memory protection domain.

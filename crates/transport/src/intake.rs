@@ -87,7 +87,10 @@ impl Engine {
             Opcode::WRITE_ONLY if !arrival.ce => {
                 take_only(qp, profile, &self.regions, header, self.keys_ended, reaction)
             }
-            Opcode::ACKNOWLEDGE if !common.hears.meets(Class::ACK) => {
+            Opcode::ACKNOWLEDGE => {
+                if common.hears.meets(Class::ACK) {
+                    return self.take_acknowledgement(now, slot, arrival);
+                }
                 let Some(work) = self.sends.find(common.head) else { return false };
                 let Some(upto) = progress(&qp.requester, work, header) else { return false };
                 if qp.requester.notes.has(Notes::RECOVERING) {
@@ -102,18 +105,20 @@ impl Engine {
         }
     }
 
-    /// The same of an acknowledgement where the receiver keeps what comes out of order, or the recovery program owns the
-    /// window: nothing is lost, and it names nothing beyond what it acknowledges.
+    /// The same of an acknowledgement of which the law hears, where the receiver keeps what comes out of order, or where the
+    /// recovery program owns the window: nothing is lost, and it names nothing beyond what it acknowledges.
     #[inline(never)]
     fn take_acknowledgement(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
         let header = arrival.header;
         let qp = &mut self.qps[slot];
         let profile = &self.profiles[usize::from(qp.common.profile)];
-        if !is_known(qp, arrival) || qp.common.hears.meets(Class::ACK) {
+        let heard = qp.common.hears.meets(Class::ACK);
+        if !is_known(qp, arrival) || heard && (profile.deferred.law || qp.common.law == NONE) {
             return false;
         }
         let Some(work) = self.sends.find(qp.common.head) else { return false };
         let Some(upto) = progress(&qp.requester, work, header) else { return false };
+        let octets;
         if qp.requester.notes.has(Notes::RECOVERING) {
             let (cumulative, next) = (Psn::new(upto), Psn::new(qp.requester.high));
             let names = profile.recovery == Recovery::Sack && header.trigger().since(cumulative) >= 0;
@@ -122,17 +127,22 @@ impl Engine {
             }
             let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };
             let Some(room) = losing.advance_in_order(&self.boards, cumulative, next) else { return false };
-            advance(&mut qp.requester, profile, upto);
+            octets = advance(&mut qp.requester, profile, upto);
             bound(qp, room);
             let timeout = profile.timeout;
             self.restart_timer_at(now, slot, timeout);
         } else if profile.recovery.owns_window() {
             return false;
         } else {
-            advance(&mut qp.requester, profile, upto);
+            octets = advance(&mut qp.requester, profile, upto);
             self.restart_timer(now, slot);
         }
-        self.arm(now, slot);
+        self.note_stamp(slot, arrival);
+        if heard {
+            self.tell_of_progress(now, slot, arrival, octets);
+        } else {
+            self.arm(now, slot);
+        }
         true
     }
 }
@@ -276,37 +286,48 @@ fn progress(requester: &Requester, work: &SendWork, header: &Header) -> Option<u
     moves.then_some(upto)
 }
 
-/// Takes all before `upto` as acknowledged, full packets in the middle of a request.
+/// Takes all before `upto` as acknowledged, full packets in the middle of a request; gives how many octets they are.
 #[inline(always)]
-fn advance(requester: &mut Requester, profile: &Profile, upto: u32) {
+fn advance(requester: &mut Requester, profile: &Profile, upto: u32) -> u32 {
     let octets = upto.wrapping_sub(requester.una) * u32::from(profile.mtu);
     requester.una = upto;
     requester.in_flight = requester.in_flight.saturating_sub(octets);
     requester.retries = profile.retry;
     requester.rnr_retries = profile.rnr_retry;
+    octets
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{EngineConfig, Pd, QpConfig};
+    use crate::requester::set_drawn_by;
     use crate::work::{Operation, SendRequest, Tail};
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
     use proptest::prelude::*;
+    use roci_control::{Hop, Law};
     use roci_units::{Qpn, Span};
     use roci_wire::Reth;
+    use roci_wire::layout::cc::Cc;
 
     const MTU: u16 = 256;
     const QPN: Qpn = Qpn::new(2);
 
     /// An engine with a message of eight packets under way, which takes the common cases in one piece, or does not.
-    fn engine(short: bool, ack_every: u16, recovery: Recovery) -> (Engine, u32) {
+    fn engine(
+        short: bool,
+        ack_every: u16,
+        (recovery, layout): (Recovery, Layout),
+        law: &str,
+    ) -> (Engine, u32) {
         let mut engine = Engine::new(EngineConfig::default());
         let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
-        let layout = if recovery == Recovery::GoBackN { Layout::Standard } else { Layout::Irn };
+        let law = Law::from_settings(law, &[], EngineConfig::default().link).unwrap();
+        let law = engine.add_law(law);
         let config = QpConfig {
+            law,
             qpn: Some(QPN),
             peer: QPN,
             mtu: MTU,
@@ -336,21 +357,39 @@ mod tests {
 
     /// What can be seen of an engine.
     fn look(engine: &Engine, reaction: &Reaction) -> String {
-        let Engine { qps, asides, boards, refusals, .. } = engine;
-        format!("{reaction:?} {qps:?} {asides:?} {boards:?} {:?} {refusals:?}", engine.next_wakeup())
+        let Engine { qps, asides, boards, refusals, laws, .. } = engine;
+        let states = &laws.states;
+        format!(
+            "{reaction:?} {qps:?} {asides:?} {boards:?} {:?} {refusals:?} {states:?}",
+            engine.next_wakeup()
+        )
+    }
+
+    /// Recovery programs with the layouts that they go with.
+    fn kinds() -> impl Strategy<Value = (Recovery, Layout)> {
+        let cc = Layout::Cc(Cc::new(true, false, 2).unwrap());
+        prop::sample::select(vec![
+            (Recovery::GoBackN, Layout::Standard),
+            (Recovery::GoBackN, cc),
+            (Recovery::Irn, Layout::Irn),
+            (Recovery::Srnic, Layout::Srnic),
+            (Recovery::Reno, Layout::Irn),
+            (Recovery::NewReno, Layout::Irn),
+            (Recovery::Sack, Layout::Irn),
+        ])
     }
 
     proptest! {
         #[test]
         fn the_short_way_leads_where_the_long_way_does(
             ack_every in 1u16..4,
-            recovery in prop::sample::select(vec![
-                Recovery::GoBackN, Recovery::Irn, Recovery::Reno, Recovery::NewReno, Recovery::Sack,
-            ]),
-            steps in prop::collection::vec((0u8..12, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
+            kind in kinds(),
+            law in prop::sample::select(vec!["none", "dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc"]),
+            steps in prop::collection::vec((0u8..13, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
         ) {
-            let (mut short, key) = engine(true, ack_every, recovery);
-            let (mut long, _) = engine(false, ack_every, recovery);
+            let (mut short, key) = engine(true, ack_every, kind, law);
+            let (mut long, _) = engine(false, ack_every, kind, law);
+            let layout = kind.1;
             let mut reactions = [Reaction::default(), Reaction::default()];
             let mut now = Instant::ZERO;
             let mut at = 0u32;
@@ -358,6 +397,14 @@ mod tests {
                 now += Span::from_nanos(100);
                 let opcode = match kind {
                     0 => { prop_assert_eq!(short.transmit(now), long.transmit(now)); continue }
+                    12 => {
+                        // Long enough for a timeout, or only for a pacer.
+                        now += if odd < 3 { Span::from_micros(70_000) } else { Span::from_micros(20) };
+                        short.wake(now);
+                        long.wake(now);
+                        prop_assert_eq!(short.transmit(now), long.transmit(now));
+                        continue
+                    }
                     1 => Opcode::WRITE_FIRST,
                     2..5 => Opcode::WRITE_MIDDLE,
                     5 => Opcode::WRITE_LAST,
@@ -371,17 +418,29 @@ mod tests {
                 if opcode == Opcode::ACKNOWLEDGE {
                     header.psn = Psn::new(u32::from(odd));
                     header.set_aeth(Aeth { syndrome: if odd == 15 { 0x60 } else { ACK }, msn: 0 });
-                    header.set_trigger(Psn::new(u32::from(odd).wrapping_add_signed(2 * off)));
+                    let trigger = Psn::new(u32::from(odd).wrapping_add_signed(2 * off));
+                    set_drawn_by(&mut header, layout, trigger);
+                    if asks {
+                        header.flags = Flags::BECN;
+                    }
                 } else {
                     header.payload = if odd == 4 { MTU - 4 } else { MTU };
                     let length = if kind == 11 { header.payload.into() } else { 16 * u32::from(MTU) };
                     let rkey = if odd == 6 { key ^ 1 } else { key };
                     header.set_reth(Reth { va: 0, rkey, length });
                 }
-                if asks {
+                if asks && opcode != Opcode::ACKNOWLEDGE {
                     header.flags = Flags::ACK_REQUEST;
                 }
-                let arrival = Arrival { header: &header, path: 0, ce: ce && odd == 5, words: &[], hops: &[] };
+                let hop = |tx_bytes| Hop { at: now, tx_bytes, queue_bytes: 1000 * u32::from(odd), rate_kbps: 100_000_000 };
+                let hops = [hop(now.as_ps() / 90), hop(now.as_ps() / 100)];
+                let arrival = Arrival {
+                    header: &header,
+                    path: 0,
+                    ce: ce && odd == 5,
+                    words: &[u32::from(odd), at, 7, 8],
+                    hops: if ce { &hops } else { &[] },
+                };
                 let [of_short, of_long] = &mut reactions;
                 short.receive(now, &arrival, of_short);
                 long.receive(now, &arrival, of_long);
@@ -396,8 +455,9 @@ mod tests {
             ack_every in 1u16..9,
             steps in prop::collection::vec((0u8..8, 1u32..6, 0u32..8), 1..60),
         ) {
-            let (mut many, key) = engine(true, ack_every, Recovery::GoBackN);
-            let (mut one, _) = engine(true, ack_every, Recovery::GoBackN);
+            let kind = (Recovery::GoBackN, Layout::Standard);
+            let (mut many, key) = engine(true, ack_every, kind, "none");
+            let (mut one, _) = engine(true, ack_every, kind, "none");
             let (mut of_many, mut of_one) = (Reaction::default(), Reaction::default());
             let mut at = 0u32;
             for (kind, packets, odd) in steps {

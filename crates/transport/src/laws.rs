@@ -2,6 +2,7 @@
 
 use crate::config::EngineConfig;
 use crate::credit::{Pacer, Tokens};
+use crate::qp::Requester;
 use crate::queue::NONE;
 use crate::timer::{TimerId, Timers};
 use alloc::boxed::Box;
@@ -47,6 +48,8 @@ pub(crate) struct LawState {
     pub(crate) counts: u32,
     pub(crate) traces: Class,
     pub(crate) law: u16,
+    /// Whether the law's timer may be armed: most laws never ask for one, and looking it up is dearer than this.
+    wakes: bool,
     pub(crate) context: Context,
 }
 
@@ -83,6 +86,43 @@ impl LawState {
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.sent.is_some())
+    }
+
+    /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
+    #[inline(always)]
+    pub(crate) fn sent_at(&mut self, sequence: u32) -> Instant {
+        let Some(sent) = self.sent_mut() else { return Instant::ZERO };
+        while let Some(&(timed, instant)) = sent.times.front() {
+            let distance = sequence.wrapping_sub(timed).cast_signed();
+            if distance <= 0 {
+                break;
+            }
+            sent.times.pop_front();
+            if distance == 1 {
+                // Those behind it were sent later.
+                return instant;
+            }
+        }
+        Instant::ZERO
+    }
+
+    /// When the law is to be woken, of this state at `index`.
+    #[inline]
+    pub(crate) fn wake(&self, timers: &Timers, index: u32) -> Instant {
+        if !self.wakes {
+            return Instant::NEVER;
+        }
+        timers.armed(TimerId { qp: index, kind: TIMER_LAW })
+    }
+
+    /// The credit of its queue pair, as it stands.
+    #[inline]
+    pub(crate) fn credit(&self, requester: &Requester) -> Credit {
+        Credit {
+            rate_kbps: self.port().map_or(requester.pacer.rate_kbps(), |port| port.pacer.rate_kbps()),
+            window: requester.window,
+            tokens: self.tokens.left(),
+        }
     }
 
     /// From now on the times of packets are kept, or not.
@@ -233,6 +273,7 @@ impl Laws {
             context,
             traces,
             law: number,
+            wakes: false,
             slot,
             tokens: Tokens::new(credit.tokens, law.token_unit()),
             count_down: counts,
@@ -309,32 +350,16 @@ impl Laws {
     }
 
     /// When the law of state `index` is to be woken.
-    #[inline]
     pub(crate) fn wake(&self, index: u32) -> Instant {
-        self.timers.armed(TimerId { qp: index, kind: TIMER_LAW })
+        self.states.get(index as usize).map_or(Instant::NEVER, |state| state.wake(&self.timers, index))
     }
 
     pub(crate) fn set_wake(&mut self, index: u32, wake: Instant) {
-        if self.wake(index) != wake {
+        let state = &mut self.states[index as usize];
+        if state.wake(&self.timers, index) != wake {
+            state.wakes = wake != Instant::NEVER;
             self.timers.arm(TimerId { qp: index, kind: TIMER_LAW }, wake);
         }
-    }
-
-    /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
-    pub(crate) fn sent_at(&mut self, index: u32, sequence: u32) -> Instant {
-        let Some(sent) = self.states.get_mut(index as usize).and_then(LawState::sent_mut) else {
-            return Instant::ZERO;
-        };
-        let mut at = Instant::ZERO;
-        while let Some(&(timed, instant)) = sent.times.front() {
-            let distance = sequence.wrapping_sub(timed).cast_signed();
-            if distance <= 0 {
-                break;
-            }
-            at = if distance == 1 { instant } else { Instant::ZERO };
-            sent.times.pop_front();
-        }
-        at
     }
 
     /// Forgets all sending times: an acknowledgement after a retransmission does not tell what it answers.

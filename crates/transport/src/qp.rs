@@ -303,7 +303,8 @@ pub(crate) struct Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShortWay {
     None,
-    /// Acknowledgements in order: a packet may be kept that comes early, or the recovery program owns the window.
+    /// Acknowledgements in order: a packet may be kept that comes early, the recovery program may own the window, packets may
+    /// carry more than the standard's headers, and be placed late.
     Acknowledgements,
     /// Requests as well: they are taken and acknowledged at once by the plainest rules, go-back-N with the standard layout,
     /// and their placement is immediate.
@@ -315,12 +316,8 @@ impl ShortWay {
         let deferred = config.deferred.placement || config.deferred.ack_after_placement;
         match (config.service, config.recovery, config.layout) {
             (Service::Rc, Recovery::GoBackN, Layout::Standard) if !deferred => Self::All,
-            (
-                Service::Rc,
-                Recovery::Irn | Recovery::Reno | Recovery::NewReno | Recovery::Sack,
-                Layout::Standard | Layout::Irn,
-            ) => Self::Acknowledgements,
-            _ => Self::None,
+            (Service::Ud, ..) | (_, Recovery::Ndp, _) | (.., Layout::Homa | Layout::Ndp) => Self::None,
+            _ => Self::Acknowledgements,
         }
     }
 }

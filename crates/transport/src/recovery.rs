@@ -451,9 +451,15 @@ impl Engine {
         let profile = self.profile(slot);
         // With layout `homa` receivers ask for what is missing, and do not acknowledge each packet: that few are in
         // flight says nothing.
-        if profile.recovery == Recovery::GoBackN || profile.layout == Layout::Homa {
+        if profile.recovery.keeps_timeout() || profile.layout == Layout::Homa {
             return profile.timeout;
         }
+        self.timeout_of_program(slot)
+    }
+
+    #[inline(never)]
+    fn timeout_of_program(&self, slot: usize) -> Span {
+        let profile = self.profile(slot);
         let requester = &self.qps[slot].requester;
         let in_flight = requester.high.wrapping_sub(requester.una);
         if in_flight == 0 {

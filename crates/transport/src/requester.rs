@@ -12,7 +12,7 @@ use crate::segment::{Segment, Source};
 use crate::timer::TimerId;
 use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
-use roci_control::{Class, Credit, Event, Words};
+use roci_control::{Class, Credit, Words};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::irn::SendPosition;
 use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome, rnr_delay};
@@ -372,16 +372,8 @@ impl Engine {
         if self.hears(slot, class) {
             let is_pulled = self.profile(slot).layout == Layout::Ndp;
             let (pulled, drained) = if is_pulled { self.take_pull(slot, arrival.header) } else { (0, false) };
-            let event = Event {
-                pulled,
-                drained,
-                opcode: arrival.header.opcode.0,
-                ecn: arrival.header.flags.has(Flags::BECN),
-                acked: progress.octets,
-                sent: self.laws.sent_at(self.qps[slot].common.law, self.qps[slot].requester.una),
-                hop_count: u8::try_from(arrival.hops.len()).unwrap_or(u8::MAX),
-                ..self.heard(now, slot, arrival, class)
-            };
+            let mut event = self.answer_event(now, slot, arrival, class, progress.octets);
+            (event.pulled, event.drained) = (pulled, drained);
             self.tell_law(now, slot, &event);
         }
         self.arm(now, slot);
@@ -441,10 +433,7 @@ impl Engine {
     /// Starts the acknowledgement timer again, or stops it when nothing is in flight. An RNR wait goes on.
     #[inline]
     pub(crate) fn restart_timer(&mut self, now: Instant, slot: usize) {
-        let timeout = match self.profile(slot).timeout {
-            Span::ZERO => Span::ZERO,
-            _ => self.retransmission_timeout(slot),
-        };
+        let timeout = self.retransmission_timeout(slot);
         self.restart_timer_at(now, slot, timeout);
     }
 

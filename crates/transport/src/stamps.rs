@@ -12,25 +12,6 @@ use roci_wire::Layout;
 use roci_wire::layout::cc::Cc;
 
 impl Engine {
-    /// What of an arrival's words a law hears: its own words, and the times before them where the layout has them.
-    #[inline]
-    pub(crate) fn hear_words<'a>(&self, slot: usize, arrival: &Arrival<'a>) -> Event<'a> {
-        let (words, hops) = (arrival.words, arrival.hops);
-        let event = Event { words, hops, ..Event::default() };
-        match self.profile(slot).layout {
-            Layout::Cc(cc) if cc.own_at() > 0 => {
-                let words = words.get(cc.own_at()..).unwrap_or_default();
-                match arrival.words {
-                    &[peer_sent, echoed, ..] if cc.has_time() => {
-                        Event { words, peer_sent, echoed, stamped: true, ..event }
-                    }
-                    _ => Event { words, ..event },
-                }
-            }
-            _ => event,
-        }
-    }
-
     /// Remembers when the peer sent what arrived, for what answers it.
     #[inline]
     pub(crate) fn note_stamp(&mut self, slot: usize, arrival: &Arrival<'_>) {
@@ -66,6 +47,23 @@ impl Engine {
         }
         words.len = u8::try_from(cc.words()).unwrap_or(16);
         words
+    }
+}
+
+/// What of an arrival's words a law hears: its own words, and the times before them where the layout has them; and the
+/// telemetry.
+#[inline]
+pub(crate) fn read_words<'a>(event: &mut Event<'a>, layout: Layout, arrival: &Arrival<'a>) {
+    (event.words, event.hops) = (arrival.words, arrival.hops);
+    if let Layout::Cc(cc) = layout
+        && cc.own_at() > 0
+    {
+        event.words = arrival.words.get(cc.own_at()..).unwrap_or_default();
+        if let &[peer_sent, echoed, ..] = arrival.words
+            && cc.has_time()
+        {
+            (event.peer_sent, event.echoed, event.stamped) = (peer_sent, echoed, true);
+        }
     }
 }
 

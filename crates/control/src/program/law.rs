@@ -281,7 +281,7 @@ impl Programmed {
     }
 
     /// Reacts to one event.
-    #[inline]
+    #[inline(never)]
     pub fn on_event(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if let Some(recorder) = &mut self.recorder {
             recorder.note(event, state.opened, state.link_kbps);

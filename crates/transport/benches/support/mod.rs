@@ -1,5 +1,6 @@
 //! Engines with queue pairs for benches.
 
+use roci_control::Law;
 use roci_transport::{Access, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Tail};
 use roci_units::{Instant, Qpn};
 
@@ -7,8 +8,13 @@ pub(crate) const MTU: u16 = 1024;
 pub(crate) const MESSAGE: u32 = 1 << 30;
 
 pub(crate) fn engine(flows: u32, config: QpConfig) -> (Engine, u32) {
+    engine_with(None, flows, config)
+}
+
+pub(crate) fn engine_with(law: Option<Law>, flows: u32, config: QpConfig) -> (Engine, u32) {
     let mut engine = Engine::new(EngineConfig::default());
     let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+    let config = QpConfig { law: law.map_or(0, |law| engine.add_law(law)), ..config };
     for index in 0..flows {
         let qpn = Qpn::new(2 + index);
         engine.create_qp(QpConfig { qpn: Some(qpn), peer: qpn, mtu: MTU, ..config }).unwrap();
