@@ -1,10 +1,11 @@
 //! The interpreter, which says what a program means; the translator must agree with it.
 
+use crate::act::Act;
 use crate::core::{Cause, Core, State, Stop, Trap};
 use crate::csr::{CSR_WORDS, Csr, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
-use crate::instruction::{Instruction, Op, Register};
+use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::memory::Refusal;
-use crate::program::{Plain, Program, Step};
+use crate::program::{Program, Step};
 
 /// Sees each instruction as it retires.
 pub(crate) trait Watch {
@@ -39,7 +40,8 @@ enum CsrOutcome {
     Refused,
 }
 
-#[inline(always)]
+/// Any access to a register. Most only move a word, and the loop does those itself.
+#[inline(never)]
 fn access<C: Csrs + ?Sized>(
     program: &Program,
     csrs: &mut C,
@@ -87,9 +89,10 @@ fn access<C: Csrs + ?Sized>(
 
 /// The interpreter's loop. It ends at a stop, or behind the first instruction when `ONE`.
 ///
-/// A straight run of instructions is accounted for when it ends, by the sums of costs that stand in the code. Until
-/// then only the index of the instruction changes; the clock and the program counter are made from it where someone
-/// looks.
+/// Going straight on changes the index of the instruction alone. The clock is what it was at a jump, less the cycles of
+/// the code before its target, and more those of the code before the instruction, which stand there; the count of
+/// instructions is likewise the index and something that only jumps change. Both, and the program counter, are made where
+/// someone looks.
 #[inline(always)]
 fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
     core: &mut Core,
@@ -99,32 +102,71 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
     let Core { state, memory, program } = core;
     let program: &Program = program;
     let code: &[Step] = &program.code;
-    let State { x, limit, .. } = state;
-    let (mut cycles, mut retired) = (state.cycles, state.retired);
     let start = program.code_start;
-    if !state.pc.wrapping_sub(start).is_multiple_of(4) {
-        return Some(Stop::Trap(Trap { pc: state.pc, cause: Cause::FetchFault }));
-    }
-    let sum_at = |at: u32| code.get(at as usize).map_or(program.sum, |step| step.before);
-    // Counted modulo 2³⁰, as addresses are modulo 2³².
-    let mut at = state.pc.wrapping_sub(start) >> 2;
-    let mut before = sum_at(at);
+    let State { x, pc, cycles, retired, limit } = state;
+    #[expect(clippy::cast_possible_truncation, reason = "an address is turned into it, which has 32 bits")]
+    let mut at = Program::index_from(start, *pc) as u32;
+    let Some(mut step) = code.get(at as usize) else {
+        return Some(Stop::Trap(Trap { pc: *pc, cause: Cause::FetchFault }));
+    };
+    // Without the code before the instruction.
+    let mut clock = cycles.wrapping_sub(step.before);
+    let mut count = retired.wrapping_sub(at.into());
 
+    /// Ends the run before the instruction at index `$at`, with the clock at `$clock`.
+    macro_rules! leave {
+        ($at:expr, $clock:expr, $stop:expr) => {{
+            *pc = start.wrapping_add(4 * $at);
+            *cycles = $clock;
+            *retired = count.wrapping_add($at.into());
+            return $stop;
+        }};
+    }
+    /// The clock before the instruction.
+    macro_rules! now {
+        () => {
+            clock.wrapping_add(step.before)
+        };
+    }
     /// The address of the instruction.
-    macro_rules! pc {
+    macro_rules! address {
         () => {
             start.wrapping_add(4 * at)
         };
     }
-    let halt = loop {
-        let Some(step) = code.get(at as usize) else { break Halt::Trap(Cause::FetchFault) };
-        let Instruction { op, rd, rs1, rs2, imm } = step.instruction;
-        let (a, b, uimm) = (x[rs1.index()], x[rs2.index()], imm.cast_unsigned());
-
-        /// Writes `rd`. Writing `x0` and clearing it again costs less than asking.
+    let cause = loop {
+        // Fields of the instruction are read where they are used, for few use all of them: registers,
+        macro_rules! a {
+            () => {
+                x[step.instruction.rs1.index()]
+            };
+        }
+        macro_rules! b {
+            () => {
+                x[step.instruction.rs2.index()]
+            };
+        }
+        // and the immediate, with its sign and without.
+        macro_rules! imm {
+            () => {
+                step.instruction.imm
+            };
+        }
+        macro_rules! uimm {
+            () => {
+                imm!().cast_unsigned()
+            };
+        }
+        /// Writes `rd`, where that is not `x0`.
         macro_rules! result {
+            ($value:expr) => {
+                x[step.instruction.rd.index()] = $value
+            };
+        }
+        /// Writes `rd`. Writing `x0` and clearing it again costs less than asking.
+        macro_rules! result_or_none {
             ($value:expr) => {{
-                x[rd.index()] = $value;
+                x[step.instruction.rd.index()] = $value;
                 x[Register::ZERO.index()] = 0;
             }};
         }
@@ -132,184 +174,194 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
         macro_rules! jump {
             ($next:expr, $cost:expr, $back:expr) => {{
                 let (next, cost) = ($next, u32::from($cost));
-                watch.retired(pc!(), step.instruction, cost);
-                let run = step.before.since(before);
-                cycles += run.cycles + u64::from(cost);
-                retired += run.retired + 1;
+                watch.retired(address!(), step.instruction, cost);
+                let then = now!().wrapping_add(cost.into());
+                count = count.wrapping_add(u64::from(at) + 1).wrapping_sub(next.into());
                 at = next;
-                before = sum_at(at);
-                if $back && cycles >= *limit {
-                    break Halt::Stop(Stop::Budget);
+                if $back && then >= *limit {
+                    leave!(at, then, Some(Stop::Budget));
                 }
                 if ONE {
-                    break Halt::Left;
+                    leave!(at, then, None);
                 }
+                let Some(target) = code.get(at as usize) else {
+                    let trap = Trap { pc: address!(), cause: Cause::FetchFault };
+                    leave!(at, then, Some(Stop::Trap(trap)));
+                };
+                step = target;
+                clock = then.wrapping_sub(step.before);
                 continue;
-            }};
-        }
-        /// The index of what lies `imm` octets away.
-        macro_rules! near {
-            () => {{
-                if imm & 3 != 0 {
-                    break Halt::Trap(Cause::MisalignedFetch { target: pc!().wrapping_add(uimm) });
-                }
-                at.wrapping_add_signed(imm >> 2) & (u32::MAX >> 2)
             }};
         }
         macro_rules! branch {
             ($taken:expr) => {
                 if $taken {
-                    jump!(near!(), step.taken, imm <= 0);
+                    if imm!() & 3 != 0 {
+                        break Cause::MisalignedFetch { target: address!().wrapping_add(uimm!()) };
+                    }
+                    jump!(step.place, step.taken, imm!() <= 0);
                 }
             };
         }
         macro_rules! load {
             ($width:expr, $extend:expr) => {{
-                let address = a.wrapping_add(uimm);
+                let address = a!().wrapping_add(uimm!());
                 match memory.load(address, $width) {
-                    Ok(value) => result!($extend(value)),
-                    Err(Refusal::Misaligned) => break Halt::Trap(Cause::MisalignedLoad { address }),
-                    Err(Refusal::OutOfBounds) => break Halt::Trap(Cause::LoadFault { address }),
+                    Ok(value) => result_or_none!($extend(value)),
+                    Err(Refusal::Misaligned) => break Cause::MisalignedLoad { address },
+                    Err(Refusal::OutOfBounds) => break Cause::LoadFault { address },
                 }
             }};
         }
         macro_rules! store {
             ($width:expr) => {{
-                let address = a.wrapping_add(uimm);
-                match memory.store(address, $width, b) {
+                let address = a!().wrapping_add(uimm!());
+                match memory.store(address, $width, b!()) {
                     Ok(()) => {}
-                    Err(Refusal::Misaligned) => break Halt::Trap(Cause::MisalignedStore { address }),
-                    Err(Refusal::OutOfBounds) => break Halt::Trap(Cause::StoreFault { address }),
+                    Err(Refusal::Misaligned) => break Cause::MisalignedStore { address },
+                    Err(Refusal::OutOfBounds) => break Cause::StoreFault { address },
                 }
             }};
         }
+        /// The word of the block that it is about.
+        macro_rules! word {
+            () => {
+                csrs.block()[step.place as usize % CSR_WORDS]
+            };
+        }
+        /// The constant in the place of a register.
+        macro_rules! constant {
+            () => {
+                u32::from(step.instruction.rs1.number())
+            };
+        }
+        /// Stops behind a write.
+        macro_rules! written {
+            () => {{
+                watch.retired(address!(), step.instruction, u32::from(step.cost));
+                let stop = Stop::Written { csr: step.instruction.csr() };
+                let then = now!().wrapping_add(step.cost.into());
+                at += 1;
+                leave!(at, then, Some(stop));
+            }};
+        }
+        macro_rules! wait {
+            () => {
+                leave!(at, now!(), Some(Stop::Waiting { csr: step.instruction.csr() }))
+            };
+        }
 
-        match op {
-            Op::Lui => result!(uimm),
-            Op::Auipc => result!(pc!().wrapping_add(uimm)),
-            Op::Jal => {
-                let next = near!();
-                result!(pc!().wrapping_add(4));
-                jump!(next, step.cost, imm <= 0);
+        match step.act {
+            Act::Lui => result!(uimm!()),
+            Act::Auipc => result!(address!().wrapping_add(uimm!())),
+            Act::Jump => jump!(step.place, step.cost, imm!() <= 0),
+            Act::Jal => {
+                result!(address!().wrapping_add(4));
+                jump!(step.place, step.cost, imm!() <= 0);
             }
-            Op::Jalr => {
-                let target = a.wrapping_add(uimm) & !1;
+            Act::Astray => break Cause::MisalignedFetch { target: address!().wrapping_add(uimm!()) },
+            Act::Jalr => {
+                let target = a!().wrapping_add(uimm!()) & !1;
                 if target & 3 != 0 {
-                    break Halt::Trap(Cause::MisalignedFetch { target });
+                    break Cause::MisalignedFetch { target };
                 }
-                result!(pc!().wrapping_add(4));
+                result_or_none!(address!().wrapping_add(4));
                 jump!(target.wrapping_sub(start) >> 2, step.cost, true);
             }
-            Op::Beq => branch!(a == b),
-            Op::Bne => branch!(a != b),
-            Op::Blt => branch!(a.cast_signed() < b.cast_signed()),
-            Op::Bge => branch!(a.cast_signed() >= b.cast_signed()),
-            Op::Bltu => branch!(a < b),
-            Op::Bgeu => branch!(a >= b),
-            Op::Lb => load!(1, |value: u32| (value << 24).cast_signed().wrapping_shr(24).cast_unsigned()),
-            Op::Lh => load!(2, |value: u32| (value << 16).cast_signed().wrapping_shr(16).cast_unsigned()),
-            Op::Lw => load!(4, |value| value),
-            Op::Lbu => load!(1, |value| value),
-            Op::Lhu => load!(2, |value| value),
-            Op::Sb => store!(1),
-            Op::Sh => store!(2),
-            Op::Sw => store!(4),
-            Op::Addi => result!(a.wrapping_add(uimm)),
-            Op::Slti => result!(u32::from(a.cast_signed() < imm)),
-            Op::Sltiu => result!(u32::from(a < uimm)),
-            Op::Xori => result!(a ^ uimm),
-            Op::Ori => result!(a | uimm),
-            Op::Andi => result!(a & uimm),
-            Op::Slli => result!(a.wrapping_shl(uimm)),
-            Op::Srli => result!(a.wrapping_shr(uimm)),
-            Op::Srai => result!(a.cast_signed().wrapping_shr(uimm).cast_unsigned()),
-            Op::Add => result!(arithmetic(Op::Add, a, b)),
-            Op::Sub => result!(arithmetic(Op::Sub, a, b)),
-            Op::Sll => result!(arithmetic(Op::Sll, a, b)),
-            Op::Slt => result!(arithmetic(Op::Slt, a, b)),
-            Op::Sltu => result!(arithmetic(Op::Sltu, a, b)),
-            Op::Xor => result!(arithmetic(Op::Xor, a, b)),
-            Op::Srl => result!(arithmetic(Op::Srl, a, b)),
-            Op::Sra => result!(arithmetic(Op::Sra, a, b)),
-            Op::Or => result!(arithmetic(Op::Or, a, b)),
-            Op::And => result!(arithmetic(Op::And, a, b)),
-            Op::Mul => result!(arithmetic(Op::Mul, a, b)),
-            Op::Mulh => result!(arithmetic(Op::Mulh, a, b)),
-            Op::Mulhsu => result!(arithmetic(Op::Mulhsu, a, b)),
-            Op::Mulhu => result!(arithmetic(Op::Mulhu, a, b)),
-            Op::Div => result!(arithmetic(Op::Div, a, b)),
-            Op::Divu => result!(arithmetic(Op::Divu, a, b)),
-            Op::Rem => result!(arithmetic(Op::Rem, a, b)),
-            Op::Remu => result!(arithmetic(Op::Remu, a, b)),
-            Op::Ecall => break Halt::Trap(Cause::EnvironmentCall),
-            Op::Ebreak => break Halt::Trap(Cause::Breakpoint),
-            Op::Fence | Op::FenceI => {}
-            // Most accesses only move a word, and it is known beforehand which.
-            Op::Csrrs if step.plain == Plain::Read => {
-                result!(csrs.block()[usize::from(step.word) % CSR_WORDS])
-            }
-            Op::Csrrs if step.plain == Plain::Poll => {
-                let value = csrs.block()[usize::from(step.word) % CSR_WORDS];
+            Act::Beq => branch!(a!() == b!()),
+            Act::Bne => branch!(a!() != b!()),
+            Act::Blt => branch!(a!().cast_signed() < b!().cast_signed()),
+            Act::Bge => branch!(a!().cast_signed() >= b!().cast_signed()),
+            Act::Bltu => branch!(a!() < b!()),
+            Act::Bgeu => branch!(a!() >= b!()),
+            Act::Lb => load!(1, |value: u32| (value << 24).cast_signed().wrapping_shr(24).cast_unsigned()),
+            Act::Lh => load!(2, |value: u32| (value << 16).cast_signed().wrapping_shr(16).cast_unsigned()),
+            Act::Lw => load!(4, |value| value),
+            Act::Lbu => load!(1, |value| value),
+            Act::Lhu => load!(2, |value| value),
+            Act::Sb => store!(1),
+            Act::Sh => store!(2),
+            Act::Sw => store!(4),
+            Act::Addi => result!(a!().wrapping_add(uimm!())),
+            Act::Slti => result!(u32::from(a!().cast_signed() < imm!())),
+            Act::Sltiu => result!(u32::from(a!() < uimm!())),
+            Act::Xori => result!(a!() ^ uimm!()),
+            Act::Ori => result!(a!() | uimm!()),
+            Act::Andi => result!(a!() & uimm!()),
+            Act::Slli => result!(a!().wrapping_shl(uimm!())),
+            Act::Srli => result!(a!().wrapping_shr(uimm!())),
+            Act::Srai => result!(a!().cast_signed().wrapping_shr(uimm!()).cast_unsigned()),
+            Act::Add => result!(arithmetic(Op::Add, a!(), b!())),
+            Act::Sub => result!(arithmetic(Op::Sub, a!(), b!())),
+            Act::Sll => result!(arithmetic(Op::Sll, a!(), b!())),
+            Act::Slt => result!(arithmetic(Op::Slt, a!(), b!())),
+            Act::Sltu => result!(arithmetic(Op::Sltu, a!(), b!())),
+            Act::Xor => result!(arithmetic(Op::Xor, a!(), b!())),
+            Act::Srl => result!(arithmetic(Op::Srl, a!(), b!())),
+            Act::Sra => result!(arithmetic(Op::Sra, a!(), b!())),
+            Act::Or => result!(arithmetic(Op::Or, a!(), b!())),
+            Act::And => result!(arithmetic(Op::And, a!(), b!())),
+            Act::Mul => result!(arithmetic(Op::Mul, a!(), b!())),
+            Act::Mulh => result!(arithmetic(Op::Mulh, a!(), b!())),
+            Act::Mulhsu => result!(arithmetic(Op::Mulhsu, a!(), b!())),
+            Act::Mulhu => result!(arithmetic(Op::Mulhu, a!(), b!())),
+            Act::Div => result!(arithmetic(Op::Div, a!(), b!())),
+            Act::Divu => result!(arithmetic(Op::Divu, a!(), b!())),
+            Act::Rem => result!(arithmetic(Op::Rem, a!(), b!())),
+            Act::Remu => result!(arithmetic(Op::Remu, a!(), b!())),
+            Act::Ecall => break Cause::EnvironmentCall,
+            Act::Ebreak => break Cause::Breakpoint,
+            Act::Nothing => {}
+            Act::Read => result_or_none!(word!()),
+            Act::Poll => {
+                let value = word!();
                 if value == 0 {
-                    break Halt::Stop(Stop::Waiting { csr: step.instruction.csr() });
+                    wait!();
                 }
-                result!(value);
+                result_or_none!(value);
             }
-            Op::Csrrw | Op::Csrrwi if step.plain == Plain::Post => {
-                let value = if op == Op::Csrrw { a } else { u32::from(rs1.number()) };
-                csrs.block()[usize::from(step.word) % CSR_WORDS] = value;
-                watch.retired(pc!(), step.instruction, u32::from(step.cost));
-                at += 1;
-                break Halt::Stop(Stop::Written { csr: step.instruction.csr() });
+            Act::Write => word!() = a!(),
+            Act::WriteImmediate => word!() = constant!(),
+            Act::Post => {
+                word!() = a!();
+                written!();
             }
-            Op::Csrrw if step.plain == Plain::Write => csrs.block()[usize::from(step.word) % CSR_WORDS] = a,
-            Op::Csrrwi if step.plain == Plain::Write => {
-                csrs.block()[usize::from(step.word) % CSR_WORDS] = u32::from(rs1.number());
+            Act::PostImmediate => {
+                word!() = constant!();
+                written!();
             }
-            Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => {
-                let immediate = matches!(op, Op::Csrrwi | Op::Csrrsi | Op::Csrrci);
-                let source = if immediate { u32::from(rs1.number()) } else { a };
-                let cycle = cycles + step.before.since(before).cycles;
-                let csr = step.instruction.csr();
-                match access(program, csrs, step.instruction, source, cycle) {
+            Act::Csr => {
+                let immediate = step.instruction.op.shape() == Shape::CsrImmediate;
+                let source = if immediate { constant!() } else { a!() };
+                match access(program, csrs, step.instruction, source, now!()) {
                     CsrOutcome::Retired { value, stops } => {
-                        result!(value);
+                        result_or_none!(value);
                         if stops {
-                            watch.retired(pc!(), step.instruction, u32::from(step.cost));
-                            at += 1;
-                            break Halt::Stop(Stop::Written { csr });
+                            written!();
                         }
                     }
-                    CsrOutcome::Wait => break Halt::Stop(Stop::Waiting { csr }),
-                    CsrOutcome::Refused => break Halt::Trap(Cause::Csr { csr }),
+                    CsrOutcome::Wait => wait!(),
+                    CsrOutcome::Refused => break Cause::Csr { csr: step.instruction.csr() },
                 }
             }
-            Op::Illegal => break Halt::Trap(Cause::Illegal { word: uimm }),
+            Act::Illegal => break Cause::Illegal { word: uimm!() },
         }
 
-        watch.retired(pc!(), step.instruction, u32::from(step.cost));
-        at += 1;
+        watch.retired(address!(), step.instruction, u32::from(step.cost));
         if ONE {
-            break Halt::Left;
+            let then = now!().wrapping_add(step.cost.into());
+            at += 1;
+            leave!(at, then, None);
         }
+        at += 1;
+        let Some(next) = code.get(at as usize) else {
+            let trap = Trap { pc: address!(), cause: Cause::FetchFault };
+            leave!(at, clock.wrapping_add(program.sum), Some(Stop::Trap(trap)));
+        };
+        step = next;
     };
-    let run = sum_at(at).since(before);
-    let pc = pc!();
-    (state.pc, state.cycles, state.retired) = (pc, cycles + run.cycles, retired + run.retired);
-    match halt {
-        Halt::Trap(cause) => Some(Stop::Trap(Trap { pc, cause })),
-        Halt::Stop(stop) => Some(stop),
-        Halt::Left => None,
-    }
-}
-
-/// How the loop was left, with the instruction at hand the next to carry out.
-enum Halt {
-    /// It cannot be carried out.
-    Trap(Cause),
-    Stop(Stop),
-    /// One was asked for, and one is done.
-    Left,
+    let trap = Trap { pc: address!(), cause };
+    leave!(at, now!(), Some(Stop::Trap(trap)))
 }
 
 /// The result of an operation on two registers (volume I, "Integer Register-Register Operations" and "M").

@@ -10,7 +10,7 @@
 //! | [`elf`], [`program`] | ELF files, symbols, source lines; a program ready to run |
 //! | [`mod@fields`] | the fields of a program's types, by name |
 //! | [`core`] | a core's state, how a run ends, traps |
-//! | `execute` | the interpreter, which says what a program means |
+//! | `act`, `execute` | the interpreter, which says what a program means, and what it knows beforehand |
 //! | [`mod@check`] | what a program can do, proved before it runs |
 //! | [`translate`] | host code that does the same, faster (feature `translate`) |
 //!
@@ -42,6 +42,7 @@
 //! [`Stop`], within the budget of cycles.
 #![cfg_attr(not(feature = "translate"), forbid(unsafe_code))]
 
+mod act;
 pub mod check;
 pub mod core;
 pub mod csr;

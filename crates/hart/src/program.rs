@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use crate::csr::{Csr, CsrMap, OnRead, OnWrite};
+use crate::act::Act;
+use crate::csr::CsrMap;
 use crate::cycles::CycleModel;
 use crate::decode::{Extensions, decode};
 use crate::elf::{self, Symbol};
@@ -41,73 +42,28 @@ impl Machine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) instruction: Instruction,
-    /// All code before it.
-    pub(crate) before: Sum,
+    /// Cycles of all code before it.
+    pub(crate) before: u64,
+    /// What it jumps to, as an index into the code; of a CSR instruction, the word of the block.
+    pub(crate) place: u32,
     /// Cycles when control goes on to the next instruction, or jumps.
     pub(crate) cost: u16,
     /// Cycles when a branch is taken.
     pub(crate) taken: u16,
-    /// Whether it only moves a word of the CSR block, and what that does.
-    pub(crate) plain: Plain,
-    /// Which word of the CSR block.
-    pub(crate) word: u8,
-}
-
-/// CSR instructions that only move a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plain {
-    No,
-    /// `csrr`.
-    Read,
-    /// `csrr` that waits while the word is zero.
-    Poll,
-    /// `csrw`.
-    Write,
-    /// `csrw` that stops the run.
-    Post,
+    pub(crate) act: Act,
 }
 
 impl Step {
-    fn new(instruction: Instruction, before: Sum, machine: &Machine) -> Self {
-        let (reads, writes) = (instruction.reads_csr(), instruction.writes_csr());
-        let (plain, word) = match machine.csrs.at(instruction.csr()) {
-            Csr::Word { index, read: OnRead::Value, .. } if reads && !writes => (Plain::Read, index),
-            Csr::Word { index, read: OnRead::WaitWhileZero, .. } if reads && !writes => (Plain::Poll, index),
-            Csr::Word { index, write: OnWrite::Store, .. } if writes && !reads => (Plain::Write, index),
-            Csr::Word { index, write: OnWrite::StoreAndStop, .. } if writes && !reads => (Plain::Post, index),
-            _ => (Plain::No, 0),
+    /// The instruction at index `at`, behind code of so many cycles.
+    fn new(instruction: Instruction, at: u32, before: u64, machine: &Machine) -> Self {
+        let (act, word) = Act::new(&instruction, &machine.csrs);
+        let place = match instruction.op.shape() {
+            Shape::Csr | Shape::CsrImmediate => word.into(),
+            // Counted modulo 2³⁰, as addresses are modulo 2³².
+            _ => at.wrapping_add_signed(instruction.imm >> 2) & (u32::MAX >> 2),
         };
         let (cost, taken) = (machine.cost(&instruction), machine.cycles.branch_taken);
-        Self { instruction, before, cost, taken, plain, word }
-    }
-}
-
-/// Costs and count of the instructions from the first of the code up to some place, each modulo 2³².
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sum {
-    cycles: u32,
-    retired: u32,
-}
-
-/// What a straight run of instructions takes.
-pub(crate) struct Run {
-    pub(crate) cycles: u64,
-    pub(crate) retired: u64,
-}
-
-impl Sum {
-    /// The run from `start` to here.
-    #[inline(always)]
-    pub(crate) fn since(self, start: Self) -> Run {
-        Run {
-            cycles: u64::from(self.cycles.wrapping_sub(start.cycles)),
-            retired: u64::from(self.retired.wrapping_sub(start.retired)),
-        }
-    }
-
-    fn and(self, cost: u16) -> Self {
-        let cycles = self.cycles.wrapping_add(u32::from(cost));
-        Self { cycles, retired: self.retired.wrapping_add(1) }
+        Self { instruction, before, place, cost, taken, act }
     }
 }
 
@@ -118,8 +74,8 @@ pub struct Program {
     pub(crate) entry: u32,
     pub(crate) code_start: u32,
     pub(crate) code: Box<[Step]>,
-    /// All of the code.
-    pub(crate) sum: Sum,
+    /// Cycles of all of the code.
+    pub(crate) sum: u64,
     pub(crate) image: Box<[u32]>,
     symbols: Vec<Symbol>,
     lines: Lines,
@@ -166,12 +122,12 @@ impl Program {
         }
         let elf::Image { words: image, code: (start, end), entry, symbols } = image;
         let index = |address: u32| (address - machine.memory.origin) as usize / 4;
-        let mut sum = Sum::default();
-        let code = image[index(start)..index(end)]
-            .iter()
-            .map(|&word| {
-                let step = Step::new(decode(word, machine.extensions), sum, &machine);
-                sum = sum.and(step.cost);
+        let mut sum = 0;
+        let code = (0..)
+            .zip(&image[index(start)..index(end)])
+            .map(|(at, &word)| {
+                let step = Step::new(decode(word, machine.extensions), at, sum, &machine);
+                sum += u64::from(step.cost);
                 step
             })
             .collect();
