@@ -59,6 +59,9 @@ pub fn law(
     if image.reads_telemetry() {
         return needs("telemetry");
     }
+    if image.has_own_packets() {
+        return needs("packets of its own");
+    }
     if image.is_granted() || image.header_words() > 0 {
         return needs("a header of its own");
     }
@@ -102,6 +105,7 @@ mod tests {
             ("firmware/hpcc.elf", "needs telemetry"),
             ("homa", "a header of its own"),
             ("firmware/homa.elf", "needs"),
+            ("crates/control/tests/images/talks.elf", "packets of its own"),
             ("firmware/nosuch.elf", "cannot read firmware/nosuch.elf"),
             ("firmware/dcqcn.elf,nosuch=1", "nosuch"),
         ] {

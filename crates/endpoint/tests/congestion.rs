@@ -4,14 +4,17 @@
 mod common;
 
 use common::{End, Pair, connect};
-use roci_control::Law;
+use roci_control::program::Options;
+use roci_control::{Image, Law, Programmed};
 use roci_endpoint::{
     Backend, Bottleneck, Device, DeviceConfig, Faults, MemoryWire, Mtu, QueuePair, QueuePairBuilder, SendWr,
     congestion, control,
 };
+use roci_transport::Recovery;
 use roci_units::BitsPerSec;
+use roci_wire::{Cc, Layout};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Who drives is the test, so that nothing depends on which thread runs when.
@@ -253,4 +256,53 @@ fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
     assert_eq!((name.as_str(), tally.fallen(), tally.overruns), ("refuses.elf", 1, 1));
     let fault = tally.first().unwrap().to_string();
     assert!(fault.starts_with("send at ") && fault.contains("nothing in flight"), "{fault}");
+}
+
+/// The program that follows each ACK with a `LAW_7`, which the peer's answers with a `LAW_2`, and that one with a `LAW_3`.
+fn talks() -> Law {
+    let octets = include_bytes!("../../control/tests/images/talks.elf");
+    let image = Image::new("talks.elf", octets, &Options::default()).unwrap();
+    Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()))
+}
+
+#[test]
+fn programs_send_each_other_packets_of_their_own() {
+    const MESSAGES: u64 = 50;
+    let wire = MemoryWire::new(5);
+    let open = |address: &str, backend| {
+        let config = DeviceConfig { backend, laws: vec![talks()], ..DeviceConfig::default() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let in_memory = |address| open(address, Backend::Memory(wire.clone()));
+    let over_udp = || open("127.0.0.1", Backend::Udp);
+    // Layout `cc` has such packets, with the one word that the program says.
+    let layout = Layout::Cc(Cc::new(false, false, 1).unwrap());
+    for (a, b) in [(in_memory("10.0.0.1"), in_memory("10.0.0.2")), (over_udp(), over_udp())] {
+        let Pair { a, b, .. } = connect(&a, &b, |qp| plain(qp).recovery(Recovery::GoBackN, layout));
+        for _ in 0..MESSAGES {
+            a.qp.post_send(SendWr::write(a.own.slice(0..MESSAGE).unwrap(), b.open.remote())).unwrap();
+            a.done();
+        }
+        let words = || ["acks", "answers", "differ"].map(|word| a.qp.register(word).unwrap().to_string());
+        let until = now() + common::WAIT;
+        let [acks, answers, differ] = loop {
+            let words = words().map(|word| word.parse::<u64>().unwrap());
+            if words[0] == words[1] || now() > until {
+                break words;
+            }
+            std::thread::yield_now();
+        };
+        assert!(acks >= MESSAGES && answers == acks, "{answers} answers to {acks}");
+        assert_eq!(differ, 0, "what was said comes back as the peer's program changed it");
+        // What nobody listens for, the LAW_3, costs the peer's program no event.
+        let events = |end: &End| {
+            let [(_, tally)] = &end.device.programs()[..] else { panic!("one program") };
+            assert_eq!((tally.fallen(), tally.left_out), (0, 0), "{tally:?}");
+            tally.events[0]
+        };
+        assert_eq!((events(&a), events(&b)), (acks + answers, acks));
+        for counters in [&a, &b].map(|end| end.device.counters()) {
+            assert_eq!((counters.malformed, counters.corrupt, counters.refused), (0, 0, 0), "{counters:?}");
+        }
+    }
 }
