@@ -13,6 +13,10 @@ Fraction24 g = ONE / 256;
 
 enum { ALPHA, INCREASE, GAP }; /* timers */
 
+/* Flags: there has been a CNP, and with it an alpha; the rate still rises; the last CNP sent is
+   less than the gap ago. */
+enum { ESTIMATING = 1, INCREASING = 2, WAITING = 4 };
+
 typedef struct {
     int qpn;
     int opcode;
@@ -27,9 +31,7 @@ typedef struct {
     Fraction24 alpha;
     uint32_t stage;      /* increases by the timer since the last cut */
     uint32_t byte_stage; /* increases by the byte counter since then */
-    uint32_t estimating; /* whether there has been a CNP, and with it an alpha */
-    uint32_t increasing; /* whether the rate still rises */
-    uint32_t waiting;    /* whether the last CNP sent is less than the gap ago */
+    uint32_t flags;
 } QPContext;
 
 /* What is offered here may go: the pacer has held it back for as long as the rate demands. */
@@ -61,8 +63,9 @@ int recv() {
         pollEvent(&e);
         e.eventType = Done;
         if (e.packet.opcode == CE) {
-            if (!readContext(e.context.waiting)) {
-                updateContext(e.context.waiting, 1);
+            uint32_t flags = readContext(e.context.flags);
+            if (!(flags & WAITING)) {
+                updateContext(e.context.flags, flags | WAITING);
                 armPeriods(GAP, cnp_gap);
                 updatePkt(e.packet.opcode, CNP);
                 e.eventType = GenTxEvent;
@@ -70,15 +73,15 @@ int recv() {
         } else if (e.packet.opcode == CNP) { /* equation 1 */
             uint32_t rate = readContext(e.context.rate),
                      low = least(rmin, readContext(e.context.link));
-            uint32_t alpha = readContext(e.context.estimating) ? readContext(e.context.alpha) : ONE;
+            uint32_t flags = readContext(e.context.flags);
+            uint32_t alpha = flags & ESTIMATING ? readContext(e.context.alpha) : ONE;
             updateContext(e.context.target, rate);
             rate -= ((uint64_t)rate * alpha + ONE) >> 25;
             updateContext(e.context.rate, most(rate, low));
             updateContext(e.context.alpha, decayed(alpha) + g);
             updateContext(e.context.stage, 0);
             updateContext(e.context.byte_stage, 0);
-            updateContext(e.context.estimating, 1);
-            updateContext(e.context.increasing, 1);
+            updateContext(e.context.flags, flags | ESTIMATING | INCREASING);
             armPeriods(ALPHA, alpha_timer);
             armTimer(INCREASE, increase_timer);
             armByteCounter(byte_counter);
@@ -93,9 +96,10 @@ int recv() {
             updateContext(e.context.alpha, alpha);
             if (alpha == 0) cancelTimer(ALPHA);
         } else if (e.packet.opcode == Timer && e.timer == GAP) {
-            updateContext(e.context.waiting, 0);
+            updateContext(e.context.flags, readContext(e.context.flags) & ~WAITING);
             cancelTimer(GAP);
-        } else if (readContext(e.context.increasing)) { /* timer INCREASE, or the byte counter */
+        } else if (readContext(e.context.flags) &
+                   INCREASING) { /* timer INCREASE, or the byte counter */
             loadContext(&e);
             if (e.packet.opcode == Timer) {
                 updateContext(e.context.stage, least(e.context.stage + 1, 0xffff));
@@ -110,7 +114,7 @@ int recv() {
             updateContext(e.context.rate, midpoint(before, addSaturating(e.context.target, 1)));
             if (e.context.target == e.context.link &&
                 e.context.rate == before) { /* at rest until the next CNP */
-                updateContext(e.context.increasing, 0);
+                updateContext(e.context.flags, e.context.flags & ~INCREASING);
                 cancelTimer(INCREASE);
                 armByteCounter(0);
             }

@@ -140,10 +140,11 @@ impl Dcqcn {
     #[cfg(test)]
     pub(crate) fn words(&self, state: &mut State, now: Instant) -> alloc::vec::Vec<u32> {
         self.bring_alpha(state, now);
-        let flags = [state.estimating, state.increase != Lazy::OFF, state.cnp_next > now].map(u32::from);
+        let [estimating, increasing, waiting] =
+            [state.estimating, state.increase != Lazy::OFF, state.cnp_next > now].map(u32::from);
         let stages = [state.stage, state.byte_stage].map(u32::from);
         let rates = [state.link_kbps, state.rate_kbps, state.target_kbps, state.alpha];
-        [&rates[..], &stages, &flags].concat()
+        [&rates[..], &stages, &[estimating | increasing << 1 | waiting << 2]].concat()
     }
 
     /// The notification point, which needs nothing of a queue pair but when its next CNP may be sent: a CNP for a marked

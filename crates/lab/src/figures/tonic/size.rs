@@ -1,10 +1,12 @@
 //! How long the recovery programs are and what they keep for a queue pair (Tonic, Table 3).
 //!
-//! Lines are those of code: without comments, blank lines and tests. What several programs share counts for each.
+//! Lines are those of code: without comments, blank lines and tests. What several programs share counts for each. RoCE with
+//! DCQCN is go-back-N in Rust and DCQCN in C, whose state is the words of its context.
 
 use super::super::bench::Bench;
 use super::super::{FigureError, Measured};
-use roci_control::dcqcn;
+use roci_control::program::Options;
+use roci_control::{Image, dcqcn};
 use roci_transport::delivery::{go_back_n, irn, ndp, newreno, reno, sack, srnic};
 
 macro_rules! program {
@@ -34,6 +36,30 @@ const PROGRAMS: [Program; 8] = [
     ("dcqcn_lines", "dcqcn_state", &[law!("dcqcn.rs"), law!("dcqcn/alpha.rs")], size_of::<dcqcn::State>()),
 ];
 
+const DCQCN_IN_C: &str = include_str!("../../../../../firmware/dcqcn.c");
+const DCQCN_ELF: &[u8] = include_bytes!("../../../../../firmware/dcqcn.elf");
+
+/// Lines of C: what is left of them without comments.
+fn lines_of_c(source: &str) -> usize {
+    let mut rest = source;
+    let mut code = String::new();
+    while let Some((before, comment)) = rest.split_once("/*") {
+        code.push_str(before);
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    code.push_str(rest);
+    code.lines().filter(|line| !line.trim().is_empty()).count()
+}
+
+/// Octets of the context of a program.
+///
+/// # Panics
+/// When it is no program: those of the repository are.
+fn context(elf: &[u8]) -> usize {
+    let image = Image::new("dcqcn", elf, &Options::default()).expect("a program of the repository");
+    image.fields().len() * 4
+}
+
 /// Lines of code before the tests.
 fn lines(source: &str) -> usize {
     let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -51,6 +77,10 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         measured.each(of_lines, bench.seeds(), |_| total as f64);
         measured.each(of_state, bench.seeds(), |_| state as f64);
     }
+    let roce = lines(program!("go_back_n.rs")) + lines_of_c(DCQCN_IN_C);
+    measured.each("roce_dcqcn_lines", bench.seeds(), |_| roce as f64);
+    let state = size_of::<go_back_n::GoBackN>() + context(DCQCN_ELF);
+    measured.each("roce_dcqcn_state", bench.seeds(), |_| state as f64);
     Ok(measured)
 }
 
@@ -63,5 +93,6 @@ mod tests {
         let source =
             "//! What.\n\n/// Doc.\nfn f() {\n    // Why.\n    g();\n}\n\n#[cfg(test)]\nmod tests {}\n";
         assert_eq!(lines(source), 3);
+        assert_eq!(lines_of_c("/* What,\n   and why. */\nint f() {\n\n    g(); /* so */\n}\n/* end */\n"), 3);
     }
 }
