@@ -507,6 +507,7 @@ mod tests {
             ideal: Some(Span::from_micros(80)),
             packets: 977,
             retransmitted: 0,
+            repeated: 0,
             timeouts: 0,
             naks: 0,
             cnps: 3,

@@ -163,6 +163,8 @@ pub struct FlowResult {
     pub packets: u64,
     /// Of those, retransmissions.
     pub retransmitted: u32,
+    /// Of those, packets that had been sent again before, as far as bitmaps of a loss tell; go-back-N has none.
+    pub repeated: u32,
     /// Times that its local ACK timer expired.
     pub timeouts: u32,
     /// NAKs that it was answered with.
@@ -336,6 +338,7 @@ mod tests {
             ideal: Some(Span::from_micros(1)),
             packets: 1,
             retransmitted: 0,
+            repeated: 0,
             timeouts: 0,
             naks: 0,
             cnps: 0,

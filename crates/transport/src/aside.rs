@@ -17,6 +17,7 @@ use roci_wire::Header;
 #[derive(Debug, Default)]
 pub(crate) struct Aside {
     pub(crate) retransmitted: u32,
+    pub(crate) repeated: u32,
     pub(crate) timeouts: u32,
     pub(crate) naks: u32,
     pub(crate) rnr: u32,
@@ -169,7 +170,8 @@ impl Asides {
         debug_assert!(place.losing.is_none(), "bitmaps went back before");
         debug_assert!(place.keeping.as_ref().is_none_or(Keeping::is_empty), "bitmaps went back before");
         debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
-        (place.retransmitted, place.timeouts, place.naks, place.rnr) = (0, 0, 0, 0);
+        (place.retransmitted, place.repeated, place.timeouts) = (0, 0, 0);
+        (place.naks, place.rnr) = (0, 0);
         (place.asked_at, place.named) = (None, None);
         place.held = None;
         place.peer_sent = 0;

@@ -9,7 +9,7 @@ use crate::aside::{Aside, Asides};
 use crate::config::Recovery;
 use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
-use crate::delivery::sender::{Resend, Sender};
+use crate::delivery::sender::Sender;
 use crate::engine::Engine;
 use crate::qp::{Notes, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
@@ -364,11 +364,12 @@ impl Engine {
         if self.losing(slot).is_none() {
             return;
         }
-        let Some(losing) = &mut self.asides.get_mut(index).losing else { return };
+        let aside = self.asides.get_mut(index);
+        let Some(losing) = &mut aside.losing else { return };
         // A READ is asked for to its end, though fewer of its packets may be marked.
         if let Some(run) = losing.sender.resend(&self.boards, end.wrapping_sub(at)) {
             debug_assert_eq!(run.psn, Psn::new(at), "what is marked first is sent first");
-            losing.sender.resent(&mut self.boards, Resend { psn: run.psn, packets: run.packets });
+            aside.repeated += losing.sender.resent(&mut self.boards, run);
         }
         self.note_resends(slot);
     }

@@ -140,7 +140,7 @@ impl Engine {
         if !plan.fresh {
             aside.retransmitted += packets;
             if let Some(sender) = &mut responding.sender {
-                sender.resent(&mut self.boards, Resend { psn: Psn::new(plan.at), packets });
+                aside.repeated += sender.resent(&mut self.boards, Resend { psn: Psn::new(plan.at), packets });
             }
             return;
         }

@@ -64,6 +64,8 @@ pub struct Counters {
     pub packets: u32,
     /// Data packets sent again.
     pub retransmitted: u32,
+    /// Of those, packets that had been sent again before, as far as bitmaps of a loss tell; go-back-N has none.
+    pub repeated: u32,
     /// Local ACK timeouts.
     pub timeouts: u32,
     /// NAKs for a sequence received, selective ones included.
@@ -443,6 +445,7 @@ impl Engine {
         Counters {
             packets: common.packets,
             retransmitted: trouble.map_or(0, |aside| aside.retransmitted),
+            repeated: trouble.map_or(0, |aside| aside.repeated),
             timeouts: trouble.map_or(0, |aside| aside.timeouts),
             naks: trouble.map_or(0, |aside| aside.naks),
             rnr: trouble.map_or(0, |aside| aside.rnr),

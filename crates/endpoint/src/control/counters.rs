@@ -79,9 +79,14 @@ impl DeviceInner {
             rows.push((labels, core.engine.counters(inner(place)), status));
         });
         type Read = fn(&Counters) -> u32;
-        let counters: [(&str, &str, Read); 7] = [
+        let counters: [(&str, &str, Read); 8] = [
             ("qp_packets_total", "Data packets sent, again or not.", |c| c.packets),
             ("qp_retransmitted_total", "Data packets sent again.", |c| c.retransmitted),
+            (
+                "qp_repeated_total",
+                "Of those, packets that had been sent again before; not with go-back-N.",
+                |c| c.repeated,
+            ),
             ("qp_timeouts_total", "Local ACK timeouts.", |c| c.timeouts),
             ("qp_naks_total", "NAKs for a sequence received.", |c| c.naks),
             ("qp_rnr_total", "RNR NAKs received.", |c| c.rnr),

@@ -137,6 +137,7 @@ mod tests {
             ideal: Some(Span::from_micros(1)),
             packets: 0,
             retransmitted: 0,
+            repeated: 0,
             timeouts: 0,
             naks: 0,
             cnps: 0,

@@ -116,6 +116,7 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) goodput_bps: u64,
     pub(crate) packets: u64,
     pub(crate) retransmitted: u32,
+    pub(crate) repeated: u32,
     pub(crate) timeouts: u32,
     pub(crate) naks: u32,
     pub(crate) cnps: u32,
@@ -140,6 +141,7 @@ impl<'a> FlowRecord<'a> {
             goodput_bps: flow.goodput_bps(results.simulated),
             packets: flow.packets,
             retransmitted: flow.retransmitted,
+            repeated: flow.repeated,
             timeouts: flow.timeouts,
             naks: flow.naks,
             cnps: flow.cnps,
@@ -460,7 +462,7 @@ mod tests {
             (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "offered", "deadlock", "host"]),
             (&json["flows"][0], vec![
                 "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
-                "goodput_bps", "packets", "retransmitted", "timeouts", "naks", "cnps", "ecn_marked",
+                "goodput_bps", "packets", "retransmitted", "repeated", "timeouts", "naks", "cnps", "ecn_marked",
             ]),
             (&json["switches"][0], vec![
                 "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",

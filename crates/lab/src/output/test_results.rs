@@ -59,6 +59,7 @@ pub(crate) fn sample() -> Results {
         ideal: Some(Span::from_micros(6_050)),
         packets: 6_836,
         retransmitted: n,
+        repeated: n,
         timeouts: 0,
         naks: n,
         cnps: 40 + n,

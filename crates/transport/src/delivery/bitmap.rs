@@ -159,6 +159,20 @@ impl<'a> BitmapMut<'a> {
         }
     }
 
+    /// Counts one more for each of `count` packets from `from` on, in numbers of two bits that stay at three: these are the
+    /// lower bits, `high` the upper ones. Gives for how many it was not the first.
+    pub fn count_range(&mut self, from: Psn, count: u32, high: &mut Self) -> u32 {
+        debug_assert_eq!(self.0.len(), high.0.len(), "two windows of one size");
+        let mut again = 0;
+        for Chunk { word, mask, .. } in chunks(from, count, self.0.len()) {
+            let (low, up) = (self.0[word], high.0[word]);
+            again += ((low | up) & mask).count_ones();
+            self.0[word] = low & !mask | (!low | up) & mask;
+            high.0[word] = up | low & mask;
+        }
+        again
+    }
+
     /// Sets `count` bits from `from` on.
     pub fn set_range(&mut self, from: Psn, count: u32) {
         for chunk in chunks(from, count, self.0.len()) {
@@ -198,6 +212,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn counts_of_two_bits_stay_at_three(
+            base in 0u32..1 << 24,
+            steps in prop::collection::vec((0u32..256, 0u32..256), 1..40),
+        ) {
+            let (mut low, mut high) = (vec![0; 4], vec![0; 4]);
+            let mut counts = [0u8; 256];
+            for (at, most) in steps {
+                let count = most.min(256 - at);
+                let psn = Psn::new(base).plus(at);
+                let again = BitmapMut::new(&mut low).count_range(psn, count, &mut BitmapMut::new(&mut high));
+                let range = &mut counts[at as usize..(at + count) as usize];
+                prop_assert_eq!(again as usize, range.iter().filter(|&&count| count > 0).count());
+                range.iter_mut().for_each(|count| *count = (*count + 1).min(3));
+            }
+            for (at, &count) in (0..).zip(&counts) {
+                let psn = Psn::new(base).plus(at);
+                let bit = |words| u8::from(Bitmap::new(words).test(psn));
+                prop_assert_eq!(bit(&low) + 2 * bit(&high), count);
+            }
+        }
+
         #[test]
         fn word_operations_agree_with_a_set_of_numbers(
             log in 6u32..=12,

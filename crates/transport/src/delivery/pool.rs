@@ -128,6 +128,14 @@ impl Pool {
         BitmapMut::new(&mut high[..length]).set_except(from, count, Bitmap::new(&low[read]));
     }
 
+    /// [`BitmapMut::count_range`], with the upper bits in the plane after `plane`.
+    pub(super) fn count_range(&mut self, slot: &Slot, plane: u32, from: Psn, count: u32) -> u32 {
+        let (low, high) = (self.range(slot, plane), self.range(slot, plane + 1));
+        let (before, after) = self.words.split_at_mut(high.start);
+        let length = high.len();
+        BitmapMut::new(&mut before[low]).count_range(from, count, &mut BitmapMut::new(&mut after[..length]))
+    }
+
     fn range(&self, slot: &Slot, plane: u32) -> core::ops::Range<usize> {
         assert!(plane < self.planes, "no such plane");
         let size = self.words_per_plane as usize;

@@ -79,8 +79,23 @@ pub struct Marks<'a> {
     pub acked: Bitmap<'a>,
     /// To be sent again.
     pub marked: Bitmap<'a>,
-    /// Sent again, at least once.
-    pub resent: Bitmap<'a>,
+    /// How often each was sent again.
+    pub resends: Resends<'a>,
+}
+
+/// How often packets of a window were sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct Resends<'a> {
+    pub(super) low: Bitmap<'a>,
+    pub(super) high: Bitmap<'a>,
+}
+
+impl Resends<'_> {
+    /// How often `psn` was: 3 stands for three times or more.
+    #[must_use]
+    pub const fn of(self, psn: Psn) -> u8 {
+        self.low.test(psn) as u8 + 2 * self.high.test(psn) as u8
+    }
 }
 
 impl Input<'_> {
@@ -286,9 +301,9 @@ pub(super) mod play {
                     newly_acked += u32::from(acked.set(psn));
                 }
             }
-            let none = [0; 4];
+            let none = Bitmap::new(&[0; 4]);
             let marks =
-                Marks { acked: acked.as_ref(), marked: Bitmap::new(&none), resent: Bitmap::new(&none) };
+                Marks { acked: acked.as_ref(), marked: none, resends: Resends { low: none, high: none } };
             let (start, next, now) = (self.start, self.next, Instant::ZERO);
             let input = Input { now, event, old_start, start, next, newly_acked, marks: Some(marks) };
             self.decision = self.program.react(&input);

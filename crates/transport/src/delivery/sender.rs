@@ -1,13 +1,14 @@
 //! The fixed stage of delivery: what every protocol's sender does with its window.
 
 use super::pool::{Pool, Slot};
-use super::program::{Decision, Event, Input, Marks, Program};
+use super::program::{Decision, Event, Input, Marks, Program, Resends};
 use roci_units::{Instant, Psn, Span};
 
 /// The planes of a sender's slot.
 const ACKED: u32 = 0;
 const MARKED: u32 = 1;
-const RESENT: u32 = 2;
+/// How often each packet was sent again, up to three times: the lower bits, and in the plane after it the upper ones.
+const RESENDS: u32 = 2;
 
 /// One queue pair's window of packets sent and not acknowledged, and what of it is to be sent again.
 ///
@@ -64,7 +65,7 @@ impl Sender {
     /// A pool for senders: windows of `packets`, at most `limit` of them in loss at once.
     #[must_use]
     pub fn pool(packets: u32, limit: u32) -> Pool {
-        Pool::new(packets, 3, limit)
+        Pool::new(packets, 4, limit)
     }
 
     /// The first packet not acknowledged.
@@ -183,16 +184,21 @@ impl Sender {
         (packets > 0).then_some(Resend { psn, packets })
     }
 
-    /// Accounts for a run of marked packets that was sent again.
-    pub fn resent(&mut self, pool: &mut Pool, run: Resend) {
-        match &self.board {
-            None => self.again.0 = run.psn.plus(run.packets),
+    /// Accounts for a run of marked packets that was sent again; gives for how many of them it was not the first time, as far
+    /// as bitmaps tell.
+    pub fn resent(&mut self, pool: &mut Pool, run: Resend) -> u32 {
+        let repeated = match &self.board {
+            None => {
+                self.again.0 = run.psn.plus(run.packets);
+                0
+            }
             Some(slot) => {
                 pool.plane_mut(slot, MARKED).clear_range(run.psn, run.packets);
-                pool.plane_mut(slot, RESENT).set_range(run.psn, run.packets);
+                pool.count_range(slot, RESENDS, run.psn, run.packets)
             }
-        }
+        };
         self.tidy(pool);
+        repeated
     }
 
     /// Moves the window and sets the bits. `None`, and nothing has changed, where the event speaks of packets that were
@@ -235,7 +241,7 @@ impl Sender {
         let marks = self.board.as_ref().map(|slot| Marks {
             acked: pool.plane(slot, ACKED),
             marked: pool.plane(slot, MARKED),
-            resent: pool.plane(slot, RESENT),
+            resends: Resends { low: pool.plane(slot, RESENDS), high: pool.plane(slot, RESENDS + 1) },
         });
         self.program.react(&Input {
             now,
@@ -325,7 +331,8 @@ impl Sender {
             return count;
         };
         pool.plane_mut(slot, MARKED).clear_range(old, count);
-        pool.plane_mut(slot, RESENT).clear_range(old, count);
+        pool.plane_mut(slot, RESENDS).clear_range(old, count);
+        pool.plane_mut(slot, RESENDS + 1).clear_range(old, count);
         count - pool.plane_mut(slot, ACKED).clear_range(old, count)
     }
 
@@ -454,6 +461,25 @@ mod tests {
         assert_eq!(sender.resend(&pool, 99), Some(Resend { psn: Psn::new(5), packets: 3 }));
         react(&mut sender, &mut pool, ack(8));
         assert!(!sender.has_marked(&pool));
+    }
+
+    #[test]
+    fn how_often_a_packet_was_sent_again_is_counted_up_to_three() {
+        let mut pool = Sender::pool(64, 1);
+        let mut sender = sender(Recovery::Irn, 10);
+        react(&mut sender, &mut pool, nack(0, Some(4)));
+        let mut repeated = 0;
+        for round in 0..5u8 {
+            while let Some(run) = sender.resend(&pool, 9) {
+                repeated += sender.resent(&mut pool, run);
+            }
+            let slot = sender.board.as_ref().unwrap();
+            let resends = Resends { low: pool.plane(slot, RESENDS), high: pool.plane(slot, RESENDS + 1) };
+            let of = |psn| resends.of(Psn::new(psn));
+            assert_eq!((of(0), of(4)), ((round + 1).min(3), 0));
+            react(&mut sender, &mut pool, Event::Timeout);
+        }
+        assert!(repeated >= 4, "{repeated}");
     }
 
     #[test]
