@@ -442,13 +442,14 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         "\n  {:.2} M packet-hops in {cpu:.3} s of CPU time: {per_second:.2} M per second\n",
         float(hops) / 1e6
     ));
-    for results in results {
+    for (run, results) in group.runs.iter().zip(results) {
         let failed = results.programs.iter().map(|it| program::failures(it, results));
         let warnings = results.warnings.iter().map(|warning| format!("\n  warning: {warning}\n"));
         let behind = [program::unheard(results), program::strained(results), misses(results)];
         let failed: Vec<_> = failed.chain(behind).chain(warnings).collect();
         if failed.iter().any(|text| !text.is_empty()) {
-            text.push_str(&format!("\n  seed {}:{}", results.seed, failed.concat()));
+            let label = if sums.len() > 1 { format!("{}, ", run.label) } else { String::new() };
+            text.push_str(&format!("\n  {label}seed {}:{}", results.seed, failed.concat()));
         }
     }
     text
