@@ -227,13 +227,23 @@ impl Scenario {
     }
 
     /// What the congestion controls are called in results, after so many of the writes: the common one, then those of single
-    /// flows in the order of [`ControlIndex`]. Behind a program stand those that took its place, with the time.
+    /// flows in the order of [`ControlIndex`]. Behind a program stand those that took its place for all, with the time.
     pub fn control_names(&self, written: usize) -> Vec<String> {
-        let writes = self.writes.iter().take(written).filter(|write| write.program.image().is_some());
-        let then: String =
-            writes.map(|write| format!(", {} from {}", write.text.value, write.time)).collect();
-        let all = std::iter::once(&self.transport.control).chain(&self.controls);
-        all.map(|control| control.name() + if control.is_program() { &then } else { "" }).collect()
+        (0..=self.controls.len()).map(|place| self.control_name(place, written, &[])).collect()
+    }
+
+    /// The same for the flows of the control at one place, for which the writes at the places `own` were made too.
+    pub(crate) fn control_name(&self, place: usize, written: usize, own: &[usize]) -> String {
+        let Some(control) = std::iter::once(&self.transport.control).chain(&self.controls).nth(place) else {
+            return String::new();
+        };
+        let writes = self.writes.iter().take(written).enumerate();
+        let then = writes
+            .filter(|(at, write)| {
+                write.program.image().is_some() && (write.flow.is_none() || own.contains(at))
+            })
+            .map(|(_, write)| format!(", {} from {}", write.text.value, write.time));
+        control.name() + &if control.is_program() { then.collect() } else { String::new() }
     }
 
     /// Loads the programs that take the place of others during the run.

@@ -44,6 +44,7 @@ use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Span};
 use sampler::Sampler;
+use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
@@ -101,6 +102,8 @@ struct Simulation<'a> {
     sampler: Sampler,
     /// How many of the scenario's register writes have been made.
     written: usize,
+    /// Flows, by their numbers, whose programs were replaced for them alone, each with the writes that did it.
+    own_programs: BTreeMap<u32, Vec<usize>>,
     /// What is to be told of the run: writes that nobody took, flows that may send next to nothing.
     warnings: Vec<String>,
     /// When to look next for such flows; never again once they have been told of.
@@ -146,6 +149,7 @@ impl<'a> Simulation<'a> {
             fabric,
             jobs: jobs.peekable(),
             written: 0,
+            own_programs: BTreeMap::new(),
             warnings: Vec::new(),
             crawl_at: Instant::ZERO + stuck::CRAWLS_AFTER,
             crawls: false,
@@ -292,7 +296,19 @@ impl<'a> Simulation<'a> {
             result.max_buffer_bytes = u64::from(net.switch(number).peak());
             result
         });
-        let (flows, places) = nics.application.results(&nics.hosts);
+        let (mut flows, places) = nics.application.results(&nics.hosts);
+        let mut controls = self.scenario.control_names(self.written);
+        for (number, own) in &self.own_programs {
+            let flow = &mut flows[places[*number as usize] as usize];
+            let name = self.scenario.control_name(flow.control.into(), self.written, own);
+            let place = controls.iter().position(|control| *control == name).unwrap_or(controls.len());
+            if let Ok(control) = u16::try_from(place) {
+                flow.control = control;
+                if place == controls.len() {
+                    controls.push(name);
+                }
+            }
+        }
         let mut series = self.sampler.take_series();
         series.renumber(&places);
         let hosts = (0u16..).zip(&graph.hosts).map(|(number, name)| HostResult {
@@ -335,7 +351,7 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             switches: switches.collect(),
             hosts,
-            controls: self.scenario.control_names(self.written),
+            controls,
             programs,
             faults,
             offered: Offered::of(&self.scenario.traffic, now),

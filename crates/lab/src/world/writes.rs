@@ -77,10 +77,10 @@ impl Simulation<'_> {
         let driver = &nics.application;
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
         let live = driver.live.iter().flatten().filter(|live| wanted(&driver.name(live.id).to_string()));
-        let flows: Vec<[(HostId, Qpn); 2]> =
-            live.map(|live| [(live.src, live.src_qpn), (live.dst, live.dst_qpn)]).collect();
+        let flows: Vec<(u32, [(HostId, Qpn); 2])> =
+            live.map(|live| (live.number, [(live.src, live.src_qpn), (live.dst, live.dst_qpn)])).collect();
         let mut fallen = 0;
-        for ends in &flows {
+        for (number, ends) in &flows {
             let (mut took, mut fell) = (parameter, false);
             for &(host, qpn) in ends {
                 let net = &mut self.fabric.net;
@@ -97,6 +97,9 @@ impl Simulation<'_> {
                     took |= nic.engine.control_set(qpn, register, text, now).is_ok();
                     nic.poke(net, host);
                 }
+            }
+            if took && program.is_some() {
+                self.own_programs.entry(*number).or_default().push(self.written - 1);
             }
             taken += usize::from(took);
             fallen += usize::from(fell);

@@ -49,6 +49,9 @@ fn a_program_is_replaced_for_one_flow_alone() {
         let [program] = &results.programs[..] else { panic!("{nic}: one control") };
         assert_eq!((program.elf.as_str(), program.tally.replaced), ("firmware/dcqcn.elf", 1), "{nic}");
         assert!(results.flows[1].cnps > 0, "{nic}: the other heeds marks as before");
+        let controls = results.flows.iter().map(|flow| results.control(flow));
+        let own = "program elf=firmware/dcqcn.elf, firmware/timely.elf from 1ms";
+        assert_eq!(controls.collect::<Vec<_>>(), [own, "program elf=firmware/dcqcn.elf"], "{nic}");
     }
     // It may come back, and then be replaced with all others.
     let back = at("1500us", "elf", "firmware/dcqcn.elf").replace("set", "flow = \"a\"\nset");
