@@ -65,7 +65,7 @@ pub fn law(
     if image.is_granted() || image.header_words() > 0 {
         return needs("a header of its own");
     }
-    let fallback = Law::from_settings(Programmed::FALLBACKS[0], &[], link)?;
+    let fallback = Law::from_settings(Programmed::usual_fallback(&image), &[], link)?;
     let Some(mut law) = Programmed::new(Arc::new(image), fallback) else {
         return needs("another law to fall back to");
     };

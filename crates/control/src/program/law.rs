@@ -77,6 +77,8 @@ pub struct State {
     unsent: VecDeque<Emit>,
     /// When it was made.
     opened: Instant,
+    /// When the fallback law may next answer a mark that the program does not hear of.
+    notice: Instant,
     /// The fallback law's context, once the program has failed here.
     pub(super) fallen: Option<Context>,
 }
@@ -108,6 +110,13 @@ impl Programmed {
     /// The laws that can take over from a program: they need no agent of the port, no telemetry and no layout of their
     /// own.
     pub const FALLBACKS: [&str; 6] = ["dcqcn", "none", "timely", "dctcp", "swift", "nscc"];
+
+    /// The law that takes over from the program of `image` where none is named: DCQCN, where the program answers marks as
+    /// DCQCN's receivers do, and else DCTCP, to which acknowledgements tell all, so that runs without failure have no CNPs
+    /// that nobody asked for.
+    pub fn usual_fallback(image: &Image) -> &'static str {
+        if hears_marks(image.traces()) { "dcqcn" } else { "dctcp" }
+    }
 
     /// The program of `image`, whose queue pairs go over to `fallback` when it fails; `None` where that law is none of
     /// [`Programmed::FALLBACKS`] or has one limiter for the port.
@@ -194,7 +203,7 @@ impl Programmed {
 
     /// The classes of events that it wants to hear of a new queue pair.
     pub fn traces(&self) -> Class {
-        heard(self.traced())
+        heard(&self.fallback, self.traced())
     }
 
     /// What it traces with the parameters that it has, before it has met a queue pair.
@@ -264,6 +273,7 @@ impl Programmed {
             loop_backs: 0,
             unsent: VecDeque::new(),
             opened: now,
+            notice: Instant::ZERO,
             fallen: None,
         };
         state.block[csr::QPN] = qpn;
@@ -283,7 +293,9 @@ impl Programmed {
     /// Reacts to one event.
     #[inline(never)]
     pub fn on_event(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut self.recorder
+            && (event.class != Class::CE || state.traces.meets(Class::CE))
+        {
             recorder.note(event, state.opened, state.link_kbps);
         }
         if state.generation != self.generation {
@@ -300,6 +312,9 @@ impl Programmed {
                 return self.fall(state, event, side, why, outcome);
             }
             if event.class == Class::TIMER || !state.traces.meets(event.class) {
+                if event.class == Class::CE {
+                    outcome.emit = self.fallback.notify(&mut state.notice, event.now);
+                }
                 outcome.wake = state.timers.wake();
                 if !state.unsent.is_empty() {
                     state.hand_over(event.now, outcome);
@@ -407,11 +422,11 @@ impl Programmed {
                         Ok(Command::Trace { classes }) => {
                             state.traces = Class(state.traces.0 & Class::TRANSMIT.0)
                                 .with(Class(classes.0 & !Class::TRANSMIT.0));
-                            outcome.traces = Some(heard(state.traces));
+                            outcome.traces = Some(heard(&self.fallback, state.traces));
                         }
                         Ok(Command::TraceToo { classes }) => {
                             state.traces = state.traces.with(classes);
-                            outcome.traces = Some(heard(state.traces));
+                            outcome.traces = Some(heard(&self.fallback, state.traces));
                         }
                         Ok(Command::Hops { first }) => {
                             let words = &mut block[csr::HEADER..csr::HEADER + csr::HEADER_WORDS];
@@ -545,8 +560,16 @@ impl Programmed {
 const CREDIT: Class = Class::GRANT.with(Class::PULL);
 
 /// What the engine is asked for, for a program that traces `classes`: timers always, and never what it alone is told.
-const fn heard(classes: Class) -> Class {
-    Class(classes.0 & !OPEN.0).with(Class::TIMER)
+/// Marks too, where `fallback` answers them: its notification point is the NIC's, and works beside a program that takes no
+/// notice of marks. A receiver never learns that the sender's program has failed.
+const fn heard(fallback: &Law, classes: Class) -> Class {
+    let marks = if fallback.notifies() && !hears_marks(classes) { Class::CE } else { Class::NONE };
+    Class(classes.0 & !OPEN.0).with(Class::TIMER).with(marks)
+}
+
+/// Whether a program that traces `classes` is told of marks on data.
+const fn hears_marks(classes: Class) -> bool {
+    classes.meets(Class::CE.with(Class::DATA))
 }
 
 /// How long a timer takes that is armed for `ns`; zero cancels it.

@@ -176,7 +176,7 @@ impl Control {
             }
         }
         let image = self.image(source, table)?;
-        let (fallback, origin) = self.fallback(source, link)?;
+        let (fallback, origin) = self.fallback(source, &image, link)?;
         let Some(mut law) = Programmed::new(image, fallback) else {
             return Err(source.error(
                 origin,
@@ -212,9 +212,14 @@ impl Control {
     }
 
     /// The law that takes over, and where it is named.
-    fn fallback(&self, source: &Source, link: BitsPerSec) -> Result<(Law, Origin), ScenarioError> {
+    fn fallback(
+        &self,
+        source: &Source,
+        image: &Image,
+        link: BitsPerSec,
+    ) -> Result<(Law, Origin), ScenarioError> {
         let named = self.setting(FALLBACK).or_else(|| self.setting("fallback.law"));
-        let (name, origin) = named.map_or((Programmed::FALLBACKS[0], self.law.origin), |setting| {
+        let (name, origin) = named.map_or((Programmed::usual_fallback(image), self.law.origin), |setting| {
             (setting.text.value.as_str(), setting.text.origin)
         });
         let mut fallback = Self::plain(name);

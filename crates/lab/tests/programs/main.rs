@@ -116,6 +116,25 @@ fn a_program_that_fails_leaves_its_flows_to_the_fallback() {
 }
 
 #[test]
+fn a_fallback_holds_back_though_the_program_had_no_word_for_marks() {
+    let failing = |fallback: &str| {
+        let control = format!(
+            r#"{{ law = "program", elf = "tests/programs/store_outside.elf", check = false{fallback} }}"#
+        );
+        let results = run(&text(PAIR, &[("transport.control", &control)]).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
+        assert_eq!(results.programs[0].tally.traps, 2, "with the senders' queue pairs alone");
+        let queue = results.switches.iter().map(|switch| switch.max_buffer_bytes).max().unwrap();
+        (results.flows.iter().map(|flow| flow.cnps).sum::<u32>(), queue)
+    };
+    let (none, unlimited) = failing(r#", fallback = "none""#);
+    let (cnps, notified) = failing(r#", fallback = "dcqcn""#);
+    let (usual, echoed) = failing("");
+    assert!(none == 0 && cnps > 0 && usual == 0, "{none} {cnps} {usual}");
+    assert!(notified < unlimited / 2 && echoed < unlimited / 2, "{unlimited} {notified} {echoed}");
+}
+
+#[test]
 fn credit_in_c_bounds_what_is_in_flight() {
     let finished = |credit: &str| {
         let control = format!(

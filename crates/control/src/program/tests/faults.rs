@@ -202,7 +202,8 @@ fn an_answer_after_the_limit_is_an_overrun_though_no_loop_led_to_it() {
 #[test]
 fn classes_that_a_queue_pair_traces_are_its_own() {
     let mut pair = Pair::new(&[]);
-    let heard = Class::CNP.with(Class::TIMER).with(Class::TRANSMIT);
+    // Marks are not the program's, for it hears of data no longer: its fallback answers them.
+    let heard = Class::CNP.with(Class::TIMER).with(Class::TRANSMIT).with(Class::CE);
     assert_eq!(pair.hear(0, Class::ACK, 13).traces, Some(heard));
     for (qp, class, more) in [(0, Class::ACK, 0), (0, Class::CNP, 1), (1, Class::ACK, 1), (1, Class::CNP, 0)]
     {
@@ -271,7 +272,7 @@ fn what_a_program_sets_at_its_opening_stands_from_the_beginning() {
         (1_000, 4_096, 8_192)
     );
     assert_eq!((outcome.byte_counter, outcome.priority), (Some(10_000), Some(5)));
-    assert_eq!(outcome.traces, Some(Class::CNP.with(Class::TIMER)));
+    assert_eq!(outcome.traces, Some(Class::CNP.with(Class::TIMER).with(Class::CE)));
     assert_eq!(outcome.wake, now + Span::from_micros(50));
     let word = |name| law.get(&state, name, now);
     assert_eq!((word("opened"), word("qpn")), (Some(Value::Count(123_000)), Some(Value::Count(77))));
@@ -288,6 +289,30 @@ fn a_queue_pair_that_cannot_be_opened_falls_back_at_its_first_event() {
     law.on_event(&mut state, &event, &mut outcome);
     assert_eq!((law.tally().traps, outcome.traces), (1, Some(fallback().traces())));
     assert_eq!(outcome.credit.rate_kbps, LINK.as_kbps() / 2, "the fallback has heard of it");
+}
+
+#[test]
+fn marks_that_a_program_does_not_hear_of_its_fallback_answers() {
+    let mut law = Programmed::new(image(OTHER, true).unwrap(), fallback()).unwrap();
+    let (mut state, begun) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
+    assert!(law.traces().meets(Class::CE));
+    let mut mark = |us| {
+        let event =
+            Event { class: Class::CE, now: Instant::ZERO + Span::from_micros(us), ..Event::default() };
+        let mut outcome = Outcome::unchanged(begun.credit, begun.wake);
+        law.on_event(&mut state, &event, &mut outcome);
+        (outcome.emit.map(|emit| emit.class), outcome.cycles)
+    };
+    let cnp = (Some(Class::CNP), 0);
+    assert_eq!([1, 30, 52, 53].map(&mut mark), [cnp, (None, 0), cnp, (None, 0)], "one in 50 us, on no core");
+    assert_eq!((law.tally().events, law.tally().fallen()), ([0, 0], 0));
+    // One that hears of marks answers them itself, and fallbacks that do not notify ask for none.
+    let own = Programmed::new(image(DCQCN, true).unwrap(), fallback()).unwrap();
+    assert_eq!(Programmed::usual_fallback(own.image()), "dcqcn");
+    let dctcp = Law::from_settings(Programmed::usual_fallback(law.image()), &[], LINK).unwrap();
+    assert_eq!(dctcp.name(), "dctcp");
+    let law = Programmed::new(image(OTHER, true).unwrap(), dctcp).unwrap();
+    assert!(!law.traces().meets(Class::CE));
 }
 
 #[test]
