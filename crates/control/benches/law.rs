@@ -117,7 +117,7 @@ fn cnp_and_sample(bencher: Bencher<'_, '_>, preset: &str) {
     bencher.bench_local(|| {
         driver.happen(Class::CNP);
         driver.now += Span::from_micros(100);
-        driver.law.sample(black_box(&mut driver.context), driver.now)
+        driver.law.sample(black_box(&mut driver.context), &Credit::FREE, driver.now)
     });
 }
 

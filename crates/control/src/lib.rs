@@ -306,8 +306,8 @@ impl Law {
         done.unwrap_or_else(|| Err(self.unknown(name, true)))
     }
 
-    /// What a time series records of a queue pair at `now`; `None` from a law that has nothing to show.
-    pub fn sample(&self, context: &mut Context, now: Instant) -> Option<Sample> {
+    /// What a time series records at `now` of a queue pair that has `credit`; `None` from a law that has nothing to show.
+    pub fn sample(&self, context: &mut Context, credit: &Credit, now: Instant) -> Option<Sample> {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => Some(law.sample(state, now)),
             (Self::Timely(law), Context::Timely(state)) => Some(law.sample(state)),
@@ -315,7 +315,7 @@ impl Law {
             (Self::Hpcc(law), Context::Hpcc(state)) => Some(law.sample(state)),
             (Self::Swift(law), Context::Swift(state)) => Some(law.sample(state)),
             (Self::Nscc(law), Context::Nscc(state)) => Some(law.sample(state)),
-            (Self::Program(law), Context::Program(state)) => Some(law.sample(state, now)),
+            (Self::Program(law), Context::Program(state)) => Some(law.sample(state, credit, now)),
             _ => None,
         }
     }

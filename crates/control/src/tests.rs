@@ -85,7 +85,7 @@ fn without_a_law_nothing_is_heard_or_shown() {
     let mut law = Law::None;
     let (mut context, credit, wake) = law.connect(LINK.as_kbps());
     assert_eq!((law.traces(), credit, wake), (Class::NONE, Credit::FREE, Instant::NEVER));
-    assert_eq!(law.sample(&mut context, Instant::ZERO), None);
+    assert_eq!(law.sample(&mut context, &Credit::FREE, Instant::ZERO), None);
     assert!(law.set("g", "1/2").is_err());
 }
 

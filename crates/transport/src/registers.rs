@@ -93,12 +93,13 @@ impl Engine {
     /// What a time series records of a queue pair's law.
     pub fn sample(&mut self, qpn: Qpn, now: Instant) -> Option<Sample> {
         let slot = self.place(qpn)?;
+        let credit = &self.credit(slot);
         let Laws { laws, states, .. } = &mut self.laws;
         match states.get_mut(self.qps[slot].common.law as usize) {
-            Some(state) => laws[usize::from(state.law)].sample(&mut state.context, now),
+            Some(state) => laws[usize::from(state.law)].sample(&mut state.context, credit, now),
             None => {
                 let law = &laws[usize::from(self.profiles[usize::from(self.qps[slot].common.profile)].law)];
-                law.sample(&mut law.connect(self.config.link.as_kbps()).0, now)
+                law.sample(&mut law.connect(self.config.link.as_kbps()).0, credit, now)
             }
         }
     }

@@ -75,7 +75,7 @@ impl Bench {
     }
 
     fn sample(&mut self) -> Sample {
-        self.law.sample(&mut self.context, self.now).expect("DCQCN has samples")
+        self.law.sample(&mut self.context, &Credit::FREE, self.now).expect("DCQCN has samples")
     }
 
     /// R_C and R_T in kb/s.

@@ -65,7 +65,7 @@ pub struct State {
     /// The registers; the first 32 are the context.
     pub(super) block: CsrBlock,
     pub(super) timers: Timers,
-    link_kbps: u32,
+    pub(super) link_kbps: u32,
     /// The replacement that it belongs to. Another one's state begins anew at its next event, as does that of a queue pair
     /// that could not even be opened.
     pub(super) generation: u32,
@@ -77,6 +77,8 @@ pub struct State {
     unsent: VecDeque<Emit>,
     /// When it was made.
     opened: Instant,
+    /// Whether it has ever written the rate.
+    pub(super) sets_rate: bool,
     /// When the fallback law may next answer a mark that the program does not hear of.
     notice: Instant,
     /// The fallback law's context, once the program has failed here.
@@ -273,6 +275,7 @@ impl Programmed {
             loop_backs: 0,
             unsent: VecDeque::new(),
             opened: now,
+            sets_rate: false,
             notice: Instant::ZERO,
             fallen: None,
         };
@@ -454,6 +457,7 @@ impl Programmed {
             return Err(Why::Overrun { cycles });
         }
         if block[csr::RATE] != rate {
+            state.sets_rate = true;
             let kbps = block[csr::RATE].max(1);
             outcome.credit.rate_kbps = if kbps < state.link_kbps { kbps } else { Credit::UNLIMITED };
         }

@@ -75,32 +75,33 @@ impl Programmed {
             let value = set.or_else(|| self.image.parameter_value(name))?;
             return Some(shown(value, self.image.fraction_bits(name)));
         };
-        let value = self.at(state, now, |state| state.block[usize::from(field.word)]);
+        let value = self.at(state, &Credit::FREE, now, |state, _| state.block[usize::from(field.word)]);
         Some(shown(value, field.fraction_bits))
     }
 
     /// The words of the context as they stand at `now`.
     pub fn context_at(&self, state: &State, now: Instant) -> [u32; csr::CONTEXT_WORDS] {
-        self.at(state, now, |state| {
+        self.at(state, &Credit::FREE, now, |state, _| {
             let mut words = [0; csr::CONTEXT_WORDS];
             words.copy_from_slice(state.context());
             words
         })
     }
 
-    /// What `look` finds in `state` when the timers have been told that have run out by `now`, which changes nothing.
-    fn at<T>(&self, state: &State, now: Instant, look: impl Fn(&State) -> T) -> T {
+    /// What `look` finds in `state` and the credit, which is `credit` so far, when the timers have been told that have run
+    /// out by `now`, which changes nothing.
+    fn at<T>(&self, state: &State, credit: &Credit, now: Instant, look: impl Fn(&State, &Credit) -> T) -> T {
         if state.timers.next() > now || state.fallen.is_some() || state.generation != self.generation {
-            return look(state);
+            return look(state, credit);
         }
         let qpn = state.block[csr::QPN];
         let mut law = self.clone_shallow();
         law.cores = self.cores.that_hear_of(qpn);
         let mut state = state.clone();
-        let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+        let mut outcome = Outcome::unchanged(*credit, Instant::NEVER);
         let event = Event { class: Class::TIMER, now, qpn, ..Event::default() };
         law.on_event(&mut state, &event, &mut outcome);
-        look(&state)
+        look(&state, &outcome.credit)
     }
 
     /// Writes a word of the context.
@@ -114,29 +115,16 @@ impl Programmed {
         Some(self.word(name, text).map(|(word, value)| state.block[usize::from(word)] = value))
     }
 
-    /// What a time series records: the words that are called `rate`, `target`, `window` and `stage`; once the program has
-    /// failed, what its fallback law shows.
-    pub fn sample(&self, state: &State, now: Instant) -> Sample {
+    /// What a time series records: the rate that is in force, where the program has ever set one, with `credit` the queue
+    /// pair's; once the program has failed, what its fallback law shows. What its words mean is the program's own affair.
+    pub fn sample(&self, state: &State, credit: &Credit, now: Instant) -> Sample {
         if let Some(context) = &state.fallen {
-            return self.fallback.sample(&mut context.clone(), now).unwrap_or_default();
+            return self.fallback.sample(&mut context.clone(), credit, now).unwrap_or_default();
         }
-        self.at(state, now, |state| {
-            let word = |name: &str| {
-                let field = self.image.field(name);
-                field.map_or(Sample::NONE, |field| state.block[usize::from(field.word)])
-            };
-            let stage = |name: &str| match word(name) {
-                Sample::NONE => 0,
-                stage => u16::try_from(stage).unwrap_or(u16::MAX),
-            };
-            Sample {
-                rate_kbps: word("rate"),
-                target_kbps: word("target"),
-                window: word("window"),
-                stage: stage("stage"),
-                byte_stage: stage("byte_stage"),
-                ..Sample::default()
-            }
+        self.at(state, credit, now, |state, credit| {
+            let rate_kbps =
+                if state.sets_rate { credit.rate_kbps.min(state.link_kbps) } else { Sample::NONE };
+            Sample { rate_kbps, ..Sample::default() }
         })
     }
 

@@ -7,6 +7,7 @@ mod replaced;
 mod settings;
 mod twins;
 
+use roci_lab::results::series::Metric;
 use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
@@ -132,6 +133,28 @@ fn a_fallback_holds_back_though_the_program_had_no_word_for_marks() {
     let (usual, echoed) = failing("");
     assert!(none == 0 && cnps > 0 && usual == 0, "{none} {cnps} {usual}");
     assert!(notified < unlimited / 2 && echoed < unlimited / 2, "{unlimited} {notified} {echoed}");
+}
+
+#[test]
+fn the_rate_of_a_program_is_the_one_in_force_whatever_its_words_are_called() {
+    let rates = |control: &str| {
+        let results = run(&text(PAIR, &[("transport.control", control), ("stop", "5ms")]).unwrap());
+        let mut rates = Vec::new();
+        results.series.rows(|reading| {
+            if reading.metric == Metric::Rate {
+                rates.push(reading.value);
+            }
+        });
+        rates
+    };
+    // This one sets 1 Mb/s when it is opened, and has no word for it.
+    let opening = rates(r#"{ law = "program", elf = "../../control/tests/images/opening.elf" }"#);
+    assert!(opening.len() > 10 && opening.iter().all(|rate| *rate == 1e6), "{opening:?}");
+    // This one paces itself, by LoopBack: what it calls `rate` is its own affair.
+    assert_eq!(rates(r#"{ law = "program", elf = "firmware/paced.elf" }"#), [0.0; 0]);
+    let twin = rates(r#"{ law = "program", elf = "firmware/dcqcn.elf" }"#);
+    let native = rates(r#"{ law = "dcqcn" }"#);
+    assert!(twin.len() > 10 && twin.iter().all(|rate| native.contains(rate)), "{twin:?} {native:?}");
 }
 
 #[test]

@@ -175,7 +175,7 @@ proptest! {
             let mut outcome = Outcome::unchanged(*credit, *wake);
             law.on_event(context, &Event { class, now, ..Event::default() }, &mut outcome);
             (*credit, *wake) = (outcome.credit, outcome.wake);
-            let sample = law.sample(context, now).expect("DCQCN has samples");
+            let sample = law.sample(context, credit, now).expect("DCQCN has samples");
             (sample.rate_kbps, sample.target_kbps)
         };
         for (qp, gap) in cnps {
