@@ -238,6 +238,9 @@ impl Flow {
     /// Where ways meet, only what is dirty on all of them stays so. An event is to pay for the registers of its own way
     /// through the program, and not for those of all ways that come together behind it. Where a loop closes, all that its
     /// turns write stays dirty, lest each store it; and where an event begins, nothing is held.
+    ///
+    /// A value that nobody reads any more, and that not every way ahead replaces, is stored at once: its store has to come, and
+    /// until then the value would take one of the host's few registers.
     fn region(
         &self,
         program: &Program,
@@ -266,6 +269,7 @@ impl Flow {
             })
         };
         let used: Vec<(u32, u32)> = self.blocks.iter().map(used).collect();
+        let replaced = replaced(&used, members, &successors);
         let mut changed = true;
         while changed {
             changed = false;
@@ -284,6 +288,7 @@ impl Flow {
                     if closes { (a.0 | b.0, a.1 | b.1) } else { (a.0 & b.0, a.1 & b.1) }
                 };
                 let (held, dirty) = handed.reduce(meet).unwrap_or_default();
+                let dirty = dirty & (live[block] | replaced[block]);
                 let after = Arrival { held: held & live[block] | dirty, dirty };
                 changed |= after != before;
                 region.arrivals[block] = Some(after);
@@ -311,6 +316,23 @@ impl Flow {
         }
         live
     }
+}
+
+/// The registers that every way from the start of each block writes before it leaves the `members`; `used` are those that each
+/// block reads and those that it writes.
+fn replaced(used: &[(u32, u32)], members: &[bool], successors: &[Vec<usize>]) -> Vec<u32> {
+    let mut replaced = vec![u32::MAX; used.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (block, &(_, written)) in used.iter().enumerate().rev() {
+            let ahead = successors[block].iter().map(|&next| if members[next] { replaced[next] } else { 0 });
+            let before = written | ahead.reduce(|a, b| a & b).unwrap_or_default();
+            changed |= before != replaced[block];
+            replaced[block] = before;
+        }
+    }
+    replaced
 }
 
 /// The register that an instruction writes, as a set.
