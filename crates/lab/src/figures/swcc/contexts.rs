@@ -59,9 +59,8 @@ pub(in super::super) fn miss(bench: &Bench<'_>) -> Result<Measured, FigureError>
     add("hidden", ns(hinted.table.memory) - stall(alone));
     add("behind", stall(behind));
     add("naive", stall(naive));
-    measured
-        .remarks
-        .push(format!("The packet enters the RX parser at 0; with the hint {}.", timeline(alone)));
+    let how = if hinted.table.hint { "with the hint" } else { "without it" };
+    measured.remarks.push(format!("The packet enters the RX parser at 0; {how} {}.", timeline(alone)));
     Ok(measured)
 }
 
