@@ -157,7 +157,8 @@ impl Build {
             let outcome = pipe(command, &wrapped, Stdio::null());
             let outcome = outcome.map_err(|error| file(Path::new(&compiler), error))?;
             let said = String::from_utf8_lossy(&outcome.stderr);
-            let said = own_words(&said.replace(&format!("{}/include/", interface.folder.display()), ""));
+            let said = said.replace(&format!("{}/include/", interface.folder.display()), "");
+            let said = own_words(&said, &name.to_string_lossy());
             Ok((outcome.status.success(), said))
         };
         // First to be warned: of constants that registers do not hold, and by the lines where macros are used instead of those
@@ -194,10 +195,43 @@ fn again(command: &Command) -> Command {
     again
 }
 
-/// What the compiler says, without the text around the program, which nobody has written.
-fn own_words(said: &str) -> String {
-    let around = |line: &&str| !line.starts_with("In file included from <stdin>:");
-    said.lines().filter(around).flat_map(|line| [line, "\n"]).collect()
+/// What the compiler says, without the text around the program, which nobody has written: what that asks of the program is
+/// said of `name`, the program's file.
+fn own_words(said: &str, name: &str) -> String {
+    const END: &str = "program_end.h:";
+    const MADE: &str = "`roci program new` makes a skeleton";
+    let mut words = String::new();
+    let mut quotes = false;
+    for line in said.lines().filter(|line| !line.starts_with("In file included from <stdin>:")) {
+        // Below a message stand the line that it is about and its marks.
+        quotes &= line.starts_with(' ');
+        if quotes {
+            continue;
+        }
+        if !line.starts_with(END) {
+            // The linker takes the lines of the program for lines of what it was handed in.
+            words += &line.replace("././<stdin>:", &format!("{name}:"));
+            words += "\n";
+            continue;
+        }
+        quotes = true;
+        let (_, message) = line.split_once("error: ").unwrap_or(("", line));
+        let message = if message.starts_with("expression in static assertion is not an integer") {
+            continue;
+        } else if let Some((_, rest)) = message.split_once("‘").or_else(|| message.split_once('\''))
+            && let Some((missing, _)) = rest.split_once("’").or_else(|| rest.split_once('\''))
+            && message.contains("undeclared")
+        {
+            format!("it has no `{missing}`; {MADE}")
+        } else {
+            message.trim_start_matches("static assertion failed: ").trim_matches('"').to_owned()
+        };
+        let line = format!("{name}: error: {message}\n");
+        if !words.contains(&line) {
+            words += &line;
+        }
+    }
+    words
 }
 
 /// The first compiler that runs, and its libgcc for `march` without `_zicsr`, which would name the 64-bit one.
@@ -254,6 +288,22 @@ impl Drop for Interface {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_text_around_asks_of_a_program_is_said_of_its_file() {
+        let said = "In file included from <stdin>:3:\n\
+            program_end.h:2:23: error: 'QPContext' undeclared here (not in a function); did you mean 'loadContext'?\n    \
+            2 | _Static_assert(sizeof(QPContext) <= 128)\n      |                       ^~~~~~~~~\n\
+            program_end.h:2:16: error: expression in static assertion is not an integer\n\
+            program_end.h:2:1: error: static assertion failed: \"QPContext is at most 32 words\"\n    2 | _Static_assert\n\
+            law.c:4:1: warning: a word\n    4 | word\nld: a.o: in function `recv':\n././<stdin>:11: undefined reference\n";
+        assert_eq!(
+            own_words(said, "law.c"),
+            "law.c: error: it has no `QPContext`; `roci program new` makes a skeleton\n\
+             law.c: error: QPContext is at most 32 words\nlaw.c:4:1: warning: a word\n    4 | word\n\
+             ld: a.o: in function `recv':\nlaw.c:11: undefined reference\n"
+        );
+    }
 
     #[test]
     fn no_source_is_overwritten_and_no_image_or_folder_is_compiled() {
