@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a pcapng capture without any of this project's code: recomputes the ICRC of every RoCEv2 packet.
 
-    icrc_check.py FILE.pcapng [--damaged N]
+    icrc_check.py FILE.pcapng [--damaged N] [--cc-words N]
 
 Prints how many packets of each opcode it saw. Exits 0 when every ICRC is right, except for exactly N packets that a
 fault damaged (0 unless given), and 1 otherwise. Needs nothing but Python 3.8.
@@ -9,7 +9,8 @@ fault damaged (0 unless given), and 1 otherwise. Needs nothing but Python 3.8.
 The ICRC is the CRC-32 of Ethernet over the packet from its IP header to its payload's end, behind eight octets of ones
 that stand for a header of InfiniBand's local routing, with ones in place of what routers may change: in IPv4 type of
 service, time to live and checksum; in IPv6 traffic class, flow label and hop limit; in UDP the checksum; in the BTH its
-fifth octet. It stands least significant octet first (InfiniBand Architecture, Annex A17, section A17.3.3).
+fifth octet, and in Rocinante's layout "cc" the words behind the BTH, of which nothing in a packet tells how many there
+are; datagrams and notifications have none. It stands least significant octet first (InfiniBand Architecture, Annex A17, section A17.3.3).
 """
 
 import argparse
@@ -66,9 +67,12 @@ def datagram(frame):
     return packet, header
 
 
-def icrc(packet, header):
-    """The ICRC that the datagram ought to have."""
+def icrc(packet, header, words):
+    """The ICRC that the datagram ought to have, with so many words of a cc header."""
     masked = bytearray(packet[:-4])
+    opcode, behind = packet[header + 8], header + 8 + 12
+    if opcode < 0x20 or opcode >= 0xC0:
+        masked[behind : behind + 4 * words] = bytes([ONES] * 4 * words)
     if masked[0] >> 4 == 4:
         changing = [1, 8, 10, 11]
     else:
@@ -83,6 +87,7 @@ def main():
     parser = argparse.ArgumentParser(description="Recomputes the ICRC of every RoCEv2 packet of a capture.")
     parser.add_argument("capture")
     parser.add_argument("--damaged", type=int, default=0, help="how many packets have a wrong one, on purpose")
+    parser.add_argument("--cc-words", type=int, default=0, help="how many words a header of layout cc has")
     arguments = parser.parse_args()
     right, wrong = collections.Counter(), 0
     for frame in frames(arguments.capture):
@@ -91,7 +96,7 @@ def main():
             continue
         packet, header = found
         opcode = packet[header + 8]
-        if struct.unpack("<I", packet[-4:])[0] == icrc(packet, header):
+        if struct.unpack("<I", packet[-4:])[0] == icrc(packet, header, arguments.cc_words):
             right[opcode] += 1
         else:
             wrong += 1

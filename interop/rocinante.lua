@@ -122,26 +122,32 @@ field("uint32", "cc.hop.queue", "Octets queued")
 field("uint32", "cc.word", "Word of the law", base.HEX)
 rocinante.fields = fields
 
-local short = ProtoExpert.new("rocinante.short", "Too short for its headers", expert.group.MALFORMED,
-  expert.severity.ERROR)
+local short = ProtoExpert.new("rocinante.short",
+  "Too short for its headers: are the preferences rocinante.layout and rocinante.cc those of this queue pair?",
+  expert.group.MALFORMED, expert.severity.ERROR)
 local unknown = ProtoExpert.new("rocinante.unknown", "No opcode of this layout", expert.group.PROTOCOL,
   expert.severity.WARN)
-rocinante.experts = { short, unknown }
+local preference = ProtoExpert.new("rocinante.preference", "A preference of rocinante is not understood",
+  expert.group.UNDECODED, expert.severity.WARN)
+rocinante.experts = { short, unknown, preference }
 
 local STANDARD, IRN, SRNIC, NDP, HOMA, CC = 0, 1, 2, 3, 4, 5
 local NAMES = { [STANDARD] = "standard", [IRN] = "irn", [SRNIC] = "srnic", [NDP] = "ndp", [HOMA] = "homa", [CC] = "cc" }
-local NUMBERS, CHOICES = {}, {}
-for number = STANDARD, CC do
-  NUMBERS[NAMES[number]] = number
-  CHOICES[number + 1] = { number + 1, NAMES[number], number }
-end
-rocinante.prefs.layout = Pref.enum("Layout", STANDARD, "The header layout of queue pairs not named below", CHOICES)
+local NUMBERS = {}
+for number = STANDARD, CC do NUMBERS[NAMES[number]] = number end
+-- A text and no choice, for which Wireshark would take any other word without telling.
+rocinante.prefs.layout = Pref.string("Layout", NAMES[STANDARD],
+  "The header layout of queue pairs not named below: standard, irn, srnic, ndp, homa or cc")
 rocinante.prefs.cc = Pref.string("CC header", "time", 'Parts of the CC header, such as "time,int,3"')
 rocinante.prefs.qps = Pref.string("Queue pairs", "",
   'Layouts of single queue pairs, such as "0x11=irn; 0x12=cc(time,int,2)"')
 
 -- The preferences, taken apart when they change.
-local cc_of_all, by_qpn = {}, {}
+local layout_of_all, cc_of_all, by_qpn = STANDARD, {}, {}
+-- What is wrong with them.
+local problems = {}
+
+local function problem(text, ...) problems[#problems + 1] = string.format(text, ...) end
 
 local function parts_of(text)
   local parts = { time = false, int = false, own = 0 }
@@ -150,17 +156,28 @@ local function parts_of(text)
       parts[part] = true
     else
       parts.own = tonumber(part) or 0
+      if not part:match("^%d+$") then
+        problem('rocinante.cc: "%s" is neither "time" nor "int" nor a number of words', part)
+      end
     end
   end
   return parts
 end
 
 local function read_preferences()
+  problems = {}
   cc_of_all, by_qpn = parts_of(rocinante.prefs.cc), {}
+  layout_of_all = NUMBERS[rocinante.prefs.layout]
+  if not layout_of_all then
+    problem('rocinante.layout: there is no layout "%s"', rocinante.prefs.layout)
+    layout_of_all = STANDARD
+  end
   for entry in rocinante.prefs.qps:gmatch("[^;]+") do
     local qpn, name, parts = entry:match("^%s*(%w+)%s*=%s*(%a+)%s*(.*)$")
     if qpn and tonumber(qpn) and NUMBERS[name] then
       by_qpn[tonumber(qpn)] = { layout = NUMBERS[name], cc = parts_of(parts) }
+    elseif entry:match("%S") then
+      problem('rocinante.qps: "%s" is not like 0x11=irn or 0x12=cc(time,2)', entry:match("^%s*(.-)%s*$"))
     end
   end
 end
@@ -170,7 +187,7 @@ read_preferences()
 local function layout_of(qpn)
   local own = by_qpn[qpn]
   if own then return own.layout, own.cc end
-  return rocinante.prefs.layout, cc_of_all
+  return layout_of_all, cc_of_all
 end
 
 local function permits(layout, opcode)
@@ -345,6 +362,7 @@ local ports = DissectorTable.get("udp.port")
 local standard = ports:get_dissector(4791)
 
 function rocinante.dissector(tvb, pinfo, tree)
+  for _, text in ipairs(problems) do tree:add(rocinante, tvb(0, 0)):add_proto_expert_info(preference, text) end
   local layout, cc, opcode = STANDARD, nil, nil
   if tvb:len() >= 16 then
     opcode = tvb(0, 1):uint()
@@ -366,12 +384,12 @@ function rocinante.dissector(tvb, pinfo, tree)
     branch:add_proto_expert_info(unknown)
     return tvb:len()
   end
-  local whole, problem = pcall(function()
+  local whole, raised = pcall(function()
     layout_words[layout](cursor, branch, opcode, cc)
     extension_headers(cursor, branch, opcode, layout)
   end)
   if not whole then
-    if problem ~= cursor then error(problem, 0) end
+    if raised ~= cursor then error(raised, 0) end
     branch:add_proto_expert_info(short)
     return tvb:len()
   end

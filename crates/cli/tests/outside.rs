@@ -131,6 +131,11 @@ fn tshark_takes_no_short_send_for_another_protocol_where_it_is_told_not_to_guess
     );
     std::fs::write(&path, scenario).expect("a scratch file");
     roci(&["run", text(&path), "--quiet", "--out", text(&folder)]);
+    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/icrc_check.py");
+    let mut command = Command::new("python3");
+    command.arg(&checker).arg(folder.join("capture.pcapng")).args(["--cc-words", "3"]);
+    let report = output_of(&mut command, "apt-get install python3");
+    assert!(report.ends_with(" right, 0 wrong\n"), "time and one word: {report}");
     let seen = |arguments: &[&str]| {
         let mut command = Command::new("tshark");
         command.arg("-r").arg(folder.join("capture.pcapng")).args(arguments);
@@ -194,6 +199,26 @@ fn the_dissector_finds_in_every_layout_what_was_sent() {
             }
         }
     }
+}
+
+#[test]
+fn preferences_that_the_dissector_does_not_understand_are_told() {
+    let capture = scratch().join("preferences.pcap");
+    let layout = layouts::layouts_to_dissect().into_iter().next().expect("a layout");
+    layouts::write_capture(layout, &capture);
+    let told = |preferences: &[&str]| {
+        let preferences: Vec<String> = preferences.iter().map(|text| (*text).to_owned()).collect();
+        let lines = dissect(&capture, &preferences, &["rocinante.preference".to_owned()]);
+        lines.iter().filter(|line| !line[0].is_empty()).count() == lines.len()
+    };
+    assert!(told(&["rocinante.layout:xyz"]));
+    assert!(told(&["rocinante.layout:cc", "rocinante.cc:foo"]));
+    assert!(told(&["rocinante.qps:0x11"]));
+    assert!(!told(&[
+        "rocinante.layout:irn",
+        "rocinante.cc:time,2",
+        "rocinante.qps:0x11=cc(time,int,2); 3=irn"
+    ]));
 }
 
 #[test]
