@@ -8,6 +8,9 @@ use roci_fabric::packet::HostId;
 use roci_units::{Instant, Qpn};
 use std::sync::Arc;
 
+/// Both ends of a flow: the host and its queue pair.
+type Ends = [(HostId, Qpn); 2];
+
 impl Simulation<'_> {
     /// When the next write is due.
     pub(super) fn next_write(&self) -> Instant {
@@ -76,11 +79,16 @@ impl Simulation<'_> {
         let parameter = taken > 0;
         let driver = &nics.application;
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
-        let live = driver.live.iter().flatten().filter(|live| wanted(&driver.name(live.id).to_string()));
-        let flows: Vec<(u32, [(HostId, Qpn); 2])> =
-            live.map(|live| (live.number, [(live.src, live.src_qpn), (live.dst, live.dst_qpn)])).collect();
-        let mut fallen = 0;
-        for (number, ends) in &flows {
+        let live = driver.live.iter().flatten();
+        let flows: Vec<(u32, String, Ends)> = live
+            .map(|live| {
+                let ends = [(live.src, live.src_qpn), (live.dst, live.dst_qpn)];
+                (live.number, driver.name(live.id).to_string(), ends)
+            })
+            .filter(|(_, name, _)| wanted(name))
+            .collect();
+        let (mut fallen, mut lacking) = (Vec::new(), Vec::new());
+        for (number, name, ends) in &flows {
             let (mut took, mut fell) = (parameter, false);
             for &(host, qpn) in ends {
                 let net = &mut self.fabric.net;
@@ -101,18 +109,45 @@ impl Simulation<'_> {
             if took && program.is_some() {
                 self.own_programs.entry(*number).or_default().push(self.written - 1);
             }
-            taken += usize::from(took);
-            fallen += usize::from(fell);
+            match (fell, took) {
+                (true, _) => fallen.push(name.as_str()),
+                (false, true) => taken += 1,
+                (false, false) => lacking.push(name.as_str()),
+            }
         }
         let all = flows.len();
-        let why = match (fallen, taken) {
-            (1.., _) => format!("{fallen} of {all} flows run the fallback law of a program that failed"),
-            (0, 1..) => return,
-            _ if all == 0 => "no flow is under way that it is for".to_owned(),
-            _ => "no law that is in force has such a register".to_owned(),
+        let whys = [
+            (&fallen, "the fallback law of a program that failed"),
+            (&lacking, "a law that has no such register"),
+        ];
+        let whys = whys
+            .into_iter()
+            .filter(|(names, _)| !names.is_empty())
+            .map(|(names, what)| format!("{} of {all} flows run {what} ({})", names.len(), named(names)));
+        let why = match all {
+            0 if taken > 0 => return,
+            0 => match &write.flow {
+                None => "no flow is under way that it is for".to_owned(),
+                Some(flow) => format!("no flow is under way that it is for: `{}`", flow.value),
+            },
+            _ => whys.collect::<Vec<_>>().join(", and "),
         };
+        if why.is_empty() {
+            return;
+        }
         let lost = if taken > 0 { "not all took" } else { "nobody took" };
         self.warnings
             .push(format!("{lost} what `[[at]]` writes to `transport.control.{register}` at {now}: {why}"));
+    }
+}
+
+/// The first few of `names`, and how many more there are.
+fn named(names: &[&str]) -> String {
+    /// Names that are told.
+    const TOLD: usize = 4;
+    let told = names.iter().take(TOLD).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
     }
 }

@@ -54,7 +54,11 @@ fn a_write_that_is_lost_is_told() {
     let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
     let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "limit", "5")).concat();
     let results = run(&text(&format!("{PAIR}{times}"), &[("transport.control", credit)]).unwrap());
-    let whys = ["2 of 2 flows run the fallback law", "no flow is under way", "the run was over after "];
+    let whys = [
+        "2 of 2 flows run the fallback law of a program that failed (`a`, `b`)",
+        "no flow is under way",
+        "the run was over after ",
+    ];
     assert_eq!(results.warnings.len(), whys.len(), "{:?}", results.warnings);
     let mut summary = Vec::new();
     roci_lab::output::summary::write(&mut summary, &results).unwrap();
@@ -65,6 +69,17 @@ fn a_write_that_is_lost_is_told() {
     }
     let told = run(&text(PAIR, &[("transport.control", credit)]).unwrap());
     assert!(told.warnings.is_empty(), "{:?}", told.warnings);
+}
+
+#[test]
+fn flows_whose_program_lacks_the_word_that_is_written_are_named() {
+    // `a` runs DCQCN's program, which has a word of this name, and `b` another.
+    let written = format!("{PAIR}{}", at("1ms", "rate", "1Gb/s"));
+    let other = r#"{ law = "program", elf = "../../control/tests/images/other.elf" }"#;
+    let warnings = run(&text(&written, &[("traffic.0.flows.1.control", other)]).unwrap()).warnings;
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.starts_with("not all took"), "{warning}");
+    assert!(warning.ends_with("1 of 2 flows run a law that has no such register (`b`)"), "{warning}");
 }
 
 #[test]
