@@ -114,6 +114,15 @@ pub enum SettingError {
         /// Why not.
         why: ValueError,
     },
+    /// A program does not take the value.
+    Refused {
+        /// The parameter.
+        name: &'static str,
+        /// What was to be written.
+        text: String,
+        /// Where in the program, and why.
+        why: String,
+    },
     /// The register can be read but not written during a run.
     ReadOnly {
         /// The register.
@@ -126,7 +135,7 @@ impl SettingError {
     pub fn valid(&self) -> &[&'static str] {
         match self {
             Self::Law { valid, .. } | Self::Preset { valid, .. } | Self::Key { valid, .. } => valid,
-            Self::Value { .. } | Self::ReadOnly { .. } => &[],
+            Self::Value { .. } | Self::Refused { .. } | Self::ReadOnly { .. } => &[],
         }
     }
 }
@@ -149,6 +158,9 @@ impl fmt::Display for SettingError {
             }
             Self::Value { name, text, range, why: ValueError::Text(error) } => {
                 write!(f, "{name} = \"{text}\": {error}; it takes {range}")
+            }
+            Self::Refused { name, text, why } => {
+                write!(f, "the program refuses {name} = \"{text}\": {why}")
             }
             Self::ReadOnly { name } => write!(f, "{name} cannot be written during a run"),
         }

@@ -63,7 +63,9 @@ impl fmt::Display for Why {
                 "LoopBack with nothing in flight and no timer armed, where nothing else brings the packet back",
             ),
             Self::Silent => f.write_str("no answer"),
-            Self::Answer { word } => write!(f, "{word:#x} is no answer"),
+            Self::Answer { word } => {
+                write!(f, "eventType is {word:#x}, which is no answer: recv() takes Done or GenTxEvent, send() Send or LoopBack")
+            }
             Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
             Self::Command { word } => write!(f, "{word:#010x} is no command"),
             Self::Packet { class } => write!(f, "a packet of class {class:#x} cannot be asked for"),

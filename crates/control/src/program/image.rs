@@ -135,7 +135,7 @@ pub struct ContextField {
     pub name: &'static str,
     /// Which word of the context.
     pub word: u8,
-    /// Whether it can be negative.
+    /// Whether it can be negative, as far as the file says.
     pub signed: bool,
     /// Of a fraction, its bits behind the point: it is given and shown as one.
     pub fraction_bits: Option<u8>,
@@ -147,6 +147,7 @@ struct Parameter {
     /// Where it lies in the cores' memory.
     address: u32,
     register: &'static Register,
+    signed: bool,
     fraction_bits: Option<u8>,
 }
 
@@ -246,6 +247,15 @@ impl Image {
                 let parameter = self.parameters.iter().find(|parameter| parameter.register.name == name);
                 parameter.and_then(|parameter| parameter.fraction_bits)
             }
+        }
+    }
+
+    /// Whether the word of context or parameter `name` can be negative, as far as the file says.
+    pub(crate) fn is_signed(&self, name: &str) -> bool {
+        let parameter = || self.parameters.iter().find(|parameter| parameter.register.name == name);
+        match self.field(name) {
+            Some(field) => field.signed,
+            None => parameter().is_none_or(|parameter| parameter.signed),
         }
     }
 
@@ -404,10 +414,13 @@ fn rote(waits: &Core, side: Side, header_octets: u32, budget: u64) -> Option<Rot
 fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> {
     let mut traces = if side == Side::Tx { Class::TRANSMIT } else { Class::NONE };
     let mut block = [0; CSR_WORDS];
-    let refused = |core: &Core, what: &dyn fmt::Display| {
-        let why = alloc::format!("{}: {what}", core.program().locate(core.pc()));
+    // A core that stopped at a write stands behind it.
+    let refused_at = |core: &Core, at: u32, what: &dyn fmt::Display| {
+        let why = alloc::format!("{}: {what}", core.program().locate(at));
         Err(ImageError::Start { side, why })
     };
+    let refused = |core: &Core, what: &dyn fmt::Display| refused_at(core, core.pc(), what);
+    let written = |core: &Core, what: &dyn fmt::Display| refused_at(core, core.pc().wrapping_sub(4), what);
     loop {
         let left = budget.saturating_sub(core.cycles());
         match core.run(&mut block, left) {
@@ -417,11 +430,11 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
                     Some(Command::Trace { classes } | Command::TraceToo { classes }) => {
                         traces = traces.with(classes);
                     }
-                    None => return refused(core, &"it does not take these parameters"),
-                    _ => return refused(core, &"a command that needs an event"),
+                    None => return written(core, &"it does not take these parameters"),
+                    _ => return written(core, &"a command that needs an event"),
                 }
             }
-            Stop::Written { .. } => return refused(core, &"an answer without an event"),
+            Stop::Written { .. } => return written(core, &"an answer without an event"),
             Stop::Budget => return refused(core, &"too many cycles"),
             Stop::Trap(trap) => return refused(core, &trap.cause),
         }
@@ -447,7 +460,7 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
         fields.extend((0u8..).take(octets as usize / 4).map(|word| ContextField {
             name: Box::leak(alloc::format!("word{word}").into_boxed_str()),
             word,
-            signed: false,
+            signed: true,
             fraction_bits: None,
         }));
     }
@@ -478,7 +491,8 @@ fn parameters(program: &Program, variables: &[Field]) -> Vec<Parameter> {
             fraction_bits,
             "A parameter of the program.",
         );
-        Parameter { address: symbol.address, register: Box::leak(Box::new(register)), fraction_bits }
+        let signed = variable.is_none_or(|variable| variable.signed);
+        Parameter { address: symbol.address, register: Box::leak(Box::new(register)), signed, fraction_bits }
     };
     visible.map(parameter).collect()
 }

@@ -519,6 +519,10 @@ impl Programmed {
     #[cold]
     fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
         let at = self.cores.of(side, event.qpn).take().map_or(0, |core| core.pc());
+        // A core that stopped at a write stands behind it, and no instruction is shorter than four octets.
+        let written =
+            matches!(why, Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. });
+        let at = if written { at.wrapping_sub(4) } else { at };
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();
         self.tally.note(Fault { image, side, qpn: event.qpn, at: event.now, place, why });

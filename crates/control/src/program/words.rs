@@ -8,7 +8,7 @@ use crate::outcome::{Credit, Outcome};
 use crate::register::{Register, SettingError, Value, ValueError};
 use crate::sample::Sample;
 use alloc::boxed::Box;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 
@@ -35,7 +35,7 @@ impl Programmed {
             return None;
         }
         let parameter = self.image.parameter(name)?;
-        let value = match value(text, self.image.fraction_bits(name)) {
+        let value = match value(text, self.image.fraction_bits(name), self.image.is_signed(name)) {
             Ok(value) => value,
             Err(why) => return Some(Err(parameter.refuse(text, why))),
         };
@@ -46,19 +46,13 @@ impl Programmed {
         if done.is_err() {
             self.parameters = before;
         }
-        Some(done.map_err(|why| why.refuse(text, ValueError::Range)))
+        Some(done.map_err(|why| SettingError::Refused { name: parameter.name, text: text.to_string(), why }))
     }
 
-    /// Makes the cores that begin with the parameters. The parameter that was set last is to blame if they do not come to
-    /// wait for an event.
-    pub(super) fn restart(&mut self) -> Result<(), &'static Register> {
+    /// Makes the cores that begin with the parameters; else why they do not come to wait for an event, and where.
+    pub(super) fn restart(&mut self) -> Result<(), String> {
         let started = self.image.started_with(&self.parameters);
-        let last = self.parameters.last().and_then(|(name, _)| self.image.parameter(name));
-        match (started, last) {
-            (Ok(started), _) => self.started = Some(Box::new(started)),
-            (Err(_), Some(last)) => return Err(last),
-            (Err(_), None) => self.started = None,
-        }
+        self.started = Some(Box::new(started.map_err(|error| error.to_string())?));
         self.cores = self.fresh_cores(self.cores.pairs());
         Ok(())
     }
@@ -136,7 +130,7 @@ impl Programmed {
             return Err(SettingError::Key { name: name.to_string(), valid });
         };
         let register = self.registers().iter().find(|register| register.name == name);
-        match (value(text, field.fraction_bits), register) {
+        match (value(text, field.fraction_bits, field.signed), register) {
             (Ok(value), _) => Ok((field.word, value)),
             (Err(why), Some(register)) => Err(register.refuse(text, why)),
             (Err(_), None) => Err(SettingError::Key { name: name.to_string(), valid: Vec::new() }),
@@ -151,8 +145,9 @@ fn shown(word: u32, fraction_bits: Option<u8>) -> Value {
 }
 
 /// A number of 32 bits: plain, or octets, a rate in kb/s, a time in nanoseconds, or a fraction in 16.16. A word of so many
-/// `fraction_bits` takes a fraction alone, and the least there is for one that is smaller and not zero.
-fn value(text: &str, fraction_bits: Option<u8>) -> Result<u32, ValueError> {
+/// `fraction_bits` takes a fraction alone, and the least there is for one that is smaller and not zero; one that is
+/// `signed` alone takes a number below zero.
+fn value(text: &str, fraction_bits: Option<u8>, signed: bool) -> Result<u32, ValueError> {
     let text = text.trim();
     if let Some(bits) = fraction_bits {
         let ratio = text.parse::<Ratio>()?;
@@ -166,7 +161,8 @@ fn value(text: &str, fraction_bits: Option<u8>) -> Result<u32, ValueError> {
             reason = "two's complement is meant"
         )]
         return match number {
-            -0x8000_0000..=0xffff_ffff => Ok(number as u32),
+            -0x8000_0000..0 if signed => Ok(number as u32),
+            0..=0xffff_ffff => Ok(number as u32),
             _ => Err(ValueError::Range),
         };
     } else if let Ok(ratio) = text.parse::<Ratio>() {

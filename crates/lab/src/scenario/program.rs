@@ -6,7 +6,7 @@ use super::transport::Control;
 use crate::program::CLASSES;
 use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
-use roci_control::{Class, Image, Law, Programmed};
+use roci_control::{Class, Image, LAWS, Law, Programmed, SettingError};
 use roci_hart::{CycleModel, Machine};
 use roci_nic::arch::spec::Cores;
 use roci_units::BitsPerSec;
@@ -18,6 +18,9 @@ use std::sync::{Arc, OnceLock};
 pub(super) const PROGRAM: &str = "program";
 /// The register that stands for the program itself.
 pub(super) const ELF: &str = "elf";
+
+/// What to do about a value that a program refuses.
+pub(super) const REFUSED: &str = "that line of the program says what it takes";
 
 const CONTEXT: &str = "context.";
 /// Cycles of an instruction that reads or writes a register.
@@ -128,6 +131,11 @@ impl Control {
         self.law.value == PROGRAM
     }
 
+    /// The program's image, by the name that the scenario gives it; `None` of another law.
+    pub(super) fn elf(&self) -> Option<&str> {
+        self.setting(ELF).filter(|_| self.is_program()).map(|setting| setting.text.value.as_str())
+    }
+
     /// Words that its program puts into the header of each packet; zero without a program.
     pub(super) fn header_words(&self) -> u8 {
         self.loaded.0.get().map_or(0, |image| image.header_words())
@@ -198,6 +206,7 @@ impl Control {
             let Some(name) = setting.key.value.strip_prefix(CONTEXT) else { continue };
             law.set_initial(name, &setting.text.value).map_err(|error| {
                 let remedy = match error.valid() {
+                    _ if matches!(error, SettingError::Refused { .. }) => REFUSED.to_owned(),
                     [] => {
                         "it is a number, octets, a rate (kept in kb/s), a time (kept in ns) or a fraction (in 16.16)"
                             .to_owned()
@@ -222,6 +231,11 @@ impl Control {
         let (name, origin) = named.map_or((Programmed::usual_fallback(image), self.law.origin), |setting| {
             (setting.text.value.as_str(), setting.text.origin)
         });
+        let fits = Programmed::FALLBACKS;
+        if !fits.contains(&name) && (name == PROGRAM || LAWS.contains(&name)) {
+            let message = format!("`{name}` cannot take over from a program");
+            return Err(source.error(origin, message, format!("choose one of {}", listed(fits))));
+        }
         let mut fallback = Self::plain(name);
         fallback.law.origin = origin;
         let own = self.settings.iter().filter_map(|setting| {

@@ -1,7 +1,7 @@
 //! `[transport]`: reliability and congestion control.
 
 use super::keys;
-use super::program::{Costs, Loaded, PROGRAM, sends};
+use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -371,7 +371,9 @@ impl Control {
             SettingError::Key { name, .. } => {
                 (setting(name).map_or(table, |setting| setting.key.origin), name.as_str())
             }
-            SettingError::Value { name, .. } | SettingError::ReadOnly { name } => {
+            SettingError::Value { name, .. }
+            | SettingError::Refused { name, .. }
+            | SettingError::ReadOnly { name } => {
                 (setting(name).map_or(table, |setting| setting.text.origin), *name)
             }
         };
@@ -388,6 +390,7 @@ impl Control {
                 format!("the keys of `{law}` are {}", listed(valid.iter().copied()))
             }
             (SettingError::Value { range, .. }, _) => format!("`{name}` takes {range}"),
+            (SettingError::Refused { .. }, _) => REFUSED.to_owned(),
             (SettingError::ReadOnly { .. }, _) => "choose a register that can be written".to_owned(),
         };
         let is_recovery = |name| RECOVERIES.iter().any(|(recovery, _)| *recovery == name);
@@ -406,7 +409,7 @@ impl Control {
                 roci_control::ValueError::Text(error) => format!("`{name} = {text}`: {error}"),
                 roci_control::ValueError::Range => format!("`{name} = {text}` is out of range"),
             },
-            SettingError::ReadOnly { .. } => error.to_string(),
+            SettingError::Refused { .. } | SettingError::ReadOnly { .. } => error.to_string(),
         };
         let remedy = match nearest(name, valid.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? {exist}"),

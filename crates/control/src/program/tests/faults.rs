@@ -67,7 +67,7 @@ fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
         (1, &[], "store to 0x00000000, in ROM or outside the memory"),
         (1, &[("link[0].at", "2147483648")], "store to 0x80000000, in ROM or outside the memory"),
         (2, &[("link[0].octets", "1")], "no answer after"),
-        (3, &[], "0x4d is no answer"),
+        (3, &[], "eventType is 0x4d, which is no answer"),
         (4, &[], "Send is no answer of this side"),
         (5, &[], "0xf0000001 is no command"),
         (6, &[], "a packet of class 0x2 cannot be asked for"),
@@ -81,6 +81,13 @@ fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
         let fault = pair.law.tally().first().expect("a fault");
         assert!(fault.why.to_string().contains(why), "{fault}");
         assert!(fault.place.contains("faults.c:"), "{fault}");
+        // Of an answer or a command that is none, the line that gives it.
+        let line = match length {
+            3 | 4 => ":100)",
+            5 => ":58)",
+            _ => ")",
+        };
+        assert!(fault.place.ends_with(line), "{fault}");
         assert!(pair.states[0].has_fallen() && !pair.states[1].has_fallen());
         // Nothing of what it asked for stands, and the packet filter is the fallback's.
         assert_eq!((outcome.credit, outcome.wake), (crate::Credit::FREE, Instant::NEVER), "{fault}");
@@ -318,17 +325,18 @@ fn marks_that_a_program_does_not_hear_of_its_fallback_answers() {
 #[test]
 fn context_is_set_and_refused_by_name() {
     let mut law = Programmed::new(image(FAULTS, false).unwrap(), fallback()).unwrap();
-    for (text, word) in
-        [("64KiB", 65_536), ("10Gb/s", 10_000_000), ("55us", 55_000), ("-1", u32::MAX), ("9", 9)]
-    {
+    for (text, word) in [("64KiB", 65_536), ("10Gb/s", 10_000_000), ("55us", 55_000), ("9", 9)] {
         law.set_initial("link[1].octets", text).unwrap();
         let state = law.open(LINK.as_kbps(), 0, Instant::ZERO).0;
         assert_eq!(law.get(&state, "link[1].octets", Instant::ZERO), Some(Value::Count(word)), "{text}");
     }
     let unknown = law.set_initial("herd", "1").unwrap_err();
     assert!(matches!(&unknown, SettingError::Key { valid, .. } if valid.contains(&"heard")), "{unknown}");
-    let wrong = law.set_initial("heard", "8GiB").unwrap_err();
-    assert!(matches!(wrong, SettingError::Value { .. }), "{wrong}");
+    law.set_initial("heard", "-1").unwrap();
+    for (name, text) in [("heard", "8GiB"), ("link[1].octets", "-1")] {
+        let wrong = law.set_initial(name, text).unwrap_err();
+        assert!(matches!(wrong, SettingError::Value { .. }), "{wrong}");
+    }
 }
 
 #[test]
@@ -406,13 +414,9 @@ fn a_fraction_is_given_and_shown_as_one() {
         assert_eq!(shown((law, context), name), says, "{name} = {text}");
     }
     for (file, name, text) in [
-        (TUNED, "share", "0"),
-        (TUNED, "share", "1.1"),
         (TUNED, "share", "65536"),
         (TUNED, "share", "10us"),
         (TUNED, "part", "-1"),
-        (DCQCN, "g", "0"),
-        (DCQCN, "g", "1.0001"),
         (DCQCN, "g", "256"),
         (DCQCN, "alpha", "300"),
     ] {
@@ -420,6 +424,20 @@ fn a_fraction_is_given_and_shown_as_one() {
         let Law::Program(program) = &mut law else { unreachable!("it is one") };
         let refused = program.set_initial(name, text).unwrap_err().to_string();
         assert!(refused.contains("it takes a fraction"), "{name} = {text}: {refused}");
+    }
+}
+
+#[test]
+fn what_a_program_does_not_take_is_refused_by_the_line_that_says_so() {
+    for (file, name, text, line) in [
+        (TUNED, "share", "0", "tuned.c:22)"),
+        (TUNED, "share", "1.1", "tuned.c:22)"),
+        (DCQCN, "g", "0", "dcqcn.c:61)"),
+    ] {
+        let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
+        let refused = law.set_initial(name, text).unwrap_err().to_string();
+        assert!(refused.starts_with("the program refuses ") && refused.contains(line), "{refused}");
+        assert!(law.open(LINK.as_kbps(), 0, Instant::ZERO).0.fallen.is_none(), "it stays as it was");
     }
 }
 
