@@ -29,6 +29,10 @@ static ABSOLUTE: [Absolute; 5] = [
     absolute("timely", "swcc", 100, "delta"),
 ];
 
+/// Programs that come with Rocinante, and the preset that their parameters are.
+static PROGRAMS: [(&str, &str, &str); 2] =
+    [("firmware/dcqcn.elf", "dcqcn", "sigcomm15"), ("firmware/timely.elf", "timely", "sigcomm15")];
+
 /// The preset of these laws that scales with the link.
 const SCALES: &str = "hpcc";
 
@@ -55,7 +59,23 @@ pub(super) fn used<'a>(
 /// What a user should know of presets among `controls` that the fastest host of `graph` has outgrown.
 pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, graph: &Graph) -> Vec<String> {
     let Some(rate) = graph.host_rates().into_iter().max() else { return Vec::new() };
+    let of_program = |control: &Control| {
+        let elf = control.elf()?;
+        let (_, law, preset) = PROGRAMS.iter().find(|(known, ..)| *known == elf)?;
+        let is_meant = |it: &&Absolute| it.law == *law && it.preset == *preset;
+        let Absolute { made_for, step, .. } =
+            ABSOLUTE.iter().find(is_meant).filter(|it| it.is_outgrown(rate))?;
+        (!control.sets(&format!("context.{step}"))).then(|| {
+            format!(
+                "`{elf}` has the steps of preset `{preset}` of `{law}`, made for {made_for} links, and hosts here have {rate}: \
+                 rates recover slowly. Set `context.{step}`, and what else is an absolute rate"
+            )
+        })
+    };
     let note = |control: &Control| {
+        if control.is_program() {
+            return of_program(control);
+        }
         let preset = control.preset()?;
         let is_meant = |it: &&Absolute| it.law == control.law.value && it.preset == preset;
         let Absolute { law, made_for, step, .. } =
@@ -74,7 +94,11 @@ pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, graph: &
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
-    use roci_control::Law;
+    use crate::scenario::program::shipped;
+    use roci_control::program::Options;
+    use roci_control::{Context, Image, Law, Programmed, Value};
+    use roci_units::Instant;
+    use std::sync::Arc;
 
     fn notes(rate: &str, control: &str) -> Vec<String> {
         let text = format!(
@@ -106,6 +130,34 @@ mod tests {
             ("400Gb/s", "control = \"swift\""),
         ] {
             assert!(notes(rate, control).is_empty(), "{rate}, {control}: {:?}", notes(rate, control));
+        }
+    }
+
+    #[test]
+    fn programs_with_the_steps_of_other_links_are_named_too() {
+        let timely = "control = { law = \"program\", elf = \"firmware/timely.elf\" }";
+        let told = notes("25Gb/s", timely);
+        assert!(told.len() == 1 && told[0].contains("`firmware/timely.elf`"), "{told:?}");
+        assert!(told[0].contains("made for 10Gb/s links, and hosts here have 25Gb/s"), "{told:?}");
+        assert!(notes("10Gb/s", timely).is_empty());
+        let set = timely.replace(" }", ", context = { delta = \"1Gb/s\" } }");
+        assert!(notes("25Gb/s", &set).is_empty());
+        assert!(notes("100Gb/s", &timely.replace("timely", "swift")).is_empty());
+    }
+
+    #[test]
+    fn the_parameters_of_programs_are_those_of_their_presets() {
+        for (elf, law, preset) in PROGRAMS {
+            let step = ABSOLUTE.iter().find(|it| it.law == law && it.preset == preset).unwrap().step;
+            let native = Law::from_settings(law, &[("preset", preset)], BitsPerSec::from_gbps(10)).unwrap();
+            let image = Image::new(elf, shipped(elf).unwrap(), &Options::default()).unwrap();
+            let program = Programmed::new(Arc::new(image), Law::None).unwrap();
+            let (state, _) = program.open(10_000_000, 0, Instant::ZERO);
+            let kbps = match native.get(&mut Context::None, step, Instant::ZERO) {
+                Some(Value::Rate(rate)) => rate.as_kbps(),
+                other => panic!("{law}: {other:?}"),
+            };
+            assert_eq!(program.get(&state, step, Instant::ZERO), Some(Value::Count(kbps)), "{elf}");
         }
     }
 
