@@ -182,7 +182,8 @@ impl Scenario {
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
-        let together = together::notes(&switch, &transport, controls.iter().chain([&transport.control]));
+        let together =
+            together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
         let own_notes = first.chain(together).chain(outgrown).chain(idle).collect();
         let mut scenario = Self {
             name: name(top)?,

@@ -1,12 +1,14 @@
 //! Settings that are each in order and go badly together: what a user should know of them.
 
-use super::{Control, Routing, Switch, Transport};
+use super::source::listed;
+use super::{Control, Nic, Routing, Switch, Transport};
 use roci_transport::Recovery;
 
 /// A note for each such pair.
 pub(super) fn notes<'a>(
     switch: &Switch,
     transport: &Transport,
+    nic: &Nic,
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = matches!(switch.routing, Routing::Spray);
@@ -34,7 +36,16 @@ pub(super) fn notes<'a>(
     let mut laws: Vec<&Control> = controls.collect();
     laws.sort_by(|a, b| a.law.value.cmp(&b.law.value));
     laws.dedup_by(|a, b| a.law.value == b.law.value);
+    let coreless = nic.coreless();
     for control in laws {
+        note(
+            control.is_program() && !coreless.is_empty(),
+            format!(
+                "a program runs on {}, where no core does: it answers at once, and its cycles take no time. NICs with cores \
+                 are in `roci nic list`",
+                listed(coreless.iter().copied())
+            ),
+        );
         let law = control.law.value.as_str();
         note(
             sprayed && control.wants_telemetry(),
@@ -74,6 +85,10 @@ mod tests {
             (
                 "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n",
                 "compares one with another",
+            ),
+            (
+                "[nic]\nmodel = \"hdl\"\n[transport]\ncontrol = { law = \"program\", elf = \"firmware/swift.elf\" }\n",
+                "a program runs on `hdl`, where no core does",
             ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
         ];
