@@ -13,8 +13,8 @@
 #define BYTES 10000000
 #define PERIOD 55000u
 #define CNP_GAP 50000u
-#define PACKET_MAX 4096u
 #define GAP_OF_16KIB 2048000000u /* ns for 16 KiB at 64 kb/s */
+#define WAIT_MAX 819200u         /* ns for 4096 octets, the longest packet, at R_MIN */
 
 enum { ALPHA, INCREASE, OCTETS }; /* timers */
 
@@ -62,9 +62,10 @@ int send() {
         int left = e.context.left - (int)length;
         e.eventType = Send;
         if (gap) {
-            /* It has come, unless it is less than the longest packet's time ahead: a clock of 32
-               bits goes round while a queue pair is idle. */
-            if (at - e.now - 1 < gap / (16384 / PACKET_MAX)) {
+            /* It has come, unless it is at most the longest wait ahead: a clock of 32 bits goes
+               round while a queue pair is idle. What today's gap says is no bound, for the rate
+               may have risen since. */
+            if (at - e.now - 1 < WAIT_MAX) {
                 e.eventType = LoopBack;
             } else {
                 if (left <= 0) { /* rates are the other core's */

@@ -11,14 +11,18 @@ use proptest::prelude::*;
 use roci_units::{BitsPerSec, Instant, Span};
 
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
-/// Octets of payload of a packet.
+/// Octets of payload of a packet, unless a test says otherwise.
 const LENGTH: u32 = 1_000;
+/// The most.
+const LONGEST: u32 = 4_096;
 
 /// Three queue pairs that take turns on the program, and the engine's side of them.
 struct Bench {
     law: Programmed,
     pairs: Vec<(State, Outcome)>,
     now: Instant,
+    /// Octets of payload of a packet.
+    length: u32,
 }
 
 impl Bench {
@@ -28,14 +32,14 @@ impl Bench {
         let law = Programmed::new(Arc::new(image), Law::None).unwrap();
         let now = Instant::ZERO + Span::from_millis(1);
         let pairs = (0..3).map(|qpn| law.open(link.as_kbps(), qpn, now)).collect();
-        Self { law, pairs, now }
+        Self { law, pairs, now, length: LENGTH }
     }
 
     /// Queue pair `qp` hears of a packet of `class`.
     fn hear(&mut self, qp: usize, class: Class, ecn: bool) -> Outcome {
         let (state, known) = &mut self.pairs[qp];
         let mut outcome = Outcome::unchanged(known.credit, known.wake);
-        let event = Event { class, now: self.now, ecn, length: LENGTH, ..Event::default() };
+        let event = Event { class, now: self.now, ecn, length: self.length, ..Event::default() };
         self.law.on_event(state, &event, &mut outcome);
         assert_eq!(self.law.tally().first().map(alloc::string::ToString::to_string), None);
         *known = outcome;
@@ -65,6 +69,17 @@ impl Bench {
 
     fn words(&self, qp: usize) -> [u32; 32] {
         self.law.context_at(&self.pairs[qp].0, self.now)
+    }
+
+    /// How many ns pass until a packet that is offered each 100 ns is let go.
+    fn wait(&mut self, qp: usize) -> u64 {
+        let begun = self.now;
+        loop {
+            self.pass(Span::from_nanos(100));
+            if self.hear(qp, Class::TRANSMIT, false).verdict == Verdict::Proceed {
+                return self.now.since(begun).as_ps() / 1_000;
+            }
+        }
     }
 
     /// How many of the packets that are offered each 100 ns for so long are let go.
@@ -121,6 +136,45 @@ fn loop_back_paces_packets_to_the_rate() {
     let expected = u64::from(rate) * 10 / 8 / u64::from(LENGTH) / 1_000;
     let sent = u64::from(bench.offer(0, Span::from_micros(10)));
     assert!(sent.abs_diff(expected) <= 1, "{sent} packets in 10 µs at {rate} kb/s");
+}
+
+#[test]
+fn a_packet_waits_as_long_as_the_one_before_it_takes_at_the_rate_with_which_that_went() {
+    for length in [LENGTH, LONGEST] {
+        let mut bench = Bench::new(LINK);
+        bench.length = length;
+        let (mut rises, mut least) = (0, u32::MAX);
+        for cnps in 1..=12 {
+            for _ in 0..cnps {
+                bench.hear(0, Class::CNP, false);
+            }
+            // What has waited since the rate was higher goes first.
+            bench.wait(0);
+            let rate = bench.word(0, "rate");
+            let (waited, due) = (bench.wait(0), u64::from(length) * 8_000_000 / u64::from(rate));
+            assert!(
+                (due * 999 / 1_000 - 100..=due * 1_001 / 1_000 + 100).contains(&waited),
+                "{length} B after {cnps} more CNPs at {rate} kb/s: {waited} ns, due after {due}"
+            );
+            rises += u32::from(bench.word(0, "rate") > rate);
+            least = least.min(rate);
+        }
+        assert!(least < 50_000 && rises > 2, "close to the least: {least}; while a packet waits: {rises}");
+    }
+}
+
+#[test]
+fn a_queue_pair_that_was_idle_does_not_wait_for_a_clock_that_goes_round() {
+    let mut bench = Bench::new(LINK);
+    for _ in 0..8 {
+        bench.hear(0, Class::CNP, false);
+    }
+    bench.hear(0, Class::TRANSMIT, false);
+    for idle in [Span::from_millis(1), Span::from_secs(2), Span::from_secs(4)] {
+        // Its timers do not run here: at a rate that does not rise, the clock alone is looked at.
+        bench.now += idle;
+        assert_eq!(bench.hear(0, Class::TRANSMIT, false).verdict, Verdict::Proceed, "after {idle}");
+    }
 }
 
 #[test]
