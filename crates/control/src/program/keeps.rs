@@ -4,8 +4,11 @@
 //! Each pair of cores has a memory of its own. Where nothing in it can tell one event of another, pairs can share one, which
 //! then takes no more room with many pairs than with one. Such a program is the rule: what is a queue pair's stands in its
 //! context.
+//!
+//! A load whose address does not follow from the code counts as one of any word of the stack. So does a look-up in a table
+//! of constants, such as libgcc's for divisions of 64 bits, by an index that the values decide.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use roci_hart::{Core, Csr, Instruction, OnRead, Op, Program, Region, Register, Shape};
 
@@ -24,49 +27,90 @@ pub(super) fn keeps(core: &Core) -> bool {
 /// The same; `None` where the code does not tell.
 fn carries(core: &Core) -> Option<bool> {
     let program = core.program();
-    let (before, points_at_stack) = ways(core)?;
+    let before = ways(core)?;
     let mut slots = Slots::default();
     let mut steps = Vec::with_capacity(before.len());
     for (&place, known) in &before {
         let Some(instruction) = program.instruction(place.at) else { continue };
-        let mut reads = u128::from(instruction.sources());
-        let mut writes = instruction.destination().map_or(0, |register| 1 << register.index());
+        let writes = instruction.destination().map_or(0, |register| 1 << register.index());
+        let mut step = Step {
+            place,
+            instruction,
+            reads: instruction.sources().into(),
+            writes,
+            slots: 0,
+            anywhere: false,
+        };
         match instruction.op.shape() {
-            Shape::Load => reads |= slots.load(program, &instruction, known)?,
+            Shape::Load => match known[instruction.rs1.index()] {
+                Some(base) => step.reads |= slots.load(program, &instruction, base)?,
+                None => step.anywhere = true,
+            },
             Shape::Store => {
-                let (whole, set) = slots.store(program, &instruction, known)?;
-                writes |= if whole { set } else { 0 };
+                let whole;
+                (whole, step.slots) = slots.store(program, &instruction, known)?;
+                step.writes |= if whole { step.slots } else { 0 };
             }
             _ => {}
         }
-        steps.push((place, instruction, reads, writes));
+        steps.push(step);
     }
-    // A load from a table of constants, at a place that the values decide, reads no word of the stack as long as nobody has
-    // an address there: what C leaves undefined is left undefined here.
-    if slots.loads_anywhere && points_at_stack && slots.written != 0 {
-        return None;
+    // What is written before the first event alone is the same at each.
+    let polls: Vec<Place> =
+        steps.iter().filter(|step| waits(program, &step.instruction)).map(|step| step.place).collect();
+    let again = onwards(&polls, program, &before)?;
+    let written =
+        steps.iter().filter(|step| again.contains(&step.place)).fold(0, |set, step| set | step.slots);
+    // A load whose address is not known may be of any word of the stack.
+    for step in steps.iter_mut().filter(|step| step.anywhere) {
+        step.reads |= written;
     }
     // What is read later, before it is written: backwards from the end of each way, until nothing is added.
     let mut live = BTreeMap::<Place, u128>::new();
     loop {
         let mut grown = false;
-        for &(place, instruction, reads, writes) in steps.iter().rev() {
-            let next = successors(place, &instruction, &before[&place])?.into_iter().flatten();
+        for step in steps.iter().rev() {
+            let next = successors(step.place, &step.instruction, &before[&step.place])?.into_iter().flatten();
             let later = next.filter_map(|next| live.get(&next)).fold(0, |all, set| all | set);
-            let now = reads | (later & !writes);
-            grown |= live.insert(place, now) != Some(now);
+            let now = step.reads | (later & !step.writes);
+            grown |= live.insert(step.place, now) != Some(now);
         }
         if !grown {
             break;
         }
     }
-    let mut polls = steps.iter().filter(|(_, instruction, ..)| waits(program, instruction));
-    Some(polls.any(|(place, ..)| {
+    Some(polls.iter().any(|place| {
         let known = &before[place];
         let varies = (1..32).filter(|&register| known[register].is_none());
         let registers = varies.fold(0, |set, register| set | 1 << register);
-        live[place] & (registers | slots.written) != 0
+        live[place] & (registers | written) != 0
     }))
+}
+
+/// What an instruction does to registers and to words of the stack, one bit each.
+struct Step {
+    place: Place,
+    instruction: Instruction,
+    reads: u128,
+    /// What it writes in whole.
+    writes: u128,
+    /// Words of the stack that it writes, in whole or in part.
+    slots: u128,
+    /// It loads from an address that is not known.
+    anywhere: bool,
+}
+
+/// Where the code may come to from `starts` on, those among it.
+fn onwards(starts: &[Place], program: &Program, before: &BTreeMap<Place, Known>) -> Option<BTreeSet<Place>> {
+    let mut open = starts.to_vec();
+    let mut found = BTreeSet::new();
+    while let Some(place) = open.pop() {
+        let Some(instruction) = program.instruction(place.at) else { continue };
+        if found.insert(place) {
+            open.extend(successors(place, &instruction, &before[&place])?.into_iter().flatten());
+        }
+    }
+    Some(found)
 }
 
 /// An instruction, in what was called last: a function that is called from several places is gone through for each.
@@ -77,32 +121,20 @@ struct Place {
     called: u32,
 }
 
-/// Every instruction that `core` may come to, with what is known of the registers before it, and whether an address in the
-/// stack may be anywhere but in `sp`. `None` where the code does not say where it goes on.
-fn ways(core: &Core) -> Option<(BTreeMap<Place, Known>, bool)> {
+/// Every instruction that `core` may come to, with what is known of the registers before it. `None` where the code does not
+/// say where it goes on.
+fn ways(core: &Core) -> Option<BTreeMap<Place, Known>> {
     let program = core.program();
     let mut known = [None; 32];
     for (register, known) in (0..).zip(&mut known) {
         *known = Some(core.register(Register::new(register)));
     }
-    let map = &program.machine().memory;
-    let in_stack = |value: Option<u32>| value.is_some_and(|value| map.holds(value, 1) == Some(Region::Stack));
-    let mut points_at_stack = words(core).any(|word| in_stack(Some(word)));
     let start = Place { at: core.pc(), called: 0 };
     let mut before = BTreeMap::from([(start, known)]);
     let mut open = Vec::from([start]);
     while let Some(place) = open.pop() {
         let Some(instruction) = program.instruction(place.at) else { continue };
         let known = before[&place];
-        let base = match instruction.op.shape() {
-            Shape::Load | Shape::Store => instruction.rs1.index(),
-            Shape::Immediate if instruction.op == Op::Addi => instruction.rs1.index(),
-            _ => 0,
-        };
-        let others = (1..32).filter(|&register| instruction.sources() >> register & 1 == 1);
-        let twice = instruction.op.shape() == Shape::Store && instruction.rs2 == instruction.rs1;
-        points_at_stack |=
-            others.filter(|&register| register != base || twice).any(|register| in_stack(known[register]));
         let mut after = known;
         if let Some(register) = instruction.destination() {
             after[register.index()] = result(place.at, &instruction, &known);
@@ -115,7 +147,6 @@ fn ways(core: &Core) -> Option<(BTreeMap<Place, Known>, bool)> {
             });
             for (old, new) in there.iter_mut().zip(after) {
                 if old.is_some() && *old != new {
-                    points_at_stack |= in_stack(*old) || in_stack(new);
                     (*old, changed) = (None, true);
                 }
             }
@@ -124,15 +155,7 @@ fn ways(core: &Core) -> Option<(BTreeMap<Place, Known>, bool)> {
             }
         }
     }
-    Some((before, points_at_stack))
-}
-
-/// What stands in the stack and in data.
-fn words(core: &Core) -> impl Iterator<Item = u32> {
-    let map = core.program().machine().memory;
-    let regions = [Region::Stack, Region::Data].map(|region| map.region(region));
-    let addresses = regions.into_iter().flat_map(|(start, octets)| (start..start + octets).step_by(4));
-    addresses.filter_map(|address| core.memory().load(address, 4).ok())
+    Some(before)
 }
 
 /// What an instruction puts into its register, where that follows from the code.
@@ -180,29 +203,20 @@ fn waits(program: &Program, instruction: &Instruction) -> bool {
 
 /// Words of the stack, one bit each behind those of the registers.
 #[derive(Default)]
-struct Slots {
-    addresses: Vec<u32>,
-    written: u128,
-    /// There are loads whose address is not known.
-    loads_anywhere: bool,
-}
+struct Slots(Vec<u32>);
 
 impl Slots {
     fn bit(&mut self, address: u32) -> Option<u128> {
         let word = address & !3;
-        let place = self.addresses.iter().position(|known| *known == word).unwrap_or_else(|| {
-            self.addresses.push(word);
-            self.addresses.len() - 1
+        let place = self.0.iter().position(|known| *known == word).unwrap_or_else(|| {
+            self.0.push(word);
+            self.0.len() - 1
         });
         (place < SLOTS_MAX).then(|| 1 << (32 + place))
     }
 
-    /// What a load reads.
-    fn load(&mut self, program: &Program, instruction: &Instruction, known: &Known) -> Option<u128> {
-        let Some(base) = known[instruction.rs1.index()] else {
-            self.loads_anywhere = true;
-            return Some(0);
-        };
+    /// What a load reads whose address counts from `base`.
+    fn load(&mut self, program: &Program, instruction: &Instruction, base: u32) -> Option<u128> {
         let (address, width) = (base.wrapping_add_signed(instruction.imm), instruction.op.width());
         match program.machine().memory.holds(address, width) {
             Some(Region::Stack) => self.word(address, width),
@@ -216,11 +230,7 @@ impl Slots {
         let base = known[instruction.rs1.index()]?;
         let (address, width) = (base.wrapping_add_signed(instruction.imm), instruction.op.width());
         match program.machine().memory.holds(address, width) {
-            Some(Region::Stack) => {
-                let set = self.word(address, width)?;
-                self.written |= set;
-                Some((width == 4, set))
-            }
+            Some(Region::Stack) => self.word(address, width).map(|set| (width == 4, set)),
             Some(Region::Data) => None,
             // A trap.
             Some(Region::Rom) | None => Some((false, 0)),

@@ -11,6 +11,7 @@ use roci_units::Instant;
 
 const FAULTS: &[u8] = include_bytes!("../../../tests/images/faults.elf");
 const COUNTS: &[u8] = include_bytes!("../../../tests/images/counts.elf");
+const INDEXED: &[u8] = include_bytes!("../../../tests/images/indexed.elf");
 const OTHER: &[u8] = include_bytes!("../../../tests/images/other.elf");
 const SHIPPED: [(&str, &[u8]); 7] = [
     ("credit", CREDIT),
@@ -60,6 +61,17 @@ fn so_are_local_variables_that_outlive_the_loop() {
 }
 
 #[test]
+fn so_is_a_word_that_is_read_by_an_index_from_below_the_stack() {
+    // The packet's length is the index: 0x3000 into ROM and 0x1100 from there is the word that the program writes.
+    let qpns = [0, 1, 2, 5, 7, 4, 8, 3];
+    for (pairs, heard_by_then) in
+        [(1, [1, 2, 3, 4, 5, 6, 7, 8]), (2, [1, 1, 2, 2, 3, 3, 4, 4]), (8, [1, 1, 1, 1, 1, 1, 2, 1])]
+    {
+        assert_eq!(heard(&mut program(INDEXED, pairs), &qpns, 0x1100, "heard"), heard_by_then, "{pairs}");
+    }
+}
+
+#[test]
 fn one_pair_that_starts_over_leaves_the_memory_of_others_alone() {
     let mut law = program(FAULTS, 2);
     assert_eq!(heard(&mut law, &[0, 1], 10, "before"), [0, 0]);
@@ -77,11 +89,14 @@ fn another_program_runs_on_as_many_pairs() {
 
 #[test]
 fn programs_that_keep_nothing_take_the_memory_of_one_pair_however_many_there_are() {
+    // Two look numbers up in libgcc's table for divisions of 64 bits, with the stack in use: at what address does not follow
+    // from the code, so that they count as programs that keep something.
     for (name, file) in SHIPPED {
-        assert_eq!(image(file).keeps(), [false; 2], "{name}");
+        assert_eq!(image(file).keeps(), [["hpcc", "swift"].contains(&name), false], "{name}");
     }
     assert_eq!(image(FAULTS).keeps(), [true, false]);
     assert_eq!(image(COUNTS).keeps(), [true, false]);
+    assert_eq!(image(INDEXED).keeps(), [true, false]);
     for (file, cores) in [(DCQCN, 1), (COUNTS, 3)] {
         let mut law = program(file, 8);
         for qpn in [0, 1, 2, 8] {
