@@ -1,6 +1,7 @@
 //! Octets as an ELF file, and octets as a program: loading and checking end with a value, and what the checker admits keeps
-//! to its bounds. As a program's file they are taken in whole: by the machine of a NIC's cores, with each side's policy, as `roci program
-//! check` does. The target `hart` does the rest and runs the translator besides, which takes minutes to build.
+//! to its bounds. As a program's file they are taken in whole: by the machine of a NIC's cores, with each side's policy, as
+//! `roci program check` does; what is admitted answers each event once and within its bounds, from answer to answer too. The
+//! target `hart` does the rest and runs the translator besides, which takes minutes to build.
 #![no_main]
 
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use roci_control::program::{Side, csr};
 use roci_hart::{CSR_WORDS, Core, Machine, Policy, Program, check};
 
+#[path = "../../crates/control/tests/support/bounds.rs"]
+mod bounds;
 #[path = "../../crates/hart/tests/support/confirm.rs"]
 mod confirm;
 #[path = "../../crates/hart/tests/support/program.rs"]
@@ -18,13 +21,11 @@ fuzz_target!(|data: &[u8]| {
     let Some((&choice, octets)) = data.split_first() else { return };
     if choice & 3 == 2 {
         if let Ok(program) = Program::load(octets, csr::machine()) {
+            let program = Arc::new(program);
             for side in [Side::Rx, Side::Tx] {
-                if let Some(policy) = side.policy(&program, 2_000) {
-                    let policy = Policy { work_max: 200_000, ..policy };
-                    let _ = check(&program, &policy);
-                }
+                bounds::confirm(&program, side, octets);
             }
-            Core::new(Arc::new(program)).run(&mut [0; CSR_WORDS], 10_000);
+            Core::new(program).run(&mut [0; CSR_WORDS], 10_000);
         }
     } else if choice & 1 == 0 {
         if let Ok(program) = Program::load(octets, Machine::default()) {
