@@ -47,15 +47,15 @@ use std::path::Path;
 /// How a figure is run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether the mechanism behind it is switched off.
-    pub ablate: bool,
+    /// Which of the mechanisms behind it is switched off, counted from zero; `None`: none is.
+    pub ablate: Option<usize>,
     /// The seeds to run with, at least one. Default 1 to 5.
     pub seeds: Vec<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ablate: false, seeds: (1..=5).collect() }
+        Self { ablate: None, seeds: (1..=5).collect() }
     }
 }
 
@@ -231,15 +231,15 @@ pub fn resolve(name: &str) -> Result<Vec<&'static str>, FigureError> {
     }
 }
 
-/// Whether the figure `name` has a mechanism that can be switched off.
+/// How many mechanisms the figure `name` has that can be switched off, each by itself.
 ///
 /// # Errors
 /// [`FigureError::Unknown`] where there is no such figure.
-pub fn has_ablation(name: &str) -> Result<bool, FigureError> {
-    find(name).map(|(name, _)| expect::figure(name).ablation.is_some())
+pub fn ablations(name: &str) -> Result<usize, FigureError> {
+    find(name).map(|(name, _)| expect::figure(name).ablations.len())
 }
 
-/// Runs the figure `name` in `world` and judges it. `progress` is asked now and then, from several threads, whether
+/// Runs the figure `name` in `world` and judges it, with the mechanism off that `options` name. `progress` is asked now and then, from several threads, whether
 /// to go on.
 ///
 /// # Errors
@@ -252,14 +252,14 @@ pub fn reproduce(
 ) -> Result<Report, FigureError> {
     let (name, measure) = find(name)?;
     let figure = expect::figure(name);
-    let ablation = match (&figure.ablation, options.ablate) {
-        (_, false) => Vec::new(),
-        (Some(ablation), true) => ablation.set.clone(),
-        (None, true) => return Err(FigureError::NoAblation(name)),
+    let ablation = match options.ablate {
+        None => None,
+        Some(index) => Some(figure.ablations.get(index).cloned().ok_or(FigureError::NoAblation(name))?),
     };
-    let bench = Bench::new(world, &options.seeds, ablation, progress);
+    let off = ablation.as_ref().map(|ablation| ablation.set.clone()).unwrap_or_default();
+    let bench = Bench::new(world, &options.seeds, off, progress);
     let measured = measure(&bench)?;
-    let mut report = Report::new(name, figure, options.seeds.clone(), options.ablate, &measured.values);
+    let mut report = Report::new(name, figure, options.seeds.clone(), ablation.as_ref(), &measured.values);
     for remark in measured.remarks {
         report.note.push_str(if report.note.is_empty() { "" } else { " " });
         report.note.push_str(&remark);
@@ -299,7 +299,7 @@ pub fn write(folder: &Path, reports: &[Report]) -> Result<(), OutputError> {
     for report in reports {
         for (index, plot) in report.plots.iter().enumerate() {
             let number = if report.plots.len() == 1 { String::new() } else { format!("-{}", index + 1) };
-            let path = folder.join(format!("{}{number}.svg", report.name));
+            let path = folder.join(format!("{}{number}.svg", report.file_name()));
             output::write(&path, |file| file.write_all(plot.svg().as_bytes()))?;
         }
     }
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    fn with_one_seed(name: &str, ablate: bool) -> Report {
+    fn with_one_seed(name: &str, ablate: Option<usize>) -> Report {
         let options = Options { ablate, seeds: vec![1] };
         reproduce(&crate::world::SimulatedWorld, name, &options, &|_| Go::On).unwrap()
     }
@@ -357,7 +357,7 @@ mod tests {
             "validation-headroom",
             "validation-pacing",
         ] {
-            let report = with_one_seed(name, false);
+            let report = with_one_seed(name, None);
             assert_eq!(report.outcome(), Outcome::Passed, "{}", report.markdown());
         }
     }
@@ -365,11 +365,11 @@ mod tests {
     #[test]
     fn without_its_mechanism_a_figure_fails_as_it_should() {
         for name in ["swcc-fig5", "tonic-fig3", "lst-fig4"] {
-            let report = with_one_seed(name, true);
+            let report = with_one_seed(name, Some(0));
             assert!(report.rows.iter().any(|row| row.verdict == Verdict::FailsAsItShould));
             assert_eq!(report.outcome(), Outcome::Passed, "{}", report.markdown());
         }
-        let calibrated = Options { ablate: true, seeds: vec![1] };
+        let calibrated = Options { ablate: Some(0), seeds: vec![1] };
         let error =
             reproduce(&crate::world::SimulatedWorld, "lst-fig9", &calibrated, &|_| Go::On).unwrap_err();
         assert_eq!(error, FigureError::NoAblation("lst-fig9"));

@@ -26,11 +26,11 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         }
         None => default.seeds,
     };
-    let options = Options { ablate: arguments.ablate, seeds };
     let folder = prepare(&arguments.out)?;
     listen()?;
     let mut reports = Vec::new();
-    for name in names {
+    for (name, ablate) in runs_of(&names, arguments.ablate)? {
+        let options = Options { ablate, seeds: seeds.clone() };
         let bar = Bar::new(arguments.quiet, name);
         let progress = |step: Step| {
             bar.runs(step.done, step.asked);
@@ -69,6 +69,21 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     }
 }
 
+/// Each of `names` as it is; or once for each of its mechanisms, with that one switched off.
+fn runs_of<'a>(names: &[&'a str], ablate: bool) -> Result<Vec<(&'a str, Option<usize>)>, Failure> {
+    let mut runs = Vec::new();
+    for &name in names {
+        if !ablate {
+            runs.push((name, None));
+            continue;
+        }
+        let several = figures::ablations(name).map_err(|error| Failure::Request(error.to_string()))?;
+        // One without any is refused where it is run.
+        runs.extend((0..several.max(1)).map(|which| (name, Some(which))));
+    }
+    Ok(runs)
+}
+
 /// The figures that are asked for, each once.
 fn wanted(arguments: &Reproduce) -> Result<Vec<&'static str>, Failure> {
     let request = |error: FigureError| Failure::Request(error.to_string());
@@ -78,7 +93,7 @@ fn wanted(arguments: &Reproduce) -> Result<Vec<&'static str>, Failure> {
         let alone = chosen.len() == 1;
         for figure in chosen {
             // Of several, those without a mechanism to switch off are left out; asked for by name, one is refused.
-            let wanted = alone || !arguments.ablate || figures::has_ablation(figure).map_err(request)?;
+            let wanted = alone || !arguments.ablate || figures::ablations(figure).map_err(request)? > 0;
             if wanted && !names.contains(&figure) {
                 names.push(figure);
             }
@@ -97,7 +112,7 @@ fn list(arguments: &Reproduce) -> Result<(), Failure> {
             figures.iter().map(move |(name, figure)| {
                 json!({
                     "name": name, "group": group.name, "from": group.from, "title": figure.title,
-                    "kind": figure.kind.name(), "rows": figure.rows.len(), "ablation": figure.ablation.is_some(),
+                    "kind": figure.kind.name(), "rows": figure.rows.len(), "ablation": !figure.ablations.is_empty(),
                 })
             })
         });
@@ -127,7 +142,8 @@ fn unjudged(report: &Report) -> Option<String> {
     ))
 }
 
-/// How many of the figures passed, failed, and were not judged, with the names of the latter two.
+/// How many of the figures passed, miss something that the paper has, failed, and were not judged, with the names of all but
+/// the first.
 fn summary(reports: &[Report]) -> String {
     let of = |outcome: Outcome| {
         let alike: Vec<&str> =
@@ -138,7 +154,10 @@ fn summary(reports: &[Report]) -> String {
         };
         format!("{} {}{names}", alike.len(), outcome.name())
     };
-    format!("{}.\n", [Outcome::Passed, Outcome::Failed, Outcome::NotJudged].map(of).join(", "))
+    let missed = reports.iter().any(|report| report.outcome() == Outcome::Missed);
+    let outcomes = [Outcome::Passed, Outcome::Missed, Outcome::Failed, Outcome::NotJudged];
+    let shown = outcomes.into_iter().filter(|outcome| missed || *outcome != Outcome::Missed);
+    format!("{}.\n", shown.map(of).collect::<Vec<_>>().join(", "))
 }
 
 fn as_json(report: &Report) -> serde_json::Value {
@@ -162,7 +181,7 @@ fn as_json(report: &Report) -> serde_json::Value {
         "seeds": report.seeds,
         "passed": match report.outcome() {
             Outcome::Passed => Some(true),
-            Outcome::Failed => Some(false),
+            Outcome::Missed | Outcome::Failed => Some(false),
             Outcome::NotJudged => None,
         },
         "rows": rows.collect::<Vec<_>>(),

@@ -45,8 +45,9 @@ pub struct Figure {
     pub title: String,
     /// Where its numbers come from.
     pub kind: Kind,
-    /// The mechanism that brings it about, and how a scenario switches it off; `None` where no ablation is asked for.
-    pub ablation: Option<Ablation>,
+    /// The mechanisms that bring it about, and how a scenario switches each off by itself; none where no ablation is asked
+    /// for.
+    pub ablations: Vec<Ablation>,
     /// What is measured, in the order of the table.
     pub rows: Vec<Expectation>,
     /// Why ours differs from the paper's, where it does.
@@ -56,6 +57,8 @@ pub struct Figure {
 /// A mechanism that can be switched off.
 #[derive(Clone, Debug)]
 pub struct Ablation {
+    /// What rows call the mechanism; empty where it is the only one.
+    pub name: String,
     /// What is switched off.
     pub without: String,
     /// The overrides that do it.
@@ -77,8 +80,12 @@ pub struct Expectation {
     pub bound: Bound,
     /// How many seeds the bound was made for: it speaks of their mean, and with fewer it is not judged.
     pub seeds: usize,
-    /// Whether it must fail without the figure's mechanism.
-    pub needs_mechanism: bool,
+    /// The mechanism without which it must fail, by the name of its ablation.
+    pub mechanism: Option<String>,
+    /// The point that an input was fitted to which decides it; empty where none does.
+    pub calibrated_to: String,
+    /// Whether it is known to be missed: the paper has it so, and this model does not.
+    pub missed: bool,
 }
 
 /// What a measurement is held against.
@@ -169,14 +176,9 @@ pub(super) fn figure(name: &str) -> Figure {
     Figure {
         title: text(figure, "title"),
         kind: *Kind::ALL.iter().find(|other| other.name() == kind).expect("a kind of figure"),
-        ablation: figure.get("ablation").map(|ablation| {
-            let ablation = ablation.get_ref().as_table().expect("an ablation is a table");
-            let set = ablation.get("set").and_then(|set| set.get_ref().as_table()).expect("what it sets");
-            let pair = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
-                let key: &std::borrow::Cow<'_, str> = key.get_ref();
-                (key.to_string(), value.get_ref().as_str().expect("a value is a string").to_owned())
-            };
-            Ablation { without: text(ablation, "without"), set: set.iter().map(pair).collect() }
+        ablations: figure.get("ablation").map_or_else(Vec::new, |found| match found.get_ref() {
+            DeValue::Array(several) => several.iter().map(ablation).collect(),
+            _ => vec![ablation(found)],
         }),
         rows: figure
             .get("rows")
@@ -189,12 +191,29 @@ pub(super) fn figure(name: &str) -> Figure {
     }
 }
 
+fn ablation(ablation: &toml::Spanned<DeValue<'_>>) -> Ablation {
+    let ablation = ablation.get_ref().as_table().expect("an ablation is a table");
+    let set = ablation.get("set").and_then(|set| set.get_ref().as_table()).expect("what it sets");
+    let pair = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+        let key: &std::borrow::Cow<'_, str> = key.get_ref();
+        (key.to_string(), value.get_ref().as_str().expect("a value is a string").to_owned())
+    };
+    Ablation {
+        name: optional(ablation, "name"),
+        without: text(ablation, "without"),
+        set: set.iter().map(pair).collect(),
+    }
+}
+
 fn row(row: &toml::Spanned<DeValue<'_>>) -> Expectation {
     let row = row.get_ref().as_table().expect("a row is a table");
     let bound = text(row, "expect");
     Expectation {
         key: text(row, "key"),
-        what: text(row, "what"),
+        what: match optional(row, "calibrated_to").as_str() {
+            "" => text(row, "what"),
+            point => format!("{} (calibrated to {point})", text(row, "what")),
+        },
         unit: optional(row, "unit"),
         paper: optional(row, "paper"),
         bound: Bound::parse(&bound).unwrap_or_else(|| panic!("not a bound: {bound}")),
@@ -202,7 +221,12 @@ fn row(row: &toml::Spanned<DeValue<'_>>) -> Expectation {
             let seeds = seeds.get_ref().as_integer().and_then(|seeds| seeds.as_str().parse().ok());
             seeds.expect("`seeds` is a whole number")
         }),
-        needs_mechanism: row.get("mechanism").is_some(),
+        mechanism: row.get("mechanism").map(|name| match name.get_ref() {
+            DeValue::Boolean(true) => String::new(),
+            name => name.as_str().expect("`mechanism` is true, or the name of an ablation").to_owned(),
+        }),
+        calibrated_to: optional(row, "calibrated_to"),
+        missed: matches!(row.get("missed").map(toml::Spanned::get_ref), Some(DeValue::Boolean(true))),
     }
 }
 
@@ -313,17 +337,60 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_has_expectations_and_every_emergent_one_an_ablation_that_bites() {
+    fn every_figure_has_expectations_and_every_emergent_one_an_ablation() {
         for name in super::super::names() {
             let figure = figure(name);
             assert!(!figure.rows.is_empty(), "{name}");
-            if figure.kind == Kind::Emergent {
-                assert!(figure.ablation.is_some(), "{name} has no ablation");
+            assert!(figure.kind != Kind::Emergent || !figure.ablations.is_empty(), "{name} has no ablation");
+        }
+    }
+
+    #[test]
+    fn every_ablation_has_a_row_that_must_fail_by_it_alone() {
+        for name in super::super::names() {
+            let figure = figure(name);
+            for ablation in &figure.ablations {
+                assert!(!ablation.set.is_empty(), "{name}: it switches nothing off");
+                let needs = |row: &Expectation| row.mechanism.as_ref() == Some(&ablation.name);
                 assert!(
-                    figure.rows.iter().any(|row| row.needs_mechanism),
-                    "{name}: no row needs the mechanism"
+                    figure.rows.iter().any(needs),
+                    "{name}: no row needs the mechanism `{}`",
+                    ablation.name
+                );
+            }
+            for row in figure.rows {
+                let known = |name: &String| figure.ablations.iter().any(|ablation| ablation.name == *name);
+                assert!(
+                    row.mechanism.as_ref().is_none_or(known),
+                    "{name}: no ablation is that of `{}`",
+                    row.key
+                );
+                assert!(
+                    !row.missed || (row.bound != Bound::Reported && row.mechanism.is_none()),
+                    "{name}: `{}` is missed, but not judged, or by an ablation",
+                    row.key
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_row_that_an_input_was_fitted_to_names_the_point_that_the_input_names() {
+        use roci_nic::arch::presets;
+        let mut fitted = 0;
+        for name in super::super::names() {
+            for row in figure(name).rows.iter().filter(|row| !row.calibrated_to.is_empty()) {
+                let named = format!("calibrated_to = \"{}", row.calibrated_to);
+                let texts = presets::names().filter_map(presets::text);
+                assert!(texts.into_iter().any(|text| text.contains(&named)), "{name}: no input has {named}");
+                assert!(
+                    row.what.ends_with(&format!("(calibrated to {})", row.calibrated_to)),
+                    "{}",
+                    row.what
+                );
+                fitted += 1;
+            }
+        }
+        assert!(fitted > 0);
     }
 }

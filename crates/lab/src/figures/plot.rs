@@ -137,10 +137,19 @@ pub fn page(reports: &[Report]) -> String {
          </style>\n</head>\n<body>\n",
     );
     for report in reports {
-        let _ = writeln!(out, "<h2 id=\"{0}\">{0}: {1}</h2>", report.name, escape(&report.title));
+        let _ = writeln!(
+            out,
+            "<h2 id=\"{}\">{}: {}</h2>",
+            report.file_name(),
+            report.name,
+            escape(&report.title)
+        );
         let _ = write!(out, "<p>{}, {} seeds.", report.kind.name(), report.seeds.len());
         if let Some(without) = &report.without {
             let _ = write!(out, " Switched off: {}.", escape(without));
+        }
+        if report.missed() > 0 {
+            let _ = write!(out, " <span class=\"bad\">Rows that are missed: {}.</span>", report.missed());
         }
         let _ = writeln!(out, "</p>\n<table>\n<tr><th>{}</tr>", Report::HEADINGS.join("<th>"));
         for (row, cells) in report.rows.iter().zip(report.cells()) {

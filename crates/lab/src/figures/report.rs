@@ -1,7 +1,7 @@
 //! What `roci reproduce` prints: the paper's value beside ours.
 
 use super::deviation;
-use super::expect::{Bound, Expectation, Figure, Kind};
+use super::expect::{Ablation, Bound, Expectation, Figure, Kind};
 use super::plot::Plot;
 use super::statistics::Estimate;
 use crate::scenario::overrides::seeds_in_words;
@@ -18,6 +18,8 @@ pub struct Report {
     pub kind: Kind,
     /// The mechanism that was switched off, where it was.
     pub without: Option<String>,
+    /// What its rows call that mechanism; empty where it is the figure's only one, or none was switched off.
+    pub ablation: String,
     /// The seeds that it ran with.
     pub seeds: Vec<u64>,
     /// What was measured.
@@ -54,6 +56,10 @@ pub enum Verdict {
     Pass,
     /// It does not.
     Fail,
+    /// It does not, as is known: the paper has it so, and this model does not.
+    Missed,
+    /// It holds, though it is said to be missed.
+    HoldsThoughMissed,
     /// The mechanism is off and the row fails, as it should.
     FailsAsItShould,
     /// The mechanism is off and the row holds all the same: it proves nothing.
@@ -72,6 +78,8 @@ impl Verdict {
         match self {
             Self::Pass => "pass",
             Self::Fail => "FAIL",
+            Self::Missed => "MISSED",
+            Self::HoldsThoughMissed => "HOLDS, THOUGH SAID TO BE MISSED",
             Self::FailsAsItShould => "fails as it should",
             Self::HoldsWithoutMechanism => "HOLDS WITHOUT THE MECHANISM",
             Self::NoValueWithoutMechanism => "NO VALUE WITHOUT THE MECHANISM",
@@ -89,6 +97,11 @@ impl Verdict {
     pub const fn is_good(self) -> bool {
         matches!(self, Self::Pass | Self::FailsAsItShould | Self::Reported | Self::TooFewSeeds)
     }
+
+    /// Whether it is as it is said to be.
+    pub const fn is_expected(self) -> bool {
+        self.is_good() || matches!(self, Self::Missed)
+    }
 }
 
 /// What a figure's rows come to.
@@ -96,7 +109,9 @@ impl Verdict {
 pub enum Outcome {
     /// Some were judged, and all of these are as they should be.
     Passed,
-    /// One is not as it should be.
+    /// All are as they are said to be, of which some are missed: known not to be the paper's.
+    Missed,
+    /// One is not as it is said to be.
     Failed,
     /// None was judged: they are reported only, or their bounds want more seeds.
     NotJudged,
@@ -107,6 +122,7 @@ impl Outcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
+            Self::Missed => "passed but for rows that are missed",
             Self::Failed => "failed",
             Self::NotJudged => "not judged",
         }
@@ -125,7 +141,7 @@ impl Report {
         name: &'static str,
         figure: Figure,
         seeds: Vec<u64>,
-        ablate: bool,
+        ablation: Option<&Ablation>,
         measured: &[(&'static str, Vec<f64>)],
     ) -> Self {
         for (key, _) in measured {
@@ -138,15 +154,15 @@ impl Report {
                 let values = measured.iter().find(|(key, _)| *key == expectation.key);
                 let (_, values) =
                     values.unwrap_or_else(|| panic!("{name}: `{}` was not measured", expectation.key));
-                Row::new(expectation, values, ablate)
+                Row::new(expectation, values, ablation.map(|ablation| ablation.name.as_str()))
             })
             .collect();
-        let without = figure.ablation.filter(|_| ablate).map(|ablation| ablation.without);
         Self {
             name,
             title: figure.title,
             kind: figure.kind,
-            without,
+            without: ablation.map(|ablation| ablation.without.clone()),
+            ablation: ablation.map(|ablation| ablation.name.clone()).unwrap_or_default(),
             seeds,
             rows,
             note: figure.note,
@@ -157,12 +173,28 @@ impl Report {
     /// What its rows come to.
     pub fn outcome(&self) -> Outcome {
         let verdicts = || self.rows.iter().map(|row| row.verdict);
-        if !verdicts().all(Verdict::is_good) {
+        if !verdicts().all(Verdict::is_expected) {
             Outcome::Failed
+        } else if self.missed() > 0 {
+            Outcome::Missed
         } else if verdicts().any(Verdict::is_judgement) {
             Outcome::Passed
         } else {
             Outcome::NotJudged
+        }
+    }
+
+    /// How many rows are missed.
+    pub fn missed(&self) -> usize {
+        self.rows.iter().filter(|row| row.verdict == Verdict::Missed).count()
+    }
+
+    /// What its files are called: its name, and what was switched off where it has several mechanisms.
+    pub fn file_name(&self) -> String {
+        if self.ablation.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}-without-{}", self.name, self.ablation)
         }
     }
 
@@ -180,7 +212,12 @@ impl Report {
     /// The report as a section of Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!("## {}: {}\n\n", self.name, self.title);
-        let _ = writeln!(out, "*{}*, {}.", self.kind.name(), seeds_in_words(&self.seeds));
+        let _ = write!(out, "*{}*, {}.", self.kind.name(), seeds_in_words(&self.seeds));
+        out.push_str(match self.missed() {
+            0 => "\n",
+            1 => " **One row is missed.**\n",
+            _ => " **Some rows are missed.**\n",
+        });
         if let Some(without) = &self.without {
             let _ = writeln!(out, "Switched off: {without}.");
         }
@@ -197,13 +234,16 @@ impl Report {
 }
 
 impl Row {
-    fn new(expectation: &Expectation, values: &[f64], ablate: bool) -> Self {
+    fn new(expectation: &Expectation, values: &[f64], ablation: Option<&str>) -> Self {
         let ours = Estimate::of(values);
         let holds = ours.map(|ours| expectation.bound.holds(&ours));
-        let verdict = match (ablate, expectation.needs_mechanism, holds) {
+        let needs = ablation.is_some() && ablation == expectation.mechanism.as_deref();
+        let verdict = match (ablation.is_some(), needs, holds) {
             _ if expectation.bound == Bound::Reported => Verdict::Reported,
             (true, false, _) => Verdict::Reported,
             _ if (1..expectation.seeds).contains(&values.len()) => Verdict::TooFewSeeds,
+            (false, _, Some(true)) if expectation.missed => Verdict::HoldsThoughMissed,
+            (false, _, Some(false)) if expectation.missed => Verdict::Missed,
             (false, _, Some(true)) => Verdict::Pass,
             (false, _, _) => Verdict::Fail,
             (true, true, Some(true)) => Verdict::HoldsWithoutMechanism,
@@ -271,7 +311,7 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn expectation(bound: Bound, needs_mechanism: bool) -> Expectation {
+    fn expectation(bound: Bound, needs: bool) -> Expectation {
         Expectation {
             key: "share".to_owned(),
             what: "a share".to_owned(),
@@ -279,63 +319,109 @@ mod tests {
             paper: "1.1".to_owned(),
             bound,
             seeds: 1,
-            needs_mechanism,
+            mechanism: needs.then(String::new),
+            calibrated_to: String::new(),
+            missed: false,
         }
     }
 
     #[test]
     fn a_row_is_judged_by_its_bound() {
         let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, true);
-        assert_eq!(Row::new(&about, &[1.2], false).verdict, Verdict::Pass);
-        assert_eq!(Row::new(&about, &[1.3], false).verdict, Verdict::Fail);
-        assert_eq!(Row::new(&about, &[], false).verdict, Verdict::Fail);
+        assert_eq!(Row::new(&about, &[1.2], None).verdict, Verdict::Pass);
+        assert_eq!(Row::new(&about, &[1.3], None).verdict, Verdict::Fail);
+        assert_eq!(Row::new(&about, &[], None).verdict, Verdict::Fail);
         let reported = expectation(Bound::Reported, false);
-        assert_eq!(Row::new(&reported, &[9.9], false).verdict, Verdict::Reported);
+        assert_eq!(Row::new(&reported, &[9.9], None).verdict, Verdict::Reported);
     }
 
     #[test]
     fn a_bound_of_a_mean_is_not_judged_by_fewer_seeds_than_it_was_made_for() {
         let about = Bound::About { value: 1.1, percent: 10.0 };
         let of_five = Expectation { seeds: 5, ..expectation(about, true) };
-        for ablate in [false, true] {
+        for ablate in [None, Some("")] {
             for one in [1.1, 1.3] {
                 let row = Row::new(&of_five, &[one], ablate);
                 assert_eq!(row.verdict, Verdict::TooFewSeeds);
                 assert_eq!(row.cells()[4], "1.1 ± 10 %, mean of 5 seeds");
             }
         }
-        assert_eq!(Row::new(&of_five, &[1.0, 1.1, 1.2, 1.3, 0.9], false).verdict, Verdict::Pass);
-        assert_eq!(Row::new(&of_five, &[1.4; 5], false).verdict, Verdict::Fail);
-        let unneeded = Expectation { needs_mechanism: false, ..of_five };
-        assert_eq!(Row::new(&unneeded, &[1.3], true).verdict, Verdict::Reported);
+        assert_eq!(Row::new(&of_five, &[1.0, 1.1, 1.2, 1.3, 0.9], None).verdict, Verdict::Pass);
+        assert_eq!(Row::new(&of_five, &[1.4; 5], None).verdict, Verdict::Fail);
+        let unneeded = Expectation { mechanism: None, ..of_five };
+        assert_eq!(Row::new(&unneeded, &[1.3], Some("")).verdict, Verdict::Reported);
+    }
+
+    #[test]
+    fn a_row_needs_its_own_mechanism_and_no_other() {
+        let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, false);
+        let split = Expectation { mechanism: Some("split".to_owned()), ..about };
+        assert_eq!(Row::new(&split, &[0.8], Some("split")).verdict, Verdict::FailsAsItShould);
+        assert_eq!(Row::new(&split, &[1.1], Some("split")).verdict, Verdict::HoldsWithoutMechanism);
+        for ours in [0.8, 1.1] {
+            assert_eq!(Row::new(&split, &[ours], Some("registers")).verdict, Verdict::Reported);
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_be_missed_shows_and_must_be_missed() {
+        let missed = Expectation { missed: true, ..expectation(Bound::AtMost(1.25), false) };
+        let report = |ours: f64| {
+            let rows = vec![
+                Row::new(&missed, &[ours], None),
+                Row::new(&expectation(Bound::AtLeast(1.0), false), &[2.0], None),
+            ];
+            Report {
+                name: "swcc-fig11a",
+                title: String::new(),
+                kind: Kind::Emergent,
+                without: None,
+                ablation: String::new(),
+                seeds: vec![1],
+                rows,
+                note: String::new(),
+                plots: Vec::new(),
+            }
+        };
+        assert_eq!(report(1.7).outcome(), Outcome::Missed);
+        let page = report(1.7).markdown();
+        assert!(page.contains("**One row is missed.**") && page.contains("| MISSED |"), "{page}");
+        assert_eq!(report(1.2).rows[0].verdict, Verdict::HoldsThoughMissed);
+        assert_eq!(report(1.2).outcome(), Outcome::Failed);
+        assert_eq!(
+            report(f64::NAN).outcome(),
+            Outcome::Failed,
+            "what measures nothing is not missed but failed"
+        );
+        assert_eq!(Row::new(&missed, &[1.7], Some("")).verdict, Verdict::Reported);
     }
 
     #[test]
     fn without_the_mechanism_a_row_that_needs_it_must_fail() {
         let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, true);
-        assert_eq!(Row::new(&about, &[0.8], true).verdict, Verdict::FailsAsItShould);
-        let held = Row::new(&about, &[1.1], true).verdict;
+        assert_eq!(Row::new(&about, &[0.8], Some("")).verdict, Verdict::FailsAsItShould);
+        let held = Row::new(&about, &[1.1], Some("")).verdict;
         assert_eq!(held, Verdict::HoldsWithoutMechanism);
         assert!(!held.is_good());
         for nothing in [&[][..], &[f64::NAN], &[0.8, f64::NAN]] {
-            let verdict = Row::new(&about, nothing, true).verdict;
+            let verdict = Row::new(&about, nothing, Some("")).verdict;
             assert_eq!(verdict, Verdict::NoValueWithoutMechanism, "{nothing:?} proves nothing");
             assert!(!verdict.is_good());
         }
         let other = expectation(Bound::Exactly(0.0), false);
-        assert_eq!(Row::new(&other, &[3.0], true).verdict, Verdict::Reported);
+        assert_eq!(Row::new(&other, &[3.0], Some("")).verdict, Verdict::Reported);
     }
 
     #[test]
     fn a_row_prints_mean_and_interval_and_the_seed_that_decides() {
-        let row = Row::new(&expectation(Bound::AtLeast(1.0), false), &[1.0, 2.0, 3.0, 4.0, 5.0], false);
+        let row = Row::new(&expectation(Bound::AtLeast(1.0), false), &[1.0, 2.0, 3.0, 4.0, 5.0], None);
         let cells = row.cells();
         assert_eq!(cells[1], "1.1 Gb/s");
         assert_eq!(cells[2], "3 ± 1.963 Gb/s, least 1");
         assert_eq!(cells[3], "+173 %");
         assert_eq!(cells[4], "≥ 1");
         let words = Expectation { paper: "line rate".to_owned(), ..expectation(Bound::AtLeast(1.0), false) };
-        assert_eq!(Row::new(&words, &[1.0], false).cells()[1..4], ["line rate", "1 Gb/s", "–"]);
+        assert_eq!(Row::new(&words, &[1.0], None).cells()[1..4], ["line rate", "1 Gb/s", "–"]);
     }
 
     #[test]
@@ -346,6 +432,7 @@ mod tests {
                 title: String::new(),
                 kind: Kind::Emergent,
                 without: None,
+                ablation: String::new(),
                 seeds: vec![1],
                 rows,
                 note: String::new(),
@@ -355,11 +442,11 @@ mod tests {
         };
         let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, false);
         let of_five = Expectation { seeds: 5, ..about.clone() };
-        let reported = Row::new(&expectation(Bound::Reported, false), &[1.0], false);
+        let reported = Row::new(&expectation(Bound::Reported, false), &[1.0], None);
         let (few, good, bad) = (
-            Row::new(&of_five, &[1.1], false),
-            Row::new(&about, &[1.1], false),
-            Row::new(&about, &[9.9], false),
+            Row::new(&of_five, &[1.1], None),
+            Row::new(&about, &[1.1], None),
+            Row::new(&about, &[9.9], None),
         );
         assert_eq!(of(vec![few.clone(), reported.clone()]), Outcome::NotJudged);
         assert_eq!(of(vec![reported]), Outcome::NotJudged);
