@@ -1,6 +1,6 @@
 //! What a program's events take on a core: the image is run by `hart`.
 
-use roci_control::program::csr::{self, Side};
+use roci_control::program::csr::{self, CONTEXT_WORDS, Side};
 use roci_control::{Class, program::csr::OPEN};
 use roci_hart::{CSR_WORDS, Core, Program, Stop};
 use roci_nic::arch::spec::Cores;
@@ -60,6 +60,12 @@ impl Bench {
     pub(super) fn open(mut self, link_kbps: u32) -> Self {
         self.block[csr::RATE] = link_kbps;
         self.cycles(OPEN, 0);
+        self
+    }
+
+    /// The same core for a queue pair whose context is that of `other`, the other side of its pair.
+    pub(super) fn beside(mut self, other: &Self) -> Self {
+        self.block[..CONTEXT_WORDS].copy_from_slice(&other.block[..CONTEXT_WORDS]);
         self
     }
 

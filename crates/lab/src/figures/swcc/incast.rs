@@ -99,11 +99,20 @@ const PARTS: [Off; 4] = [
     &[("transport.timeout", "0s")],
 ];
 
-/// Law, with what it is told where the round trip takes 5 µs and where it takes 30, and the keys of the rows: the drains on
-/// SwCC by the round trip and their ratio, those of Soft-RoCE and of it without its latencies, each over the first; the time
-/// of a flow, what it is over that with the longer round trip, on Soft-RoCE, and there with each part off, and the timeouts
-/// there.
-type Kind = (&'static str, &'static str, &'static str, [&'static str; 12]);
+/// A law as its program in C on the NIC's cores: what it is told where the round trip takes 5 µs and where it takes 30; the
+/// same in Rust, which takes the cores as long for each event; and the keys of the rows: the drains on SwCC by the round
+/// trip, their ratio, and that of the law in Rust; those of Soft-RoCE and of it without its latencies, each over the first;
+/// the time of a flow, what it is over that with the longer round trip, on Soft-RoCE, and there with each part off, and the
+/// timeouts there.
+struct Kind {
+    name: &'static str,
+    program: [&'static str; 2],
+    native: [&'static str; 2],
+    /// Until when the queue is looked at: later than it drains, and early enough that a series with all words of the
+    /// program's context has room for a reading each microsecond.
+    watched: &'static str,
+    keys: [&'static str; 13],
+}
 
 /// The keys of a law's rows.
 macro_rules! keys {
@@ -112,6 +121,7 @@ macro_rules! keys {
             concat!($law, "_drain"),
             concat!($law, "_slow_drain"),
             concat!($law, "_ratio"),
+            concat!($law, "_native_ratio"),
             concat!($law, "_soft_drain"),
             concat!($law, "_near_drain"),
             concat!($law, "_fct"),
@@ -128,40 +138,68 @@ macro_rules! keys {
 /// What depends on the round trip is set by it (SwCC §5.1); TIMELY's thresholds in proportion, for the paper is silent. Each
 /// acknowledgement is an event of TIMELY's (SwCC Table 3), not one in 64 KB.
 const LAWS: [Kind; 3] = [
-    (
-        "TIMELY",
-        "{ law = \"timely\", segment = \"1B\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
-        "{ law = \"timely\", segment = \"1B\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
-        keys!("timely"),
-    ),
-    ("DCQCN", "{ law = \"dcqcn\" }", "{ law = \"dcqcn\" }", keys!("dcqcn")),
-    (
-        "HPCC",
-        "{ law = \"hpcc\", base_rtt = \"5us\" }",
-        "{ law = \"hpcc\", base_rtt = \"30us\" }",
-        keys!("hpcc"),
-    ),
+    Kind {
+        name: "TIMELY",
+        program: [
+            "{ law = \"program\", elf = \"firmware/timely.elf\", context = { segment = 1, min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" } }",
+            "{ law = \"program\", elf = \"firmware/timely.elf\", context = { segment = 1, min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" } }",
+        ],
+        native: [
+            "{ law = \"timely\", segment = \"1B\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
+            "{ law = \"timely\", segment = \"1B\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
+        ],
+        watched: "3ms",
+        keys: keys!("timely"),
+    },
+    Kind {
+        name: "DCQCN",
+        program: [DCQCN; 2],
+        native: ["{ law = \"dcqcn\" }"; 2],
+        watched: "3ms",
+        keys: keys!("dcqcn"),
+    },
+    Kind {
+        name: "HPCC",
+        program: [
+            "{ law = \"program\", elf = \"firmware/hpcc.elf\", context = { base_rtt = \"5us\" } }",
+            "{ law = \"program\", elf = \"firmware/hpcc.elf\", context = { base_rtt = \"30us\" } }",
+        ],
+        native: ["{ law = \"hpcc\", base_rtt = \"5us\" }", "{ law = \"hpcc\", base_rtt = \"30us\" }"],
+        watched: "1500us",
+        keys: keys!("hpcc"),
+    },
 ];
 
 /// Figures 13 and 14: the longer control loop of Soft-RoCE.
 pub(in super::super) fn software(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
-    for (name, soon, late, keys) in LAWS {
+    for Kind { name, program, native, watched, keys } in LAWS {
         // The ablation makes all round trips the short one, and the laws are told of it.
-        let late = if bench.ablation().is_empty() { late } else { soon };
+        let told =
+            |[soon, late]: [&'static str; 2]| [soon, if bench.ablation().is_empty() { late } else { soon }];
+        let ([soon, late], [native_soon, native_late]) = (told(program), told(native));
         let run = |law, more: &[&[(&'static str, &'static str)]]| {
             let set = [&[ALL, ("transport.control", law)][..]];
             bench.run(SWCC_INCAST, &set.iter().chain(more).copied().flatten().copied().collect::<Vec<_>>())
         };
         let (near, far) = (run(soon, &[&NEAR])?, run(late, &[&FAR])?);
         let fcts = |runs: &[Results]| runs.iter().map(mean_fct).collect::<Vec<_>>();
-        let drains = |runs: &[Results]| runs.iter().map(|run| first_rise(run, QUEUE)).collect::<Vec<_>>();
         let part = |off| run(late, &[&SOFTWARE, &NEAR, off]);
         let [whole, close, free, patient] = PARTS;
         let (whole, close, free, patient) = (part(whole)?, part(close)?, part(free)?, part(patient)?);
-        let told = run(soon, &[&SOFTWARE, &NEAR, PARTS[1]])?;
-        let mut values = vec![drains(&near), drains(&far), ratio(&drains(&far), &drains(&near))];
-        values.extend([&whole, &told].map(|runs| ratio(&drains(runs), &drains(&near))));
+        // The same runs, cut off when the queue has drained.
+        let watch = |law, more: &[&[(&'static str, &'static str)]]| {
+            run(law, &[more, &[&[("stop", watched)]]].concat())
+        };
+        let drains = |runs: &[Results]| runs.iter().map(|run| first_rise(run, QUEUE)).collect::<Vec<_>>();
+        let (near_queue, far_queue) = (watch(soon, &[&NEAR])?, watch(late, &[&FAR])?);
+        let soft_queue = watch(late, &[&SOFTWARE, &NEAR])?;
+        let told_queue = watch(soon, &[&SOFTWARE, &NEAR, PARTS[1]])?;
+        let in_rust = [watch(native_soon, &[&NEAR])?, watch(native_late, &[&FAR])?];
+        let first = drains(&near_queue);
+        let mut values = vec![first.clone(), drains(&far_queue), ratio(&drains(&far_queue), &first)];
+        values.push(ratio(&drains(&in_rust[1]), &drains(&in_rust[0])));
+        values.extend([&soft_queue, &told_queue].map(|runs| ratio(&drains(runs), &first)));
         values.extend([fcts(&near), ratio(&fcts(&far), &fcts(&near))]);
         values.extend([&whole, &close, &free, &patient].map(|runs| ratio(&fcts(runs), &fcts(&near))));
         let timeouts = |run: &Results| number(run.flows.iter().map(|flow| u64::from(flow.timeouts)).sum());
@@ -169,9 +207,9 @@ pub(in super::super) fn software(bench: &Bench<'_>) -> Result<Measured, FigureEr
         keys.into_iter().zip(values).for_each(|(key, values)| measured.add(key, values));
         measured.plots.push(
             Plot::new(&format!("{name}: the queue before the receiver"), "time (µs)", "KB")
-                .line("5 µs", line(&near))
-                .line("30 µs", line(&far))
-                .line("Soft-RoCE", line(&whole)),
+                .line("5 µs", line(&near_queue))
+                .line("30 µs", line(&far_queue))
+                .line("Soft-RoCE", line(&soft_queue)),
         );
     }
     Ok(measured)

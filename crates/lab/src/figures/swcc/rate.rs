@@ -4,12 +4,11 @@ use super::super::bench::{Bench, SWCC_RATE};
 use super::super::plot::Plot;
 use super::super::statistics::count;
 use super::super::{FigureError, Measured};
+use super::PACED;
 use super::budget::packet_time;
-use super::{PACED, event};
+use super::cycles::Events;
 use crate::nic::load;
 use crate::results::Results;
-use roci_control::Class;
-use roci_control::program::csr::Side;
 use roci_nic::arch::spec::Time;
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Layout, Opcode, frame_len};
@@ -280,12 +279,15 @@ pub(in super::super) fn clock(bench: &Bench<'_>) -> Result<Measured, FigureError
         measured.add(naive, first);
         measured.add(aware, second);
     }
-    let alone = ["swcc-naive", "swcc"].map(|model| receiver_ghz(model, 800));
-    for (key, value) in
-        [("naive_data", alone[0]), ("aware_data", alone[1]), ("ratio_data", alone[0] / alone[1])]
-    {
-        measured.add(key, vec![value; bench.seeds().len()]);
-    }
+    // One core alone: the receiver's, and the sender's where DCQCN paces.
+    let alone = |cycles: fn(&Events) -> f64, keys: [&'static str; 3], measured: &mut Measured| {
+        let [naive, aware] = ["swcc-naive", "swcc"].map(|model| core_ghz(model, cycles, 800));
+        for (key, value) in keys.into_iter().zip([naive, aware, naive / aware]) {
+            measured.add(key, vec![value; bench.seeds().len()]);
+        }
+    };
+    alone(|events| events.data, ["naive_data", "aware_data", "ratio_data"], &mut measured);
+    alone(|events| events.paced, ["naive_paced", "aware_paced", "ratio_paced"], &mut measured);
     let [naive, aware] = lines;
     measured.plots.push(
         Plot::new("Clock for line rate with one queue pair", "link (Gb/s)", "GHz")
@@ -330,14 +332,13 @@ fn needed_mhz(bench: &Bench<'_>, model: &str, gbps: u32) -> Result<Vec<f64>, Fig
     Ok(vec![f64::from(high) / 1e3; bench.seeds().len()])
 }
 
-/// The clock in GHz with which the receiver's core alone keeps up with packets of 1 KB: the cycles of an event about data,
-/// and those until its context is loaded, in the time that a packet takes.
-fn receiver_ghz(model: &str, gbps: u64) -> f64 {
+/// The clock in GHz with which one core alone keeps up with packets of 1 KB: the cycles of an event, and those until its
+/// context is loaded, in the time that a packet takes.
+fn core_ghz(model: &str, cycles: fn(&Events) -> f64, gbps: u64) -> f64 {
     let cores = load(model).expect("a preset").cores;
     let Time::Cycles(before) = cores.load else { unreachable!("its cores load in cycles") };
-    let mut core = event::Bench::new(event::PACED, Side::Rx, &cores).open(100_000_000);
-    let cycles = core.cycles(Class::WRITE, 1024) + u64::from(before);
-    number(cycles) / packet_time(gbps, 1024).as_secs_f64() * 1e-9
+    let cycles = cycles(&Events::on(model)) + f64::from(before);
+    cycles / packet_time(gbps, 1024).as_secs_f64() * 1e-9
 }
 
 /// What acknowledged packets of 1 KB took of the link, in percent, from the end of the run `early` to that of `late`.
