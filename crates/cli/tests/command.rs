@@ -385,7 +385,7 @@ fn a_program_is_checked_and_a_bad_one_exits_with_1() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let recv = &report[0]["sides"][0];
-    assert_eq!((&recv["function"], &report[0]["context_octets"]), (&"recv".into(), &36.into()));
+    assert_eq!((&recv["function"], &report[0]["context_octets"]), (&"recv".into(), &28.into()));
     assert!(recv["event_cycles_max"]["CNP"].as_u64() <= recv["cycles_max"].as_u64());
     let output = scratch.roci(&["program", "check", &good, &bad]);
     assert_eq!(output.status.code(), Some(1));
