@@ -3,7 +3,7 @@
 use super::file;
 use super::keys;
 use super::read::Table;
-use super::source::{Located, Origin, ScenarioError, listed};
+use super::source::{Located, ScenarioError, listed};
 use super::tree::{Entry, Kind};
 use roci_fabric::graph::Graph;
 use roci_nic::arch::file::Conflict;
@@ -197,31 +197,10 @@ fn model(table: Table<'_>, base: &NicConfig) -> Result<NicModel, ScenarioError> 
     };
     let parts = Arc::make_mut(parts);
     set(table, parts, "", entries)?;
-    // A sweep may give cores to one model and none to another, but not say how those work that are not there.
-    if parts.cores.pairs == 0
-        && let Some((key, path)) = idle_core_key(entries)
-    {
-        let message = format!("`{path}` is of cores, and `{}` has none: its law takes no time", parts.name);
-        let remedy = format!("set `cores.pairs` as well, or choose a model with cores: {}", listed(cored()));
-        return Err(table.source.error(key, message, remedy));
-    }
     match parts.conflict() {
         None => Ok(model),
         Some(Conflict { path, why, remedy }) => Err(table.refuse("with", format!("`{path}` {why}"), remedy)),
     }
-}
-
-/// The first key in `entries` that says how cores work, and what it is called.
-fn idle_core_key(entries: &[Entry]) -> Option<(Origin, String)> {
-    let cores = entries.iter().find(|entry| entry.key == "cores")?;
-    let Kind::Table(keys) = &cores.value.kind else { return None };
-    let key = keys.iter().find(|entry| entry.key != "pairs")?;
-    Some((key.key_origin, format!("cores.{}", key.key)))
-}
-
-/// The presets with cores.
-fn cored() -> impl Iterator<Item = &'static str> + Clone {
-    presets::names().filter(|name| presets::find(name).is_some_and(|preset| preset.cores.pairs > 0))
 }
 
 fn find(table: Table<'_>, name: &Located<String>) -> Result<NicModel, ScenarioError> {
