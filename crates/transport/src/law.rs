@@ -3,17 +3,17 @@
 use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
+use crate::events::answer_event;
 use crate::laws::{LawState, Laws, TIMED, TIMER_PACE, User};
 use crate::messages::message_words;
 use crate::qp::{Common, Notes, Qp, Standing};
 use crate::queue::{NONE, flag};
-use crate::stamps::read_words;
 use crate::timer::TimerId;
 use crate::transmit::Plan;
 use alloc::sync::Arc;
 use roci_control::{Class, Context, Credit, Emit, Event, Image, Law, Outcome, Part, Scope, Verdict, Words};
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{Flags, Header, Layout, Opcode};
+use roci_wire::{Header, Layout, Opcode};
 
 impl Engine {
     /// Whether the queue pair's law wants to hear of `class`.
@@ -26,37 +26,6 @@ impl Engine {
     #[inline]
     pub(crate) fn law_acknowledges(&self, slot: usize) -> bool {
         self.hears(slot, Class::DATA)
-    }
-
-    /// An event of `class`, with what the queue pair itself knows.
-    pub(crate) fn event<'a>(&self, now: Instant, slot: usize, class: Class) -> Event<'a> {
-        event(&self.qps[slot], now, class)
-    }
-
-    /// An event of `class` about a packet that arrived, with its telemetry and the law's words.
-    pub(crate) fn heard<'a>(
-        &self,
-        now: Instant,
-        slot: usize,
-        arrival: &Arrival<'a>,
-        class: Class,
-    ) -> Event<'a> {
-        heard(&self.qps[slot], self.profile(slot).layout, now, arrival, class)
-    }
-
-    /// The event of `class` of an answer that acknowledges `acked` octets.
-    pub(crate) fn answer_event<'a>(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        arrival: &Arrival<'a>,
-        class: Class,
-        acked: u32,
-    ) -> Event<'a> {
-        let qp = &self.qps[slot];
-        let state = self.laws.states.get_mut(qp.common.law as usize);
-        let sent = state.map_or(Instant::ZERO, |state| state.sent_at(qp.requester.una));
-        answer_event(qp, self.profile(slot).layout, now, arrival, class, (acked, sent))
     }
 
     /// What [`tell_law`](Self::tell_law) does of an acknowledgement of `acked` octets, where the law is not deferred and has a
@@ -644,62 +613,6 @@ impl Engine {
             self.post(segment);
         }
     }
-
-    pub(crate) fn packet_event<'a>(
-        &self,
-        now: Instant,
-        slot: usize,
-        arrival: &Arrival<'a>,
-        class: Class,
-    ) -> Event<'a> {
-        Event {
-            opcode: arrival.header.opcode.0,
-            length: u32::from(arrival.header.payload),
-            ecn: arrival.ce,
-            ..self.heard(now, slot, arrival, class)
-        }
-    }
-}
-
-/// An event of `class`, with what the queue pair itself knows.
-#[inline(always)]
-fn event<'a>(qp: &Qp, now: Instant, class: Class) -> Event<'a> {
-    let Qp { requester, common, .. } = qp;
-    Event {
-        class,
-        now,
-        qpn: common.qpn.get(),
-        in_flight: requester.in_flight,
-        acked_sequence: requester.una.wrapping_sub(common.base),
-        next_sequence: requester.high.wrapping_sub(common.base),
-        ..Event::default()
-    }
-}
-
-/// An event of `class` about a packet that arrived, with its telemetry and the law's words.
-#[inline(always)]
-fn heard<'a>(qp: &Qp, layout: Layout, now: Instant, arrival: &Arrival<'a>, class: Class) -> Event<'a> {
-    let mut event: Event<'a> = event(qp, now, class);
-    read_words(&mut event, layout, arrival);
-    event
-}
-
-/// The event of `class` of an answer that acknowledges `acked` octets; what it answers was `sent` then.
-#[inline(always)]
-fn answer_event<'a>(
-    qp: &Qp,
-    layout: Layout,
-    now: Instant,
-    arrival: &Arrival<'a>,
-    class: Class,
-    (acked, sent): (u32, Instant),
-) -> Event<'a> {
-    let mut event = heard(qp, layout, now, arrival, class);
-    event.opcode = arrival.header.opcode.0;
-    event.ecn = arrival.header.flags.has(Flags::BECN);
-    (event.acked, event.sent) = (acked, sent);
-    event.hop_count = u8::try_from(arrival.hops.len()).unwrap_or(u8::MAX);
-    event
 }
 
 /// Laws together are long: one call to all of them, not one copy of them for each who asks.

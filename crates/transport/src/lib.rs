@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `registers`, `messages`, `pulls` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `events`, `registers`, `messages`, `pulls` | the roles between which the engine chooses |
 //! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ pub mod credit;
 mod deferred_law;
 pub mod delivery;
 pub mod engine;
+mod events;
 mod intake;
 mod keeping;
 mod law;

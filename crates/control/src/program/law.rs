@@ -293,7 +293,7 @@ impl Programmed {
         state
     }
 
-    /// Reacts to one event.
+    /// Reacts to one event. Apart from the laws in Rust, whose events would else begin with all that a core needs.
     #[inline(never)]
     pub fn on_event(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if let Some(recorder) = &mut self.recorder
