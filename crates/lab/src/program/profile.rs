@@ -283,6 +283,39 @@ mod tests {
     }
 
     #[test]
+    fn of_the_even_stream_49_of_100_are_packets_49_what_arrives_for_them_and_two_notifications() {
+        let data = [Class::ACK, Class::SEND, Class::WRITE, Class::READ_RESPONSE, Class::CE, Class::GRANT];
+        let data = data.into_iter().fold(Class::NONE, Class::with);
+        // What is rare, and in a thousand the timers and messages that come beside.
+        let rare = [
+            ("paced", Class::CNP, 100),
+            ("credit", Class::RNR, 0),
+            ("dcqcn", Class::CNP, 10),
+            ("timely", Class::NONE, 0),
+            ("swift", Class::LOSS, 0),
+            ("homa", Class::RESEND, 2),
+        ];
+        for (name, rare, beside_most) in rare {
+            let (_, file) = OURS.iter().find(|(one, _)| *one == name).expect("one of ours");
+            let machine = machine("swcc").expect("it has cores");
+            let profile = Profile::of_image(file, machine, &initial(name), Kind::Even, 100_000, 7);
+            let profile = profile.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let count = |wanted: Class| -> u64 {
+                let kinds = profile.kinds.iter().filter(|&(&class, _)| Class(class).meets(wanted));
+                kinds.flat_map(|(_, kind)| kind.values()).sum()
+            };
+            let asked = count(Class::TRANSMIT) + profile.refused.values().sum::<u64>();
+            assert_eq!((asked, count(data)), (100_000, 100_000), "{name}");
+            let per_49 = 49.0 * float(count(rare)) / 100_000.0;
+            let expected = if rare == Class::NONE { 0.0 } else { 2.0 };
+            assert!((per_49 - expected).abs() < 0.1, "{name}: {per_49}");
+            let all: u64 = profile.kinds.values().flat_map(BTreeMap::values).sum();
+            let beside = all + profile.refused.values().sum::<u64>() - 200_000 - count(rare);
+            assert!(1_000 * beside <= beside_most * all, "{name}: {beside} of {all}");
+        }
+    }
+
+    #[test]
     fn a_spread_is_read_off_its_histogram() {
         let histogram = BTreeMap::from([(10, 98), (20, 1), (70, 1)]);
         let expected = Spread { count: 100, least: 10, median: 10, mean: 10.7, p99: 20, most: 70 };

@@ -17,6 +17,16 @@ const CNP_GAP: Span = Span::from_micros(50);
 const MARKED_AFTER: Span = Span::from_micros(100);
 /// What the bottleneck of the path may leave to the queue pair, in Gb/s; each holds for some milliseconds.
 const SHARES_GBPS: [u64; 4] = [100, 25, 10, 5];
+/// What arrives as data, by the first of these that a law hears.
+const DATA: [Class; 5] =
+    [Class::SEND, Class::WRITE, Class::READ_RESPONSE, Class::ATOMIC, Class::READ_REQUEST];
+/// What is rare in a stream of [`Kind::Even`], by the first of these that a law hears.
+const RARE: [Class; 6] = [Class::CNP, Class::RNR, Class::LOSS, Class::NACK, Class::RESEND, Class::BUSY];
+/// Octets of a message that go without a grant in a stream of [`Kind::Even`]: as many as Homa's programs send so.
+const UNSCHEDULED: u32 = 40_000;
+/// A packet that a program holds back in a stream of [`Kind::Even`] is offered again after twice the time, at most after so
+/// many picoseconds: more than one of 1 KiB takes at 40 Mb/s.
+const PATIENCE_PS_MAX: u32 = 300_000_000;
 
 /// What kind of stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +36,15 @@ pub enum Kind {
     /// rate that the law sets. Where they are more than a bottleneck lets through, there are notifications, each
     /// 50 µs at most one, as a notification point sends them.
     Typical,
+    /// 49 % packets to be sent, 49 % of what arrives for them, 2 % notifications, and the timers that run out meanwhile. What
+    /// arrives is data that a switch has marked, where the law hears of those; else data and acknowledgements in turns, or
+    /// the one of them that it hears; else grants of long messages. Who hears no notifications hears instead 2 % of what is
+    /// rarest among the rest, or nothing more.
+    ///
+    /// Packets follow each other within 200 ns whatever rate the law sets, and notifications are not 50 µs apart: a queue
+    /// pair that hears so many of them would soon be at a rate where its timers are the most that it hears. A program that
+    /// holds packets back itself is given the time that it asks for.
+    Even,
     /// Anything at all: silences, round trips of any length, other switches in each packet.
     Wild,
 }
@@ -84,6 +103,9 @@ pub struct Stream {
     cnp_next: Instant,
     /// When the rate lets the next packet go.
     paced: Instant,
+    /// How long a packet that was held back last was waited for, in picoseconds, and whether data come next.
+    patience: u32,
+    data_next: bool,
 }
 
 impl Stream {
@@ -119,6 +141,8 @@ impl Stream {
             passed: now,
             cnp_next: now,
             paced: now,
+            patience: 0,
+            data_next: true,
         };
         stream.reroute();
         stream
@@ -160,8 +184,65 @@ impl Stream {
             self.pass(length, hear);
             self.count(length, hear);
         }
-        self.arrivals(length, sent, hear);
+        match self.kind {
+            Kind::Even => self.even(length, sent, hear),
+            Kind::Typical | Kind::Wild => self.arrivals(length, sent, hear),
+        }
         sent
+    }
+
+    /// What arrives for one packet, or while it is held back, in a stream of [`Kind::Even`].
+    fn even(&mut self, length: u32, sent: bool, hear: &mut impl FnMut(Heard)) {
+        if sent {
+            self.patience -= self.patience / 8;
+            if self.outcome.credit.tokens != Credit::UNLIMITED {
+                self.outcome.credit.tokens = self.outcome.credit.tokens.saturating_sub(length);
+            }
+        } else {
+            self.patience = (2 * self.patience).clamp(100_000, PATIENCE_PS_MAX);
+        }
+        let traces = self.traces();
+        let data = DATA.into_iter().find(|class| traces.meets(*class));
+        let acks = traces.meets(Class::ACK);
+        self.data_next = !self.data_next || !acks;
+        match data {
+            _ if traces.meets(Class::CE) => {
+                let event = Event { class: Class::CE, ..self.answer() };
+                self.tell(&event, hear);
+            }
+            Some(data) if self.data_next => {
+                let event = Event { class: data, length, ..self.answer() };
+                self.tell(&event, hear);
+            }
+            _ if acks => {
+                self.acknowledge(Class::ACK, length, true, hear);
+            }
+            _ => self.grant(hear),
+        }
+        let rare = RARE.into_iter().find(|class| traces.meets(*class));
+        // Two for 49 packets and what arrives for them.
+        if let Some(class) = rare.filter(|_| self.below(49) < 2) {
+            let timeout = class == Class::LOSS && self.one_in(2);
+            let part = Part { offset: self.message.end.saturating_sub(MTU), ..self.message };
+            let event = Event { class, timeout, part, ..self.answer() };
+            self.tell(&event, hear);
+        }
+    }
+
+    /// One packet more of a long message is granted; once all of it is, another begins.
+    fn grant(&mut self, hear: &mut impl FnMut(Heard)) {
+        if self.message.end == self.message.message_length {
+            let message_length = 1 + self.below(1 << 20);
+            let end = message_length.min(UNSCHEDULED);
+            self.message = Part { message: self.next_sequence, message_length, offset: 0, end, priority: 0 };
+            self.hear_traced(&Event { class: Class::MESSAGE, part: self.message, ..self.event() }, hear);
+        }
+        let offset = self.message.end;
+        self.message.end = (offset + MTU).min(self.message.message_length);
+        let priority = self.random.below(8).to_le_bytes()[0];
+        let part = Part { offset, priority, ..self.message };
+        let event = Event { class: Class::GRANT, part, ..self.answer() };
+        self.hear_traced(&event, hear);
     }
 
     /// A packet that was sent takes its time at the law's rate, and passes the bottleneck.
@@ -187,6 +268,7 @@ impl Stream {
         let gap = match (self.kind, self.below(64)) {
             (Kind::Typical, 0) => self.below(100_000_000),
             (Kind::Typical, _) => self.below(200_000),
+            (Kind::Even, _) => self.patience + self.below(200_000),
             (Kind::Wild, 0..=7) => self.below(20_000_000),
             (Kind::Wild, 8..=9) => self.below(4_000_000_000),
             (Kind::Wild, _) => self.below(1_000_000),
@@ -203,7 +285,7 @@ impl Stream {
         // Private timers are told before what comes next; like this they are told by themselves.
         self.tell(&Event { class: Class::TIMER, ..self.event() }, hear);
         match self.kind {
-            Kind::Typical => {
+            Kind::Typical | Kind::Even => {
                 let step = self.rtt / 16;
                 self.rtt = (self.rtt - step / 2 + self.below(step + 1)).clamp(5_000, 600_000);
             }
@@ -216,18 +298,18 @@ impl Stream {
 
     /// A path of other switches.
     fn reroute(&mut self) {
-        if self.kind == Kind::Typical {
+        if self.kind != Kind::Wild {
             self.share = BitsPerSec::from_gbps(SHARES_GBPS[self.below(4) as usize]);
         }
         let another = self.one_in(8);
         let count = match self.kind {
-            Kind::Typical => 1 + self.below(HOPS_MAX),
+            Kind::Typical | Kind::Even => 1 + self.below(HOPS_MAX),
             // Mostly of one length: a program may take a path of another one for a new one.
             Kind::Wild if another => self.below(HOPS_MAX + 1),
             Kind::Wild => HOPS_MAX,
         };
         let rates: [u32; 6] = [25_000_000, 100_000_000, 400_000_000, 40_000_000, 1_000_000, 3_333_333];
-        let known = if self.kind == Kind::Typical { 3 } else { 6 };
+        let known = if self.kind == Kind::Wild { 6 } else { 3 };
         self.hops.resize(count as usize, Hop::NONE);
         for at in 0..self.hops.len() {
             let rate_kbps = rates[self.below(known) as usize];
@@ -242,7 +324,7 @@ impl Stream {
         }
         self.counter = self.counter.saturating_sub(length);
         // The counters of laws are long; here they come often enough to be seen.
-        if self.counter == 0 || self.one_in(256) {
+        if self.counter == 0 || (self.kind != Kind::Even && self.one_in(256)) {
             self.counter = 0;
             self.tell(&Event { class: Class::BYTE_COUNTER, length, ..self.event() }, hear);
         }
@@ -250,9 +332,8 @@ impl Stream {
 
     /// What arrives while one packet is offered. While none is sent that is what was under way, and grants.
     fn arrivals(&mut self, length: u32, sent: bool, hear: &mut impl FnMut(Heard)) {
-        let data = [Class::SEND, Class::WRITE, Class::READ_RESPONSE, Class::ATOMIC, Class::READ_REQUEST];
         let traces = self.traces();
-        let data = data.into_iter().find(|class| traces.meets(*class));
+        let data = DATA.into_iter().find(|class| traces.meets(*class));
         let class = match (data, self.kind) {
             (Some(data), Kind::Wild) if self.one_in(2) => data,
             (Some(data), Kind::Typical) if sent => {
@@ -262,23 +343,8 @@ impl Stream {
             }
             _ => Class::ACK,
         };
-        let acked = self
-            .below(2 + self.next_sequence.wrapping_sub(self.acked_sequence).min(4))
-            .min(self.next_sequence.wrapping_sub(self.acked_sequence));
-        self.acked_sequence = self.acked_sequence.wrapping_add(acked);
-        self.stamp(length);
-        // A program's own words, where it has some, say how much is acknowledged, as a receiver's credit would.
-        let own = self.own_words;
-        let word = if self.kind == Kind::Wild { self.below(1 << 17) } else { acked * MTU };
-        let words = [word; 16];
-        let hops = std::mem::take(&mut self.hops);
-        let seen = if own > 0 { &[][..] } else { &hops[..] };
-        let event = Event { acked: acked * MTU, length, hops: seen, words: &words[..own], ..self.answer() };
         let wild = self.kind == Kind::Wild;
-        if sent || wild || acked > 0 {
-            self.hear_traced(&Event { class, ..event }, hear);
-        }
-        self.hops = hops;
+        let words = self.acknowledge(class, length, sent || wild, hear);
         if wild && self.one_in(25) {
             let event = Event { class: Class::CNP, pulled: 1, ..self.answer() };
             self.hear_traced(&event, hear);
@@ -301,11 +367,40 @@ impl Stream {
         // Only who hears of them draws for packets of its own: what others hear stays as it was.
         for class in (0..8).map(Class::law).filter(|class| traces.meets(*class)) {
             if self.one_in(4) {
-                let event = Event { class, words: &words[..own], ..self.answer() };
+                let event = Event { class, words: &words[..self.own_words], ..self.answer() };
                 self.hear_traced(&event, hear);
             }
         }
         self.messages(hear);
+    }
+
+    /// Some of what is under way is acknowledged, by an event of this class; if nothing is, only where it is told `always`.
+    /// Returns the words that a program's own packets have.
+    fn acknowledge(
+        &mut self,
+        class: Class,
+        length: u32,
+        always: bool,
+        hear: &mut impl FnMut(Heard),
+    ) -> [u32; 16] {
+        let acked = self
+            .below(2 + self.next_sequence.wrapping_sub(self.acked_sequence).min(4))
+            .min(self.next_sequence.wrapping_sub(self.acked_sequence));
+        self.acked_sequence = self.acked_sequence.wrapping_add(acked);
+        self.stamp(length);
+        // A program's own words, where it has some, say how much is acknowledged, as a receiver's credit would.
+        let own = self.own_words;
+        let word = if self.kind == Kind::Wild { self.below(1 << 17) } else { acked * MTU };
+        let words = [word; 16];
+        let hops = std::mem::take(&mut self.hops);
+        let seen = if own > 0 { &[][..] } else { &hops[..] };
+        let event =
+            Event { class, acked: acked * MTU, length, hops: seen, words: &words[..own], ..self.answer() };
+        if always || acked > 0 {
+            self.hear_traced(&event, hear);
+        }
+        self.hops = hops;
+        words
     }
 
     /// Messages begin, and are granted.
@@ -369,7 +464,7 @@ impl Stream {
 
     /// An event of a packet that answers one of ours.
     fn answer(&mut self) -> Event<'static> {
-        let known = self.kind == Kind::Typical || !self.one_in(8);
+        let known = self.kind != Kind::Wild || !self.one_in(8);
         let age = Span::from_nanos(self.rtt.into()).min(self.now.since(Instant::ZERO));
         let sent = if known {
             Instant::ZERO + self.now.since(Instant::ZERO).saturating_sub(age)
