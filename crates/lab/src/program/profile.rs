@@ -286,9 +286,9 @@ mod tests {
     fn of_the_even_stream_49_of_100_are_packets_49_what_arrives_for_them_and_two_notifications() {
         let data = [Class::ACK, Class::SEND, Class::WRITE, Class::READ_RESPONSE, Class::CE, Class::GRANT];
         let data = data.into_iter().fold(Class::NONE, Class::with);
-        // What is rare, and in a thousand the timers and messages that come beside.
+        // What is rare, and in a thousand the timers and messages that come beside: for who paces itself, time passes.
         let rare = [
-            ("paced", Class::CNP, 100),
+            ("paced", Class::CNP, 150),
             ("credit", Class::RNR, 0),
             ("dcqcn", Class::CNP, 10),
             ("timely", Class::NONE, 0),
