@@ -387,9 +387,18 @@ fn a_program_is_checked_and_a_bad_one_exits_with_1() {
     let recv = &report[0]["sides"][0];
     assert_eq!((&recv["function"], &report[0]["context_octets"]), (&"recv".into(), &28.into()));
     assert!(recv["event_cycles_max"]["CNP"].as_u64() <= recv["cycles_max"].as_u64());
+    // Each packet takes the longest event, behind the two cycles of its context.
+    let cycles = recv["cycles_max"].as_f64().unwrap() + 2.0;
+    for (at, (payload, wire)) in [(1024.0, 1106.0), (4096.0, 4178.0)].into_iter().enumerate() {
+        let rate = |name: &str| report[0]["rates_at_worst"][at][name].as_f64().unwrap();
+        assert_eq!((rate("payload_bytes"), rate("wire_bytes")), (payload, wire));
+        assert!((rate("link_bps") / (250e6 / cycles * 8.0 * wire) - 1.0).abs() < 1e-9);
+        assert!((rate("goodput_bps") / (250e6 / cycles * 8.0 * payload) - 1.0).abs() < 1e-9);
+    }
     let output = scratch.roci(&["program", "check", &good, &bad]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("ByteCounter") && text(&output.stderr).contains("recursion.c:"));
+    assert!(text(&output.stdout).contains("if each packet takes its longest event (recv "));
     let output = scratch.roci(&["program", "check", "nowhere.elf"]);
     assert_eq!(output.status.code(), Some(2));
     let output = scratch.roci(&["program", "check", &bad, "nowhere.elf", &good]);

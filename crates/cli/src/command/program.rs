@@ -155,6 +155,17 @@ fn profile_json(name: &str, profile: &Profile, rates: &[Rate], cores: table::Cor
             "cycles_max": spread.most, "histogram": cycles.collect::<Vec<_>>(),
         })
     });
+    json!({
+        "file": name, "packets_offered": profile.offered, "packets_sent": profile.sent,
+        "cycles_per_packet": {
+            "recv": profile.cycles_per_packet(Side::Rx, cores.load), "send": profile.cycles_per_packet(Side::Tx, cores.load),
+        },
+        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs, "load_cycles": cores.load,
+        "events": kinds.collect::<Vec<_>>(), "rates": rates_json(rates),
+    })
+}
+
+fn rates_json(rates: &[Rate]) -> Value {
     let rates = rates.iter().map(|rate| {
         let clocks = LINKS_GBPS.iter().zip(rate.clocks_hz).map(|(gbps, hz)| (gbps.to_string(), json!(hz)));
         json!({
@@ -163,14 +174,7 @@ fn profile_json(name: &str, profile: &Profile, rates: &[Rate], cores: table::Cor
             "clock_hz_for_gbps": clocks.collect::<serde_json::Map<_, _>>(),
         })
     });
-    json!({
-        "file": name, "packets_offered": profile.offered, "packets_sent": profile.sent,
-        "cycles_per_packet": {
-            "recv": profile.cycles_per_packet(Side::Rx, cores.load), "send": profile.cycles_per_packet(Side::Tx, cores.load),
-        },
-        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs, "load_cycles": cores.load,
-        "events": kinds.collect::<Vec<_>>(), "rates": rates.collect::<Vec<_>>(),
-    })
+    rates.collect()
 }
 
 fn begin(arguments: &ProgramNew) -> Result<(), Failure> {
@@ -195,6 +199,7 @@ fn check_json(name: &str, check: &Check, cores: table::Cores<'_>) -> Value {
     let warnings: Vec<_> = check.warnings().collect();
     json!({
         "file": name, "warnings": warnings, "nic": cores.nic, "clock_hz": cores.clock, "code_octets": check.code, "context_octets": check.context,
-        "header_octets": check.header, "sides": sides.collect::<Vec<_>>(),
+        "header_octets": check.header, "sides": sides.collect::<Vec<_>>(), "load_cycles": cores.load,
+        "rates_at_worst": rates_json(&check.rates(cores.clock, cores.load)),
     })
 }

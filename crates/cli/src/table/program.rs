@@ -98,7 +98,7 @@ pub(super) fn strained(results: &Results) -> String {
 
 /// What was proved of a program.
 pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
-    let Cores { nic, clock, .. } = cores;
+    let Cores { nic, clock, load, .. } = cores;
     let megahertz = number(float(clock) / 1e6);
     let mut text = format!(
         "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header, on cores of {nic} at {megahertz} MHz\n",
@@ -122,7 +122,31 @@ pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
         row("the start", side.start_cycles);
         text += &lines(&rows);
     }
-    text + "\n"
+    let longest = check.sides.iter().map(|side| format!("{} {}", side.side.function(), side.cycles));
+    let longest = longest.collect::<Vec<_>>().join(", ");
+    text += &format!("\nif each packet takes its longest event ({longest} cycles");
+    text += &if load > 0.0 {
+        format!(", {} more to load its context), ", number(load))
+    } else {
+        "), ".to_owned()
+    };
+    text += &format!("one core pair at {megahertz} MHz sustains, and for a link needs a clock of\n\n");
+    text + &rates(&check.rates(clock, load)) + "\n"
+}
+
+/// What cores sustain, and the clocks that links need.
+fn rates(rates: &[Rate]) -> String {
+    let links = LINKS_GBPS.map(|gbps| format!("{gbps} Gb/s: MHz"));
+    let mut header = vec!["payload", "packets/s", "link", "goodput"];
+    header.extend(links.iter().map(String::as_str));
+    let mut rows = table(&header);
+    for one in rates {
+        let mut row = vec![format!("{} B", one.payload), format!("{} M", number(one.packets_per_s / 1e6))];
+        row.extend([rate(one.link_bps), rate(one.goodput_bps)]);
+        row.extend(one.clocks_hz.map(|hertz| number(hertz / 1e6)));
+        rows.add_row(row);
+    }
+    lines(&rows)
 }
 
 /// The cores that a profile is for.
@@ -175,17 +199,7 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
     }
     text +=
         &format!("{pairs} core pair(s) at {megahertz} MHz sustain, and for a link they need a clock of\n\n");
-    let links = LINKS_GBPS.map(|gbps| format!("{gbps} Gb/s: MHz"));
-    let mut header = vec!["payload", "packets/s", "link", "goodput"];
-    header.extend(links.iter().map(String::as_str));
-    let mut rows = table(&header);
-    for one in rates {
-        let mut row = vec![format!("{} B", one.payload), format!("{} M", number(one.packets_per_s / 1e6))];
-        row.extend([rate(one.link_bps), rate(one.goodput_bps)]);
-        row.extend(one.clocks_hz.map(|hertz| number(hertz / 1e6)));
-        rows.add_row(row);
-    }
-    text + &lines(&rows)
+    text + &self::rates(rates)
 }
 
 /// What was proved of a program's events, beside the longest that were measured.

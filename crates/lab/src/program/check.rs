@@ -1,7 +1,7 @@
 //! What an image needs at most: that each event ends, within how many cycles, and how much of the NIC it takes.
 
 use super::floats::{self, FloatLine};
-use super::profile::Profile;
+use super::profile::{Profile, Rate, rate};
 use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// The most cycles that an event may take unless another limit is given: 40 µs at 250 MHz.
 pub const CYCLES_MAX: u64 = 10_000;
+/// The sizes of payload for which [`Check::rates`] are told.
+pub const SIZES: [u16; 2] = [1024, 4096];
 
 /// What was proved of an image.
 #[derive(Clone, Debug)]
@@ -251,6 +253,16 @@ impl Check {
         }
         let (start, end) = program.code();
         Ok(Self { code: end - start, context, header, sides, floats })
+    }
+
+    /// What one pair of cores with a clock of `clock` hertz sustains when each packet takes either core its longest event,
+    /// whichever that is, and `load` cycles before that for its context: each of [`SIZES`]. The cores work side by side, so the busier
+    /// one decides. A packet that brings several events to one core, such as a timer beside its own, may take more.
+    pub fn rates(&self, clock: u64, load: f64) -> [Rate; SIZES.len()] {
+        let longest = self.sides.iter().map(|side| side.cycles).max().unwrap_or(0);
+        #[expect(clippy::cast_precision_loss, reason = "a bound has fewer than 53 bits")]
+        let per_hertz = 1.0 / (longest as f64 + load).max(1.0);
+        SIZES.map(|payload| rate(payload, self.header, per_hertz, clock))
     }
 
     /// What it does that is wrong, and no reason to refuse it.

@@ -148,7 +148,8 @@ impl Profile {
     }
 }
 
-fn rate(payload: u16, header: u32, packets_per_hertz: f64, clock: u64) -> Rate {
+/// What is sustained of packets with so many octets of payload and `header` octets of the program's own.
+pub(super) fn rate(payload: u16, header: u32, packets_per_hertz: f64, clock: u64) -> Rate {
     let words = header.to_le_bytes()[0] / 4;
     let layout = Cc::new(false, false, words).filter(|_| words > 0).map_or(Layout::Standard, Layout::Cc);
     let wire = frame_len(Opcode::WRITE_MIDDLE, layout, IpVersion::V4, payload) + WIRE_OVERHEAD;
