@@ -1,15 +1,14 @@
 /* HPCC (Li et al., SIGCOMM 2019, Algorithm 1) with the values of its paper: eta 95 %, maxStage 5,
    W_AI 80 octets, T 13 us. Rates are kb/s on the wire; U and what octets last are 8.24, eta
    is 16.16. It is the twin of the Rust law's preset `sigcomm19`, bit for bit: instead of u it keeps
-   tau times u, so that only W^c / U divides, and a gap beyond T. */
+   tau times u, so that only W^c / U divides, and a gap beyond T, by 32 bits. */
 #define TracedPkts (ACK | Open)
 
 uint32_t base_rtt = 13000, w_ai = 80, wmin = 80, max_stage = 5; /* parameters; T */
 Fraction eta = 62259;
 static uint32_t PER_T, OCTETS_OF_KBPS, KBPS_OF_OCTET; /* and what follows from T */
 #define HOPS 5
-#define UNIT (1u << 24)
-#define FULL ((uint64_t)64 * UNIT) /* what is beyond 64 base round trips is 64 */
+#define FULL (64 << 24) /* what is beyond 64 base round trips is 64 */
 
 typedef struct {
     int qpn;
@@ -59,61 +58,63 @@ static void answer(uint32_t window, uint32_t link) {
     setWindow(window);
 }
 
-/* Lines 3 to 8: tau times what is in flight on a link over B T, in ns. */
-static uint64_t inflight(Link link, uint32_t gap, uint32_t tx_bytes, uint32_t queue) {
-    uint32_t tau = least(gap, base_rtt);
-    uint64_t busy = (uint64_t)(tx_bytes - link.tx_bytes) * link.octet;
-    if (gap > base_rtt) busy = busy / gap * base_rtt;
-    uint64_t waiting = (uint64_t)least(least(queue, link.queue), UNIT) * link.octet;
-    waiting = (waiting >> 16) * PER_T >> 16;
-    if (waiting > FULL) waiting = FULL;
-    if (busy > FULL * tau) busy = FULL * tau;
-    return waiting * tau + busy;
+/* What an octet lasts on a link of so many kb/s: ns in 8.24, from the 16 first bits. */
+static uint32_t octet_of(uint32_t rate) {
+    int shift = 16 - __builtin_clz(rate);
+    uint32_t first = rate >> shift, whole = (8000000 << 8) / first;
+    return ((whole << 16) + ((8000000 << 8) % first << 16) / first) >> shift;
 }
 
-/* Lines 11 to 21: W^c / (U / eta), U in 16.16. */
-static uint32_t divided(uint32_t reference, uint32_t utilisation) {
-    return saturate((uint64_t)reference * ((eta << 15) / most(utilisation, 1 << 6)) >> 15);
+/* What octets last on a link: ns in 24.8, at most 8 ms. */
+static uint32_t lasts(uint32_t octets, uint32_t octet) {
+    uint32_t high = mulHigh(octets, octet);
+    return high >> 15 ? INT32_MAX : high << 16 | octets * octet >> 16;
+}
+
+/* T times what a link was used in a gap beyond it. */
+static uint32_t slow(uint32_t sent, uint32_t octet, uint32_t gap) {
+    uint32_t busy = least(saturate((uint64_t)sent * octet >> 24), gap);
+    int shift = gap >> 28 ? 16 : gap >> 24 ? 12 : gap >> 20 ? 8 : gap >> 16 ? 4 : 0;
+    return mulShift((busy >> shift << 16) / (gap >> shift), base_rtt << 8, 16);
 }
 
 int recv() {
     Event e;
-    require(eta > 0 && eta <= 1 << 16);
-    PER_T = constant(1, 32, base_rtt), OCTETS_OF_KBPS = constant(base_rtt, 32, 8000000);
+    require(eta > 0 && eta <= 1 << 16 && base_rtt > 0 && base_rtt < 1 << 24);
+    PER_T = UINT32_MAX / base_rtt, OCTETS_OF_KBPS = constant(base_rtt, 32, 8000000);
     KBPS_OF_OCTET = constant(8000000, 16, base_rtt);
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
-        uint32_t hops = least(e.hops, HOPS), tau = 1;
+        uint32_t hops = least(e.hops, HOPS), tau = 1, fullest = 0;
         if (e.packet.opcode == Open) {
             updateContext(e.context.link, e.rate);
             updateContext(e.context.window, window_max(e.rate));
             updateContext(e.context.reference, e.context.window);
-            updateContext(e.context.utilisation, UNIT);
+            updateContext(e.context.utilisation, 1 << 24);
             answer(e.context.window, e.rate);
         } else if (hops > 0) {
+            const uint32_t T = base_rtt, per_t = PER_T;
             bool known = readContext(e.context.hop_count) == hops;
-            uint64_t fullest = 0;
 #pragma GCC unroll 5
-            for (uint32_t n = 0; n < HOPS; n++) { /* lines 2 to 9 */
+            for (uint32_t n = 0; n < HOPS; n++) { /* lines 2 to 9, in flight: tau u */
                 Link *link = &e.context.links[n];
                 if (n == hops) break;
                 if (n == 4) showHops(4);
                 uint32_t at = hopWord(n, 0), tx_bytes = hopWord(n, 1), queue = hopWord(n, 2);
                 if (known) {
-                    uint32_t rate = hopWord(n, 3), gap = most(at - readContext(link->at), 1);
-                    readContext(link->tx_bytes);
-                    readContext(link->queue);
-                    readContext(link->octet);
+                    uint32_t rate = hopWord(n, 3), octet = readContext(link->octet);
                     if (readContext(link->rate) != rate) { /* another link */
                         updateContext(link->rate, rate);
-                        updateContext(link->octet, constant(8000000, 24, most(rate, 1)));
+                        updateContext(link->octet, octet = octet_of(most(rate, 1 << 16)));
                     }
-                    uint64_t octets = inflight(*link, gap, tx_bytes, queue);
-                    if ((octets >> 8) * tau > (fullest >> 8) * least(gap, base_rtt)) {
-                        fullest = octets;
-                        tau = least(gap, base_rtt);
-                    }
+                    uint32_t gap = most(at - readContext(link->at), 1), time = least(gap, T);
+                    uint32_t sent = tx_bytes - readContext(link->tx_bytes);
+                    uint32_t octets = gap > T ? slow(sent, octet, gap) : lasts(sent, octet);
+                    uint32_t waiting = least(queue, readContext(link->queue));
+                    if (waiting > 0) octets += mulHigh(lasts(waiting, octet), time * per_t);
+                    bool fuller = (uint64_t)octets * tau > (uint64_t)fullest * time;
+                    if (fuller) fullest = octets, tau = time;
                 }
                 updateContext(link->at, at);
                 updateContext(link->tx_bytes, tx_bytes);
@@ -121,14 +122,14 @@ int recv() {
             }
             if (known) {
                 /* line 10: U follows the fullest link by tau / T */
-                uint64_t u = readContext(e.context.utilisation), share = (uint64_t)tau * PER_T;
-                u -= share >> 32 ? u : u * (uint32_t)share >> 32;
-                u += fullest * PER_T >> 32;
-                updateContext(e.context.utilisation, u > FULL ? FULL : u);
+                uint32_t u = readContext(e.context.utilisation);
+                u = saturate((u - mulHigh(u, tau * per_t)) + ((uint64_t)fullest * per_t >> 16));
+                updateContext(e.context.utilisation, u = least(u, FULL));
                 uint32_t link = readContext(e.context.link), stage = readContext(e.context.stage);
                 uint32_t window = readContext(e.context.reference);
-                bool divides = u >> 8 >= eta || stage >= max_stage;
-                if (divides) window = divided(window, e.context.utilisation >> 8);
+                bool divides = u >> 8 >= eta || stage >= max_stage; /* lines 11 to 21 */
+                if (divides)
+                    window = saturate((uint64_t)window * ((eta << 15) / most(u >> 8, 64)) >> 15);
                 window = clamp(addSaturating(window, w_ai), wmin, window_max(link));
                 updateContext(e.context.window, window);
                 if (passed(e.ackedSequence, readContext(e.context.update_at))) {

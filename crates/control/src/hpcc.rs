@@ -9,12 +9,13 @@
 //! - The first acknowledgement, and one whose path has another number of hops, only shows where the counters stand.
 //! - `τ·u` is kept rather than `u`: for the fullest link it is its queue's share times τ, and the time that its octets
 //!   take, so that the usual acknowledgement divides only where W^c is divided by U (once, by 32 bits). Links are compared
-//!   crosswise. A gap beyond the base round trip costs another division, of 64 bits.
+//!   crosswise. A gap beyond the base round trip costs another division, and a link that was another one before costs
+//!   three. None has more than 32 bits, since a program on a 32-bit core computes the same.
 //! - W stays between [`Params::wmin`] and what the link carries in the base round trip, and W^c with it.
 //! - At most five hops count, as in HPCC's header.
-//! - An acknowledgement takes 133 instructions and 63 more for each link, seven of them multiplications: its clock in
-//!   nanoseconds, its octets' time, its queue's share of T by two and of τ, and the comparison by two. A Zen 5
-//!   does 30 in a nanosecond, so nothing waits for anything: five links take 15 ns, and only fewer instructions would help.
+//! - An acknowledgement takes some 130 instructions and 50 more for each link, seven of them multiplications: its clock in
+//!   nanoseconds, its octets' time, its queue's time and what of it counts in τ (where there is a queue), and the comparison
+//!   by two. A Zen 5 does 20 to 30 in a nanosecond, so five links take 15 ns, and only fewer instructions would help.
 
 mod keys;
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod tests;
 pub use keys::{PRESETS, REGISTERS};
 
 use crate::event::{Class, Event, Hop};
-use crate::fixed::{ONE, constant, fraction, nanos, passed, saturate, span_nanos};
+use crate::fixed::{ONE, constant, fraction, nanos, passed, saturate, scale, span_nanos};
 use crate::outcome::{Credit, Outcome};
 use crate::sample::Sample;
 use roci_units::{Ratio, Span};
@@ -34,7 +35,7 @@ pub const HOPS: usize = 5;
 /// One, in 8.24.
 const UNIT: u32 = 1 << 24;
 /// The greatest part of U, in 8.24: what is beyond 64 base round trips is 64.
-const FULL: u64 = 64 << 24;
+const FULL: u32 = 64 << 24;
 
 /// HPCC's parameters, by the paper's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub struct Hpcc {
     eta: u32,
     /// T in nanoseconds.
     t: u32,
-    /// 1/T, times 2³² ns.
+    /// 1/T, times 2³² ns, rounded down.
     per_t: u32,
     /// Kilobits per second of one octet in each T, in 16.16.
     kbps_of_octet: u32,
@@ -126,7 +127,7 @@ impl Hpcc {
     fn derive(&mut self) {
         self.eta = fraction(self.params.eta);
         self.t = span_nanos(self.params.base_rtt).max(1);
-        self.per_t = constant(1, 32, self.t.into());
+        self.per_t = u32::MAX / self.t;
         self.kbps_of_octet = constant(8_000_000, 16, self.t.into());
         self.octets_of_kbps = constant(self.t.into(), 32, 8_000_000);
     }
@@ -201,35 +202,42 @@ impl Hpcc {
         for (link, hop) in state.links.iter_mut().zip(hops) {
             let (inflight, time) = self.inflight(link, hop);
             // inflight/time > most/tau
-            if (inflight >> 8) * u64::from(tau) > (most >> 8) * u64::from(time) {
+            if u64::from(inflight) * u64::from(tau) > u64::from(most) * u64::from(time) {
                 (most, tau) = (inflight, time);
             }
             link.see(hop);
         }
-        let kept = u64::from(state.utilisation);
-        let forgotten = (kept * (u64::from(tau) * u64::from(self.per_t)).min(1 << 32)) >> 32;
-        let new = (most * u64::from(self.per_t)) >> 32;
-        state.utilisation = saturate((kept - forgotten + new).min(FULL));
+        let kept = state.utilisation;
+        let new = (u64::from(most) * u64::from(self.per_t)) >> 16;
+        state.utilisation = saturate(u64::from(kept - high(kept, tau * self.per_t)) + new).min(FULL);
     }
 
-    /// `τ·u′` of one link in nanoseconds in 8.24, where u′ is its octets in flight over B·T, and τ in nanoseconds (lines
+    /// `τ·u′` of one link in nanoseconds in 24.8, where u′ is its octets in flight over B·T, and τ in nanoseconds (lines
     /// 3 to 8).
-    fn inflight(&self, link: &mut Link, hop: &Hop) -> (u64, u32) {
+    #[inline]
+    fn inflight(&self, link: &mut Link, hop: &Hop) -> (u32, u32) {
         if link.rate_kbps != hop.rate_kbps {
             link.learn(hop.rate_kbps);
         }
-        let octet = u64::from(link.octet);
         let gap = nanos(hop.at).wrapping_sub(link.at).max(1);
         #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
         let sent = (hop.tx_bytes as u32).wrapping_sub(link.tx_bytes);
-        let mut busy = u64::from(sent) * octet;
-        let tau = gap.min(self.t);
-        if gap > self.t {
-            busy = busy / u64::from(gap) * u64::from(self.t);
+        let (mut inflight, tau) =
+            if gap > self.t { (self.slow(link, sent, gap), self.t) } else { (link.lasts(sent), gap) };
+        let queue = hop.queue_bytes.min(link.queue_bytes);
+        if queue > 0 {
+            inflight += high(link.lasts(queue), tau * self.per_t);
         }
-        let queue = u64::from(hop.queue_bytes.min(link.queue_bytes).min(UNIT));
-        let queue = ((((queue * octet) >> 16) * u64::from(self.per_t)) >> 16).min(FULL);
-        ((queue * u64::from(tau)) + busy.min(FULL * u64::from(tau)), tau)
+        (inflight, tau)
+    }
+
+    /// T times what `link` was used when it sent `sent` octets in a `gap` beyond T, in 24.8: at most T. The gap counts by its 13
+    /// first bits at least.
+    #[cold]
+    fn slow(&self, link: &Link, sent: u32, gap: u32) -> u32 {
+        let busy = saturate((u64::from(sent) * u64::from(link.octet)) >> 24).min(gap);
+        let shift = [28, 24, 20, 16].into_iter().find(|bit| gap >> bit > 0).map_or(0, |bit| bit - 12);
+        scale(((busy >> shift) << 16) / (gap >> shift), self.t << 8)
     }
 
     /// `ComputeWind` (lines 11 to 21).
@@ -264,9 +272,27 @@ impl Link {
         self.queue_bytes = hop.queue_bytes;
     }
 
-    /// Another link: what an octet lasts on it.
+    /// What `octets` last on it, in nanoseconds in 24.8: at most 8 ms.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "bounded before")]
+    fn lasts(&self, octets: u32) -> u32 {
+        ((u64::from(octets) * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1)) as u32
+    }
+
+    /// Another link: what an octet lasts on it, from the 16 first bits of its rate. One below 65 Mb/s counts as that.
     #[cold]
     fn learn(&mut self, rate_kbps: u32) {
-        (self.rate_kbps, self.octet) = (rate_kbps, constant(8_000_000, 24, rate_kbps.into()));
+        const OCTET: u32 = 8_000_000 << 8;
+        let rate = rate_kbps.max(ONE);
+        let shift = 16 - rate.leading_zeros();
+        let first = rate >> shift;
+        let octet = (((OCTET / first) << 16) + ((OCTET % first) << 16) / first) >> shift;
+        (self.rate_kbps, self.octet) = (rate_kbps, octet);
     }
+}
+
+/// The upper half of a product.
+#[inline]
+const fn high(value: u32, factor: u32) -> u32 {
+    ((value as u64 * factor as u64) >> 32) as u32
 }

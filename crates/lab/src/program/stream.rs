@@ -435,18 +435,31 @@ impl Stream {
         }
     }
 
-    /// Telemetry as the switches have it now.
+    /// Telemetry as the switches have it now. Unless anything goes, links carry no more than they can, and the slowest of
+    /// them is the bottleneck: there waits what was sent and has not passed, or anything up to 100 packets where no rate is
+    /// kept. At others a few packets wait now and then.
     fn stamp(&mut self, length: u32) {
-        let wild = self.kind == Kind::Wild;
+        let slowest = (0..self.hops.len()).min_by_key(|at| self.hops[*at].rate_kbps);
         for at in 0..self.hops.len() {
-            let (more, queue) = if wild {
-                (self.below(1 << 26), self.below(1 << 24))
+            let hop = self.hops[at];
+            let (more, queue) = if self.kind == Kind::Wild {
+                (self.below(1 << 26).into(), self.below(1 << 24))
             } else {
-                (length + self.below(4 * MTU), self.below(100 * MTU))
+                let rate = BitsPerSec::from_kbps(hop.rate_kbps.into());
+                let backlog = self.share.octets_in(self.passed.since(self.now));
+                let waits = match self.kind {
+                    _ if Some(at) != slowest => 0,
+                    Kind::Even => self.below(100 * MTU),
+                    _ => u32::try_from(backlog).unwrap_or(u32::MAX),
+                };
+                let few = if self.one_in(8) { self.below(8 * MTU) } else { 0 };
+                let load = if waits > 0 { 100 } else { 40 + u64::from(self.below(50)) };
+                let sent = rate.octets_in(self.now.since(hop.at)) * load / 100;
+                (sent.max(length.into()), waits.max(few))
             };
             let hop = &mut self.hops[at];
             hop.at = self.now;
-            hop.tx_bytes += u64::from(more);
+            hop.tx_bytes += more;
             hop.queue_bytes = queue;
         }
     }
