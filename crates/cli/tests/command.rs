@@ -398,6 +398,12 @@ fn a_program_is_checked_and_a_bad_one_exits_with_1() {
     let output = scratch.roci(&["program", "check", &good, &bad]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("ByteCounter") && text(&output.stderr).contains("recursion.c:"));
+    assert!(text(&output.stderr).contains("\n  what to do: what it has yet to do can stand in variables"));
+    let output = scratch.roci(&["program", "check", &bad, "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report[0]["refused"].as_str().unwrap().ends_with("; called by recv() at recursion.c:14"));
+    assert!(report[0]["what_to_do"].as_str().unwrap().contains("QPContext"));
+    let output = scratch.roci(&["program", "check", &good, &bad]);
     assert!(text(&output.stdout).contains("if each packet takes its longest event (recv "));
     let output = scratch.roci(&["program", "check", "nowhere.elf"]);
     assert_eq!(output.status.code(), Some(2));

@@ -6,8 +6,8 @@ use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, Littl
 
 use crate::elf::section;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub(crate) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// A number somewhere in a structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn variables(file: &[u8]) -> Vec<Field> {
 }
 
 /// Calls `look` for each unit of a file's debugging information, until it says no.
-fn each_unit(file: &[u8], mut look: impl FnMut(&Reader<'_, '_>) -> bool) {
+pub(crate) fn each_unit(file: &[u8], mut look: impl FnMut(&Reader<'_, '_>) -> bool) {
     let load = |id: gimli::SectionId| -> Result<Slice<'_>, gimli::Error> {
         Ok(EndianSlice::new(section(file, id.name()).unwrap_or(&[]), LittleEndian))
     };
@@ -72,15 +72,15 @@ fn each_unit(file: &[u8], mut look: impl FnMut(&Reader<'_, '_>) -> bool) {
     }
 }
 
-struct Reader<'a, 'u> {
-    dwarf: &'u Dwarf<Slice<'a>>,
-    unit: &'u Unit<Slice<'a>>,
+pub(crate) struct Reader<'a, 'u> {
+    pub(crate) dwarf: &'u Dwarf<Slice<'a>>,
+    pub(crate) unit: &'u Unit<Slice<'a>>,
     /// Types that may still be looked at.
     left: Cell<u32>,
 }
 
 impl<'a> Reader<'a, '_> {
-    fn name(&self, entry: &Entry<'a>) -> Option<&'a str> {
+    pub(crate) fn name(&self, entry: &Entry<'a>) -> Option<&'a str> {
         let name = entry.attr_value(gimli::DW_AT_name)?;
         core::str::from_utf8(self.dwarf.attr_string(self.unit, name).ok()?.slice()).ok()
     }
@@ -92,7 +92,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn number(entry: &Entry<'a>, what: gimli::DwAt) -> Option<u32> {
+    pub(crate) fn number(entry: &Entry<'a>, what: gimli::DwAt) -> Option<u32> {
         entry.attr_value(what)?.udata_value().and_then(|value| u32::try_from(value).ok())
     }
 

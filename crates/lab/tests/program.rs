@@ -54,12 +54,58 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "uses CSR 0x800 after the event may have been answered, when it is the next event's: post the event last",
         "returns from recv(), and the program ends there: wait for the next event in an endless loop instead, `while (true) { … }`",
     ];
-    for ((name, image, source), reason) in bad.into_iter().zip(reasons) {
-        let refusal = refusal(image);
+    let remedies = [
+        "its counter must come to its end from wherever it may begin: `for (uint32_t i = 0; i < 8; i++)`",
+        "no device behind an address: context, packet and event are registers",
+        "there are 0x800 to 0x81f for the context, 0x820 to 0x82f for the packet's header and 0x830 to 0x83f for the event",
+        "words of context are written by updateContext",
+        "what it has yet to do can stand in variables",
+        "no compiler does so by itself: look at inline assembly",
+        "leave `const` away from a variable that changes",
+        "pollEvent waits by itself until there is an event, so call it once",
+        "let all of them come to one postEvent at the end",
+        "move what stands behind postEvent before it",
+        "move what stands behind postEvent before it",
+        "let no `return` or `break` leave it",
+    ];
+    for (((name, image, source), reason), remedy) in bad.into_iter().zip(reasons).zip(remedies) {
+        let whole = refusal(image);
+        let (refusal, todo) =
+            whole.split_once("\n  what to do: ").unwrap_or_else(|| panic!("{name}: {whole}"));
+        assert!(todo.contains(remedy) && !todo.contains('\n'), "{name}: {todo}");
         let line = 1 + source.lines().position(|line| line.contains("/* wrong: ")).expect("a wrong line");
         assert!(refusal.contains(&format!(", {name}.c:{line}): ")), "{name}: {refusal}");
-        assert!(refusal.ends_with(reason), "{name}: {refusal}");
+        let called = if name == "recursion" { "; called by recv() at recursion.c:14" } else { "" };
+        assert!(refusal.ends_with(&format!("{reason}{called}")), "{name}: {refusal}");
     }
+}
+
+#[test]
+fn the_lines_are_named_that_call_what_takes_too_long_wherever_the_compiler_put_it() {
+    let line = |source: &str, text: &str| {
+        1 + source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"))
+    };
+    let refusal = |image: &[u8]| of_image(image, 100).expect_err("it takes longer").to_string();
+    // A function that is called.
+    let swift = include_str!("../../../firmware/swift.c");
+    let told = refusal(include_bytes!("../../../firmware/swift.elf"));
+    let loop_at = line(swift, "if (rest >= result + bit)");
+    let call_at = line(swift, "uint32_t low = most(root(");
+    assert!(told.contains(&format!("(root+0x10, swift.c:{loop_at}): the loop that starts here")), "{told}");
+    assert!(told.contains(&format!("within 100 cycles; called by recv() at swift.c:{call_at}\n")), "{told}");
+    // One of libgcc's, called by one that stands in another, which stands in recv().
+    let (timely, header) =
+        (include_str!("../../../firmware/timely.c"), include_str!("../../../firmware/include/program.h"));
+    let told = refusal(include_bytes!("../../../firmware/timely.elf"));
+    let fraction = line(header, "static inline uint32_t fraction(");
+    let recv = line(timely, "ALPHA = fraction(");
+    let callers =
+        told.lines().next().and_then(|told| told.split_once("; called by ")).expect("it is called").1;
+    let callers: Vec<_> = callers.split(", by ").collect();
+    let [.., constant_by, fraction_by, recv_by] = callers[..] else { panic!("{told}") };
+    assert!(constant_by.starts_with("constant() at program.h:"), "{told}");
+    assert_eq!(fraction_by, format!("fraction() at program.h:{}", fraction + 1), "{told}");
+    assert_eq!(recv_by, format!("recv() at timely.c:{recv}"), "{told}");
 }
 
 #[test]
@@ -181,7 +227,9 @@ fn texts_of_programs_that_mean_what_they_say_are_not_warned_of() {
 #[test]
 fn an_image_of_64_bits_is_refused_as_such() {
     let refusal = refusal(include_bytes!("programs/sixty_four_bits.elf"));
+    let (refusal, todo) = refusal.split_once("\n  what to do: ").expect("it says what to do");
     assert_eq!(refusal, "ELF class 2 (octet 4); a 32-bit program has class 1");
+    assert!(todo.contains("`roci program build FILE.c`"), "{todo}");
 }
 
 #[test]
@@ -192,7 +240,7 @@ fn an_image_that_is_cut_off_anywhere_is_refused() {
     }
     assert!(of_image(RIGHT, CYCLES_MAX).is_ok());
     assert_eq!(
-        refusal(&RIGHT[..1000]),
+        of_image(&RIGHT[..1000], CYCLES_MAX).expect_err("it is cut off").reason(),
         format!("it is cut off at octet 1000: its table of sections goes to octet {}", RIGHT.len())
     );
 }

@@ -54,7 +54,8 @@ fn check(arguments: &ProgramCheck) -> Result<(), Failure> {
             Err(error) => {
                 unread += usize::from(matches!(error, CheckError::File(_)));
                 if arguments.json {
-                    reports.push(json!({ "file": name, "refused": error.to_string() }));
+                    let (refused, remedy) = (error.reason(), error.remedy());
+                    reports.push(json!({ "file": name, "refused": refused, "what_to_do": remedy }));
                 }
                 refused.push(format!("{name}: {error}"));
             }

@@ -11,8 +11,8 @@ use crate::csr::{Csr, OnRead, OnWrite};
 use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::program::Program;
 
-/// Where the program is wrong, and why.
-pub(super) type Wrong = (u32, Reason);
+/// The node where the program is wrong, and why.
+pub(super) type Wrong = (usize, Reason);
 
 pub(super) struct Evaluation<'a> {
     pub(super) program: &'a Program,
@@ -26,7 +26,7 @@ pub(super) struct Evaluation<'a> {
     given: Vec<(u16, u32)>,
     /// The most cycles from a poll to the event's answer, and where that is.
     pub(super) answer_cycles: u64,
-    pub(super) answer: u32,
+    pub(super) answer: usize,
     /// What is written to the CSRs that are watched.
     pub(super) values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
     /// Answers by their addresses: the least and the greatest that any way gives.
@@ -36,7 +36,9 @@ pub(super) struct Evaluation<'a> {
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
-    loops: Vec<u32>,
+    loops: Vec<usize>,
+    /// The node that is being carried out.
+    at: usize,
     /// The lowest `sp` of all.
     pub(super) lowest: u32,
     pub(super) visited: Vec<bool>,
@@ -59,6 +61,7 @@ impl<'a> Evaluation<'a> {
             stray: BTreeMap::new(),
             work: policy.work_max,
             loops: Vec::new(),
+            at: 0,
             lowest: program.machine.memory.stack_top(),
             visited: vec![false; count],
         }
@@ -90,8 +93,7 @@ impl<'a> Evaluation<'a> {
 
     /// Goes through a loop turn by turn, until no way leads back to its head.
     fn go_round(&mut self, head: usize, body: &[Element]) -> Result<(), Wrong> {
-        let address = self.graph.nodes[head].address;
-        self.loops.push(address);
+        self.loops.push(head);
         let mut before: Option<State> = None;
         loop {
             let now = self.pending[head].clone();
@@ -100,7 +102,7 @@ impl<'a> Evaluation<'a> {
                 && now.within(before)
                 && before.within(now)
             {
-                return Err((address, Reason::EndlessLoop));
+                return Err((head, Reason::EndlessLoop));
             }
             self.visit(head)?;
             self.elements(body)?;
@@ -116,13 +118,13 @@ impl<'a> Evaluation<'a> {
     fn visit(&mut self, node: usize) -> Result<(), Wrong> {
         let Some(state) = self.pending[node].take() else { return Ok(()) };
         self.visited[node] = true;
-        let node = &self.graph.nodes[node];
-        self.spend(node.address, &state)?;
-        self.carry_out(node, state).map_err(|reason| (node.address, reason))
+        self.at = node;
+        self.spend(node, &state)?;
+        self.carry_out(&self.graph.nodes[node], state).map_err(|reason| (node, reason))
     }
 
     /// Gives up when an event takes too long, or finding out does.
-    fn spend(&mut self, address: u32, state: &State) -> Result<(), Wrong> {
+    fn spend(&mut self, node: usize, state: &State) -> Result<(), Wrong> {
         self.work = self.work.saturating_sub(1);
         let cycles = self.policy.cycles_max;
         if state.cycles <= cycles && self.work > 0 {
@@ -131,8 +133,8 @@ impl<'a> Evaluation<'a> {
         Err(match self.loops.last() {
             Some(&head) if state.cycles > cycles => (head, Reason::LongLoop { cycles }),
             Some(&head) => (head, Reason::NotFollowed),
-            None if state.cycles > cycles => (address, Reason::TooLong { cycles }),
-            None => (address, Reason::NotFollowed),
+            None if state.cycles > cycles => (node, Reason::TooLong { cycles }),
+            None => (node, Reason::NotFollowed),
         })
     }
 
@@ -152,6 +154,9 @@ impl<'a> Evaluation<'a> {
             };
             let found = base.value().map(|base| base.wrapping_add(instruction.imm.cast_unsigned()) & !1);
             if found != Some(expected) {
+                if !self.graph.is_return(node) {
+                    return Err(Reason::ComputedJump);
+                }
                 let blur = state.blur.map(|at| self.program.locate(at).to_string());
                 return Err(Reason::UnprovedReturn { blur });
             }
@@ -163,7 +168,7 @@ impl<'a> Evaluation<'a> {
                 self.note_written(address, &instruction, &state);
                 self.note_stray(address, &instruction, &state);
                 state.execute(self.program, address, &instruction)?;
-                self.access(address, &instruction, &mut state)?;
+                self.access(&instruction, &mut state)?;
                 if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
                 {
                     self.lowest = self.lowest.min(state.read(Register::SP).low);
@@ -196,7 +201,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What is known of a CSR that is read, that it is known no more when it is written, and that an answer is one.
-    fn access(&mut self, address: u32, instruction: &Instruction, state: &mut State) -> Result<(), Reason> {
+    fn access(&mut self, instruction: &Instruction, state: &mut State) -> Result<(), Reason> {
         let csr = instruction.csr();
         let touches = instruction.reads_csr() || instruction.writes_csr();
         let again = instruction.writes_csr() && self.policy.answers.contains(&csr);
@@ -221,7 +226,7 @@ impl<'a> Evaluation<'a> {
                 return Err(Reason::AnsweredAgain);
             }
             if state.cycles > self.answer_cycles {
-                (self.answer_cycles, self.answer) = (state.cycles, address);
+                (self.answer_cycles, self.answer) = (state.cycles, self.at);
             }
             (state.answered, state.unanswered) = (Some(0), false);
         }

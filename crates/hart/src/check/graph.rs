@@ -38,6 +38,8 @@ pub(super) enum Exit {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) address: u32,
+    /// The call that it is carried out in.
+    context: usize,
     pub(super) instruction: Instruction,
     pub(super) exit: Exit,
     /// Whether an event ends and the next begins here.
@@ -66,6 +68,8 @@ struct Call {
     within: usize,
     function: u32,
     back: u32,
+    /// The register that holds the way back.
+    link: Register,
 }
 
 pub(super) struct Graph<'a> {
@@ -88,7 +92,7 @@ impl<'a> Graph<'a> {
         endless: &'a BTreeSet<u32>,
         polls: impl Fn(&Instruction) -> bool,
     ) -> Result<(Self, Vec<usize>), (u32, Reason)> {
-        let outermost = Call { within: 0, function: u32::MAX, back: u32::MAX };
+        let outermost = Call { within: 0, function: u32::MAX, back: u32::MAX, link: Register::ZERO };
         let mut graph = Self {
             program,
             endless,
@@ -128,7 +132,7 @@ impl<'a> Graph<'a> {
         let node = *self.index.entry((context, address)).or_insert(next);
         if node == next {
             let exit = Exit::Never(Reason::TooLarge);
-            self.nodes.push(Node { address, instruction, exit, polls: false });
+            self.nodes.push(Node { address, context, instruction, exit, polls: false });
             open.push((context, node));
         }
         Way::Node(node)
@@ -150,22 +154,30 @@ impl<'a> Graph<'a> {
             Shape::Jump if instruction.rd.is_zero() => {
                 Exit::Jump { to: self.way(context, target, open), address: target }
             }
-            Shape::Jump => Exit::Jump { to: self.call(context, target, behind, open), address: target },
+            Shape::Jump => {
+                let call = Call { within: context, function: target, back: behind, link: instruction.rd };
+                Exit::Jump { to: self.call(call, open), address: target }
+            }
             Shape::JumpRegister => match (self.constant(address, instruction), instruction.rd.is_zero()) {
                 (Some(target), true) => Exit::Jump { to: self.way(context, target, open), address: target },
                 (Some(target), false) => {
-                    Exit::Jump { to: self.call(context, target, behind, open), address: target }
+                    let call = Call { within: context, function: target, back: behind, link: instruction.rd };
+                    Exit::Jump { to: self.call(call, open), address: target }
                 }
                 // A return, by the convention for links.
-                (None, true) if matches!(instruction.rs1.number(), 1 | 5) => match self.calls[context] {
-                    _ if context == 0 => Exit::Never(Reason::ReturnToNowhere),
-                    Call { function, .. } if self.endless.contains(&function) => {
-                        Exit::Never(Reason::Ends { function: self.named(function) })
+                (None, true) if matches!(instruction.rs1.number(), 1 | 5) => {
+                    let Call { function, link, within, back } = self.calls[context];
+                    // Compilers also jump to computed addresses by way of `t0`, where no call has left its way back.
+                    let returns = instruction.rs1 == Register::RA || instruction.rs1 == link;
+                    let ends = self.endless.contains(&function);
+                    match context {
+                        0 if returns => Exit::Never(Reason::ReturnToNowhere),
+                        _ if ends && returns => Exit::Never(Reason::Ends { function: self.named(function) }),
+                        0 => Exit::Never(Reason::ComputedJump),
+                        _ if ends => Exit::Never(Reason::ComputedJump),
+                        _ => Exit::Jump { to: self.way(within, back, open), address: back },
                     }
-                    Call { within, back, .. } => {
-                        Exit::Jump { to: self.way(within, back, open), address: back }
-                    }
-                },
+                }
                 _ => Exit::Never(Reason::ComputedJump),
             },
             Shape::Illegal => Exit::Never(Reason::Illegal { word: instruction.imm.cast_unsigned() }),
@@ -176,8 +188,9 @@ impl<'a> Graph<'a> {
     }
 
     /// Enters a function, unless it is one that has not returned.
-    fn call(&mut self, context: usize, function: u32, back: u32, open: &mut Vec<(usize, usize)>) -> Way {
-        let mut outer = context;
+    fn call(&mut self, call: Call, open: &mut Vec<(usize, usize)>) -> Way {
+        let Call { within, function, back, .. } = call;
+        let mut outer = within;
         while outer != 0 {
             if self.calls[outer].function == function {
                 return Way::Bad(Reason::Recursion { function: self.named(function) });
@@ -185,11 +198,29 @@ impl<'a> Graph<'a> {
             outer = self.calls[outer].within;
         }
         let next = self.calls.len();
-        let inner = *self.contexts.entry((context, function, back)).or_insert(next);
+        let inner = *self.contexts.entry((within, function, back)).or_insert(next);
         if inner == next {
-            self.calls.push(Call { within: context, function, back });
+            self.calls.push(call);
         }
         self.way(inner, function, open)
+    }
+
+    /// The addresses of the calls that a node is carried out in, the innermost first.
+    pub(super) fn calls(&self, node: usize) -> Vec<u32> {
+        let mut calls = Vec::new();
+        let mut context = self.nodes[node].context;
+        while context != 0 {
+            let Call { within, back, .. } = self.calls[context];
+            calls.push(back.wrapping_sub(4));
+            context = within;
+        }
+        calls
+    }
+
+    /// Whether a call has left its way back in the register through which this node jumps.
+    pub(super) fn is_return(&self, node: &Node) -> bool {
+        let register = node.instruction.rs1;
+        register == Register::RA || register == self.calls[node.context].link
     }
 
     /// The function at this address, to name it to a human.

@@ -145,6 +145,9 @@ pub struct Refused {
     pub address: u32,
     /// The same with its function and source line, where they are known.
     pub place: String,
+    /// The addresses of the calls that led there, the innermost first; calls in whose place a compiler has put the function
+    /// itself are not among them ([`crate::inlined()`]).
+    pub calls: Vec<u32>,
     /// What is wrong there.
     pub reason: Reason,
 }
@@ -303,26 +306,28 @@ pub enum Reason {
 ///
 /// [`Refused`], with the first place that is wrong or cannot be proved right.
 pub fn check(program: &Program, policy: &Policy) -> Result<Bounds, Refused> {
-    bounds(program, policy).map_err(|(address, reason)| Refused {
-        address,
-        place: program.locate(address).to_string(),
-        reason,
-    })
-}
-
-fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
+    let refused = |address, calls, reason| {
+        let place = program.locate(address).to_string();
+        Refused { address, place, calls, reason }
+    };
     let polls =
         |instruction: &Instruction| instruction.reads_csr() && policy.polls.contains(&instruction.csr());
     let starts = if policy.starts.is_empty() { vec![program.entry] } else { policy.starts.clone() };
-    let (graph, roots) = Graph::new(program, &starts, &policy.endless, polls)?;
-    let order = order::order(&graph).map_err(|head| (graph.nodes[head].address, Reason::DeepLoops))?;
-    let mut evaluation = Evaluation::new(program, policy, &graph);
+    let (graph, roots) = Graph::new(program, &starts, &policy.endless, polls)
+        .map_err(|(address, reason)| refused(address, Vec::new(), reason))?;
+    bounds(program, policy, &graph, &roots)
+        .map_err(|(node, reason)| refused(graph.nodes[node].address, graph.calls(node), reason))
+}
+
+fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]) -> Result<Bounds, Wrong> {
+    let order = order::order(graph).map_err(|head| (head, Reason::DeepLoops))?;
+    let mut evaluation = Evaluation::new(program, policy, graph);
     // What is known at each poll, over all events so far.
     let mut known: BTreeMap<usize, (State, u32)> = BTreeMap::new();
     let mut open: Vec<usize> = Vec::new();
     let (mut startup_cycles, mut cycles_from) = (0, BTreeMap::new());
     let mut after_answer = 0;
-    for root in roots {
+    for &root in roots {
         if graph.nodes[root].polls {
             evaluation.reached.insert(root, State::reset(program));
         } else {
@@ -338,7 +343,7 @@ fn bounds(program: &Program, policy: &Policy) -> Result<Bounds, Wrong> {
         let cycles = gather(&mut evaluation, &mut known, &mut open);
         // On the way it is looked at before each instruction, so the last one may go beyond.
         if cycles > policy.cycles_max {
-            return Err((graph.nodes[poll].address, Reason::TooLong { cycles: policy.cycles_max }));
+            return Err((poll, Reason::TooLong { cycles: policy.cycles_max }));
         }
         let longest: &mut u64 = cycles_from.entry(graph.nodes[poll].address).or_default();
         *longest = cycles.max(*longest);

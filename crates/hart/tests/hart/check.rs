@@ -153,6 +153,7 @@ fn an_event_that_takes_too_long_is_refused() {
 const A0: Register = Register::new(10);
 const A1: Register = Register::new(11);
 const X0: Register = Register::ZERO;
+const T0: Register = Register::new(5);
 
 fn word(op: Op, rd: Register, rs1: Register, rs2: Register, imm: i32) -> u32 {
     Instruction { op, rd, rs1, rs2, imm }.encode()
@@ -192,6 +193,20 @@ fn bad_instructions_are_refused_where_they_stand() {
     assert_refused(&[jump(0)], 0, Reason::EndlessLoop);
     assert_refused(&[word(Op::Jalr, X0, A0, X0, 0)], 0, Reason::ComputedJump);
     assert_refused(&[word(Op::Jalr, X0, Register::RA, X0, 0)], 0, Reason::ReturnToNowhere);
+    assert_refused(&[word(Op::Jalr, X0, T0, X0, 0)], 0, Reason::ComputedJump);
+}
+
+#[test]
+fn a_jump_through_t0_is_a_return_only_where_a_call_left_its_way_back_there() {
+    let code = |link| [poll(), word(Op::Jal, link, X0, X0, 8), jump(-8), word(Op::Jalr, X0, T0, X0, 0)];
+    let program = |link| Program::from_words(&code(link), machine()).expect("the code fits");
+    let called = program(T0);
+    let bounds = check(&called, &Policy::of(called.machine())).expect("the program is right");
+    assert_eq!(bounds.longest_event(), 2 + 2 + 2 + 2);
+    let computed = program(Register::RA);
+    let refused = check(&computed, &Policy::of(computed.machine())).expect_err("the program is bad");
+    assert_eq!((refused.reason, refused.address), (Reason::ComputedJump, ORIGIN + 12));
+    assert_eq!(refused.calls, [ORIGIN + 4]);
 }
 
 #[test]

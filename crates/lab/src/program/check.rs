@@ -2,10 +2,13 @@
 
 use super::floats::{self, FloatLine};
 use super::profile::{Profile, Rate, rate};
+use super::remedies;
 use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
-use roci_hart::{CSR_WORDS, Core, Kind, LoadError, Machine, Policy, Program, Reason, Refused, Stop, check};
+use roci_hart::{
+    CSR_WORDS, Core, Kind, LoadError, Machine, Policy, Program, Reason, Refused, Stop, check, inlined,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -149,8 +152,8 @@ pub enum CheckError {
         side: Side,
         /// Where and why.
         why: Refused,
-        /// What the register at fault is, or what to do.
-        more: Option<String>,
+        /// What there is to say besides.
+        more: Box<More>,
     },
     /// It computes with floating point, and what that takes cannot be proved.
     Float(Vec<FloatLine>),
@@ -163,26 +166,63 @@ pub enum CheckError {
     },
 }
 
-impl fmt::Display for CheckError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// What there is to say of a program that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct More {
+    /// What the register at fault is.
+    pub register: Option<String>,
+    /// The calls that led there, the innermost first: their functions and lines.
+    pub callers: Vec<String>,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl CheckError {
+    /// Where it is wrong, and in which way.
+    pub fn reason(&self) -> String {
         match self {
-            Self::File(error) => f.write_str(error),
-            Self::Load(error) => error.fmt(f),
+            Self::File(error) => error.clone(),
+            Self::Load(error) => error.to_string(),
             Self::Missing(symbol) => {
-                write!(f, "it has no symbol `{symbol}`: `roci program build` makes images that have it")
+                format!("it has no symbol `{symbol}`: `roci program build` makes images that have it")
             }
             Self::TooLarge { what, octets, most } => {
-                write!(f, "its {what} takes {octets} octets, but there are {most}")
+                format!("its {what} takes {octets} octets, but there are {most}")
             }
             Self::Refused { side, why, more } => {
-                write!(f, "in {}(): {why}", side.function())?;
-                more.as_ref().map_or(Ok(()), |more| write!(f, ": {more}"))
+                let More { register, callers, .. } = &**more;
+                let register = register.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
+                let called = if callers.is_empty() { "" } else { "; called by " };
+                format!("in {}(): {why}{register}{called}{}", side.function(), callers.join(", by "))
             }
-            Self::Float(lines) => f.write_str(&floats::refusal(lines)),
+            Self::Float(lines) => floats::refusal(lines),
             Self::Start { side, place } => {
-                write!(f, "{}() does not come to wait for an event: it is at {place}", side.function())
+                format!("{}() does not come to wait for an event: it is at {place}", side.function())
             }
         }
+    }
+
+    /// What to do about it, where the reason does not say so.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::File(_) | Self::Missing(_) | Self::Float(_) => None,
+            Self::Load(error) => Some(remedies::of_load(error)),
+            Self::TooLarge { what, .. } => Some(remedies::of_size(what)),
+            Self::Refused { more, .. } => Some(more.remedy.clone()),
+            Self::Start { .. } => Some(
+                "before pollEvent a program may set its variables and give the commands that need no event, once; packets and contexts come \
+                 with events, and `require` refuses parameters"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for CheckError {
+    /// The reason, and in a line of its own what to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason())?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "\n  what to do: {remedy}"))
     }
 }
 
@@ -238,7 +278,7 @@ impl Check {
         let floats = floats::lines(&program);
         for side in [Side::Rx, Side::Tx] {
             let Some(policy) = side.policy(&program, cycles_max) else { continue };
-            let checked = check_side(&program, side, policy, context).map_err(|error| match &error {
+            let checked = check_side(file, &program, side, policy, context).map_err(|error| match &error {
                 CheckError::Refused { why, .. }
                     if !floats.is_empty() && is_in_float(&program, why.address) =>
                 {
@@ -295,15 +335,20 @@ fn size(
 }
 
 fn check_side(
+    file: &[u8],
     program: &Arc<Program>,
     side: Side,
     policy: Policy,
     context: u32,
 ) -> Result<SideCheck, CheckError> {
     let refused = |why: Refused| {
-        let more = register(&why.reason, context).or_else(|| without_m(program, &why));
-        let more = more.or_else(|| undefined(&why.reason));
-        CheckError::Refused { side, why, more }
+        let function = program.locate(why.address).function.map(|(name, _)| name);
+        let more = More {
+            register: register(&why.reason, context),
+            callers: callers(file, program, &why),
+            remedy: remedies::of(&why.reason, function),
+        };
+        CheckError::Refused { side, why, more: Box::new(more) }
     };
     // First as a whole: the start is only run once it is proved to end.
     let policy = Policy { watched: [csr::number(csr::DETAIL)].into(), ..policy };
@@ -391,25 +436,27 @@ fn starts(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<(), 
     }
 }
 
-/// What to do where a product or a quotient takes too long, bit by bit.
-fn without_m(program: &Program, why: &Refused) -> Option<String> {
-    /// What libgcc does for cores without the extension M, and for no others.
-    const CALLS: [&str; 6] = ["__mulsi3", "__muldi3", "__udivsi3", "__umodsi3", "__divsi3", "__modsi3"];
-    let (function, _) = program.locate(why.address).function?;
-    let is_long = matches!(why.reason, Reason::LongLoop { .. } | Reason::TooLong { .. });
-    (is_long && CALLS.contains(&function)).then(|| {
-        "it was built with `--rv32i`, where products and quotients are loops of libgcc; build it without, for cores \
-         that multiply and divide (RV32IM), or allow its events more `--cycles`"
-            .to_owned()
-    })
-}
-
-/// What to do where a compiler has given up.
-fn undefined(reason: &Reason) -> Option<String> {
-    (*reason == Reason::Breakpoint).then(|| {
-        "compilers put that where a program does what C does not define, such as dividing by a constant zero; mend the line"
-            .to_owned()
-    })
+/// The calls that led to what is wrong, the innermost first: those that are made, and those in whose place a compiler has put the
+/// function. What begins a side is not among them.
+fn callers(file: &[u8], program: &Program, why: &Refused) -> Vec<String> {
+    let mut callers = Vec::new();
+    for (calls, address) in std::iter::once(why.address).chain(why.calls.iter().copied()).enumerate() {
+        let place = program.locate(address);
+        if calls > 0 && place.function.is_some_and(|(name, _)| matches!(name, "rx_start" | "tx_start")) {
+            break;
+        }
+        let mut within =
+            vec![place.function.map_or_else(|| format!("{address:#010x}"), |(name, _)| format!("{name}()"))];
+        let inlined = inlined(file, address);
+        within.extend(inlined.iter().map(|call| format!("{}()", call.function)));
+        if let Some((name, (file, line))) = within.pop().zip(place.line).filter(|_| calls > 0) {
+            callers.push(format!("{name} at {file}:{line}"));
+        }
+        for (call, name) in inlined.iter().zip(within).rev() {
+            callers.push(format!("{name} at {}:{}", call.file, call.line));
+        }
+    }
+    callers
 }
 
 /// What the register is that a program may not use.

@@ -6,6 +6,7 @@
 //! | [`check`] | what an image needs at most, proved |
 //! | [`floats`] | where it computes with floating point |
 //! | [`profile`] | what it takes over a stream of events, and the rates that follow |
+//! | `remedies` | what to do about what the check refuses |
 //! | `slips` | what compiles and is not meant |
 //! | [`skeleton`] | a new program and a scenario for it |
 //! | [`stream`] | such streams |
@@ -18,6 +19,7 @@ pub mod check;
 pub mod events;
 pub mod floats;
 pub mod profile;
+mod remedies;
 pub mod skeleton;
 mod slips;
 pub mod stream;
