@@ -184,7 +184,7 @@ impl Scenario {
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
-        let own_notes = first.chain(together).chain(outgrown).chain(idle).collect();
+        let own_notes = first.chain(nic.idle_notes()).chain(together).chain(outgrown).chain(idle).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

@@ -20,6 +20,8 @@ pub struct Nic {
     pub config: NicConfig,
     /// `[[nic.on]]`, in the order of the text: the last that is about a host decides.
     pub rules: Vec<NicRule>,
+    /// Values of cores that are given where no core is: what a user should know of them.
+    idle: Vec<String>,
 }
 
 /// Other values for some hosts.
@@ -129,6 +131,11 @@ impl Nic {
         ))
     }
 
+    /// Of values of cores that are given where no core is, which a sweep over models may do: a note for each NIC.
+    pub(super) fn idle_notes(&self) -> impl Iterator<Item = String> {
+        self.idle.iter().cloned()
+    }
+
     /// The models made of parts that have no cores.
     pub(super) fn coreless(&self) -> Vec<&str> {
         let all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
@@ -146,15 +153,19 @@ impl Nic {
     pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
         let Some(table) = table else { return Ok(Self::default()) };
         let config = config(table, &NicConfig::default())?;
+        let mut idle: Vec<String> = idle_core_values(table, &config).into_iter().collect();
         let mut rules = Vec::new();
         for rule in table.tables("on", &keys::NIC_ON)? {
             let hosts = rule.require("hosts", rule.texts("hosts")?)?;
             if hosts.is_empty() {
                 return Err(rule.refuse("hosts", "this list of hosts is empty", "name at least one host"));
             }
-            rules.push(NicRule { hosts, config: self::config(rule, &config)? });
+            let config = self::config(rule, &config)?;
+            idle.extend(idle_core_values(rule, &config));
+            rules.push(NicRule { hosts, config });
         }
-        Ok(Self { config, rules })
+        idle.dedup();
+        Ok(Self { config, rules, idle })
     }
 }
 
@@ -201,6 +212,37 @@ fn model(table: Table<'_>, base: &NicConfig) -> Result<NicModel, ScenarioError> 
         None => Ok(model),
         Some(Conflict { path, why, remedy }) => Err(table.refuse("with", format!("`{path}` {why}"), remedy)),
     }
+}
+
+/// What a user should know of values of cores that `table` gives, where the model has none.
+fn idle_core_values(table: Table<'_>, config: &NicConfig) -> Option<String> {
+    let NicModel::Parts(parts) = &config.model else { return None };
+    let Kind::Table(entries) = &table.get("with")?.kind else { return None };
+    let cores = entries.iter().find(|entry| entry.key == "cores")?;
+    let Kind::Table(values) = &cores.value.kind else { return None };
+    let idle = values
+        .iter()
+        .filter(|value| value.key != "pairs")
+        .map(|value| format!("nic.with.cores.{}", value.key));
+    let idle: Vec<_> = idle.collect();
+    if parts.cores.pairs > 0 || idle.is_empty() {
+        return None;
+    }
+    let cored =
+        presets::names().filter(|name| presets::find(name).is_some_and(|preset| preset.cores.pairs > 0));
+    let (what, does) = (listed_all(&idle), if idle.len() == 1 { "does" } else { "do" });
+    Some(format!(
+        "{what} {does} nothing: `{}` has no cores, and its laws take no time. Set `cores.pairs` as well to give it some, or choose a \
+         model that has them: {}",
+        parts.name,
+        listed(cored)
+    ))
+}
+
+/// All of these names.
+fn listed_all(names: &[String]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(" and ")
 }
 
 fn find(table: Table<'_>, name: &Located<String>) -> Result<NicModel, ScenarioError> {

@@ -90,11 +90,22 @@ mod tests {
                 "[nic]\nmodel = \"hdl\"\n[transport]\ncontrol = { law = \"program\", elf = \"firmware/swift.elf\" }\n",
                 "a program runs on `hdl`, where no core does",
             ),
+            (
+                "[nic]\nmodel = \"cx5\"\nwith = { cores = { clock = \"1GHz\" } }\n[transport]\ncontrol = \"none\"\n",
+                "`nic.with.cores.clock` does nothing: `cx5` has no cores",
+            ),
+            (
+                "[nic]\nmodel = \"swcc\"\n[[nic.on]]\nhosts = [\"h0\"]\nmodel = \"cx6\"\nwith.cores = { clock = \"1GHz\", load = \"10ns\" }\n",
+                "`nic.with.cores.clock` and `nic.with.cores.load` do nothing: `cx6` has no cores",
+            ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
         ];
         for (lines, what) in told {
             assert!(notes(lines).contains(what), "{lines}: {}", notes(lines));
         }
+        let clocked = "[nic]\nmodel = \"swcc\"\nwith = { cores = { clock = \"1GHz\" } }\n[transport]\ncontrol = \"none\"\n";
+        let given = clocked.replace("swcc", "cx5").replace("{ clock", "{ pairs = 2, clock");
+        assert_eq!([notes(clocked), notes(&given)], ["", ""]);
         let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
         assert_eq!(notes(fine), "");
     }
