@@ -15,8 +15,8 @@ typedef struct {
 } PktHeader;
 
 typedef struct {
-    uint32_t total_credit;
-    uint32_t limit; /* what it began with */
+    Octets total_credit;
+    Octets limit; /* what it began with */
 } QPContext;
 
 int send() {

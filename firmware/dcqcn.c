@@ -6,9 +6,10 @@
 
 #define ONE (1u << 24)
 
-/* Parameters: kb/s, stages, octets, ns, and the gain. */
-uint32_t rai = 40000, rhai = 200000, rmin = 40000, threshold = 5, byte_counter = 10000000;
-uint32_t alpha_timer = 55000, increase_timer = 55000, cnp_gap = 50000;
+Kbps rai = 40000, rhai = 200000, rmin = 40000; /* parameters */
+Nanoseconds alpha_timer = 55000, increase_timer = 55000, cnp_gap = 50000;
+Octets byte_counter = 10000000;
+uint32_t threshold = 5; /* stages */
 Fraction24 g = ONE / 256;
 
 enum { ALPHA, INCREASE, GAP }; /* timers */
@@ -25,9 +26,9 @@ typedef struct {
 } PktHeader;
 
 typedef struct {
-    uint32_t link;   /* the link's rate */
-    uint32_t rate;   /* R_C */
-    uint32_t target; /* R_T */
+    Kbps link;   /* the link's rate */
+    Kbps rate;   /* R_C */
+    Kbps target; /* R_T */
     Fraction24 alpha;
     uint32_t stage;      /* increases by the timer since the last cut */
     uint32_t byte_stage; /* increases by the byte counter since then */

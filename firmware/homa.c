@@ -5,10 +5,10 @@
    It is the twin of the Rust law with its defaults, bit for bit. */
 #define TracedPkts (Message | GRANT | RESEND | Turn | Open)
 
-uint32_t unscheduled = 40000; /* parameters: octets */
-uint32_t ahead = 0; /* how far grants run ahead of what has come; 0: as far as `unscheduled` */
-uint32_t cutoff_1 = 200, cutoff_2 = 2800, cutoff_3 = 15000; /* lengths of messages */
-uint32_t patience = 7000000; /* ns: longer than the receiver goes on asking for octets again */
+Octets unscheduled = 40000; /* parameters */
+Octets ahead = 0; /* how far grants run ahead of what has come; 0: as far as `unscheduled` */
+Octets cutoff_1 = 200, cutoff_2 = 2800, cutoff_3 = 15000; /* lengths of messages */
+Nanoseconds patience = 7000000; /* longer than the receiver goes on asking for octets again */
 #define PACKET_MAX 4096u
 
 typedef struct {
@@ -20,8 +20,8 @@ typedef struct {
 
 typedef struct {
     uint32_t message;
-    uint32_t length;
-    uint32_t granted; /* octets from its start that may be sent */
+    Octets length;
+    Octets granted; /* octets from its start that may be sent */
 } QPContext;
 
 /* What is offered here may go: it has its tokens. */

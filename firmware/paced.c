@@ -26,9 +26,9 @@ typedef struct {
 } PktHeader;
 
 typedef struct {
-    uint32_t link;   /* the link's rate */
-    uint32_t rate;   /* R_C */
-    uint32_t target; /* R_T */
+    Kbps link;   /* the link's rate */
+    Kbps rate;   /* R_C */
+    Kbps target; /* R_T */
     uint32_t alpha;
     uint32_t stage;      /* increases by the timer since the last cut */
     uint32_t byte_stage; /* increases by octets since then */

@@ -8,11 +8,12 @@
 #define ONE (1u << 16)
 #define OVERHEAD 82u /* octets of a packet's headers, preamble and gap */
 
-/* Parameters: windows are packets and fractions in 16.16, times are ns, mss is octets. */
+/* Parameters: windows are packets and fractions in 16.16. */
 Fraction ai = ONE, beta = 52429, max_mdf = ONE / 2, fs_min_cwnd = 6554, fs_max_cwnd = 100 * ONE;
 Fraction min_cwnd = 655, max_cwnd = 1000 * ONE, first_cwnd = 12 * ONE;
-uint32_t base_target = 20000, per_hop = 3053, fs_range = 100000, retx_reset = 5, mss = 1024;
-uint32_t hops_untold = 1; /* where packets do not tell */
+Nanoseconds base_target = 20000, per_hop = 3053, fs_range = 100000;
+Octets mss = 1024;
+uint32_t retx_reset = 5, hops_untold = 1; /* where packets do not tell */
 /* Flow scaling's alpha, with 12 fractional bits, and what it comes to at fs_max_cwnd. */
 static uint32_t FS_ALPHA, FS_OFFSET;
 
@@ -24,13 +25,13 @@ typedef struct {
 } PktHeader;
 
 typedef struct {
-    uint32_t link; /* the link's rate in kb/s */
+    Kbps link; /* the link's rate */
     Fraction cwnd;
-    uint32_t target;       /* the target delay of this window and these hops */
+    Nanoseconds target;    /* the target delay of this window and these hops */
     uint32_t hops;         /* which it counts */
-    uint32_t grown;        /* octets acknowledged since the window grew */
+    Octets grown;          /* octets acknowledged since the window grew */
     uint32_t decreased_at; /* t_last_decrease */
-    uint32_t rtt;          /* the last round trip */
+    Nanoseconds rtt;       /* the last round trip */
     uint32_t timeouts;     /* retransmit_cnt: since the last acknowledgement */
 } QPContext;
 

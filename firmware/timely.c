@@ -7,9 +7,10 @@
 #define ONE (1u << 16)
 
 /* Parameters, and what follows from them: alpha, beta, and beta over the least round trip. */
-uint32_t alpha_num = 7, alpha_den = 8, beta_num = 4, beta_den = 5, hai_after = 5, segment = 64000;
-uint32_t t_low = 50000, t_high = 500000, min_rtt = 20000; /* ns, as all times are */
-uint32_t delta = 10000, hai = 50000, rmin = 10000;
+uint32_t alpha_num = 7, alpha_den = 8, beta_num = 4, beta_den = 5, hai_after = 5;
+Octets segment = 64000;
+Nanoseconds t_low = 50000, t_high = 500000, min_rtt = 20000;
+Kbps delta = 10000, hai = 50000, rmin = 10000;
 static uint32_t ALPHA, BETA, SLOPE;
 
 typedef struct {
@@ -20,12 +21,12 @@ typedef struct {
 } PktHeader;
 
 typedef struct {
-    uint32_t link; /* the link's rate */
-    uint32_t rate;
-    uint32_t prev_rtt; /* 0 before the first completion event */
-    int32_t rtt_diff;  /* in sixteenths of a nanosecond */
-    uint32_t quiet;    /* completion events in a row whose gradient was not positive */
-    uint32_t progress; /* octets acknowledged since the last completion event */
+    Kbps link; /* the link's rate */
+    Kbps rate;
+    Nanoseconds prev_rtt; /* 0 before the first completion event */
+    int32_t rtt_diff;     /* in sixteenths of a nanosecond */
+    uint32_t quiet;       /* completion events in a row whose gradient was not positive */
+    Octets progress;      /* octets acknowledged since the last completion event */
 } QPContext;
 
 /* What is offered here may go: the pacer has held it back for as long as the rate demands. */

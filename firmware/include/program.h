@@ -14,10 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fractions with 16 and with 24 bits behind the point. A parameter or a word of context whose type is called so is given
-   to a run, and shown by it, as a fraction: 1/16, 0.5, 1. Fraction1 to Fraction31 may be defined alike. */
-typedef uint32_t Fraction;
-typedef uint32_t Fraction24;
+/* A parameter or a word of context of such a type is given to a run, and shown by it, as what it is: a fraction (0.5, 1/16) with 16
+   or 24 bits behind the point, or Fraction1 to Fraction31 defined alike; a time (55us), a rate (5Gb/s), octets (64KiB). */
+typedef uint32_t Fraction, Fraction24;
+typedef uint32_t Nanoseconds, Kbps, Octets;
 
 /* Classes of events, one bit each, to be or-ed in TracedPkts and compared with `e.packet.opcode`. */
 enum {

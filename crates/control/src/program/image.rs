@@ -137,8 +137,24 @@ pub struct ContextField {
     pub word: u8,
     /// Whether it can be negative, as far as the file says.
     pub signed: bool,
-    /// Of a fraction, its bits behind the point: it is given and shown as one.
-    pub fraction_bits: Option<u8>,
+    /// What it is given and shown as.
+    pub unit: Unit,
+}
+
+/// What a word of the context or a parameter is given and shown as: the name of its type says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// A number, of whatever.
+    #[default]
+    Number,
+    /// `Fraction` and `Fraction1` to `Fraction31`: a fraction with so many bits behind the point.
+    Fraction(u8),
+    /// `Nanoseconds`: a time.
+    Time,
+    /// `Kbps`: a rate.
+    Rate,
+    /// `Octets`.
+    Octets,
 }
 
 /// A variable that a scenario may set.
@@ -148,7 +164,7 @@ struct Parameter {
     address: u32,
     register: &'static Register,
     signed: bool,
-    fraction_bits: Option<u8>,
+    unit: Unit,
 }
 
 impl Image {
@@ -238,15 +254,12 @@ impl Image {
         Core::new(self.program.clone()).memory().load(parameter.address, 4).ok()
     }
 
-    /// The bits behind the point of the word of context or parameter `name`, which is looked for in this order; `None`
-    /// where that is no fraction, or there is none.
-    pub(crate) fn fraction_bits(&self, name: &str) -> Option<u8> {
+    /// What the word of context or parameter `name`, which is looked for in this order, is given and shown as.
+    pub(crate) fn unit(&self, name: &str) -> Unit {
+        let parameter = || self.parameters.iter().find(|parameter| parameter.register.name == name);
         match self.field(name) {
-            Some(field) => field.fraction_bits,
-            None => {
-                let parameter = self.parameters.iter().find(|parameter| parameter.register.name == name);
-                parameter.and_then(|parameter| parameter.fraction_bits)
-            }
+            Some(field) => field.unit,
+            None => parameter().map_or(Unit::Number, |parameter| parameter.unit),
         }
     }
 
@@ -453,7 +466,7 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
             #[expect(clippy::cast_possible_truncation, reason = "at most 32 words")]
             word: (field.offset / 4) as u8,
             signed: field.signed,
-            fraction_bits: fraction_bits(field),
+            unit: Unit::of(field),
         })
         .collect();
     if fields.is_empty() {
@@ -461,17 +474,45 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
             name: Box::leak(alloc::format!("word{word}").into_boxed_str()),
             word,
             signed: true,
-            fraction_bits: None,
+            unit: Unit::Number,
         }));
     }
     fields
 }
 
-/// The bits behind the point of a number whose type is called `Fraction`, which has 16, or `Fraction24` and so on.
-fn fraction_bits(field: &Field) -> Option<u8> {
-    match field.type_name.strip_prefix("Fraction")? {
-        "" => Some(16),
-        bits => bits.parse().ok().filter(|bits| (1..=31).contains(bits)),
+impl Unit {
+    /// By the name of its type; a `Fraction` has 16 bits behind the point.
+    fn of(field: &Field) -> Self {
+        match field.type_name.as_str() {
+            "Fraction" => Self::Fraction(16),
+            "Nanoseconds" => Self::Time,
+            "Kbps" => Self::Rate,
+            "Octets" => Self::Octets,
+            other => {
+                let bits = other.strip_prefix("Fraction").and_then(|bits| bits.parse().ok());
+                bits.filter(|bits| (1..=31).contains(bits)).map_or(Self::Number, Self::Fraction)
+            }
+        }
+    }
+
+    /// What it is called in what is said about registers, and what it takes.
+    const fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Number => (
+                "count",
+                "a number of 32 bits, or octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16) that is one",
+            ),
+            Self::Fraction(_) => ("ratio", "a fraction, such as 1/16 or 0.5, that the program takes"),
+            Self::Time => {
+                ("time", "a time, such as 55us or 1ms, or a whole number of nanoseconds, below 2^32 ns")
+            }
+            Self::Rate => {
+                ("rate", "a rate, such as 5Gb/s or 40Mb/s, or a whole number of kb/s, below 2^32 kb/s")
+            }
+            Self::Octets => {
+                ("octets", "octets, such as 64KiB or 1500B, or a whole number of them, below 2^32")
+            }
+        }
     }
 }
 
@@ -484,35 +525,29 @@ fn parameters(program: &Program, variables: &[Field]) -> Vec<Parameter> {
     });
     let parameter = |symbol: &Symbol| {
         let variable = variables.iter().find(|variable| variable.name == symbol.name);
-        let fraction_bits = variable.and_then(fraction_bits);
+        let unit = variable.map_or(Unit::Number, Unit::of);
         let register = register(
             Box::leak(symbol.name.clone().into_boxed_str()),
             Place::Law,
-            fraction_bits,
+            unit,
             "A parameter of the program.",
         );
         let signed = variable.is_none_or(|variable| variable.signed);
-        Parameter { address: symbol.address, register: Box::leak(Box::new(register)), signed, fraction_bits }
+        Parameter { address: symbol.address, register: Box::leak(Box::new(register)), signed, unit }
     };
     visible.map(parameter).collect()
 }
 
-/// What a word of context and a parameter take.
-const RANGE: &str =
-    "a number of 32 bits, or octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16) that is one";
-/// The same of a fraction.
-const FRACTION_RANGE: &str = "a fraction, such as 1/16 or 0.5, that the program takes";
-
-fn register(name: &'static str, place: Place, fraction_bits: Option<u8>, doc: &'static str) -> Register {
-    let (unit, range) = if fraction_bits.is_some() { ("ratio", FRACTION_RANGE) } else { ("count", RANGE) };
+fn register(name: &'static str, place: Place, unit: Unit, doc: &'static str) -> Register {
+    let (unit, range) = unit.told();
     Register { name, place, unit, range, writable: true, doc }
 }
 
 /// Both as registers. Their names stay for the rest of the process, as those of native laws do: programs are few.
 fn registers(fields: &[ContextField], parameters: &[Parameter]) -> &'static [Register] {
-    let words = fields.iter().map(|field| {
-        register(field.name, Place::Context, field.fraction_bits, "A word of the program's context.")
-    });
+    let words = fields
+        .iter()
+        .map(|field| register(field.name, Place::Context, field.unit, "A word of the program's context."));
     // Of two with one name the word of context is meant.
     let hidden = |name: &str| fields.iter().any(|field| field.name == name);
     let parameters = parameters.iter().map(|parameter| *parameter.register);

@@ -1,6 +1,7 @@
 //! The words of a program's contexts and its parameters, by their names: set, written and read.
 
 use super::csr;
+use super::image::Unit;
 use super::law::{Programmed, State};
 use crate::event::{Class, Event};
 use crate::fixed::fraction;
@@ -35,7 +36,7 @@ impl Programmed {
             return None;
         }
         let parameter = self.image.parameter(name)?;
-        let value = match value(text, self.image.fraction_bits(name), self.image.is_signed(name)) {
+        let value = match value(text, self.image.unit(name), self.image.is_signed(name)) {
             Ok(value) => value,
             Err(why) => return Some(Err(parameter.refuse(text, why))),
         };
@@ -67,10 +68,10 @@ impl Programmed {
         let Some(field) = self.image.field(name) else {
             let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
             let value = set.or_else(|| self.image.parameter_value(name))?;
-            return Some(shown(value, self.image.fraction_bits(name)));
+            return Some(shown(value, self.image.unit(name)));
         };
         let value = self.at(state, &Credit::FREE, now, |state, _| state.block[usize::from(field.word)]);
-        Some(shown(value, field.fraction_bits))
+        Some(shown(value, field.unit))
     }
 
     /// The words of the context as they stand at `now`.
@@ -130,7 +131,7 @@ impl Programmed {
             return Err(SettingError::Key { name: name.to_string(), valid });
         };
         let register = self.registers().iter().find(|register| register.name == name);
-        match (value(text, field.fraction_bits, field.signed), register) {
+        match (value(text, field.unit, field.signed), register) {
             (Ok(value), _) => Ok((field.word, value)),
             (Err(why), Some(register)) => Err(register.refuse(text, why)),
             (Err(_), None) => Err(SettingError::Key { name: name.to_string(), valid: Vec::new() }),
@@ -139,22 +140,29 @@ impl Programmed {
 }
 
 /// What a word says.
-fn shown(word: u32, fraction_bits: Option<u8>) -> Value {
-    let fraction = fraction_bits.and_then(|bits| Ratio::checked(word.into(), 1 << bits));
-    fraction.map_or(Value::Count(word), Value::Fraction)
+fn shown(word: u32, unit: Unit) -> Value {
+    match unit {
+        Unit::Number => Value::Count(word),
+        Unit::Fraction(bits) => {
+            Ratio::checked(word.into(), 1 << bits).map_or(Value::Count(word), Value::Fraction)
+        }
+        Unit::Time => Value::Time(Span::from_nanos(word.into())),
+        Unit::Rate => Value::Rate(BitsPerSec::from_kbps(word.into())),
+        Unit::Octets => Value::Octets(Bytes(word.into())),
+    }
 }
 
-/// A number of 32 bits: plain, or octets, a rate in kb/s, a time in nanoseconds, or a fraction in 16.16. A word of so many
-/// `fraction_bits` takes a fraction alone, and the least there is for one that is smaller and not zero; one that is
-/// `signed` alone takes a number below zero.
-fn value(text: &str, fraction_bits: Option<u8>, signed: bool) -> Result<u32, ValueError> {
+/// A number of 32 bits, as `unit` says what it is of. A whole number without a unit is one of nanoseconds, kb/s or octets; a
+/// word of no unit takes all of these, each with its own, and a fraction in 16.16. A fraction alone is taken where one
+/// is meant, and the least there is for one that is smaller and not zero. One that is `signed` takes a number below zero.
+fn value(text: &str, unit: Unit, signed: bool) -> Result<u32, ValueError> {
     let text = text.trim();
-    if let Some(bits) = fraction_bits {
+    if let Unit::Fraction(bits) = unit {
         let ratio = text.parse::<Ratio>()?;
         let fixed = ratio.fixed(bits.into()).max((ratio != Ratio::ZERO).into());
         return u32::try_from(fixed).map_err(|_| ValueError::Range);
     }
-    let number = if let Ok(number) = text.parse::<i64>() {
+    if let Ok(number) = text.parse::<i64>() {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -165,14 +173,26 @@ fn value(text: &str, fraction_bits: Option<u8>, signed: bool) -> Result<u32, Val
             0..=0xffff_ffff => Ok(number as u32),
             _ => Err(ValueError::Range),
         };
-    } else if let Ok(ratio) = text.parse::<Ratio>() {
-        fraction(ratio).into()
-    } else if let Ok(rate) = text.parse::<BitsPerSec>() {
-        u64::from(rate.as_kbps())
-    } else if let Ok(span) = text.parse::<Span>() {
-        span.as_ps() / 1_000
-    } else {
-        text.parse::<Bytes>()?.0
+    }
+    let number = match unit {
+        Unit::Time => text.parse::<Span>()?.as_ps() / 1_000,
+        Unit::Rate => u64::from(text.parse::<BitsPerSec>()?.as_kbps()),
+        Unit::Octets => text.parse::<Bytes>()?.0,
+        Unit::Number | Unit::Fraction(_) => of_any_unit(text)?,
     };
     u32::try_from(number).map_err(|_| ValueError::Range)
+}
+
+/// What a word of no unit takes `text` for.
+fn of_any_unit(text: &str) -> Result<u64, ValueError> {
+    if let Ok(ratio) = text.parse::<Ratio>() {
+        return Ok(fraction(ratio).into());
+    }
+    if let Ok(rate) = text.parse::<BitsPerSec>() {
+        return Ok(rate.as_kbps().into());
+    }
+    match text.parse::<Span>() {
+        Ok(span) => Ok(span.as_ps() / 1_000),
+        Err(_) => Ok(text.parse::<Bytes>()?.0),
+    }
 }

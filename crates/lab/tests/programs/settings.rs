@@ -45,7 +45,7 @@ fn a_parameter_is_written_during_the_run() {
     assert!(other_events[1].abs_diff(events[1]) < events[1] / 10, "{other_events:?} {events:?}");
     let wrong = format!("{PAIR}\n[[at]]\ntime = \"1ms\"\nset = {{ \"transport.control.g\" = 2 }}\n");
     let refused = text(&wrong, &[]).unwrap_err();
-    assert!(refused.contains("the program refuses g = \"2\"") && refused.contains("dcqcn.c:61"), "{refused}");
+    assert!(refused.contains("the program refuses g = \"2\"") && refused.contains("dcqcn.c:62"), "{refused}");
 }
 
 #[test]

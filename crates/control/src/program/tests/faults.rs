@@ -428,11 +428,55 @@ fn a_fraction_is_given_and_shown_as_one() {
 }
 
 #[test]
+fn a_time_a_rate_and_octets_are_given_and_shown_as_such_and_as_nothing_else() {
+    let file = |name: &str| match name {
+        "timely" => &include_bytes!("../../../../../firmware/timely.elf")[..],
+        _ => DCQCN,
+    };
+    let shown = |law: &Law, context: &mut Context, name: &str| {
+        law.get(context, name, Instant::ZERO).map(|value| value.to_string())
+    };
+    for (program, name, takes, says) in [
+        ("dcqcn", "alpha_timer", "70us", "70us"),
+        ("dcqcn", "cnp_gap", "4000", "4us"),
+        ("dcqcn", "rai", "80Mb/s", "80Mb/s"),
+        ("dcqcn", "rate", "40000000", "40Gb/s"),
+        ("dcqcn", "byte_counter", "64KiB", "64KiB"),
+        ("dcqcn", "threshold", "7", "7"),
+        ("timely", "prev_rtt", "20us", "20us"),
+        ("timely", "progress", "1000", "1KB"),
+    ] {
+        let mut law = Programmed::new(image(file(program), true).unwrap(), fallback()).unwrap();
+        law.set_initial(name, takes).unwrap_or_else(|error| panic!("{name} = {takes}: {error}"));
+        let law = Law::Program(Box::new(law));
+        let mut context = law.connect(LINK.as_kbps()).0;
+        // `Open` sets the words that hold the link's rate.
+        let says = if name == "rate" { "10Gb/s" } else { says };
+        assert_eq!(shown(&law, &mut context, name).as_deref(), Some(says), "{name} = {takes}");
+    }
+    for (program, name, text, takes) in [
+        ("dcqcn", "alpha_timer", "5Gb/s", "it takes a time, such as 55us"),
+        ("dcqcn", "alpha_timer", "0.5", "it takes a time, such as 55us"),
+        ("dcqcn", "alpha_timer", "5s", "it takes a time, such as 55us"),
+        ("dcqcn", "alpha_timer", "-1", "it takes a time, such as 55us"),
+        ("dcqcn", "rai", "55us", "it takes a rate, such as 5Gb/s"),
+        ("dcqcn", "rate", "1/2", "it takes a rate, such as 5Gb/s"),
+        ("dcqcn", "byte_counter", "10us", "it takes octets, such as 64KiB"),
+        ("timely", "prev_rtt", "64KiB", "it takes a time, such as 55us"),
+        ("timely", "progress", "5Gb/s", "it takes octets, such as 64KiB"),
+    ] {
+        let mut law = Programmed::new(image(file(program), true).unwrap(), fallback()).unwrap();
+        let refused = law.set_initial(name, text).unwrap_err().to_string();
+        assert!(refused.contains(takes), "{name} = {text}: {refused}");
+    }
+}
+
+#[test]
 fn what_a_program_does_not_take_is_refused_by_the_line_that_says_so() {
     for (file, name, text, line) in [
         (TUNED, "share", "0", "tuned.c:22)"),
         (TUNED, "share", "1.1", "tuned.c:22)"),
-        (DCQCN, "g", "0", "dcqcn.c:61)"),
+        (DCQCN, "g", "0", "dcqcn.c:62)"),
     ] {
         let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
         let refused = law.set_initial(name, text).unwrap_err().to_string();
