@@ -106,7 +106,8 @@ impl Engine {
     }
 
     /// The same of an acknowledgement of which the law hears, where the receiver keeps what comes out of order, or where the
-    /// recovery program owns the window: nothing is lost, and it names nothing beyond what it acknowledges.
+    /// recovery program owns the window: nothing is lost, and it names nothing beyond what it acknowledges, or it names
+    /// nothing else.
     #[inline(never)]
     fn take_acknowledgement(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
         let header = arrival.header;
@@ -117,7 +118,9 @@ impl Engine {
             return false;
         }
         let Some(work) = self.sends.find(qp.common.head) else { return false };
-        let Some(upto) = progress(&qp.requester, work, header) else { return false };
+        let Some(upto) = progress(&qp.requester, work, header) else {
+            return !heard && self.take_beyond_gap(now, slot, arrival);
+        };
         let octets;
         if qp.requester.notes.has(Notes::RECOVERING) {
             let (cumulative, next) = (Psn::new(upto), Psn::new(qp.requester.high));
@@ -143,6 +146,35 @@ impl Engine {
         } else {
             self.arm(now, slot);
         }
+        true
+    }
+
+    /// The same of one that acknowledges nothing more in order and names a packet beyond a gap, where that leads to nothing but
+    /// another window.
+    #[inline(never)]
+    fn take_beyond_gap(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
+        let header = arrival.header;
+        let qp = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(qp.common.profile)];
+        let (una, next) = (qp.requester.una, Psn::new(qp.requester.high));
+        if profile.recovery != Recovery::Sack
+            || profile.deferred.recovery
+            || qp.common.aside == NONE
+            || !qp.requester.notes.has(Notes::RECOVERING)
+            || qp.requester.notes.has(Notes::RESENDS)
+            || sequence(header.psn, una).wrapping_add(1) != una
+            || !matches!(Syndrome::from_u8(header.aeth().syndrome), Some(Syndrome::Ack { .. }))
+            || header.flags.has(Flags::TRIMMED)
+        {
+            return false;
+        }
+        let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };
+        let Some(room) = losing.arrived_beyond(&mut self.boards, now, header.trigger(), next) else {
+            return false;
+        };
+        bound(qp, room);
+        self.note_stamp(slot, arrival);
+        self.arm(now, slot);
         true
     }
 }
@@ -315,7 +347,7 @@ mod tests {
     const MTU: u16 = 256;
     const QPN: Qpn = Qpn::new(2);
 
-    /// An engine with a message of eight packets under way, which takes the common cases in one piece, or does not.
+    /// An engine with a message of twelve packets under way, which takes the common cases in one piece, or does not.
     fn engine(
         short: bool,
         ack_every: u16,
@@ -344,7 +376,7 @@ mod tests {
         let request = SendRequest {
             id: 1,
             operation: Operation::Write { va: 0, rkey: key, tail: Tail::Plain },
-            length: 8 * u32::from(MTU),
+            length: 12 * u32::from(MTU),
             address: 0,
             lkey: 0,
             solicited: false,
@@ -446,6 +478,36 @@ mod tests {
                 long.receive(now, &arrival, of_long);
                 prop_assert_eq!(look(&short, of_short), look(&long, of_long));
                 at = short.qps[0].responder.expected;
+            }
+        }
+    }
+    proptest! {
+        #[test]
+        fn the_short_way_beyond_a_gap_leads_where_the_long_way_does(
+            steps in prop::collection::vec((0u8..16, prop_oneof![4 => Just(0u32), 1 => 1u32..4], 0u32..14), 1..100),
+        ) {
+            let kind = (Recovery::Sack, Layout::Irn);
+            let [(mut short, _), (mut long, _)] = [true, false].map(|way| engine(way, 1, kind, "none"));
+            let mut reactions = [Reaction::default(), Reaction::default()];
+            let mut now = Instant::ZERO;
+            for (kind, moved, beyond) in steps {
+                now += Span::from_nanos(100);
+                if kind < 5 {
+                    now += if kind == 0 && beyond == 0 { Span::from_micros(70_000) } else { Span::ZERO };
+                    short.wake(now);
+                    long.wake(now);
+                    prop_assert_eq!(short.transmit(now), long.transmit(now));
+                    continue
+                }
+                let una = Psn::new(short.qps[0].requester.una);
+                let mut header = Header::new(Opcode::ACKNOWLEDGE, QPN, una.minus(1).plus(moved));
+                header.set_aeth(Aeth { syndrome: ACK, msn: 0 });
+                header.set_trigger(una.plus(beyond));
+                let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+                let [of_short, of_long] = &mut reactions;
+                short.receive(now, &arrival, of_short);
+                long.receive(now, &arrival, of_long);
+                prop_assert_eq!(look(&short, of_short), look(&long, of_long));
             }
         }
     }

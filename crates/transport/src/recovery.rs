@@ -35,6 +35,18 @@ impl Losing {
     pub(crate) fn advance_in_order(&mut self, boards: &Pool, cumulative: Psn, next: Psn) -> Option<u32> {
         self.sender.advance_in_order(boards, cumulative, next)
     }
+
+    /// [`Sender::arrived_beyond`].
+    #[inline]
+    pub(crate) fn arrived_beyond(
+        &mut self,
+        boards: &mut Pool,
+        now: Instant,
+        psn: Psn,
+        next: Psn,
+    ) -> Option<u32> {
+        self.sender.arrived_beyond(boards, now, psn, next)
+    }
 }
 
 /// No more is let through than the program lets go, `room` new packets.

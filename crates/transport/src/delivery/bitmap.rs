@@ -79,9 +79,10 @@ impl<'a> Bitmap<'a> {
         self.find(from, count, u64::MAX)
     }
 
-    /// The last packet among `count` from `from` on whose bit is set.
+    /// The packet among `count` from `from` on whose bit is set and beyond which there are `others` such.
+    #[inline]
     #[must_use]
-    pub fn last_set(self, from: Psn, count: u32) -> Option<Psn> {
+    pub fn last_set_but(self, from: Psn, count: u32, mut others: u32) -> Option<Psn> {
         let mut left = count;
         while left > 0 {
             let last = from.plus(left - 1);
@@ -89,9 +90,14 @@ impl<'a> Bitmap<'a> {
             // The bits of the word up to the last, and none before the range.
             let take = (bit.trailing_zeros() + 1).min(left);
             let mask = (u64::MAX >> (64 - take)) << (bit.trailing_zeros() + 1 - take);
-            let hits = self.0[word] & mask;
-            if hits != 0 {
-                return Some(last.minus(bit.trailing_zeros() - (63 - hits.leading_zeros())));
+            let mut hits = self.0[word] & mask;
+            while hits != 0 {
+                let highest = 63 - hits.leading_zeros();
+                if others == 0 {
+                    return Some(last.minus(bit.trailing_zeros() - highest));
+                }
+                others -= 1;
+                hits &= !(1 << highest);
             }
             left -= take;
         }
@@ -151,12 +157,16 @@ impl<'a> BitmapMut<'a> {
         was_set
     }
 
-    /// Sets `count` bits from `from` on, but for those that are set in `except`.
-    pub fn set_except(&mut self, from: Psn, count: u32, except: Bitmap<'_>) {
+    /// Sets `count` bits from `from` on, but for those that are set in `except`; how many were clear.
+    pub fn set_except(&mut self, from: Psn, count: u32, except: Bitmap<'_>) -> u32 {
         debug_assert_eq!(self.0.len(), except.0.len(), "two windows of one size");
+        let mut were_clear = 0;
         for chunk in chunks(from, count, self.0.len()) {
-            self.0[chunk.word] |= chunk.mask & !except.0[chunk.word];
+            let set = chunk.mask & !except.0[chunk.word];
+            were_clear += (set & !self.0[chunk.word]).count_ones();
+            self.0[chunk.word] |= set;
         }
+        were_clear
     }
 
     /// Counts one more for each of `count` packets from `from` on, in numbers of two bits that stay at three: these are the
@@ -274,8 +284,10 @@ mod tests {
                 let first_clear = range.clone().find(|at| !set.contains(at)).map(|at| base.plus(at));
                 prop_assert_eq!(bits.first_set(psn, count), first_set);
                 prop_assert_eq!(bits.first_clear(psn, count), first_clear);
-                let last_set = set.range(range.clone()).next_back().map(|&at| base.plus(at));
-                prop_assert_eq!(bits.last_set(psn, count), last_set);
+                for others in 0..4 {
+                    let last = set.range(range.clone()).nth_back(others).map(|&at| base.plus(at));
+                    prop_assert_eq!(bits.last_set_but(psn, count, u32::try_from(others).unwrap()), last);
+                }
                 prop_assert_eq!(bits.count(psn, count) as usize, set.range(range).count());
                 prop_assert_eq!(bits.test(psn), set.contains(&at));
                 prop_assert_eq!(bits.count(base, size) as usize, set.len());

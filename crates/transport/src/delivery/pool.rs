@@ -119,13 +119,14 @@ impl Pool {
         BitmapMut::new(&mut self.words[range])
     }
 
-    /// Sets `count` bits from `from` on in plane `plane`, but for those that are set in plane `except`, a lower one.
-    pub(super) fn set_except(&mut self, slot: &Slot, plane: u32, except: u32, from: Psn, count: u32) {
+    /// Sets `count` bits from `from` on in plane `plane`, but for those that are set in plane `except`, a lower one;
+    /// how many were clear.
+    pub(super) fn set_except(&mut self, slot: &Slot, plane: u32, except: u32, from: Psn, count: u32) -> u32 {
         debug_assert!(except < plane, "the lower plane is the one that is read");
         let (read, written) = (self.range(slot, except), self.range(slot, plane));
         let (low, high) = self.words.split_at_mut(written.start);
         let length = written.len();
-        BitmapMut::new(&mut high[..length]).set_except(from, count, Bitmap::new(&low[read]));
+        BitmapMut::new(&mut high[..length]).set_except(from, count, Bitmap::new(&low[read]))
     }
 
     /// [`BitmapMut::count_range`], with the upper bits in the plane after `plane`.

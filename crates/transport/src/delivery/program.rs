@@ -77,6 +77,10 @@ pub struct Input<'a> {
 pub struct Marks<'a> {
     /// Selectively acknowledged.
     pub acked: Bitmap<'a>,
+    /// How many those are.
+    pub arrived: u32,
+    /// The packet after the highest of them, or a later one.
+    pub end: Psn,
     /// To be sent again.
     pub marked: Bitmap<'a>,
     /// How often each was sent again.
@@ -136,6 +140,14 @@ pub trait Recover {
     /// window. `None`, and nothing has changed: it recovers from something, or has no such short way.
     fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
         let _ = (start, next, newly_acked);
+        None
+    }
+
+    /// One packet beyond the first missing one has arrived, which is news: does what [`react`](Self::react) would, where that
+    /// marks nothing and begins no recovery, and gives the window. `None`, and nothing has changed: it is to be asked by
+    /// `react`.
+    fn arrived(&mut self, input: &Input<'_>) -> Option<u32> {
+        let _ = input;
         None
     }
 
@@ -241,6 +253,15 @@ impl Program {
         }
     }
 
+    /// [`Recover::arrived`].
+    #[inline]
+    pub fn arrived(&mut self, input: &Input<'_>) -> Option<u32> {
+        match self {
+            Self::Sack(program) => program.arrived(input),
+            _ => None,
+        }
+    }
+
     /// [`Recover::is_idle`].
     #[inline]
     #[must_use]
@@ -302,9 +323,11 @@ pub(super) mod play {
                 }
             }
             let none = Bitmap::new(&[0; 4]);
-            let marks =
-                Marks { acked: acked.as_ref(), marked: none, resends: Resends { low: none, high: none } };
             let (start, next, now) = (self.start, self.next, Instant::ZERO);
+            let resends = Resends { low: none, high: none };
+            let acked = acked.as_ref();
+            let arrived = acked.count(start, next.since(start).unsigned_abs());
+            let marks = Marks { acked, arrived, end: next, marked: none, resends };
             let input = Input { now, event, old_start, start, next, newly_acked, marks: Some(marks) };
             self.decision = self.program.react(&input);
             let Decision { mark, window, .. } = self.decision;

@@ -40,16 +40,17 @@ struct Board<'a> {
     acked: Bitmap<'a>,
     start: Psn,
     in_flight: u32,
-    /// Segments that arrived beyond the first missing one.
+    /// Segments that arrived beyond the first missing one, and how far from it the highest of them lies at most.
     arrived: u32,
+    reach: u32,
 }
 
 impl<'a> Board<'a> {
     fn new(input: &Input<'a>) -> Self {
         let (start, in_flight) = (input.start, input.in_flight());
         let acked = input.marks.map_or(NOTHING, |marks| marks.acked);
-        let arrived = input.marks.map_or(0, |_| acked.count(start, in_flight));
-        Self { acked, start, in_flight, arrived }
+        let (arrived, end) = input.marks.map_or((0, start), |marks| (marks.arrived, marks.end));
+        Self { acked, start, in_flight, arrived, reach: end.since(start).max(0).unsigned_abs() }
     }
 
     /// The third-highest segment that arrived: what is missing before it is lost (RFC 6675 §4, `IsLost`).
@@ -57,11 +58,7 @@ impl<'a> Board<'a> {
         if self.arrived < u32::from(DUPLICATES) {
             return self.start;
         }
-        let mut end = self.in_flight;
-        for _ in 0..DUPLICATES {
-            end = self.acked.last_set(self.start, end).map_or(0, |psn| psn.since(self.start).unsigned_abs());
-        }
-        self.start.plus(end)
+        self.acked.last_set_but(self.start, self.reach, u32::from(DUPLICATES) - 1).unwrap_or(self.start)
     }
 
     /// Missing segments from `from` to before `to`.
@@ -69,6 +66,7 @@ impl<'a> Board<'a> {
         match to.since(from) {
             ..=0 => 0,
             count if self.arrived == 0 => count.unsigned_abs(),
+            count if self.acked.first_clear(from, count.unsigned_abs()).is_none() => 0,
             count => count.unsigned_abs() - self.acked.count(from, count.unsigned_abs()),
         }
     }
@@ -108,9 +106,9 @@ impl Sack {
     }
 
     /// What is lost ends here.
-    fn lost_until(&self, input: &Input<'_>, board: &Board<'_>) -> Psn {
+    fn lost_until(&self, board: &Board<'_>) -> Psn {
         match self.phase {
-            Phase::Open => input.start,
+            Phase::Open => board.start,
             Phase::Recovering => board.lost_until(),
             Phase::TimedOut if board.lost_until().since(self.recovery) > 0 => board.lost_until(),
             Phase::TimedOut => self.recovery.plus(1),
@@ -118,16 +116,21 @@ impl Sack {
     }
 
     /// Marks as many lost segments as the window has room for, and lets new ones use what is left of it.
-    fn fill(&mut self, input: &Input<'_>, board: &Board<'_>) -> (Option<(Psn, Psn)>, u32) {
-        let begins = self.phase == Phase::Open || input.start.since(self.sent_until) > 0;
-        let from = if begins { input.start } else { self.sent_until };
-        let to = self.lost_until(input, board);
+    fn fill(&mut self, board: &Board<'_>) -> (Option<(Psn, Psn)>, u32) {
+        let begins = self.phase == Phase::Open || board.start.since(self.sent_until) > 0;
+        let from = if begins { board.start } else { self.sent_until };
+        let to = self.lost_until(board);
         let lost = board.missing(from, to);
         let pipe = board.in_flight - board.arrived - lost;
         let room = u32::from(self.congestion.window).saturating_sub(pipe);
         let again = lost.min(room);
         let mark = (again > 0).then(|| (from, board.reach(from, to, again)));
-        self.sent_until = mark.map_or(self.sent_until, |(_, end)| end);
+        self.sent_until = match mark {
+            Some((_, end)) => end,
+            // Nothing is missing up to there, so nobody need look again.
+            None if lost == 0 && to.since(from) > 0 => to,
+            None => self.sent_until,
+        };
         (mark, board.in_flight + room - again)
     }
 }
@@ -159,7 +162,7 @@ impl Recover for Sack {
             // The first missing segment goes at once, whatever is in the pipe (§5, step 4.3).
             self.sent_until = input.start.plus(1);
         }
-        let (mark, window) = self.fill(input, &board);
+        let (mark, window) = self.fill(&board);
         let mark = if begins { Some((input.start, self.sent_until)) } else { mark };
         Decision { mark, window: Some(window), restart_timer }
     }
@@ -170,6 +173,20 @@ impl Recover for Sack {
             // All that is in flight is in the pipe.
             u32::from(self.congestion.window).max(next.since(start).unsigned_abs())
         })
+    }
+
+    fn arrived(&mut self, input: &Input<'_>) -> Option<u32> {
+        let board = Board::new(input);
+        if self.phase == Phase::Open && board.lost_until() != input.start {
+            return None;
+        }
+        let before = self.sent_until;
+        let (mark, window) = self.fill(&board);
+        if mark.is_some() {
+            self.sent_until = before;
+            return None;
+        }
+        Some(window)
     }
 
     fn is_idle(&self) -> bool {
@@ -201,7 +218,7 @@ mod tests {
         assert_eq!(play.sack(100, 102), (None, 12));
         assert_eq!(play.sack(100, 104), (Some((100, 101)), 10), "half the window; the pipe is full");
         assert_eq!(play.sack(100, 105), (None, 10), "103 is not lost yet: six are in the pipe");
-        assert_eq!(play.sack(100, 106), (Some((101, 104)), 10), "103 is lost and four are in the pipe");
+        assert_eq!(play.sack(100, 106), (Some((102, 104)), 10), "103 is lost and four are in the pipe");
         assert_eq!(play.sack(100, 107), (None, 11), "one has left it, so a new one may go");
         assert_eq!(play.ack(103), (None, 9), "100 has arrived");
         assert_eq!(play.ack(110), (None, 5), "over");

@@ -26,6 +26,12 @@ pub struct Sender {
     /// Without a bitmap: what is marked, from the first to before the second.
     again: (Psn, Psn),
     window: u32,
+    /// How many bits of the bitmaps are set, so that nothing is searched where there is nothing to find: packets that arrived
+    /// beyond a missing one, and packets to be sent again.
+    arrived: u32,
+    marked: u32,
+    /// The packet after the highest one that arrived beyond a missing one, or any later one.
+    end: Psn,
     board: Option<Slot>,
     program: Program,
 }
@@ -59,7 +65,8 @@ impl Sender {
     #[must_use]
     pub fn new(first: Psn, program: Program) -> Self {
         let window = program.window().unwrap_or(u32::MAX);
-        Self { start: first, next: first, again: (first, first), window, board: None, program }
+        let (again, board) = ((first, first), None);
+        Self { start: first, next: first, again, window, arrived: 0, marked: 0, end: first, board, program }
     }
 
     /// A pool for senders: windows of `packets`, at most `limit` of them in loss at once.
@@ -143,6 +150,7 @@ impl Sender {
             None => {
                 self.again.0 != self.again.1 && self.again.0.since(self.start) < self.reach().cast_signed()
             }
+            Some(_) if self.marked == 0 => false,
             Some(slot) => pool.plane(slot, MARKED).first_set(self.start, self.reach()).is_some(),
         }
     }
@@ -151,7 +159,7 @@ impl Sender {
     /// that had been acknowledged selectively.
     #[must_use]
     pub fn first_missing(&self, pool: &Pool) -> Psn {
-        let known = self.board.as_ref().map(|slot| {
+        let known = self.board.as_ref().filter(|_| self.arrived > 0).map(|slot| {
             pool.plane(slot, ACKED).first_clear(self.start, self.in_flight()).unwrap_or(self.next)
         });
         known.unwrap_or(self.start)
@@ -193,7 +201,7 @@ impl Sender {
                 0
             }
             Some(slot) => {
-                pool.plane_mut(slot, MARKED).clear_range(run.psn, run.packets);
+                self.marked -= pool.plane_mut(slot, MARKED).clear_range(run.psn, run.packets);
                 pool.count_range(slot, RESENDS, run.psn, run.packets)
             }
         };
@@ -238,11 +246,7 @@ impl Sender {
 
     /// Asks the program about what was observed.
     pub fn decide(&mut self, pool: &Pool, now: Instant, observed: &Observed) -> Decision {
-        let marks = self.board.as_ref().map(|slot| Marks {
-            acked: pool.plane(slot, ACKED),
-            marked: pool.plane(slot, MARKED),
-            resends: Resends { low: pool.plane(slot, RESENDS), high: pool.plane(slot, RESENDS + 1) },
-        });
+        let marks = self.board.as_ref().map(|slot| marks(pool, slot, self.arrived, self.end));
         self.program.react(&Input {
             now,
             event: observed.event,
@@ -282,6 +286,34 @@ impl Sender {
         Some(self.room(pool, next))
     }
 
+    /// The same for an acknowledgement that names `psn` alone, which came beyond the first missing packet, where nothing is to
+    /// be sent again and the program has a short way.
+    #[inline]
+    pub fn arrived_beyond(&mut self, pool: &mut Pool, now: Instant, psn: Psn, next: Psn) -> Option<u32> {
+        let slot = self.board.as_ref()?;
+        let beyond = psn.since(self.start) > 0 && psn.since(next) < 0;
+        if self.marked > 0 || !beyond || !pool.plane_mut(slot, ACKED).set(psn) {
+            return None;
+        }
+        let end = if psn.since(self.end) >= 0 { psn.plus(1) } else { self.end };
+        let marks = marks(pool, slot, self.arrived + 1, end);
+        let input = Input {
+            now,
+            event: Event::Ack { cumulative: self.start, selective: Some(psn) },
+            old_start: self.start,
+            start: self.start,
+            next,
+            newly_acked: 1,
+            marks: Some(marks),
+        };
+        let Some(window) = self.program.arrived(&input) else {
+            pool.plane_mut(slot, ACKED).clear(psn);
+            return None;
+        };
+        (self.next, self.window, self.arrived, self.end) = (next, window, self.arrived + 1, end);
+        Some(self.room(pool, next))
+    }
+
     /// Gives the bitmaps back and forgets what is marked: the queue pair is at an end, or begins anew at `first`.
     pub fn reset(&mut self, pool: &mut Pool, first: Psn, program: Program) {
         if let Some(slot) = self.board.take() {
@@ -304,7 +336,8 @@ impl Sender {
             self.takes_board(pool);
         }
         if let Some(slot) = &self.board {
-            return pool.set_except(slot, MARKED, ACKED, from, to.since(from).unsigned_abs());
+            self.marked += pool.set_except(slot, MARKED, ACKED, from, to.since(from).unsigned_abs());
+            return;
         }
         self.again = match old_from == old_to {
             true => (from, to),
@@ -330,10 +363,15 @@ impl Sender {
             }
             return count;
         };
-        pool.plane_mut(slot, MARKED).clear_range(old, count);
+        self.marked -= pool.plane_mut(slot, MARKED).clear_range(old, count);
         pool.plane_mut(slot, RESENDS).clear_range(old, count);
         pool.plane_mut(slot, RESENDS + 1).clear_range(old, count);
-        count - pool.plane_mut(slot, ACKED).clear_range(old, count)
+        if self.end.since(self.start) < 0 {
+            self.end = self.start;
+        }
+        let known = pool.plane_mut(slot, ACKED).clear_range(old, count);
+        self.arrived -= known;
+        count - known
     }
 
     /// Remembers that `psn` arrived out of order; gives whether that is new, as a number of packets. The window's start
@@ -343,15 +381,19 @@ impl Sender {
             return 0;
         }
         let Some(slot) = &self.board else { return 0 };
-        pool.plane_mut(slot, MARKED).clear(psn);
-        let is_new = pool.plane_mut(slot, ACKED).set(psn);
-        u32::from(is_new)
+        self.marked -= u32::from(pool.plane_mut(slot, MARKED).clear(psn));
+        let is_new = u32::from(pool.plane_mut(slot, ACKED).set(psn));
+        self.arrived += is_new;
+        if psn.since(self.end) >= 0 {
+            self.end = psn.plus(1);
+        }
+        is_new
     }
 
     /// Takes back that the first packet arrived: it is to be sent again when an event says so.
     pub fn doubt_first(&mut self, pool: &mut Pool) {
         if let Some(slot) = &self.board {
-            pool.plane_mut(slot, ACKED).clear(self.start);
+            self.arrived -= u32::from(pool.plane_mut(slot, ACKED).clear(self.start));
         }
         self.tidy(pool);
     }
@@ -362,7 +404,9 @@ impl Sender {
             self.board = pool.take();
             if let Some(slot) = &self.board {
                 let (from, to) = self.again;
-                pool.plane_mut(slot, MARKED).set_range(from, to.since(from).unsigned_abs());
+                let packets = to.since(from).unsigned_abs();
+                pool.plane_mut(slot, MARKED).set_range(from, packets);
+                (self.arrived, self.marked, self.end) = (0, packets, self.start);
                 self.again = (self.start, self.start);
             }
         }
@@ -383,19 +427,20 @@ impl Sender {
 
     /// Gives the bitmaps back once they say nothing and the program needs none.
     fn tidy(&mut self, pool: &mut Pool) {
-        if let Some(slot) = &self.board
-            && self.program.is_idle()
-        {
-            let in_flight = self.in_flight();
-            let clear = |plane| pool.plane(slot, plane).first_set(self.start, in_flight).is_none();
-            if clear(ACKED) && clear(MARKED) {
-                self.again = (self.start, self.start);
-                if let Some(slot) = self.board.take() {
-                    pool.give(slot);
-                }
+        if self.board.is_some() && self.program.is_idle() && self.arrived == 0 && self.marked == 0 {
+            self.again = (self.start, self.start);
+            if let Some(slot) = self.board.take() {
+                pool.give(slot);
             }
         }
     }
+}
+
+/// What the bitmaps of `slot` say, in which `arrived` packets before `end` are acknowledged.
+#[inline(always)]
+fn marks<'a>(pool: &'a Pool, slot: &Slot, arrived: u32, end: Psn) -> Marks<'a> {
+    let resends = Resends { low: pool.plane(slot, RESENDS), high: pool.plane(slot, RESENDS + 1) };
+    Marks { acked: pool.plane(slot, ACKED), arrived, end, marked: pool.plane(slot, MARKED), resends }
 }
 
 #[cfg(test)]
@@ -419,7 +464,61 @@ mod tests {
             let decision = sender.decide(pool, Instant::ZERO, &observed);
             sender.apply(pool, &decision);
         }
+        assert_counts(sender, pool);
         Some(observed)
+    }
+
+    /// What is counted is what the bitmaps say.
+    fn assert_counts(sender: &Sender, pool: &Pool) {
+        let Some(slot) = &sender.board else { return assert_eq!((sender.arrived, sender.marked), (0, 0)) };
+        let acked = pool.plane(slot, ACKED);
+        assert_eq!(sender.arrived, acked.count(sender.start, sender.in_flight()));
+        assert_eq!(sender.marked, pool.plane(slot, MARKED).count(sender.start, sender.in_flight()));
+        let last = acked.last_set_but(sender.start, sender.in_flight(), 0);
+        assert!(last.is_none_or(|last| last.since(sender.end) < 0), "{last:?} {:?}", sender.end);
+    }
+
+    proptest! {
+        #[test]
+        fn the_counts_are_those_of_the_bitmaps_whatever_happens(
+            recovery in prop::sample::select(vec![Recovery::Irn, Recovery::Srnic, Recovery::Sack, Recovery::Ndp]),
+            steps in prop::collection::vec((0u32..8, 0u32..6, 0u32..20), 1..200),
+        ) {
+            let mut pool = Sender::pool(64, 1);
+            let mut sender = sender(recovery, 0);
+            for (kind, packets, beyond) in steps {
+                let (start, in_flight) = (sender.start(), sender.in_flight());
+                let cumulative = start.plus(packets.min(in_flight));
+                let psn = start.plus(beyond);
+                let event = match kind {
+                    0 => Event::Timeout,
+                    1 => Event::Lost { psn },
+                    2 => Event::Nack { cumulative, trigger: Some(psn) },
+                    3 => Event::Ack { cumulative, selective: None },
+                    4 => {
+                        let next = sender.next();
+                        sender.arrived_beyond(&mut pool, Instant::ZERO, psn, next);
+                        assert_counts(&sender, &pool);
+                        continue;
+                    }
+                    5 => {
+                        if let Some(run) = sender.resend(&pool, packets) {
+                            sender.resent(&mut pool, run);
+                        }
+                        assert_counts(&sender, &pool);
+                        continue;
+                    }
+                    6 => {
+                        sender.sent(packets.min(sender.room(&pool, sender.next())));
+                        sender.doubt_first(&mut pool);
+                        assert_counts(&sender, &pool);
+                        continue;
+                    }
+                    _ => Event::Ack { cumulative: start, selective: Some(psn) },
+                };
+                react(&mut sender, &mut pool, event);
+            }
+        }
     }
 
     fn ack(cumulative: u32) -> Event {
@@ -437,7 +536,7 @@ mod tests {
         let observed = react(&mut sender, &mut pool, ack(3)).unwrap();
         assert!(!observed.wants_decision && observed.advanced == 5 && observed.newly_acked == 5);
         assert_eq!(pool.taken(), 0);
-        assert!(size_of::<Sender>() <= 56, "{}", size_of::<Sender>());
+        assert!(size_of::<Sender>() <= 68, "{}", size_of::<Sender>());
     }
 
     #[test]
