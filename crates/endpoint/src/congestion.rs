@@ -25,6 +25,13 @@ pub enum LawError {
     /// It needs what packets on a real network do not bring.
     #[error("{0} needs {1}, which RoCEv2 does not carry; what runs on the wire are {list} and programs like them", list = Programmed::FALLBACKS.join(", "))]
     Simulated(String, &'static str),
+    /// Its packets are of a layout that both ends must agree on, which is not what they do here.
+    #[error(
+        "{0} {1}, in layout `cc`, with which both ends have to make their queue pairs; what this command agrees on with its peer is \
+         perftest's, and has no word for a layout, so a peer would take such packets for broken ones. Run it in a scenario, or on the \
+         wire by the library, where `QueuePairBuilder::recovery` sets the layout at both ends"
+    )]
+    Layout(String, String),
 }
 
 /// The law that `text` names, on links of `link`: `dcqcn`, `firmware/dcqcn.elf`, or with settings behind it
@@ -59,11 +66,16 @@ pub fn law(
     if image.reads_telemetry() {
         return needs("telemetry");
     }
-    if image.has_own_packets() {
-        return needs("packets of its own");
-    }
-    if image.is_granted() || image.header_words() > 0 {
+    if image.is_granted() {
         return needs("a header of its own");
+    }
+    let own = match (image.has_own_packets(), image.header_words()) {
+        (true, _) => Some("sends or hears packets of its own (LAW_0 to LAW_7)".to_owned()),
+        (false, 0) => None,
+        (false, words) => Some(format!("adds {} octets of its own to each packet", 4 * words)),
+    };
+    if let Some(own) = own {
+        return Err(LawError::Layout(name.to_owned(), own));
     }
     let fallback = Law::from_settings(Programmed::usual_fallback(&image), &[], link)?;
     let Some(mut law) = Programmed::new(Arc::new(image), fallback) else {
@@ -105,7 +117,9 @@ mod tests {
             ("firmware/hpcc.elf", "needs telemetry"),
             ("homa", "a header of its own"),
             ("firmware/homa.elf", "needs"),
-            ("crates/control/tests/images/talks.elf", "packets of its own"),
+            ("firmware/credit.elf", "adds 4 octets of its own to each packet, in layout `cc`"),
+            ("firmware/credit.elf", "perftest's, and has no word for a layout"),
+            ("crates/control/tests/images/talks.elf", "packets of its own (LAW_0 to LAW_7), in layout `cc`"),
             ("firmware/nosuch.elf", "cannot read firmware/nosuch.elf"),
             ("firmware/dcqcn.elf,nosuch=1", "nosuch"),
         ] {
