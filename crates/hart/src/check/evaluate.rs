@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::graph::{Exit, Graph, Node, Way};
-use super::interval::{Interval, refine};
+use super::interval::Interval;
 use super::order::Element;
 use super::state::State;
 use super::{Kind, Policy, Reason};
@@ -186,10 +186,7 @@ impl<'a> Evaluation<'a> {
             Exit::Branch { taken, next } => {
                 let (rs1, rs2) = (instruction.rs1, instruction.rs2);
                 for (way, is_taken) in [(next, false), (taken, true)] {
-                    let Some((a, b)) = split(&state, instruction.op, rs1, rs2, is_taken) else { continue };
-                    let mut state = state.clone();
-                    state.write(rs1, a);
-                    state.write(rs2, b);
+                    let Some(mut state) = state.branch(instruction.op, rs1, rs2, is_taken) else { continue };
                     let taken_cost = u64::from(self.program.machine.cycles.branch_taken);
                     state.spend(if is_taken { taken_cost } else { cost });
                     self.send(way, state)?;
@@ -315,14 +312,4 @@ impl<'a> Evaluation<'a> {
         }
         Ok(())
     }
-}
-
-/// What a branch leaves of its two registers.
-fn split(state: &State, op: Op, rs1: Register, rs2: Register, taken: bool) -> Option<(Interval, Interval)> {
-    let (a, b) = (state.read(rs1), state.read(rs2));
-    if rs1 == rs2 {
-        let equal = matches!(op, Op::Beq | Op::Bge | Op::Bgeu);
-        return (equal == taken).then_some((a, b));
-    }
-    refine(op, a, b, taken)
 }

@@ -1,5 +1,6 @@
 //! Sets of words as intervals: what the checker knows of a value.
 
+use super::arc::refine;
 use crate::execute::arithmetic;
 use crate::instruction::Op;
 
@@ -35,12 +36,6 @@ impl Interval {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// What both hold.
-    pub(super) fn meet(self, other: Self) -> Option<Self> {
-        let (low, high) = (self.low.max(other.low), self.high.min(other.high));
-        (low <= high).then_some(Self { low, high })
-    }
-
     /// A bound that grew goes to its end, so that growing ends.
     pub(super) fn widen(self, next: Self) -> Self {
         Self {
@@ -57,29 +52,6 @@ impl Interval {
         // Only the lower 32 bits count, and both bounds have lost the same upper ones.
         let word = |value: i64| u32::try_from(value & i64::from(u32::MAX)).unwrap_or(u32::MAX);
         Self::new(word(low), word(high))
-    }
-
-    /// The least and the greatest value, counted as signed numbers.
-    fn signed(self) -> (i32, i32) {
-        if self.low < SIGN && self.high >= SIGN {
-            (i32::MIN, i32::MAX)
-        } else {
-            (self.low.cast_signed(), self.high.cast_signed())
-        }
-    }
-
-    /// The part that lies in `low..=high` as signed numbers.
-    fn meet_signed(self, low: i32, high: i32) -> Option<Self> {
-        let part = |low: i32, high: i32| {
-            (low <= high)
-                .then(|| Self::new(low.cast_unsigned(), high.cast_unsigned()))
-                .and_then(|p| self.meet(p))
-        };
-        let (positive, negative) = (part(low.max(0), high), part(low, high.min(-1)));
-        match (positive, negative) {
-            (Some(a), Some(b)) => Some(a.hull(b)),
-            (a, b) => a.or(b),
-        }
     }
 
     fn is_positive(self) -> bool {
@@ -155,56 +127,21 @@ fn decided(answer: Option<bool>) -> Interval {
 
 /// Whether a branch is taken, if all values agree.
 fn decide(op: Op, a: Interval, b: Interval) -> Option<bool> {
-    match (refine(op, a, b, true).is_some(), refine(op, a, b, false).is_some()) {
+    let goes = |taken| refine(op, a.into(), b.into(), taken).is_some();
+    match (goes(true), goes(false)) {
         (true, false) => Some(true),
         (false, true) => Some(false),
         _ => None,
     }
 }
 
-/// What is left of two values when a branch is taken, or is not; `None` when that cannot be.
-pub(super) fn refine(op: Op, a: Interval, b: Interval, taken: bool) -> Option<(Interval, Interval)> {
-    match (op, taken) {
-        (Op::Beq, true) | (Op::Bne, false) => a.meet(b).map(|both| (both, both)),
-        (Op::Beq, false) | (Op::Bne, true) => Some((differ(a, b)?, differ(b, a)?)),
-        (Op::Bltu, true) | (Op::Bgeu, false) => Some((
-            a.meet(Interval::new(0, b.high.checked_sub(1)?))?,
-            b.meet(Interval::new(a.low.checked_add(1)?, u32::MAX))?,
-        )),
-        (Op::Bltu, false) | (Op::Bgeu, true) => {
-            Some((a.meet(Interval::new(b.low, u32::MAX))?, b.meet(Interval::new(0, a.high))?))
-        }
-        (Op::Blt, true) | (Op::Bge, false) => {
-            let ((least, _), (_, most)) = (a.signed(), b.signed());
-            Some((
-                a.meet_signed(i32::MIN, most.checked_sub(1)?)?,
-                b.meet_signed(least.checked_add(1)?, i32::MAX)?,
-            ))
-        }
-        _ => {
-            let ((_, most), (least, _)) = (a.signed(), b.signed());
-            Some((a.meet_signed(least, i32::MAX)?, b.meet_signed(i32::MIN, most)?))
-        }
-    }
-}
-
-/// What is left of `a` when it is not `b`.
-fn differ(a: Interval, b: Interval) -> Option<Interval> {
-    match b.value() {
-        Some(value) if a.value() == Some(value) => None,
-        Some(value) if a.low == value => Some(Interval::new(value + 1, a.high)),
-        Some(value) if a.high == value => Some(Interval::new(a.low, value - 1)),
-        _ => Some(a),
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// Words near the places where something turns over.
-    fn edge() -> impl Strategy<Value = u32> {
+    pub(in crate::check) fn edge() -> impl Strategy<Value = u32> {
         prop_oneof![
             any::<u32>(),
             (0u32..40),
@@ -238,21 +175,6 @@ mod tests {
             ] {
                 let (result, interval) = (arithmetic(op, a, b), compute(op, of_a, of_b));
                 prop_assert!(holds(interval, result), "{op} {of_a:?} {of_b:?}: {result:#x} outside {interval:?}");
-            }
-        }
-
-        #[test]
-        fn no_value_that_goes_a_way_is_refined_away((a, of_a) in around(), (b, of_b) in around()) {
-            let (sa, sb) = (a.cast_signed(), b.cast_signed());
-            for (op, taken) in [
-                (Op::Beq, a == b), (Op::Bne, a != b), (Op::Blt, sa < sb), (Op::Bge, sa >= sb), (Op::Bltu, a < b),
-                (Op::Bgeu, a >= b),
-            ] {
-                let left = refine(op, of_a, of_b, taken);
-                prop_assert!(
-                    left.is_some_and(|(of_a, of_b)| holds(of_a, a) && holds(of_b, b)),
-                    "{op} {a:#x} of {of_a:?}, {b:#x} of {of_b:?}, {taken}: {left:?}"
-                );
             }
         }
     }

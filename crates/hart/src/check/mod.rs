@@ -1,8 +1,9 @@
 //! What a program will do, found out before it runs: that each event ends, and within how many cycles.
 //!
-//! The checker carries the program out on intervals instead of numbers, from each *poll*, where it waits for an event,
+//! The checker carries the program out on ranges instead of numbers, from each *poll*, where it waits for an event,
 //! to the next. A loop is gone through turn by turn, so one that counts ends when its counter must have; where ways
-//! meet, their intervals are joined and the longer way counts. A call is followed into the function; a return is
+//! meet, their ranges are joined and the longer way counts. How far two registers are apart is known where one was
+//! made of the other by adding constants, for compilers count by whichever they have at hand. A call is followed into the function; a return is
 //! believed when the saved address is proved to be there still. What is known at a poll is joined over all events
 //! until it no longer changes, so the bound holds for every one of them.
 //!
@@ -10,6 +11,7 @@
 //! jump, an instruction or a register that is not allowed, a stack that is too deep, a store that can only miss.
 //! Accesses that may miss are left to the core, which checks each.
 
+mod arc;
 mod evaluate;
 mod graph;
 mod interval;

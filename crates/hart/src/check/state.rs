@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Reason;
+use super::arc::{Arc, decide_abreast, refine};
 use super::interval::{Interval, compute};
 use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::memory::{Misaligned, Region};
@@ -13,7 +14,9 @@ const TABLE_MAX: u32 = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    pub(super) x: [Interval; 32],
+    x: [Value; 32],
+    /// Above the families of all registers.
+    next: usize,
     /// Words of stack and data of which something is known, by address; the rest may be anything.
     memory: BTreeMap<u32, Interval>,
     /// The most cycles on any way here since the event began.
@@ -28,6 +31,30 @@ pub(super) struct State {
     pub(super) blur: Option<u32>,
 }
 
+/// What is known of a register.
+///
+/// Registers of one family are as far apart as their arcs: all hold the word that has the same place on its arc. So their
+/// arcs are equally long, and what is learned of one is learned of all. Constants are one family, and it is theirs alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Value {
+    arc: Arc,
+    family: usize,
+}
+
+/// The family of constants.
+const CONSTANTS: usize = 0;
+
+impl Value {
+    const fn one(value: u32) -> Self {
+        Self { arc: Arc::one(value), family: CONSTANTS }
+    }
+
+    /// The same and so much more.
+    fn plus(self, more: u32) -> Self {
+        Self { arc: self.arc.turned(more), ..self }
+    }
+}
+
 /// The octets that an access may touch: the first address of its first and of its last place.
 struct Reach {
     low: u32,
@@ -38,10 +65,11 @@ struct Reach {
 impl State {
     /// A core that was just made: registers zero but for `sp`, the stack and data unknown.
     pub(super) fn reset(program: &Program) -> Self {
-        let mut x = [Interval::one(0); 32];
-        x[Register::SP.index()] = Interval::one(program.machine.memory.stack_top());
+        let mut x = [Value::one(0); 32];
+        x[Register::SP.index()] = Value::one(program.machine.memory.stack_top());
         Self {
             x,
+            next: CONSTANTS + 1,
             memory: BTreeMap::new(),
             cycles: 0,
             answered: None,
@@ -65,29 +93,105 @@ impl State {
     }
 
     pub(super) fn read(&self, register: Register) -> Interval {
-        self.x[register.index()]
+        self.x[register.index()].arc.interval()
     }
 
     pub(super) fn write(&mut self, register: Register, value: Interval) {
+        let value = self.unrelated(value.into());
+        self.set(register, value);
+    }
+
+    fn set(&mut self, register: Register, value: Value) {
         if !register.is_zero() {
             self.x[register.index()] = value;
         }
     }
 
+    /// A value of which no more is known than its arc.
+    fn unrelated(&mut self, arc: Arc) -> Value {
+        let family = if arc.span == 0 { CONSTANTS } else { self.next };
+        self.next = self.next.max(family + 1);
+        Value { arc, family }
+    }
+
+    fn sum(&mut self, a: Value, b: Value) -> Value {
+        match (a.arc.value(), b.arc.value()) {
+            (_, Some(more)) => a.plus(more),
+            (Some(more), None) => b.plus(more),
+            (None, None) => self.unrelated(a.arc.plus(b.arc)),
+        }
+    }
+
+    fn difference(&mut self, a: Value, b: Value) -> Value {
+        match b.arc.value() {
+            Some(less) => a.plus(less.wrapping_neg()),
+            None if a.family == b.family => Value::one(a.arc.low.wrapping_sub(b.arc.low)),
+            None => self.unrelated(a.arc.minus(b.arc)),
+        }
+    }
+
+    /// What is known behind a branch; `None` where it cannot go that way.
+    pub(super) fn branch(&self, op: Op, rs1: Register, rs2: Register, taken: bool) -> Option<Self> {
+        let (a, b) = (self.x[rs1.index()], self.x[rs2.index()]);
+        let related = a.family == b.family;
+        if related && decide_abreast(op, a.arc, b.arc).is_some_and(|decided| decided != taken) {
+            return None;
+        }
+        let (left_a, left_b) = refine(op, a.arc, b.arc, taken)?;
+        let mut state = self.clone();
+        // Of one family, each says enough by itself.
+        if !related || left_a.span <= left_b.span {
+            state.narrow(a, left_a);
+        }
+        if !related || left_b.span < left_a.span {
+            state.narrow(b, left_b);
+        }
+        Some(state)
+    }
+
+    /// Of `value` and all of its family, this much is left.
+    fn narrow(&mut self, value: Value, left: Arc) {
+        let first = left.low.wrapping_sub(value.arc.low);
+        let family = if left.span == 0 { CONSTANTS } else { value.family };
+        for member in self.x.iter_mut().filter(|member| member.family == value.family) {
+            *member = Value { arc: Arc { span: left.span, ..member.arc.turned(first) }, family };
+        }
+    }
+
     /// Takes in another way to the same point.
     pub(super) fn join(&mut self, other: &Self) {
+        // Of one family stay those that are as far apart on both ways and behind them.
+        let constants = (CONSTANTS, CONSTANTS, 0, Arc::one(0));
+        let mut families = vec![constants];
+        for (mine, theirs) in self.x.iter_mut().zip(&other.x) {
+            let hull = mine.arc.hull(theirs.arc);
+            let back = mine.arc.low.wrapping_neg();
+            let moved = (mine.family, theirs.family, theirs.arc.turned(back).low, hull.turned(back));
+            let family = families.iter().position(|family| *family == moved).unwrap_or_else(|| {
+                families.push(moved);
+                families.len() - 1
+            });
+            *mine = Value { arc: hull, family };
+        }
+        self.next = families.len();
         self.merge(other, Interval::hull);
     }
 
-    /// As [`State::join`], but what still changes goes to its end.
+    /// As [`State::join`], but what still changes goes to its end, and is no more related.
     pub(super) fn widen(&mut self, other: &Self) {
-        self.merge(other, |old, new| old.widen(old.hull(new)));
+        let both = |old: Interval, new: Interval| old.widen(old.hull(new));
+        self.next = CONSTANTS + 1;
+        for at in 0..self.x.len() {
+            let (mine, theirs) = (self.x[at].arc, other.x[at].arc);
+            let within = theirs.is_within(mine);
+            let arc = if within { mine } else { both(mine.interval(), theirs.interval()).into() };
+            self.x[at] = self.unrelated(arc);
+        }
+        self.merge(other, both);
     }
 
+    /// Takes in all but the registers.
     fn merge(&mut self, other: &Self, both: impl Fn(Interval, Interval) -> Interval) {
-        for (mine, theirs) in self.x.iter_mut().zip(&other.x) {
-            *mine = both(*mine, *theirs);
-        }
         self.memory.retain(|address, mine| match other.memory.get(address) {
             Some(theirs) => {
                 *mine = both(*mine, *theirs);
@@ -115,10 +219,22 @@ impl State {
     /// Whether all that this state allows, `other` allows too; cycles apart.
     pub(super) fn within(&self, other: &Self) -> bool {
         self.written & !other.written == 0
-            && self.x.iter().zip(&other.x).all(|(mine, theirs)| mine.hull(*theirs) == *theirs)
+            && self.x.iter().zip(&other.x).all(|(mine, theirs)| mine.arc.is_within(theirs.arc))
+            && self.is_related_as(other)
             && other.memory.iter().all(|(address, theirs)| {
                 self.memory.get(address).is_some_and(|mine| mine.hull(*theirs) == *theirs)
             })
+    }
+
+    /// Whether registers that are related there are so here too, and as far apart.
+    fn is_related_as(&self, other: &Self) -> bool {
+        (0..self.x.len()).all(|at| {
+            let relative = (0..at).find(|&before| other.x[before].family == other.x[at].family);
+            relative.is_none_or(|before| {
+                let apart = |x: &[Value; 32]| x[at].arc.low.wrapping_sub(x[before].arc.low);
+                self.x[at].family == self.x[before].family && apart(&self.x) == apart(&other.x)
+            })
+        })
     }
 
     /// Carries out an instruction that does not transfer control.
@@ -130,12 +246,22 @@ impl State {
     ) -> Result<(), Reason> {
         let Instruction { op, rd, rs1, rs2, imm } = *instruction;
         let constant = Interval::one(imm.cast_unsigned());
+        let (a, b) = (self.x[rs1.index()], self.x[rs2.index()]);
+        let kept = match op {
+            Op::Addi => Some(a.plus(imm.cast_unsigned())),
+            Op::Add => Some(self.sum(a, b)),
+            Op::Sub => Some(self.difference(a, b)),
+            _ => None,
+        };
+        if let Some(value) = kept {
+            self.set(rd, value);
+            return Ok(());
+        }
         let value = match op.shape() {
             Shape::Upper if op == Op::Auipc => Interval::one(address.wrapping_add(imm.cast_unsigned())),
             Shape::Upper => constant,
             Shape::Immediate => {
                 let op = match op {
-                    Op::Addi => Op::Add,
                     Op::Slti => Op::Slt,
                     Op::Sltiu => Op::Sltu,
                     Op::Xori => Op::Xor,
@@ -147,7 +273,7 @@ impl State {
                 };
                 compute(op, self.read(rs1), constant)
             }
-            Shape::Register if rs1 == rs2 && matches!(op, Op::Sub | Op::Xor) => Interval::one(0),
+            Shape::Register if rs1 == rs2 && op == Op::Xor => Interval::one(0),
             Shape::Register => compute(op, self.read(rs1), self.read(rs2)),
             Shape::Load => self.load(program, instruction)?,
             Shape::Store => return self.store(program, address, instruction),
@@ -160,8 +286,8 @@ impl State {
 
     /// Where an access may go; refused when it can only trap.
     fn reach(&self, program: &Program, instruction: &Instruction) -> Result<Reach, Reason> {
-        let address =
-            compute(Op::Add, self.read(instruction.rs1), Interval::one(instruction.imm.cast_unsigned()));
+        let base = self.x[instruction.rs1.index()];
+        let address = base.plus(instruction.imm.cast_unsigned()).arc.interval();
         let width = instruction.op.width();
         let Interval { low, high } = address;
         if instruction.rs1 == Register::SP {
