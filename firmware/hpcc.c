@@ -95,7 +95,7 @@ int recv() {
             answer(e.context.window, e.rate);
         } else if (hops > 0) {
             const uint32_t T = base_rtt, per_t = PER_T;
-            bool known = readContext(e.context.hop_count) == hops;
+            bool known = __builtin_expect(readContext(e.context.hop_count) == hops, 1);
 #pragma GCC unroll 5
             for (uint32_t n = 0; n < HOPS; n++) { /* lines 2 to 9, in flight: tau u */
                 Link *link = &e.context.links[n];
@@ -104,7 +104,7 @@ int recv() {
                 uint32_t at = hopWord(n, 0), tx_bytes = hopWord(n, 1), queue = hopWord(n, 2);
                 if (known) {
                     uint32_t rate = hopWord(n, 3), octet = readContext(link->octet);
-                    if (readContext(link->rate) != rate) { /* another link */
+                    if (__builtin_expect(readContext(link->rate) != rate, 0)) { /* another link */
                         updateContext(link->rate, rate);
                         updateContext(link->octet, octet = octet_of(most(rate, 1 << 16)));
                     }
