@@ -149,6 +149,7 @@ impl Scenario {
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let writes = RegisterWrite::read_all(top, &reading)?;
         let idle = RegisterWrite::notes(&writes, &source, &reading);
+        let late = reading.late_note(&source);
         if stop.is_none() {
             let kinds = end::Kinds { classes: switch.classes, losses: losses(top) };
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
@@ -184,7 +185,7 @@ impl Scenario {
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
-        let own_notes = first.chain(nic.idle_notes()).chain(together).chain(outgrown).chain(idle).collect();
+        let own_notes = first.chain(nic.idle_notes()).chain(together).chain(outgrown).chain(idle).chain(late).collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

@@ -501,6 +501,26 @@ fn starts_of_every_kind_lie_within_the_longest_run() {
 }
 
 #[test]
+fn a_run_that_is_over_before_any_flow_begins_is_refused_and_one_flow_too_late_is_told() {
+    for traffic in [
+        "kind = \"permutation\"\nsize = \"1KB\"\nstart = \"5ms\"\n",
+        "kind = \"poisson\"\nsizes = \"1KB\"\nload = 0.3\nstart = \"1ms\"\n",
+        "kind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h1\", size = \"1MB\", start = \"2ms\" }]\n",
+    ] {
+        let told = refused(&format!("stop = \"1ms\"\n{}", star(&format!("[[traffic]]\n{traffic}"))));
+        assert!(told.contains("no flow ever begins: the first `start`, "), "{told}");
+        assert!(told.contains("is not before the run's `stop`, 1ms"), "{told}");
+        assert!(told.contains("make `stop` later, or `start` earlier"), "{told}");
+    }
+    let late = "[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\nstart = \"3ms\"\n";
+    let both = format!("stop = \"1ms\"\n{}", star(&format!("{PERMUTATION}{late}")));
+    let scenario = parse(&both).unwrap();
+    let notes: Vec<&str> = scenario.notes().collect();
+    assert_eq!(notes, ["line 13: what starts at 3ms never does, for the run stops at 1ms"]);
+    assert_eq!(parse(&both.replace("3ms", "999us")).unwrap().notes().count(), 0);
+}
+
+#[test]
 fn storms_and_losses_that_spare_the_traffic_are_no_reason_to_refuse_it() {
     let flow = "[[traffic]]\nkind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h1\", size = \"1MB\" }]\n";
     for faults in [

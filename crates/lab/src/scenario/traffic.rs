@@ -3,7 +3,7 @@
 use super::file;
 use super::keys::{self, Section};
 use super::read::Table;
-use super::source::{Located, Origin, ScenarioError, listed, nearest};
+use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::topology::{Names, items, split};
 use super::transport::Control;
 use super::tree::Kind;
@@ -45,6 +45,8 @@ pub(super) struct Reading<'a> {
     pub(super) traffic: Vec<Traffic>,
     /// Where each table was written.
     pub(super) origins: Vec<Origin>,
+    /// When flows and sources may begin at the earliest, and where that was written.
+    starts: Vec<Located<Instant>>,
 }
 
 impl<'a> Reading<'a> {
@@ -56,6 +58,7 @@ impl<'a> Reading<'a> {
             flow_names: BTreeSet::new(),
             traffic: Vec::new(),
             origins: Vec::new(),
+            starts: Vec::new(),
         }
     }
 
@@ -83,7 +86,40 @@ impl<'a> Reading<'a> {
             self.traffic.push(traffic);
             self.origins.push(node.origin);
         }
-        Ok(())
+        self.refuse_no_start(top)
+    }
+
+    /// Refuses traffic that only begins when the run is over.
+    fn refuse_no_start(&self, top: Table<'_>) -> Result<(), ScenarioError> {
+        let first = self.starts.iter().min_by_key(|start| start.value);
+        let (Some(stop), Some(first)) = (self.stop, first) else { return Ok(()) };
+        if first.value < Instant::ZERO + stop {
+            return Ok(());
+        }
+        Err(top.source.error(
+            first.origin,
+            format!(
+                "no flow ever begins: the first `start`, {}, is not before the run's `stop`, {stop}",
+                first.value
+            ),
+            "make `stop` later, or `start` earlier",
+        ))
+    }
+
+    /// What a user should know of traffic that begins too late, where other traffic does not.
+    pub(super) fn late_note(&self, source: &Source) -> Option<String> {
+        let stop = self.stop?;
+        let mut late = self.starts.iter().filter(|start| start.value >= Instant::ZERO + stop);
+        let first = late.next()?;
+        let others = match late.count() {
+            0 => String::new(),
+            more => format!("; the like {more} more times"),
+        };
+        Some(format!(
+            "{}: what starts at {} never does, for the run stops at {stop}{others}",
+            source.place(first.origin).short(),
+            first.value
+        ))
     }
 
     fn flows(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
@@ -113,7 +149,7 @@ impl<'a> Reading<'a> {
                 src,
                 dst,
                 size: size(flow, "size", common.op)?,
-                start: start(flow)?,
+                start: self.start(flow)?,
                 common,
             });
         }
@@ -172,7 +208,7 @@ impl<'a> Reading<'a> {
             message: size(table, "message", common.op)?,
             depth: table.count("depth", 1..=32_768)?.unwrap_or(1),
             count,
-            start: start(table)?,
+            start: self.start(table)?,
             common,
         }))
     }
@@ -207,7 +243,7 @@ impl<'a> Reading<'a> {
             senders,
             size: size(table, "size", common.op)?,
             receiver: self.host(table, "receiver")?,
-            start: start(table)?,
+            start: self.start(table)?,
             repeat,
             until: until(table)?,
             common,
@@ -217,7 +253,7 @@ impl<'a> Reading<'a> {
     fn exchange(&mut self, table: Table<'_>) -> Result<Exchange, ScenarioError> {
         let common = self.common(table)?;
         self.several_hosts(table)?;
-        Ok(Exchange { size: size(table, "size", common.op)?, start: start(table)?, common })
+        Ok(Exchange { size: size(table, "size", common.op)?, start: self.start(table)?, common })
     }
 
     fn poisson(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
@@ -247,7 +283,7 @@ impl<'a> Reading<'a> {
         Ok(Traffic::Poisson(Poisson {
             sizes: Arc::new(sizes),
             load: table.require("load", table.load("load")?)?,
-            start: start(table)?,
+            start: self.start(table)?,
             until: until(table)?,
             common,
         }))
@@ -281,7 +317,7 @@ impl<'a> Reading<'a> {
             receiver,
             size: size(table, "size", common.op)?,
             rate,
-            start: start(table)?,
+            start: self.start(table)?,
             until: until(table)?,
             common,
         }))
@@ -293,10 +329,21 @@ impl<'a> Reading<'a> {
         let name = table.require("file", table.text("file")?)?;
         let text = file::read(table.source, &name)?;
         let flows = HpccFlows::read(&text, self.names.hosts(), common);
-        flows.map(Traffic::Hpcc).map_err(|error| {
+        let flows = flows.map_err(|error| {
             let (message, remedy) = split(&error.to_string());
             table.refuse("file", format!("{}: {message}", name.value), remedy)
-        })
+        })?;
+        let first = flows.flows.iter().map(|flow| flow.start).min();
+        self.starts.extend(first.map(|value| Located { value, origin: name.origin }));
+        Ok(Traffic::Hpcc(flows))
+    }
+
+    /// `start`.
+    fn start(&mut self, table: Table<'_>) -> Result<Instant, ScenarioError> {
+        let value = start(table)?;
+        let origin = table.get("start").map_or_else(|| table.origin_of("kind"), |node| node.origin);
+        self.starts.push(Located { value, origin });
+        Ok(value)
     }
 
     /// `op`, `priority` and `control`.
