@@ -107,29 +107,52 @@ pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
     })
 }
 
-/// The results of a group, or what the first of its failed runs says.
+/// The results of a group, or what its failed runs say.
 fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Vec<Results>, Failure> {
-    let failed = answers.iter().filter(|answer| answer.is_err()).count();
     let mut results = Vec::with_capacity(answers.len());
+    let mut errors = Vec::new();
     for (run, answer) in group.runs.iter().zip(answers) {
         match answer {
             Ok(result) => results.push(result),
             // The message of a wrong scenario begins with its place.
             Err(RunError::Scenario(error)) => return Err(Failure::Request(error.to_string())),
-            Err(error) => {
-                let others = match failed {
-                    1 => String::new(),
-                    n => format!("\n{} more of {} runs failed", n - 1, group.runs.len()),
-                };
-                let message = format!("{}, seed {}: {error}{others}", run.scenario.name, run.seed);
-                return Err(match error {
-                    RunError::Impossible(_) => Failure::Request(message),
-                    _ => Failure::Run(message),
-                });
-            }
+            Err(error) => errors.push((run, error)),
         }
     }
-    Ok(results)
+    let Some((first, error)) = errors.first() else { return Ok(results) };
+    let name = &first.scenario.name;
+    let message = match group.runs.len() {
+        1 => format!("{name}, seed {}: {error}", first.seed),
+        all => format!(
+            "{name}, seed {}: {} of {all} runs failed, the first: {}: {error}{}",
+            first.seed,
+            errors.len(),
+            group.full_label(first),
+            others(group, errors.iter().skip(1).map(|(run, error)| (*run, error.to_string())))
+        ),
+    };
+    Err(match error {
+        RunError::Impossible(_) => Failure::Request(message),
+        _ => Failure::Run(message),
+    })
+}
+
+/// As many runs that failed are named with what they say; of more, how many they are.
+const NAMED: usize = 24;
+
+/// A line for each of the `failed` runs of `group` behind the first, with the values that tell it from the others.
+fn others<'a>(group: &Group, failed: impl Iterator<Item = (&'a Run, String)>) -> String {
+    let failed: Vec<_> = failed.collect();
+    let line = |(run, said): &(&Run, String)| {
+        // Where ports wait for each other, or which remedy there is, the first one told.
+        let said = said.lines().next().unwrap_or_default();
+        format!("\n  {}: {said}", group.full_label(run))
+    };
+    let more = match failed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("\n  and {more} more"),
+    };
+    failed.iter().take(NAMED).map(line).chain([more]).collect()
 }
 
 /// What is to be said where samples of `group` lie farther apart than was asked for.
@@ -182,17 +205,19 @@ fn flows_failed(group: &Group, results: &[Results]) -> Option<Failure> {
     let mut runs =
         group.runs.iter().zip(results).filter_map(|(run, results)| Some((run, results.failure()?)));
     let (first, failure) = runs.next()?;
-    let failed = 1 + runs.count();
+    let rest: Vec<_> = runs.collect();
+    let failed = 1 + rest.len();
+    let others = others(group, rest.into_iter());
     let deadlocks = results.iter().filter(|results| results.deadlock.is_some()).count();
     let title = &group.title;
     Some(Failure::Run(match (results.len(), deadlocks) {
         (1, _) => format!("{title}: {failure}"),
         (all, 0) => format!(
-            "{title}: flows failed in {failed} of {all} runs, the first: {}: {failure}",
+            "{title}: flows failed in {failed} of {all} runs, the first: {}: {failure}{others}",
             group.full_label(first)
         ),
         (all, deadlocks) => format!(
-            "{title}: {failed} of {all} runs failed, {deadlocks} in a deadlock, the first: {}: {failure}",
+            "{title}: {failed} of {all} runs failed, {deadlocks} in a deadlock, the first: {}: {failure}{others}",
             group.full_label(first)
         ),
     }))

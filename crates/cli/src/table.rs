@@ -392,6 +392,7 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Marks => "ECN marks",
         Metric::Pauses => "PAUSE",
         Metric::Buffered => "most buffered",
+        Metric::Timeouts => "timeouts",
     }
 }
 
@@ -417,7 +418,12 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     // What was offered is known of loads by the clock alone, and fairness is one among flows of one size.
     let is_known = |metric: Metric| {
         let has = |sum: &Sum<'_>| sum.values.iter().any(|(it, value)| *it == metric && value.is_some());
-        !matches!(metric, Metric::Offered | Metric::Fairness) || sums.iter().any(has)
+        match metric {
+            Metric::Offered | Metric::Fairness => sums.iter().any(has),
+            // Few runs have any.
+            Metric::Timeouts => results.iter().any(|results| results.timeouts() > 0),
+            _ => true,
+        }
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
     let header: Vec<&str> =

@@ -293,7 +293,11 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
     let message = text(&output.stderr);
     assert!(message.contains("1 of 2 runs failed, 1 in a deadlock, the first: switch.pfc=true"), "{message}");
     assert!(
-        text(&scratch.read("out/ring-sweep/comparison.csv")).lines().next().unwrap().ends_with(",deadlocks")
+        text(&scratch.read("out/ring-sweep/comparison.csv"))
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with(",deadlocks,timeouts")
     );
 }
 
@@ -323,6 +327,31 @@ fn flows_that_fail_exit_with_1_after_the_results_are_written() {
     );
     let printed = text(&output.stdout);
     assert!(printed.contains("4 of 4 ") && printed.contains("0 of 4, 4 failed"), "{printed}");
+}
+
+#[test]
+fn each_run_of_a_sweep_that_failed_is_named_with_its_values_and_its_timeouts_are_counted() {
+    let scratch = Scratch::new("each-failed");
+    scratch.scenario("lossy.toml", &format!("{SMALL}\n[transport]\nretry = 0\n"));
+    let output = scratch.roci(&["sweep", "lossy.toml", "--set", "faults.loss=0.8,0,0.9,0.95"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), 3, "{message}");
+    assert!(
+        lines[0].starts_with("lossy-sweep: flows failed in 3 of 4 runs, the first: faults.loss=0.8: "),
+        "{message}"
+    );
+    assert!(lines[1].starts_with("  faults.loss=0.9: 4 of 4 flows failed, the first: 0.0, "), "{message}");
+    assert!(lines[2].starts_with("  faults.loss=0.95: 4 of 4 flows failed"), "{message}");
+    assert!(text(&output.stdout).contains("  timeouts\n"), "{}", text(&output.stdout));
+    let csv = text(&scratch.read("out/lossy-sweep/comparison.csv"));
+    let timeouts = |line: &str| line.rsplit(',').next().unwrap().parse::<u64>().unwrap();
+    let counts: Vec<u64> = csv.lines().skip(1).map(timeouts).collect();
+    assert_eq!((counts.len(), counts[1]), (4, 0), "{csv}");
+    assert!(counts[0] > 0 && counts[2] > 0 && counts[3] > 0, "{csv}");
+    let output = scratch.roci(&["sweep", "lossy.toml", "--set", "seed=1,2"]);
+    assert!(!text(&output.stdout).contains("timeouts"), "a column of zeros says nothing");
 }
 
 #[test]

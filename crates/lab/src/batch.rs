@@ -306,11 +306,13 @@ pub enum Metric {
     Pauses,
     /// The most octets that the buffer of a switch held, of the fullest one.
     Buffered,
+    /// Times that local ACK timers expired.
+    Timeouts,
 }
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
@@ -323,6 +325,7 @@ impl Metric {
         Self::Marks,
         Self::Pauses,
         Self::Buffered,
+        Self::Timeouts,
     ];
 
     /// Its value for a run; `None` where the run yields none, such as a completion time without a completion.
@@ -346,6 +349,7 @@ impl Metric {
                 let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();
                 Some(sum(|switch| switch.pause_sent)? + by_hosts as f64)
             }
+            Self::Timeouts => Some(results.timeouts() as f64),
             Self::Buffered => {
                 let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();
                 most.map(|octets| octets as f64)

@@ -122,6 +122,11 @@ impl Results {
         self.hosts.iter().map(|host| host.unheard).sum()
     }
 
+    /// Times that local ACK timers expired, of all flows.
+    pub fn timeouts(&self) -> u64 {
+        self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
+    }
+
     /// Queue pairs with which programs failed and which went over to a fallback law.
     pub fn fallen(&self) -> u64 {
         self.programs.iter().map(|program| program.tally.fallen()).sum()

@@ -12,13 +12,13 @@ use std::io::{self, Write};
 
 /// What many comparisons have nothing to say of: failures, of flows and of programs, loads by the clock, fairness among flows of
 /// one size. The page shows them where some run does.
-const SOMETIMES: [&str; 7] =
-    ["failed", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard", "held_up"];
+const SOMETIMES: [&str; 8] =
+    ["failed", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard", "held_up", "timeouts"];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 20] = [
+const COLUMNS: [Column; 21] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -44,6 +44,7 @@ const COLUMNS: [Column; 20] = [
     ("unheard", "unheard", Unit::Count, |r| r.unheard().into()),
     ("held up", "held_up", Unit::Count, |r| r.packets_held_up().into()),
     ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
+    ("timeouts", "timeouts", Unit::Count, |r| r.timeouts().into()),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
