@@ -179,7 +179,8 @@ impl Scenario {
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
-        let unbounded = transport.unbounded_note(switch.config.pfc.is_some());
+        let product = reach.product(&topology.graph, frame);
+        let unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());

@@ -4,15 +4,38 @@ use super::Transport;
 use super::source::{Origin, ScenarioError, Source};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::ports::Ports;
-use roci_units::Span;
+use roci_units::{BitsPerSec, Span};
 use roci_wire::ethernet::{MIN_FRAME, WIRE_OVERHEAD};
 use roci_wire::{IpVersion, Opcode, frame_len};
+use std::fmt;
 
 /// Two hosts, and how long something takes from one to the other and back over idle links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     hosts: [usize; 2],
     time: Span,
+}
+
+/// What a flow alone has in flight between the farthest two hosts, at the rate of their links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Product {
+    /// Full packets, rounded up.
+    pub(super) packets: u64,
+    hosts: [String; 2],
+    rate: BitsPerSec,
+    time: Span,
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = &self.hosts;
+        write!(
+            f,
+            "{} times the idle round trip of a full packet between `{a}` and `{b}`, {}",
+            self.rate,
+            in_nanos(self.time)
+        )
+    }
 }
 
 /// The extremes among the shortest paths between hosts.
@@ -134,6 +157,25 @@ impl Reach {
                 self.farthest = Some(pair);
             }
         }
+    }
+
+    /// Bandwidth times delay in packets of `frame` octets; `None` where hosts' links differ in rate.
+    pub(super) fn product(&self, graph: &Graph, frame: u32) -> Option<Product> {
+        let farthest = self.farthest?;
+        let is_host = |node: NodeId| (node.0 as usize) < graph.hosts.len();
+        let mut rates =
+            graph.links.iter().filter(|link| is_host(link.a) || is_host(link.b)).map(|link| link.rate);
+        let rate = rates.next()?;
+        if !rates.all(|other| other == rate) {
+            return None;
+        }
+        let packet = rate.time_for(u64::from(frame) + u64::from(WIRE_OVERHEAD));
+        Some(Product {
+            packets: farthest.time.as_ps().div_ceil(packet.as_ps().max(1)),
+            hosts: farthest.hosts.map(|host| graph.hosts[host].clone()),
+            rate,
+            time: farthest.time,
+        })
     }
 
     /// Refuses a timeout that is over before anything can have been acknowledged, and has a remark on one that is over

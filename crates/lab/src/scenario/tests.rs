@@ -587,7 +587,28 @@ fn irn_that_may_lose_packets_without_a_bound_on_those_in_flight_is_told() {
     };
     assert!(notes(false, "")[0].contains("`transport.max_in_flight`"));
     assert!(notes(true, "").is_empty());
-    assert!(notes(false, "max_in_flight = 25\n").is_empty());
+    assert!(notes(false, "max_in_flight = 10\n").is_empty());
+}
+
+#[test]
+fn the_bound_of_irn_stands_beside_bandwidth_times_delay() {
+    let told = |bound: &str| {
+        let lines =
+            format!("[switch]\npfc = false\n[transport]\nrecovery = \"irn\"\ncontrol = \"none\"\n{bound}");
+        let scenario = parse(&(star(PERMUTATION) + &lines)).unwrap();
+        scenario.notes().collect::<Vec<_>>().join(" ")
+    };
+    // Two links each way, 4 us, and twice a full packet and its acknowledgement at 10 Gb/s: six packets and a part of one.
+    let product = "10Gb/s times the idle round trip of a full packet between `h0` and `h1`, ";
+    let unbounded = told("");
+    assert!(unbounded.contains(&format!("Set `transport.max_in_flight` to 7: {product}")), "{unbounded}");
+    assert!(told("max_in_flight = 6\n").contains("is below the product of bandwidth and delay, 7 packets: "));
+    assert_eq!(told("max_in_flight = 7\n"), "");
+    assert_eq!(told("max_in_flight = 14\n"), "");
+    assert!(
+        told("max_in_flight = 15\n")
+            .contains("more than twice the product of bandwidth and delay, 7 packets")
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::keys;
 use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
+use super::reach::Product;
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -107,15 +108,36 @@ impl Default for Control {
 }
 
 impl Transport {
-    /// What a user should know of IRN that may lose packets and has no bound on those in flight; `None` elsewhere.
-    pub(super) fn unbounded_note(&self, pfc: bool) -> Option<String> {
-        let unbounded =
-            self.recovery == Recovery::Irn && self.max_in_flight == 0 && self.layout != Layout::Homa;
-        (unbounded && !pfc).then(|| {
-            "`transport.recovery = \"irn\"` without PFC is half of IRN: its other half, BDP-FC, keeps at most the packets of a \
-             round trip in flight. Set `transport.max_in_flight` to these, rate times round trip over the packet"
-                .to_owned()
-        })
+    /// What a user should know of IRN that may lose packets and whose bound on those in flight is missing or far from the
+    /// network's product of bandwidth and delay; `None` elsewhere.
+    pub(super) fn bound_note(&self, pfc: bool, product: Option<&Product>) -> Option<String> {
+        if self.recovery != Recovery::Irn || self.layout == Layout::Homa || pfc {
+            return None;
+        }
+        let set = u64::from(self.max_in_flight);
+        match product {
+            _ if set == 0 => {
+                let these = match product {
+                    None => "these, rate times round trip over the packet".to_owned(),
+                    Some(product) => format!("{}: {product}", product.packets),
+                };
+                Some(format!(
+                    "`transport.recovery = \"irn\"` without PFC is half of IRN: its other half, BDP-FC, keeps at most the packets \
+                     of a round trip in flight. Set `transport.max_in_flight` to {these}"
+                ))
+            }
+            Some(product) if set < product.packets => Some(format!(
+                "`transport.max_in_flight = {set}` is below the product of bandwidth and delay, {} packets: {product}. A flow \
+                 alone between these hosts does not fill the link",
+                product.packets
+            )),
+            Some(product) if set > product.packets.saturating_mul(2) => Some(format!(
+                "`transport.max_in_flight = {set}` is more than twice the product of bandwidth and delay, {} packets: {product}. \
+                 IRN's BDP-FC keeps no more in flight",
+                product.packets
+            )),
+            _ => None,
+        }
     }
 
     /// Reads `[transport]`.
