@@ -68,6 +68,14 @@ impl Params {
         }
     }
 
+    /// The first cutoff, counted from zero, that is above the next one, of those that the levels in use have: a message between
+    /// the two would belong to both levels.
+    #[must_use]
+    pub fn first_descent(&self) -> Option<usize> {
+        let used = usize::from(self.unscheduled_levels()) - 1;
+        self.cutoffs[..used].windows(2).position(|pair| pair[0] > pair[1])
+    }
+
     /// The priority of the unscheduled octets of a message of `length`.
     #[must_use]
     pub fn unscheduled_priority(&self, length: u32) -> u8 {

@@ -612,6 +612,27 @@ fn the_bound_of_irn_stands_beside_bandwidth_times_delay() {
 }
 
 #[test]
+fn cutoffs_of_homa_that_descend_are_refused_where_they_are_written() {
+    let read = |keys: &str| {
+        parse(&(star(PERMUTATION) + &format!("[transport]\ncontrol = {{ law = \"homa\", {keys} }}\n")))
+    };
+    let error = read("cutoff_1 = \"7KB\"").unwrap_err();
+    assert_eq!(error.message, "`cutoff_1` is 7KB, above `cutoff_2`, which is 2800B: cutoffs ascend");
+    assert!(error.to_string().starts_with("test.toml:10:"), "{error}");
+    assert!(
+        read("cutoff_2 = \"5KB\", cutoff_3 = \"4999B\"").unwrap_err().message.contains("above `cutoff_3`")
+    );
+    for fine in [
+        "cutoff_1 = \"7KB\", cutoff_2 = \"7KB\"",
+        "cutoff_3 = \"4KB\", cutoff_2 = \"3KB\"",
+        // Two levels have one cutoff between them.
+        "cutoff_1 = \"7KB\", priorities = 4",
+    ] {
+        assert!(read(fine).is_ok(), "{fine}: {}", read(fine).unwrap_err());
+    }
+}
+
+#[test]
 fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
     let error = parse(&star(PERMUTATION).replace("1us", "300us")).unwrap_err();
     assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");

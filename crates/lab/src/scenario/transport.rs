@@ -8,7 +8,7 @@ use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
 use roci_control::{Law, SettingError};
 use roci_transport::Recovery;
-use roci_units::{BitsPerSec, Span};
+use roci_units::{BitsPerSec, Bytes, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
 
@@ -16,6 +16,9 @@ use roci_wire::layout::Cc;
 const MSS: &str = "mss";
 /// The key that names a law's other values.
 const PRESET: &str = "preset";
+
+/// Homa's cutoffs between unscheduled priorities, which ascend.
+const CUTOFFS: [&str; 3] = ["cutoff_1", "cutoff_2", "cutoff_3"];
 
 /// The recovery programs by their names.
 const RECOVERIES: [(&str, Recovery); 7] = [
@@ -366,8 +369,25 @@ impl Control {
     ) -> Result<Law, ScenarioError> {
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|s| (s.key.value.as_str(), s.text.value.as_str())).collect();
-        Law::from_settings(&self.law.value, &settings, link)
-            .map_err(|error| self.refusal(source, table, &error))
+        let law = Law::from_settings(&self.law.value, &settings, link)
+            .map_err(|error| self.refusal(source, table, &error))?;
+        if let Law::Homa(homa) = &law
+            && let Some(at) = homa.params().first_descent()
+        {
+            let cutoffs = &homa.params().cutoffs;
+            let [low, high] = [at, at + 1].map(|at| (CUTOFFS[at], Bytes(cutoffs[at].into())));
+            let is_either = |setting: &&Setting| [low.0, high.0].contains(&setting.key.value.as_str());
+            let origin = self.settings.iter().rfind(is_either).map_or(table, |setting| setting.text.origin);
+            return Err(source.error(
+                origin,
+                format!(
+                    "`{}` is {}, above `{}`, which is {}: cutoffs ascend",
+                    low.0, low.1, high.0, high.1
+                ),
+                "set them in ascending order; those that are not set have their defaults, and may need a value too",
+            ));
+        }
+        Ok(law)
     }
 
     /// The refusal of writing a register during the run.
