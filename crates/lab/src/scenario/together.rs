@@ -2,6 +2,7 @@
 
 use super::source::listed;
 use super::{Control, Nic, Routing, Switch, Transport};
+use crate::traffic::spec::Traffic;
 use roci_transport::Recovery;
 
 /// A note for each such pair.
@@ -62,6 +63,35 @@ pub(super) fn notes<'a>(
     notes
 }
 
+/// A note for each key that is set and that the chosen recovery or law has no use for.
+pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Traffic]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if initial_window && !matches!(transport.recovery, Recovery::Reno | Recovery::NewReno | Recovery::Sack) {
+        notes.push(
+            "`transport.initial_window` has no effect: only the recoveries \"reno\", \"newreno\" and \"sack\" have a congestion \
+             window of their own. To bound what is in flight, set `transport.max_in_flight`"
+                .to_owned(),
+        );
+    }
+    let has_own = |traffic: &Traffic| match traffic {
+        Traffic::Flows(flows) => flows.iter().any(|flow| flow.common.priority.is_some()),
+        Traffic::ClosedLoop(it) => it.common.priority.is_some(),
+        Traffic::Incast(it) => it.common.priority.is_some(),
+        Traffic::Permutation(it) | Traffic::AllToAll(it) => it.common.priority.is_some(),
+        Traffic::Poisson(it) => it.common.priority.is_some(),
+        Traffic::Trigger(it) => it.common.priority.is_some(),
+        // Its file has a priority for each flow, whether that is wanted or not.
+        Traffic::Hpcc(_) => false,
+    };
+    if transport.control.is_granted() && traffic.iter().any(has_own) {
+        notes.push(format!(
+            "`priority` of traffic has no effect under `{}`, which ranks packets by their messages",
+            transport.control.law.value
+        ));
+    }
+    notes
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{PERMUTATION, parse, star};
@@ -108,5 +138,31 @@ mod tests {
         assert_eq!([notes(clocked), notes(&given)], ["", ""]);
         let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
         assert_eq!(notes(fine), "");
+    }
+
+    #[test]
+    fn a_key_that_the_recovery_or_the_law_does_not_use_is_told_of() {
+        let notes = |text: &str| {
+            let notes: Vec<String> = parse(&star(text)).unwrap().notes().map(str::to_owned).collect();
+            notes.join(" ")
+        };
+        for (recovery, used) in [("go-back-n", false), ("srnic", false), ("reno", true), ("sack", true)] {
+            let told = notes(&format!(
+                "{PERMUTATION}[transport]\nrecovery = \"{recovery}\"\ninitial_window = 4\ncontrol = \"none\"\n"
+            ));
+            assert_eq!(
+                told.contains("`transport.initial_window` has no effect"),
+                !used,
+                "{recovery}: {told}"
+            );
+        }
+        let ranked = format!("{PERMUTATION}priority = 5\n[transport]\ncontrol = \"homa\"\n");
+        assert!(
+            notes(&ranked).contains("`priority` of traffic has no effect under `homa`"),
+            "{}",
+            notes(&ranked)
+        );
+        assert_eq!(notes(&ranked.replace("homa", "none")), "");
+        assert_eq!(notes(&ranked.replace("priority = 5\n", "")), "");
     }
 }
