@@ -181,6 +181,8 @@ impl Scenario {
         let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
         let product = reach.product(&topology.graph, frame);
         let unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
+        let unnamed: Vec<String> =
+            controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note).collect();
         let window = transport_table.is_some_and(|table| table.get("initial_window").is_some());
         let unused = together::unused(&transport, window, &traffic);
         let used = presets::used(&traffic, &transport.control, &controls);
@@ -188,7 +190,14 @@ impl Scenario {
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
-        let own_notes = first.chain(nic.idle_notes()).chain(together).chain(outgrown).chain(idle).chain(late).chain(unused).collect();
+        let own_notes = first
+            .chain(nic.idle_notes()).chain(together)
+            .chain(outgrown)
+            .chain(idle)
+            .chain(late)
+            .chain(unused)
+            .chain(unnamed)
+            .collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),

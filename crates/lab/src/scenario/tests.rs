@@ -633,6 +633,23 @@ fn cutoffs_of_homa_that_descend_are_refused_where_they_are_written() {
 }
 
 #[test]
+fn a_setting_of_the_command_line_for_no_named_law_says_whose_it_is() {
+    let text = star(PERMUTATION);
+    let told = |set: &[(&str, &str)]| {
+        let scenario = with(&text, set).unwrap();
+        scenario.notes().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let notes = told(&[("transport.control.g", "1/64")]);
+    assert_eq!(notes.len(), 1);
+    assert!(
+        notes[0].starts_with("no law is named beside `g`, which is set by `--set`: it holds for `dcqcn`"),
+        "{notes:?}"
+    );
+    assert_eq!(told(&[("transport.control.law", "dcqcn"), ("transport.control.g", "1/64")]).len(), 0);
+    assert_eq!(told(&[("transport.control", "dcqcn"), ("transport.control.g", "1/64")]).len(), 0);
+}
+
+#[test]
 fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
     let error = parse(&star(PERMUTATION).replace("1us", "300us")).unwrap_err();
     assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");

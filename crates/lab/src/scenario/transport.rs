@@ -390,6 +390,19 @@ impl Control {
         Ok(law)
     }
 
+    /// What to know of settings that the command line has for a law that nobody named.
+    pub(super) fn unnamed_note(&self) -> Option<String> {
+        let of_line = |setting: &&Setting| matches!(setting.key.origin, Origin::Override(_));
+        let setting = self.settings.iter().find(of_line)?;
+        (self.law.origin == Origin::Default).then(|| {
+            format!(
+                "no law is named beside `{}`, which is set by `--set`: it holds for `{}`, the law where none is named. To be \
+                 sure, add `--set …control.law={}`, or the law that is meant",
+                setting.key.value, self.law.value, self.law.value
+            )
+        })
+    }
+
     /// The refusal of writing a register during the run.
     pub(super) fn refuse_write(
         &self,
