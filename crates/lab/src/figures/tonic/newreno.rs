@@ -159,6 +159,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         (0.001, 200_000, ["exact_low", "clocked_low", "lag_low", "again_low", "timeouts_low"]),
         (0.01, 20_000, ["exact_high", "clocked_high", "lag_high", "again_high", "timeouts_high"]),
     ];
+    let mut sequences = Vec::new();
     for (loss, segments, [exact, clocked, late, again, timeouts]) in rates {
         let path = |seed, cycle| Path { cycle, loss, seed, segments };
         let at_once: Vec<_> =
@@ -176,9 +177,26 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         });
         if let Some((engine, plain)) = by_clock.first() {
             measured.plots.push(windows(loss, engine, plain));
+            sequences.push(sequence(loss, engine, plain));
         }
     }
+    measured.plots.extend(sequences);
     Ok(measured)
+}
+
+/// How many transmissions are drawn before the first segment that is sent again, and how many from there on.
+const BEFORE: usize = 100;
+const AFTER: usize = 400;
+
+/// The segments that both sent over time, around the first that was sent again: the trace of the paper's figures.
+fn sequence(loss: f64, engine: &Log, plain: &Log) -> Plot {
+    let again = plain.sent.windows(2).position(|pair| pair[1].1 < pair[0].1).unwrap_or_default();
+    let points = |log: &Log| {
+        let sent = log.sent.iter().skip(again.saturating_sub(BEFORE)).take(BEFORE + AFTER);
+        sent.map(|(at, segment)| (at.as_secs_f64() * 1e6, f64::from(*segment))).collect()
+    };
+    let title = format!("NewReno, {} % of segments lost: segments as they were sent", loss * 100.0);
+    Plot::new(&title, "time (µs)", "segment").line("program", points(engine)).line("textbook", points(plain))
 }
 
 /// The window over the first events of both.
@@ -209,6 +227,20 @@ mod tests {
                 assert_eq!(both.find(|(_, (engine, plain))| engine != plain), None, "{loss}, {seed}");
                 assert_eq!(engine.events.len(), plain.events.len());
             }
+        }
+    }
+
+    #[test]
+    fn the_drawn_sequences_have_the_segment_that_was_sent_again() {
+        let path = Path { cycle: CYCLE, loss: 0.01, seed: 1, segments: 2_000 };
+        let (engine, plain) = pair(Recovery::NewReno, path);
+        let plot = sequence(path.loss, &engine, &plain);
+        assert_eq!(plot.lines.len(), 2);
+        for line in plot.lines {
+            assert_eq!(line.points.len(), BEFORE + AFTER, "{}", line.name);
+            assert!(line.points.is_sorted_by(|a, b| a.0 <= b.0), "{}", line.name);
+            let back = line.points.windows(2).position(|pair| pair[1].1 < pair[0].1);
+            assert_eq!(back, Some(BEFORE), "{}", line.name);
         }
     }
 
