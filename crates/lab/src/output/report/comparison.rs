@@ -112,14 +112,19 @@ fn means(runs: &[Run<'_>]) -> Section {
         };
         [(*name).into(), alike.len().into()].into_iter().chain(shown.iter().map(estimate)).collect()
     });
-    let mut columns = vec![("configuration", Unit::Text), ("seeds", Unit::Count)];
-    columns.extend(shown.iter().map(|(heading, _, unit, _)| (*heading, *unit)));
     Section {
         title: "Means over the seeds",
         note: "With 95 % confidence intervals (Student's t).".into(),
-        table: Some(Table { columns, rows: rows.collect() }),
+        table: Some(table_of(["configuration", "seeds"], &shown, rows.collect())),
         ..Section::default()
     }
+}
+
+/// The table of `rows`, which begin with a name and a count under `first`, and then have a cell for each of the `shown`.
+fn table_of(first: [&'static str; 2], shown: &[Column], rows: Vec<Vec<Cell>>) -> Table {
+    let [name, count] = first;
+    let figures = shown.iter().map(|(heading, _, unit, _)| (*heading, *unit));
+    Table { columns: [(name, Unit::Text), (count, Unit::Count)].into_iter().chain(figures).collect(), rows }
 }
 
 /// A run's name in a legend of what flows completed: where some did not, it says so.
@@ -142,11 +147,9 @@ fn table(runs: &[Run<'_>]) -> Section {
         let values = shown.iter().map(|(.., value)| value(run.results));
         [name, run.results.seed.into()].into_iter().chain(values).collect()
     };
-    let mut columns = vec![("run", Unit::Text), ("seed", Unit::Count)];
-    columns.extend(shown.iter().map(|(heading, _, unit, _)| (*heading, *unit)));
     Section {
         title: "Comparison",
-        table: Some(Table { columns, rows: runs.iter().map(row).collect() }),
+        table: Some(table_of(["run", "seed"], &shown, runs.iter().map(row).collect())),
         ..Section::default()
     }
 }
