@@ -461,11 +461,22 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text
 }
 
-/// Figures of a group: what each shows.
+/// About how long something takes.
+fn about(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "over 2 min".to_owned(),
+        Some(seconds) if seconds < 1.0 => "under 1 s".to_owned(),
+        Some(seconds) => format!("about {seconds:.0} s"),
+    }
+}
+
+/// Figures of a group: what each shows, and how long it takes.
 pub(crate) fn figures(group: &figures::Group, figures: &[(&str, Figure)]) -> String {
-    let mut table = prose(&["figure", "kind", "rows", "what it shows"]);
+    let mut table = prose(&["figure", "kind", "rows", "1 seed", "5 seeds", "what it shows"]);
     for (name, figure) in figures {
-        table.add_row([*name, figure.kind.name(), &figure.rows.len().to_string(), &figure.title]);
+        let [rows, one, five] =
+            [figure.rows.len().to_string(), about(figure.takes.one_seed), about(figure.takes.five_seeds)];
+        table.add_row([*name, figure.kind.name(), &rows, &one, &five, &figure.title]);
     }
     format!("{}: {}\n\n{}\n", group.name, group.from, lines(&table))
 }

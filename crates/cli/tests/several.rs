@@ -113,6 +113,11 @@ fn figures_are_listed_by_paper() {
             let name = figure["name"].as_str().unwrap();
             assert!(name.starts_with(group) && printed.contains(name), "{name}: {printed}");
             assert!(!figure["title"].as_str().unwrap().is_empty());
+            let one = figure["about_s"]["one_seed"].as_f64();
+            let line =
+                printed.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap();
+            assert!(one.is_some() || line.contains("over 2 min"), "{line}");
+            assert!(["over 2 min", "under 1 s", "about "].iter().any(|told| line.contains(told)), "{line}");
         }
     }
     assert_eq!(scratch.files(), [""; 0], "a list runs nothing");

@@ -113,6 +113,7 @@ fn list(arguments: &Reproduce) -> Result<(), Failure> {
                 json!({
                     "name": name, "group": group.name, "from": group.from, "title": figure.title,
                     "kind": figure.kind.name(), "rows": figure.rows.len(), "ablation": !figure.ablations.is_empty(),
+                    "about_s": { "one_seed": figure.takes.one_seed, "five_seeds": figure.takes.five_seeds },
                 })
             })
         });
@@ -122,7 +123,8 @@ fn list(arguments: &Reproduce) -> Result<(), Failure> {
             print(&table::figures(group, figures));
         }
         print(
-            "`roci reproduce NAME` runs a figure, `roci reproduce GROUP` all of a group, `roci reproduce all` every one.\n",
+            "`roci reproduce NAME` runs a figure, `roci reproduce GROUP` all of a group, `roci reproduce all` every one.\n\
+             Times are what one core took once, with one seed (`--seeds 1`) and with five, the default.\n",
         );
     }
     Ok(())

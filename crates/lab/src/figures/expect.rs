@@ -52,6 +52,17 @@ pub struct Figure {
     pub rows: Vec<Expectation>,
     /// Why ours differs from the paper's, where it does.
     pub note: String,
+    /// How long it takes.
+    pub takes: Takes,
+}
+
+/// About how many seconds a figure takes one core, as they were measured once; `None` where it is more than two minutes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Takes {
+    /// With one seed.
+    pub one_seed: Option<f64>,
+    /// With five, the default.
+    pub five_seeds: Option<f64>,
 }
 
 /// A mechanism that can be switched off.
@@ -188,7 +199,19 @@ pub(super) fn figure(name: &str) -> Figure {
             .map(row)
             .collect(),
         note: optional(figure, "note"),
+        takes: takes(figure),
     }
+}
+
+fn takes(figure: &DeTable<'_>) -> Takes {
+    let list = figure.get("takes_s").and_then(|list| list.get_ref().as_array()).expect("`takes_s` is a list");
+    let second = |place: usize| {
+        let value = list.get(place)?.get_ref();
+        let text =
+            value.as_float().map(|float| float.as_str()).or_else(|| Some(value.as_integer()?.as_str()));
+        Some(text.and_then(|text| text.parse().ok()).expect("a number of seconds"))
+    };
+    Takes { one_seed: second(0), five_seeds: second(1) }
 }
 
 fn ablation(ablation: &toml::Spanned<DeValue<'_>>) -> Ablation {
@@ -342,6 +365,18 @@ mod tests {
             let figure = figure(name);
             assert!(!figure.rows.is_empty(), "{name}");
             assert!(figure.kind != Kind::Emergent || !figure.ablations.is_empty(), "{name} has no ablation");
+        }
+    }
+
+    #[test]
+    fn every_figure_says_what_it_takes_and_five_seeds_take_no_less_than_one() {
+        for name in super::super::names() {
+            let Takes { one_seed, five_seeds } = figure(name).takes;
+            assert!(one_seed.is_none_or(|seconds| (0.0..=120.0).contains(&seconds)), "{name}: {one_seed:?}");
+            assert!(
+                five_seeds.is_none_or(|five| one_seed.is_some_and(|one| one <= five)),
+                "{name}: {five_seeds:?}"
+            );
         }
     }
 

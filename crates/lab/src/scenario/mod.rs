@@ -191,7 +191,8 @@ impl Scenario {
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
         let own_notes = first
-            .chain(nic.idle_notes()).chain(together)
+            .chain(nic.idle_notes())
+            .chain(together)
             .chain(outgrown)
             .chain(idle)
             .chain(late)
