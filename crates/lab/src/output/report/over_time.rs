@@ -1,4 +1,4 @@
-//! What a run's page shows over time: rates, windows and queues.
+//! What a run's page shows over time: rates, windows, what programs remember, and queues.
 
 use super::lines::{LINES_MAX, Points, Readings, per_stretch};
 use super::page::{Axis, Line, Plot, Section, Unit};
@@ -6,11 +6,13 @@ use super::run::{grouped, span};
 use crate::results::Results;
 use crate::results::series::Metric;
 use roci_units::Span;
+use std::collections::BTreeMap;
 
 const TIME: Axis = Axis::new("time", Unit::Time);
 
 pub(super) fn sections(results: &Results, readings: &Readings) -> Vec<Section> {
     let mut sections = rates(results, readings);
+    sections.extend(words(results, readings));
     sections.extend(queues(results, readings));
     sections
 }
@@ -99,6 +101,49 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
     let rtt = Axis::new("round trip", Unit::Time).above_zero();
     plot("Round trip that the law used", rtt, true, lines(Metric::Rtt, "", false));
     vec![section]
+}
+
+/// The words of the contexts that programs keep of the flows whose rates are shown, in the order in which they stand there: a plot for
+/// each that changed in any of them.
+fn words(results: &Results, readings: &Readings) -> Option<Section> {
+    /// Words that have a plot.
+    const WORDS_MAX: usize = 16;
+    let shown = readings.with_greatest_sums(Metric::Throughput);
+    let mut words: Vec<(&str, BTreeMap<usize, Points>)> = Vec::new();
+    results.series.words(|at, flow, name, value| {
+        let Ok(colour) = shown.binary_search(&(flow as usize)) else { return };
+        let place = words.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            words.push((name, BTreeMap::new()));
+            words.len() - 1
+        });
+        words[place].1.entry(colour).or_default().push(at.as_secs_f64(), value.into());
+    });
+    let all = words.len();
+    let constant = |points: &Points| points.y.windows(2).all(|pair| pair[0] == pair[1]);
+    words.retain(|(_, flows)| !flows.values().all(constant));
+    if all == 0 {
+        return None;
+    }
+    let mut section = Section { title: "Words of programs' contexts", ..Section::default() };
+    let still = all - words.len();
+    let notes = [
+        (still > 0).then(|| {
+            format!("{still} of {all} words never changed in the flows that are shown, and are not drawn.")
+        }),
+        (words.len() > WORDS_MAX).then(|| {
+            format!("The first {WORDS_MAX} of {} that did; all are in series.parquet.", words.len())
+        }),
+    ];
+    section.note = notes.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    for (name, flows) in words.into_iter().take(WORDS_MAX) {
+        let line = |(colour, points): (usize, Points)| {
+            points.line(results.flows[shown[colour]].name.to_string(), colour, false)
+        };
+        let lines = flows.into_iter().map(line).collect();
+        let y = Axis::new("value", Unit::Count).above_zero();
+        section.plots.push(Plot { title: name.to_owned(), x: TIME.above_zero(), y, step: true, lines });
+    }
+    Some(section)
 }
 
 /// What queues held, and what befell them, over time.
@@ -214,6 +259,34 @@ fn held(points: &Points, seconds: f64) -> Points {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::test_results::sample;
+    use crate::results::series::{FlowSample, Series};
+    use roci_units::Instant;
+
+    #[test]
+    fn words_of_contexts_that_change_have_a_plot_each_with_a_line_for_each_flow() {
+        let step = Span::from_micros(10);
+        let mut series = Series::new(step, Vec::new());
+        for at in 1..=3u32 {
+            series.begin(Instant::ZERO + step * u64::from(at));
+            for flow in 0..2u32 {
+                series.flow(flow, FlowSample { wire: u64::from(1_000 * at), ..FlowSample::default() });
+                series.word(flow, "target", 100 * at + flow);
+                series.word(flow, "link", 7);
+                series.word(flow, "alpha", at * flow);
+            }
+        }
+        let results = Results { series, ..sample() };
+        let section = words(&results, &Readings::of(&results)).expect("there are words");
+        assert!(section.note.starts_with("1 of 3 words never changed"), "{}", section.note);
+        let titles: Vec<_> = section.plots.iter().map(|plot| &plot.title[..]).collect();
+        assert_eq!(titles, ["target", "alpha"], "as they stand in the context");
+        let lines = &section.plots[0].lines;
+        let names: Vec<_> = results.flows[..2].iter().map(|flow| flow.name.to_string()).collect();
+        assert_eq!(lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>(), names);
+        assert_eq!((&lines[1].y[..], lines[1].x.len()), (&[101.0, 201.0, 301.0][..], 3));
+        assert!(words(&sample(), &Readings::of(&sample())).is_none(), "no program, no words");
+    }
 
     #[test]
     fn a_port_that_is_paused_at_the_end_is_shown_so_to_the_end() {
