@@ -10,11 +10,14 @@ use roci_units::Random;
 use std::sync::Arc;
 use support::bounds::confirm;
 
-const IMAGES: [(&str, &[u8]); 7] = [
+const IMAGES: [(&str, &[u8]); 10] = [
     ("credit", include_bytes!("../../../firmware/credit.elf")),
     ("dcqcn", include_bytes!("../../../firmware/dcqcn.elf")),
     ("homa", include_bytes!("../../../firmware/homa.elf")),
+    ("hpcc", include_bytes!("../../../firmware/hpcc.elf")),
     ("paced", include_bytes!("../../../firmware/paced.elf")),
+    ("swift", include_bytes!("../../../firmware/swift.elf")),
+    ("timely", include_bytes!("../../../firmware/timely.elf")),
     ("counts", include_bytes!("images/counts.elf")),
     ("talks", include_bytes!("images/talks.elf")),
     ("waits", include_bytes!("images/waits.elf")),
