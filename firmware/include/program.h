@@ -248,10 +248,12 @@ static inline uint32_t roundTrip(uint32_t now, uint32_t sent) {
 /* The parts of the macros above. */
 extern void roci_not_writable(void)
     __attribute__((error("updatePkt writes opcode and the program's own words, of 32 bits, in a local Event")));
-extern void roci_not_a_word(void) __attribute__((error("a field to write is a word of 32 bits in a local Event")));
+extern void roci_not_a_word(void) __attribute__((error(
+    "a field to write is an integer of 32 bits in a local Event (a float would lose its fraction: use Fraction)")));
 #define ROCI_OFFSET(place) ((uintptr_t) & (place)&255)
 #define ROCI_WORD(place)                                                                                               \
-    if (sizeof(place) != 4 || !__builtin_constant_p(ROCI_OFFSET(place))) roci_not_a_word();
+    if (sizeof(place) != 4 || __builtin_classify_type(place) > 4 || !__builtin_constant_p(ROCI_OFFSET(place)))         \
+        roci_not_a_word();
 #define ROCI_WORD_AT(to, octets, csr, n)                                                                               \
     if ((octets) > 4 * (n)) ((uint32_t *)(to))[n] = ROCI_GET((csr) + (n));
 #define ROCI_WORDS4(to, octets, csr, n)                                                                                \

@@ -49,6 +49,21 @@ fn what_is_assigned_and_lost_is_warned_of_by_its_line() {
 }
 
 #[test]
+fn a_field_that_is_no_integer_is_not_written() {
+    let scratch = Scratch::new("law-float");
+    let Some(_) = built(&scratch, "updateContext(e.context.rate, e.acked);") else { return };
+    for (field, is_built) in [("float", false), ("int32_t", true), ("enum { On }", true)] {
+        let body = program("updateContext(e.context.x, e.acked / 2);");
+        let body = body.replace("uint32_t rate, x;", &format!("{field} x;"));
+        fs::write(scratch.0.join("mine.c"), body).unwrap();
+        let output = scratch.roci(&["program", "build", "mine.c"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.success(), is_built, "{field}: {told}");
+        assert!(is_built || told.contains("a field to write is an integer of 32 bits"), "{field}: {told}");
+    }
+}
+
+#[test]
 fn an_event_that_is_waited_for_and_never_comes_is_warned_of() {
     let scratch = Scratch::new("law-unheard");
     let body =
