@@ -146,9 +146,18 @@ pub trait Recover {
     /// One packet beyond the first missing one has arrived, which is news: does what [`react`](Self::react) would, where that
     /// marks nothing and begins no recovery, and gives the window. `None`, and nothing has changed: it is to be asked by
     /// `react`.
-    fn arrived(&mut self, input: &Input<'_>) -> Option<u32> {
-        let _ = input;
-        None
+    fn arrived(&mut self, input: &Input<'_>) -> Option<u32>
+    where
+        Self: Copy,
+    {
+        let mut tried = *self;
+        match tried.react(input) {
+            Decision { mark: None, window: Some(window), restart_timer: false } => {
+                *self = tried;
+                Some(window)
+            }
+            _ => None,
+        }
     }
 
     /// Whether it recovers from nothing: bitmaps without bits may then go back to the pool, and an acknowledgement in

@@ -175,20 +175,6 @@ impl Recover for Sack {
         })
     }
 
-    fn arrived(&mut self, input: &Input<'_>) -> Option<u32> {
-        let board = Board::new(input);
-        if self.phase == Phase::Open && board.lost_until() != input.start {
-            return None;
-        }
-        let before = self.sent_until;
-        let (mark, window) = self.fill(&board);
-        if mark.is_some() {
-            self.sent_until = before;
-            return None;
-        }
-        Some(window)
-    }
-
     fn is_idle(&self) -> bool {
         self.phase == Phase::Open
     }
