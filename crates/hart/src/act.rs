@@ -51,13 +51,16 @@ acts! {
     Post,
     /// `csrwi` of one that does.
     PostImmediate,
+    /// `csrw` of one with a queue.
+    Queue,
     /// Any other access to a register.
     Csr,
 }
 
 impl Act {
-    /// What is done at `instruction`, and which word of the block that is about, if any.
-    pub(crate) fn new(instruction: &Instruction, csrs: &CsrMap) -> (Self, u8) {
+    /// What is done at `instruction`, and which word of the block that is about, if any, or below which words only join a
+    /// queue.
+    pub(crate) fn new(instruction: &Instruction, csrs: &CsrMap) -> (Self, u32) {
         let Instruction { op, rd, imm, .. } = *instruction;
         match op.shape() {
             Shape::Jump if imm & 3 != 0 => (Self::Astray, 0),
@@ -68,7 +71,7 @@ impl Act {
         }
     }
 
-    fn access(instruction: &Instruction, csr: Csr) -> (Self, u8) {
+    fn access(instruction: &Instruction, csr: Csr) -> (Self, u32) {
         let Csr::Word { index, read, write } = csr else { return (Self::Csr, 0) };
         let immediate = instruction.op.shape() == Shape::CsrImmediate;
         let act = match (instruction.reads_csr(), instruction.writes_csr()) {
@@ -83,10 +86,11 @@ impl Act {
                 OnWrite::Store => Self::Write,
                 OnWrite::StoreAndStop if immediate => Self::PostImmediate,
                 OnWrite::StoreAndStop => Self::Post,
-                OnWrite::Refuse => Self::Csr,
+                OnWrite::Queue { below } if !immediate => return (Self::Queue, below),
+                OnWrite::Queue { .. } | OnWrite::Refuse => Self::Csr,
             },
             _ => Self::Csr,
         };
-        (act, index)
+        (act, index.into())
     }
 }

@@ -21,6 +21,33 @@ pub(crate) struct State {
     /// The clock at which a backward jump stops the run. Translated code that leaves something to the interpreter puts
     /// here the clock at which it was entered.
     pub(crate) limit: u64,
+    pub(crate) queue: Queue,
+}
+
+/// Words that were written to registers with a queue, and not yet taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Queue {
+    pub(crate) length: u32,
+    pub(crate) words: [u32; QUEUE_WORDS],
+}
+
+/// So many words fill a core's queue.
+pub const QUEUE_WORDS: usize = LAST as usize + 1;
+
+/// The place of the queue's last word.
+const LAST: u32 = 6;
+
+impl Queue {
+    /// Adds a word; whether the run stops.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, word: u32, below: u32) -> bool {
+        // One that is full has stopped a run, after which nobody took it: the word is then its last.
+        let at = self.length.min(LAST);
+        self.words[at as usize] = word;
+        self.length = at + 1;
+        word >= below || at == LAST
+    }
 }
 
 /// Why a run returned.
@@ -123,7 +150,7 @@ impl Core {
     pub fn new(program: Arc<Program>) -> Self {
         let mut x = [0; 32];
         x[Register::SP.index()] = program.machine.memory.stack_top();
-        let state = State { x, pc: program.entry, cycles: 0, retired: 0, limit: 0 };
+        let state = State { x, pc: program.entry, cycles: 0, retired: 0, limit: 0, queue: Queue::default() };
         let memory = Memory::new(&program.machine.memory, program.machine.misaligned, &program.image);
         Self { state, memory, program }
     }
@@ -194,6 +221,20 @@ impl Core {
     /// Instructions retired since the core was made.
     pub fn retired(&self) -> u64 {
         self.state.retired
+    }
+
+    /// The words that the program has written to registers with a queue ([`OnWrite::Queue`](crate::OnWrite::Queue)) since it
+    /// was emptied, the first first.
+    #[inline(always)]
+    pub fn queue(&self) -> &[u32] {
+        let Queue { length, words } = &self.state.queue;
+        &words[..(*length as usize).min(QUEUE_WORDS)]
+    }
+
+    /// Empties the queue.
+    #[inline(always)]
+    pub fn empty_queue(&mut self) {
+        self.state.queue.length = 0;
     }
 
     /// Its memory.

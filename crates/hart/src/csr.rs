@@ -29,6 +29,13 @@ pub enum OnWrite {
     Store,
     /// The word is stored, the instruction retires, and `run` returns [`Stop::Written`](crate::Stop::Written).
     StoreAndStop,
+    /// The word joins the core's queue ([`Core::queue`](crate::Core::queue)), while the block stays as it is, and the
+    /// instruction retires. Where the word is not `below` this one, or fills the queue, `run` returns
+    /// [`Stop::Written`](crate::Stop::Written); else the program goes on, and whoever runs it finds the word at the next stop.
+    Queue {
+        /// What stops the run itself.
+        below: u32,
+    },
     /// The instruction traps.
     Refuse,
 }

@@ -1,7 +1,7 @@
 //! The interpreter, which says what a program means; the translator must agree with it.
 
 use crate::act::Act;
-use crate::core::{Cause, Core, State, Stop, Trap};
+use crate::core::{Cause, Core, Queue, State, Stop, Trap};
 use crate::csr::{CSR_WORDS, Csr, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::memory::Refusal;
@@ -45,6 +45,7 @@ enum CsrOutcome {
 fn access<C: Csrs + ?Sized>(
     program: &Program,
     csrs: &mut C,
+    queue: &mut Queue,
     instruction: Instruction,
     source: u32,
     cycle: u64,
@@ -62,10 +63,16 @@ fn access<C: Csrs + ?Sized>(
             if reads && read == OnRead::WaitWhileZero && value == 0 {
                 return CsrOutcome::Wait;
             }
+            let mut stops = false;
             if writes {
-                *word = instruction.csr_result(value, source);
+                let result = instruction.csr_result(value, source);
+                match write {
+                    OnWrite::Queue { below } => stops = queue.push(result, below),
+                    _ => *word = result,
+                }
+                stops |= write == OnWrite::StoreAndStop;
             }
-            CsrOutcome::Retired { value, stops: writes && write == OnWrite::StoreAndStop }
+            CsrOutcome::Retired { value, stops }
         }
         Csr::Device => {
             let value = match if reads { csrs.read(number, cycle) } else { DeviceRead::Value(0) } {
@@ -103,7 +110,7 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
     let program: &Program = program;
     let code: &[Step] = &program.code;
     let start = program.code_start;
-    let State { x, pc, cycles, retired, limit } = state;
+    let State { x, pc, cycles, retired, limit, queue } = state;
     #[expect(clippy::cast_possible_truncation, reason = "an address is turned into it, which has 32 bits")]
     let mut at = Program::index_from(start, *pc) as u32;
     let Some(mut step) = code.get(at as usize) else {
@@ -330,10 +337,15 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
                 word!() = constant!();
                 written!();
             }
+            Act::Queue => {
+                if queue.push(a!(), step.place) {
+                    written!();
+                }
+            }
             Act::Csr => {
                 let immediate = step.instruction.op.shape() == Shape::CsrImmediate;
                 let source = if immediate { constant!() } else { a!() };
-                match access(program, csrs, step.instruction, source, now!()) {
+                match access(program, csrs, queue, step.instruction, source, now!()) {
                     CsrOutcome::Retired { value, stops } => {
                         result_or_none!(value);
                         if stops {

@@ -62,7 +62,7 @@ pub mod rote;
 #[cfg(feature = "translate")]
 pub mod translate;
 
-pub use crate::core::{Cause, Core, Stop, Trap};
+pub use crate::core::{Cause, Core, QUEUE_WORDS, Stop, Trap};
 pub use check::{Bounds, Kind, Policy, Reason, Refused, check};
 pub use csr::{CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 pub use cycles::CycleModel;

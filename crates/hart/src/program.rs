@@ -44,7 +44,8 @@ pub(crate) struct Step {
     pub(crate) instruction: Instruction,
     /// Cycles of all code before it.
     pub(crate) before: u64,
-    /// What it jumps to, as an index into the code; of a CSR instruction, the word of the block.
+    /// What it jumps to, as an index into the code; of a CSR instruction, the word of the block, or what the
+    /// words stay below that only join a queue.
     pub(crate) place: u32,
     /// Cycles when control goes on to the next instruction, or jumps.
     pub(crate) cost: u16,
@@ -56,9 +57,9 @@ pub(crate) struct Step {
 impl Step {
     /// The instruction at index `at`, behind code of so many cycles.
     fn new(instruction: Instruction, at: u32, before: u64, machine: &Machine) -> Self {
-        let (act, word) = Act::new(&instruction, &machine.csrs);
+        let (act, csr) = Act::new(&instruction, &machine.csrs);
         let place = match instruction.op.shape() {
-            Shape::Csr | Shape::CsrImmediate => word.into(),
+            Shape::Csr | Shape::CsrImmediate => csr,
             // Counted modulo 2³⁰, as addresses are modulo 2³².
             _ => at.wrapping_add_signed(instruction.imm >> 2) & (u32::MAX >> 2),
         };

@@ -169,11 +169,15 @@ impl Command {
     }
 }
 
+/// Commands below this word change nothing that the program sees, and wait for its answer.
+const SHOWS: u32 = 11 << 28;
+
 /// SwCC's core with these registers: riscv-mini's cycles, 16 KiB of ROM, 4 KiB of stack, 4 KiB of data, and M, which a
 /// program compiled without it does not miss.
 pub fn machine() -> Machine {
     let event = Csr::Word { index: at(EVENT), read: OnRead::WaitWhileZero, write: OnWrite::StoreAndStop };
-    let command = Csr::Word { index: at(DETAIL), read: OnRead::Value, write: OnWrite::StoreAndStop };
+    let command =
+        Csr::Word { index: at(DETAIL), read: OnRead::Value, write: OnWrite::Queue { below: SHOWS } };
     let csrs = CsrMap::default()
         .with_words(FIRST..FIRST + 64, 0)
         .with(number(EVENT), event)

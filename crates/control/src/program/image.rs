@@ -220,7 +220,10 @@ impl Image {
             file: file.into(),
             options: options.clone(),
             #[cfg(feature = "translate")]
-            translation: options.translated.then(|| Translation::new(program.clone()).ok()).flatten(),
+            translation: options
+                .translated
+                .then(|| Translation::without_dead_registers(program.clone()).ok())
+                .flatten(),
             program,
             started,
             budgets,
@@ -434,24 +437,29 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
     };
     let refused = |core: &Core, what: &dyn fmt::Display| refused_at(core, core.pc(), what);
     let written = |core: &Core, what: &dyn fmt::Display| refused_at(core, core.pc().wrapping_sub(4), what);
-    loop {
-        let left = budget.saturating_sub(core.cycles());
-        match core.run(&mut block, left) {
-            Stop::Waiting { .. } => return Ok(traces),
-            Stop::Written { csr } if csr == csr::number(csr::DETAIL) && left > 0 => {
-                match Command::new(block[csr::DETAIL]) {
-                    Some(Command::Trace { classes } | Command::TraceToo { classes }) => {
-                        traces = traces.with(classes);
-                    }
-                    None => return written(core, &"it does not take these parameters"),
-                    _ => return written(core, &"a command that needs an event"),
+    // Step by step, so that a command is refused where it is given.
+    while core.cycles() < budget {
+        let stop = core.step(&mut block);
+        if let &[word] = core.queue() {
+            core.empty_queue();
+            match Command::new(word) {
+                Some(Command::Trace { classes } | Command::TraceToo { classes }) => {
+                    traces = traces.with(classes)
                 }
+                None => return written(core, &"it does not take these parameters"),
+                _ => return written(core, &"a command that needs an event"),
             }
-            Stop::Written { .. } => return written(core, &"an answer without an event"),
-            Stop::Budget => return refused(core, &"too many cycles"),
-            Stop::Trap(trap) => return refused(core, &trap.cause),
+            continue;
+        }
+        match stop {
+            None => {}
+            Some(Stop::Waiting { .. }) => return Ok(traces),
+            Some(Stop::Written { .. }) => return written(core, &"an answer without an event"),
+            Some(Stop::Budget) => break,
+            Some(Stop::Trap(trap)) => return refused(core, &trap.cause),
         }
     }
+    refused(core, &"too many cycles")
 }
 
 /// The words of `QPContext`; without `-g`, numbered ones.

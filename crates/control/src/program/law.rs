@@ -402,47 +402,54 @@ impl Programmed {
         if let Some(runs) = &mut self.runs {
             runs.push(Run { class: event.class, cycles: 0, registers: *block, shown: Vec::new() });
         }
-        let (rate, detail) = (block[csr::RATE], block[csr::DETAIL]);
+        let rate = block[csr::RATE];
         let (from, budget) = (core.cycles(), image.budget(side));
         let answer = loop {
             let spent = core.cycles() - from;
             let Some(left) = budget.checked_sub(spent) else { break Err(Why::Overrun { cycles: spent }) };
-            match image.run(core, block, left) {
+            let stop = image.run(core, block, left);
+            let mut refused = None;
+            for &word in core.queue() {
+                match Command::new(word) {
+                    Some(Command::Timer { timer, ns, private }) => {
+                        state.timers.arm(timer, event.now, present, at_least(ns), private);
+                        outcome.wake = state.timers.wake();
+                    }
+                    Some(Command::ByteCounter { octets }) => outcome.byte_counter = Some(octets),
+                    Some(Command::Priority { priority }) => outcome.priority = Some(priority),
+                    Some(Command::Trace { classes }) => {
+                        state.traces = Class(state.traces.0 & Class::TRANSMIT.0)
+                            .with(Class(classes.0 & !Class::TRANSMIT.0));
+                        outcome.traces = Some(heard(&self.fallback, state.traces));
+                    }
+                    Some(Command::TraceToo { classes }) => {
+                        state.traces = state.traces.with(classes);
+                        outcome.traces = Some(heard(&self.fallback, state.traces));
+                    }
+                    Some(Command::Hops { first }) => {
+                        let words = &mut block[csr::HEADER..csr::HEADER + csr::HEADER_WORDS];
+                        event::show_hops(words, event.hops, first.into());
+                        if let Some(run) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
+                            let mut shown = [0; csr::HEADER_WORDS];
+                            shown.copy_from_slice(words);
+                            run.shown.push(shown);
+                        }
+                    }
+                    None => refused = Some(Why::Command { word }),
+                }
+            }
+            if !core.queue().is_empty() {
+                core.empty_queue();
+            }
+            if let Some(why) = refused {
+                break Err(why);
+            }
+            match stop {
                 Stop::Written { csr } if csr == csr::number(csr::EVENT) => {
                     let word = core::mem::take(&mut block[csr::EVENT]);
                     break Answer::new(word).ok_or(Why::Answer { word });
                 }
-                Stop::Written { .. } => {
-                    let word = core::mem::replace(&mut block[csr::DETAIL], detail);
-                    let command = Command::new(word).ok_or(Why::Command { word });
-                    match command {
-                        Ok(Command::Timer { timer, ns, private }) => {
-                            state.timers.arm(timer, event.now, present, at_least(ns), private);
-                            outcome.wake = state.timers.wake();
-                        }
-                        Ok(Command::ByteCounter { octets }) => outcome.byte_counter = Some(octets),
-                        Ok(Command::Priority { priority }) => outcome.priority = Some(priority),
-                        Ok(Command::Trace { classes }) => {
-                            state.traces = Class(state.traces.0 & Class::TRANSMIT.0)
-                                .with(Class(classes.0 & !Class::TRANSMIT.0));
-                            outcome.traces = Some(heard(&self.fallback, state.traces));
-                        }
-                        Ok(Command::TraceToo { classes }) => {
-                            state.traces = state.traces.with(classes);
-                            outcome.traces = Some(heard(&self.fallback, state.traces));
-                        }
-                        Ok(Command::Hops { first }) => {
-                            let words = &mut block[csr::HEADER..csr::HEADER + csr::HEADER_WORDS];
-                            event::show_hops(words, event.hops, first.into());
-                            if let Some(run) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
-                                let mut shown = [0; csr::HEADER_WORDS];
-                                shown.copy_from_slice(words);
-                                run.shown.push(shown);
-                            }
-                        }
-                        Err(why) => break Err(why),
-                    }
-                }
+                Stop::Written { .. } => {}
                 Stop::Waiting { .. } => break Err(Why::Silent),
                 Stop::Budget => break Err(Why::Overrun { cycles: core.cycles() - from }),
                 Stop::Trap(trap) => break Err(Why::Trap(trap)),

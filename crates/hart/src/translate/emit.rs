@@ -147,7 +147,7 @@ pub(super) struct Emitter<'a> {
 }
 
 /// Offsets in the state are small.
-fn offset(octets: usize) -> i32 {
+pub(super) fn offset(octets: usize) -> i32 {
     i32::try_from(octets).unwrap_or(i32::MAX)
 }
 
@@ -179,7 +179,7 @@ impl Emitter<'_> {
 
     /// Jumps to a block, with the registers as it counts on them.
     fn hand_over(&mut self, block: usize, Arrival { held, dirty }: Arrival) {
-        self.write_back(self.at.dirty & !dirty);
+        self.write_back(self.at.dirty & !dirty & self.flow.wanted(self.flow.blocks[block].start));
         self.hold(held & !self.at.held);
         self.builder.ins().jump(self.labels[block], &[]);
     }
@@ -213,7 +213,13 @@ impl Emitter<'_> {
             match self.flow.forms[index] {
                 Form::Plain => self.plain(&step.instruction),
                 Form::Csr(word) => {
-                    self.csr(&step.instruction, word);
+                    let stops = self.csr(&step.instruction, word);
+                    if let Some(stops) = stops {
+                        self.retire(step.cost);
+                        self.at.dirty |= definition(&step.instruction);
+                        self.stop_if(stops, index + 1, step.instruction.csr());
+                        continue;
+                    }
                     if word.stops {
                         self.retire(step.cost);
                         self.at.dirty |= definition(&step.instruction);
@@ -270,7 +276,7 @@ impl Emitter<'_> {
 
     /// Returns to the caller, with the state as it is before the instruction at `index`.
     fn leave(&mut self, index: usize, code: u32) {
-        self.write_back(self.at.dirty);
+        self.write_back(self.at.dirty & self.flow.wanted(index));
         let pc = self.address(index);
         let (pc, now) = (self.word(pc), self.now());
         if code == BAIL {
@@ -315,6 +321,16 @@ impl Emitter<'_> {
         self.builder.switch_to_block(bad);
         self.leave(self.at.index, BAIL);
         self.builder.switch_to_block(fine);
+    }
+
+    /// Stops before the instruction at `index`, for the write of a register, if `stops`.
+    fn stop_if(&mut self, stops: Value, index: usize, csr: u16) {
+        let (on, out) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(out);
+        self.builder.ins().brif(stops, out, &[], on, &[]);
+        self.builder.switch_to_block(out);
+        self.leave(index, csr.into());
+        self.builder.switch_to_block(on);
     }
 
     /// Requires that there are cycles left when `cost` more have passed.

@@ -31,6 +31,8 @@ pub(super) struct Word {
     pub(super) waits: bool,
     /// The run stops behind it.
     pub(super) stops: bool,
+    /// What is written joins the core's queue, and stops the run unless it is below this number and the queue has room.
+    pub(super) queues: Option<u32>,
 }
 
 impl Form {
@@ -52,6 +54,15 @@ pub(super) struct Block {
     pub(super) end: usize,
 }
 
+impl Block {
+    fn instructions(
+        self,
+        program: &Program,
+    ) -> impl DoubleEndedIterator<Item = &Instruction> + ExactSizeIterator {
+        program.code[self.start..self.end].iter().map(|step| &step.instruction)
+    }
+}
+
 pub(super) struct Flow {
     pub(super) forms: Vec<Form>,
     pub(super) blocks: Vec<Block>,
@@ -61,10 +72,14 @@ pub(super) struct Flow {
     pub(super) entries: Vec<usize>,
     /// Those where it is entered once an event: where a run waited, or behind where it stopped.
     fresh: Vec<usize>,
+    /// Those of them where every run has stopped or waited.
+    stopped: Vec<usize>,
     /// Blocks that a return may go to.
     returns: Vec<usize>,
     /// Blocks that another jump through a register may go to.
     pointed: Vec<usize>,
+    /// For each instruction, the registers that the state has to know before it.
+    wanted: Vec<u32>,
 }
 
 /// Blocks that become one function of host code.
@@ -112,7 +127,8 @@ impl Region {
 }
 
 impl Flow {
-    pub(super) fn new(program: &Program) -> Self {
+    /// With `exact` the state has to know every register, else only those that the program may read before it writes them.
+    pub(super) fn new(program: &Program, exact: bool) -> Self {
         let forms: Vec<Form> = (0..program.code.len()).map(|at| form(program, at)).collect();
         let mut marks = Marks::of(program, &forms);
         let pointed: Vec<usize> = marks.pointed.clone();
@@ -140,8 +156,46 @@ impl Flow {
         let (returns, pointed) = (blocks_of(&returns), blocks_of(&pointed));
         let marked =
             |marks: &[bool]| (0..forms.len()).filter(|&at| marks[at]).filter_map(|at| block_at[at]).collect();
-        let (entries, fresh) = (marked(&marks.enters), marked(&marks.resumes));
-        Self { forms, blocks, block_at, entries, fresh, returns, pointed }
+        let (entries, fresh, stopped) =
+            (marked(&marks.enters), marked(&marks.resumes), marked(&marks.stopped));
+        let wanted = vec![u32::MAX; forms.len()];
+        let mut flow = Self { forms, blocks, block_at, entries, fresh, stopped, returns, pointed, wanted };
+        if !exact {
+            flow.wanted = flow.read_later(program);
+        }
+        flow
+    }
+
+    /// The registers that may be read behind the start of each block before they are written, by whomever control goes to:
+    /// all, where an address or the interpreter decides on that.
+    fn read_later(&self, program: &Program) -> Vec<u32> {
+        let successors = Vec::from_iter((0..self.blocks.len()).map(|block| {
+            let last = self.blocks[block].end - 1;
+            let behind = || self.block_at.get(last + 1).copied().flatten();
+            match self.forms[last] {
+                Form::Csr(Word { stops: true, .. }) => behind().map(|next| vec![next]),
+                Form::Branch(target) => Some(vec![self.block_at[target]?, behind()?]),
+                Form::Jump(_) | Form::Call(_) | Form::Plain | Form::Csr(_) => {
+                    Some(self.near(block)).filter(|next| !next.is_empty())
+                }
+                Form::JumpRegister | Form::Left => None,
+            }
+        }));
+        let live = self.live(program, &successors);
+        let mut wanted = vec![u32::MAX; self.forms.len()];
+        for (block, next) in self.blocks.iter().zip(&successors) {
+            let mut set = behind(next.as_deref(), &live);
+            for (index, instruction) in (block.start..block.end).zip(block.instructions(program)).rev() {
+                set = read_before(set, instruction);
+                wanted[index] = set;
+            }
+        }
+        wanted
+    }
+
+    /// The registers that the state has to know before the instruction at `index`, where a run may be taken up.
+    pub(super) fn wanted(&self, index: usize) -> u32 {
+        self.wanted.get(index).copied().unwrap_or(u32::MAX)
     }
 
     /// All of the program.
@@ -261,10 +315,10 @@ impl Flow {
             }
             successors[block].iter().for_each(|&next| predecessors[next].push(block));
         }
-        let live = self.live(program, &successors);
+        let known: Vec<_> = successors.iter().cloned().map(Some).collect();
+        let live = self.live(program, &known);
         let used = |block: &Block| {
-            let instructions = program.code[block.start..block.end].iter().map(|step| &step.instruction);
-            instructions.fold((0, 0), |(read, written), instruction| {
+            block.instructions(program).fold((0, 0), |(read, written), instruction| {
                 (read | instruction.sources(), written | definition(instruction))
             })
         };
@@ -275,7 +329,7 @@ impl Flow {
             changed = false;
             for (block, predecessors) in predecessors.iter().enumerate() {
                 let Some(before) = region.arrivals[block] else { continue };
-                if self.fresh.binary_search(&block).is_ok() {
+                if self.stopped.binary_search(&block).is_ok() {
                     continue;
                 }
                 let closes = predecessors.iter().any(|&before| before >= block);
@@ -288,7 +342,7 @@ impl Flow {
                     if closes { (a.0 | b.0, a.1 | b.1) } else { (a.0 & b.0, a.1 & b.1) }
                 };
                 let (held, dirty) = handed.reduce(meet).unwrap_or_default();
-                let dirty = dirty & (live[block] | replaced[block]);
+                let dirty = dirty & (live[block] | replaced[block]) & self.wanted(self.blocks[block].start);
                 let after = Arrival { held: held & live[block] | dirty, dirty };
                 changed |= after != before;
                 region.arrivals[block] = Some(after);
@@ -297,19 +351,16 @@ impl Flow {
         region
     }
 
-    /// The registers that are read behind the start of each block before they are written.
-    fn live(&self, program: &Program, successors: &[Vec<usize>]) -> Vec<u32> {
+    /// The registers that are read behind the start of each block before they are written; `None` stands for who knows where,
+    /// where all are.
+    fn live(&self, program: &Program, successors: &[Option<Vec<usize>>]) -> Vec<u32> {
         let mut live = vec![0; self.blocks.len()];
         let mut changed = true;
         while changed {
             changed = false;
-            for (block, &Block { start, end }) in self.blocks.iter().enumerate().rev() {
-                let behind = successors[block].iter().fold(0, |set, &next| set | live[next]);
-                let before = program.code[start..end]
-                    .iter()
-                    .rev()
-                    .map(|step| &step.instruction)
-                    .fold(behind, |set, instruction| set & !definition(instruction) | instruction.sources());
+            for (block, next) in successors.iter().enumerate().rev() {
+                let before = behind(next.as_deref(), &live);
+                let before = self.blocks[block].instructions(program).rev().fold(before, read_before);
                 changed |= before != live[block];
                 live[block] = before;
             }
@@ -333,6 +384,16 @@ fn replaced(used: &[(u32, u32)], members: &[bool], successors: &[Vec<usize>]) ->
         }
     }
     replaced
+}
+
+/// The registers that are read at the end of a block or later, of those that are where it goes; all, if who knows where.
+fn behind(next: Option<&[usize]>, live: &[u32]) -> u32 {
+    next.map_or(u32::MAX, |next| next.iter().fold(0, |set, &next| set | live[next]))
+}
+
+/// The registers that are read before they are written by an instruction and what follows, by those of what follows.
+fn read_before(later: u32, instruction: &Instruction) -> u32 {
+    later & !definition(instruction) | instruction.sources()
 }
 
 /// The register that an instruction writes, as a set.
@@ -368,7 +429,11 @@ fn form(program: &Program, at: usize) -> Form {
                     if !(reads && read == OnRead::Refuse || writes && write == OnWrite::Refuse) =>
                 {
                     let waits = reads && read == OnRead::WaitWhileZero;
-                    Form::Csr(Word { index, waits, stops: writes && write == OnWrite::StoreAndStop })
+                    let queues = match write {
+                        OnWrite::Queue { below } if writes => Some(below),
+                        _ => None,
+                    };
+                    Form::Csr(Word { index, waits, stops: writes && write == OnWrite::StoreAndStop, queues })
                 }
                 _ => Form::Left,
             }
@@ -401,6 +466,8 @@ struct Marks {
     enters: Vec<bool>,
     /// Where a run goes on that has stopped or waited.
     resumes: Vec<bool>,
+    /// And where no run comes to without having stopped or waited.
+    stopped: Vec<bool>,
     returns: Vec<usize>,
     pointed: Vec<usize>,
 }
@@ -415,6 +482,7 @@ impl Marks {
             leads: vec![false; count],
             enters: vec![false; count],
             resumes: vec![false; count],
+            stopped: vec![false; count],
             returns: Vec::new(),
             pointed: Vec::new(),
         };
@@ -449,15 +517,19 @@ impl Marks {
             open.push(at);
         };
         match forms[at] {
-            Form::Plain | Form::Csr(Word { waits: false, stops: false, .. }) => open.extend(next),
-            Form::Csr(Word { waits, stops, .. }) => {
+            Form::Plain | Form::Csr(Word { waits: false, stops: false, queues: None, .. }) => {
+                open.extend(next)
+            }
+            Form::Csr(Word { waits, stops, queues, .. }) => {
                 // A run that waited is taken up here, one that stopped behind here.
                 self.leads[at] |= waits;
                 self.enters[at] |= waits;
                 self.resumes[at] |= waits;
+                self.stopped[at] |= waits;
                 match next {
-                    Some(next) if stops => {
+                    Some(next) if stops || queues.is_some() => {
                         self.resumes[next] = true;
+                        self.stopped[next] |= stops;
                         lead(self, next, true, open);
                     }
                     next => open.extend(next),

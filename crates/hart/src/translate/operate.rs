@@ -1,12 +1,21 @@
 //! What single instructions do, in Cranelift's intermediate form.
 
+use core::mem::offset_of;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types::I8, types::I16, types::I32, types::I64};
 
-use super::emit::{Base, Emitter};
+use super::emit::{Base, Emitter, offset};
 use super::flow::Word;
+use crate::core::{QUEUE_WORDS, Queue, State};
 use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::memory::Misaligned;
+
+/// Where the state has the length of the queue, and its words.
+const QUEUE: [usize; 2] = [
+    offset_of!(State, queue) + offset_of!(Queue, length),
+    offset_of!(State, queue) + offset_of!(Queue, words),
+];
 
 impl Emitter<'_> {
     pub(super) fn plain(&mut self, instruction: &Instruction) {
@@ -94,7 +103,8 @@ impl Emitter<'_> {
         self.builder.ins().store(flags, value, address, rom);
     }
 
-    pub(super) fn csr(&mut self, instruction: &Instruction, word: Word) {
+    /// An access to a register; behind one with a queue, whether the run stops.
+    pub(super) fn csr(&mut self, instruction: &Instruction, word: Word) -> Option<Value> {
         let Base { csrs, of_csrs, .. } = self.base;
         let place = 4 * i32::from(word.index);
         // The old value is wanted unless this is a plain write.
@@ -106,6 +116,7 @@ impl Emitter<'_> {
         {
             self.require(old);
         }
+        let mut stops = None;
         if instruction.writes_csr() {
             let source = if instruction.op.shape() == Shape::CsrImmediate {
                 self.word(u32::from(instruction.rs1.number()))
@@ -117,11 +128,36 @@ impl Emitter<'_> {
                 (Op::Csrrc | Op::Csrrci, Some(old)) => self.builder.ins().band_not(old, source),
                 _ => source,
             };
-            self.builder.ins().store(of_csrs, new, csrs, place);
+            match word.queues {
+                Some(below) => stops = Some(self.push(new, below)),
+                None => {
+                    self.builder.ins().store(of_csrs, new, csrs, place);
+                }
+            }
         }
         if let Some(old) = old {
             self.write(instruction.rd, old);
         }
+        stops
+    }
+
+    /// [`Queue::push`](crate::core::Queue::push).
+    fn push(&mut self, word: Value, below: u32) -> Value {
+        let Base { state, of_state, .. } = self.base;
+        let [length, words] = QUEUE.map(offset);
+        let at = self.builder.ins().load(I32, of_state, state, length);
+        // A full one is the interpreter's matter.
+        let room = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, at, QUEUE_WORDS as i64);
+        self.require(room);
+        let place = self.builder.ins().uextend(I64, at);
+        let place = self.builder.ins().ishl_imm_u(place, 2);
+        let place = self.builder.ins().iadd(state, place);
+        self.builder.ins().store(of_state, word, place, words);
+        let now = self.builder.ins().iadd_imm_s(at, 1);
+        self.builder.ins().store(of_state, now, state, length);
+        let far = self.builder.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, word, i64::from(below));
+        let full = self.builder.ins().icmp_imm_u(IntCC::Equal, now, QUEUE_WORDS as i64);
+        self.builder.ins().bor(far, full)
     }
 
     fn arithmetic(&mut self, op: Op, a: Value, b: Value) -> Value {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use roci_hart::{
-    CSR_WORDS, Core, Instruction, Machine, MemoryMap, Misaligned, Op, Program, Register, Shape, Stop,
-    TranslateError, Translation,
+    CSR_WORDS, Core, Csr, CsrMap, Instruction, Machine, MemoryMap, Misaligned, OnRead, OnWrite, Op, Program,
+    QUEUE_WORDS, Register, Shape, Stop, TranslateError, Translation,
 };
 
 use crate::support::differential::{compare, seen};
@@ -66,6 +66,60 @@ fn accesses_at_every_bound_end_alike() {
             });
             assert_eq!(fast, plain, "{op} at {address:#x}");
         }
+    }
+}
+
+/// A program that writes `words` to a register with a queue, for words below 100, and then stops by another.
+fn queueing(words: &[u32]) -> Arc<Program> {
+    let queue = Csr::Word { index: 1, read: OnRead::Value, write: OnWrite::Queue { below: 100 } };
+    let end = Csr::Word { index: 0, read: OnRead::Value, write: OnWrite::StoreAndStop };
+    let csrs = CsrMap::default().with(0x801, queue).with(0x800, end);
+    let (a0, a1) = (Register::new(10), Register::new(11));
+    let code = words.iter().flat_map(|&word| {
+        let imm = word.cast_signed();
+        let load = Instruction { op: Op::Addi, rd: a0, rs1: Register::ZERO, rs2: Register::ZERO, imm };
+        // What is read is the block's word, which no write changes.
+        let write = Instruction { op: Op::Csrrw, rd: a1, rs1: a0, rs2: Register::ZERO, imm: 0x801 };
+        [load.encode(), write.encode()]
+    });
+    let stop = Instruction { op: Op::Csrrw, rd: Register::ZERO, rs1: a1, rs2: Register::ZERO, imm: 0x800 };
+    let code: Vec<u32> = code.chain([stop.encode()]).collect();
+    Arc::new(Program::from_words(&code, Machine { csrs, ..Machine::default() }).expect("the code fits"))
+}
+
+/// The register that stopped each run, and what was in the queue then.
+fn stops(words: &[u32], translated: bool) -> Vec<(u16, Vec<u32>)> {
+    let program = queueing(words);
+    let translation = Translation::without_dead_registers(program.clone()).expect("the host is known");
+    let (mut core, mut block) = (Core::new(program), [0; CSR_WORDS]);
+    block[1] = 77;
+    let mut stops = Vec::new();
+    loop {
+        let stop = if translated {
+            translation.run(&mut core, &mut block, 1_000)
+        } else {
+            core.run(&mut block, 1_000)
+        };
+        let Stop::Written { csr } = stop else { panic!("{stop:?}") };
+        stops.push((csr, core.queue().to_vec()));
+        core.empty_queue();
+        if csr == 0x800 {
+            assert_eq!((block[0], block[1]), (77, 77));
+            return stops;
+        }
+    }
+}
+
+#[test]
+fn words_wait_in_the_queue_until_the_run_stops() {
+    for translated in [false, true] {
+        let stops = |words: &[u32]| stops(words, translated);
+        assert_eq!(stops(&[5, 6, 99]), [(0x800, vec![5, 6, 99])]);
+        // One that is too great stops it at once, as does one that fills the queue.
+        assert_eq!(stops(&[5, 100, 6]), [(0x801, vec![5, 100]), (0x800, vec![6])]);
+        let many: Vec<u32> = (0..2 + QUEUE_WORDS as u32).collect();
+        let (first, rest) = many.split_at(QUEUE_WORDS);
+        assert_eq!(stops(&many), [(0x801, first.to_vec()), (0x800, rest.to_vec())]);
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn machine(misaligned: Misaligned) -> Machine {
         .with(0x805, Csr::Word { index: 5, read: OnRead::Value, write: OnWrite::Refuse })
         .with(0x806, Csr::Word { index: 6, read: OnRead::Refuse, write: OnWrite::Store })
         .with(0x807, Csr::Device)
+        .with(0x808, Csr::Word { index: 7, read: OnRead::Value, write: OnWrite::Queue { below: 1 << 31 } })
         .with_cost(0x801..0x805, 5);
     let extensions = Extensions { multiply: true, csr: true };
     Machine { memory: MAP, extensions, misaligned, csrs, ..Machine::default() }
@@ -140,7 +141,7 @@ pub(crate) fn word(octets: [u8; 8]) -> u32 {
         Shape::JumpRegister | Shape::Load | Shape::Store => near,
         Shape::Immediate if matches!(op, Op::Slli | Op::Srli | Op::Srai) => wide & 31,
         Shape::Immediate => wide >> 4,
-        Shape::Csr | Shape::CsrImmediate => 0x800 + (wide & 15) % 9,
+        Shape::Csr | Shape::CsrImmediate => 0x800 + (wide & 15) % 10,
         _ => 0,
     };
     // Addresses and returns come from registers that are likely to hold them.

@@ -73,6 +73,25 @@ struct Record {
     kinds: BTreeMap<u32, u32>,
 }
 
+/// What comes of the commands that programs give.
+struct Taken {
+    sum: u32,
+    /// One of them asked to be shown other switches.
+    shows: bool,
+}
+
+impl Taken {
+    /// Takes those that wait in a core's queue.
+    #[inline(always)]
+    fn take(&mut self, core: &mut Core) {
+        for &word in core.queue() {
+            self.sum = self.sum.rotate_left(5) ^ word;
+            self.shows |= word >> 28 == 11;
+        }
+        core.empty_queue();
+    }
+}
+
 /// Where an event belongs.
 #[derive(Clone, Copy)]
 struct Place {
@@ -138,36 +157,38 @@ impl Record {
     fn replay(
         &self,
         blocks: &mut [CsrBlock],
-        mut run: impl FnMut(Place, &mut CsrBlock) -> Stop,
+        mut run: impl FnMut(Place, &mut CsrBlock, &mut Taken) -> Stop,
     ) -> (f64, u32) {
         const EVENT: u16 = csr::number(csr::EVENT);
         let start = cpu_ns();
         blocks.copy_from_slice(&self.initial);
-        let mut sum = 0u32;
+        let mut taken = Taken { sum: 0, shows: false };
         for (&place, told) in self.places.iter().zip(&self.told) {
             let block = &mut blocks[usize::from(place.pair) % PAIRS];
             block[32..].copy_from_slice(told);
             let mut shown = place.shown as usize;
             loop {
-                match run(place, block) {
+                let stop = run(place, block, &mut taken);
+                if std::mem::take(&mut taken.shows) {
+                    block[csr::HEADER..csr::EVENT].copy_from_slice(&self.shown[shown]);
+                    shown += 1;
+                }
+                match stop {
                     Stop::Written { csr: EVENT } => break,
-                    Stop::Written { .. } => {
-                        let word = std::mem::replace(&mut block[csr::DETAIL], told[csr::DETAIL - 32]);
-                        sum = sum.rotate_left(5) ^ word;
-                        if word >> 28 == 11 {
-                            block[csr::HEADER..csr::EVENT].copy_from_slice(&self.shown[shown]);
-                            shown += 1;
-                        }
-                    }
+                    Stop::Written { .. } => {}
                     stop => panic!("{stop:?}"),
                 }
             }
             let answer = block[csr::EVENT] ^ block[csr::OPCODE];
-            sum = sum.rotate_left(1) ^ answer ^ block[csr::RATE] ^ block[csr::WINDOW] ^ block[csr::TOKENS];
+            taken.sum = taken.sum.rotate_left(1)
+                ^ answer
+                ^ block[csr::RATE]
+                ^ block[csr::WINDOW]
+                ^ block[csr::TOKENS];
         }
         let spent = cpu_ns() - start;
         let contexts = blocks.iter().flat_map(|block| &block[..32]);
-        (spent / self.places.len() as f64, contexts.fold(sum, |sum, word| sum.rotate_left(1) ^ word))
+        (spent / self.places.len() as f64, contexts.fold(taken.sum, |sum, word| sum.rotate_left(1) ^ word))
     }
 
     fn mix(&self) -> String {
@@ -187,6 +208,7 @@ fn cores(program: &Arc<Program>) -> [Core; 2] {
         core.set_pc(side.start(program).unwrap());
         let mut block = [0; 64];
         while let Stop::Written { .. } = core.run(&mut block, BUDGET) {}
+        core.empty_queue();
         core
     })
 }
@@ -274,7 +296,7 @@ impl Rounds {
 fn measure(name: &str, record: &Record, passes: usize, folder: &Path) -> Times {
     let file = roci_lab::program::shipped(&format!("firmware/{name}.elf")).unwrap();
     let program = Arc::new(Program::load(file, machine("swcc").unwrap()).unwrap());
-    let translation = Translation::new(program.clone()).unwrap();
+    let translation = Translation::without_dead_registers(program.clone()).unwrap();
     let stream = folder.join(format!("{name}.stream"));
     record.write(&stream);
     let native = native(name, folder);
@@ -285,8 +307,11 @@ fn measure(name: &str, record: &Record, passes: usize, folder: &Path) -> Times {
     // What an event takes depends a little on the one before it, so here each queue pair has cores of its own, as it had when
     // the law was recorded.
     let mut own = vec![cores(&program); PAIRS];
-    record.replay(&mut blocks, |place, block| {
-        own[usize::from(place.pair)][usize::from(place.sends)].run(block, BUDGET)
+    record.replay(&mut blocks, |place, block, taken| {
+        let core = &mut own[usize::from(place.pair)][usize::from(place.sends)];
+        let stop = core.run(block, BUDGET);
+        taken.take(core);
+        stop
     });
     let own: u64 = own.iter().map(|cores| clocks(cores)[0] - begun[0]).sum();
     assert_eq!(own, record.cycles, "{name}: the law counts other cycles");
@@ -297,15 +322,18 @@ fn measure(name: &str, record: &Record, passes: usize, folder: &Path) -> Times {
         let mut spent = [0.0; 4];
         let mut sum = 0;
         for _ in 0..passes {
-            let alone = record.replay(&mut blocks, |_, block| {
+            let alone = record.replay(&mut blocks, |_, block, _| {
                 block[csr::EVENT] = 3;
                 Stop::Written { csr: csr::number(csr::EVENT) }
             });
             std::hint::black_box(alone.1);
-            let fast = record.replay(&mut blocks, |place, block| {
-                translation.run(&mut translated[usize::from(place.sends)], block, BUDGET)
+            let fast = record.replay(&mut blocks, |place, block, taken| {
+                let core = &mut translated[usize::from(place.sends)];
+                let stop = translation.run(core, block, BUDGET);
+                taken.take(core);
+                stop
             });
-            let running = record.replay(&mut blocks, |place, block| {
+            let running = record.replay(&mut blocks, |place, block, taken| {
                 let core = &mut in_a_run[usize::from(place.sends)];
                 match &rote {
                     Some(rote) if place.sends && core.pc() == rote.pc => {
@@ -313,11 +341,19 @@ fn measure(name: &str, record: &Record, passes: usize, folder: &Path) -> Times {
                         cycles_by_rote += rote.cycles;
                         Stop::Written { csr: rote.csr }
                     }
-                    _ => translation.run(core, block, BUDGET),
+                    _ => {
+                        let stop = translation.run(core, block, BUDGET);
+                        taken.take(core);
+                        stop
+                    }
                 }
             });
-            let slow = record
-                .replay(&mut blocks, |place, block| interpreted[usize::from(place.sends)].run(block, BUDGET));
+            let slow = record.replay(&mut blocks, |place, block, taken| {
+                let core = &mut interpreted[usize::from(place.sends)];
+                let stop = core.run(block, BUDGET);
+                taken.take(core);
+                stop
+            });
             assert_eq!((fast.1, running.1), (slow.1, slow.1), "{name}: translated and interpreted");
             sum = slow.1;
             for (spent, (time, _)) in spent.iter_mut().zip([alone, fast, running, slow]) {
