@@ -6,6 +6,7 @@
 mod chromium;
 #[path = "outside/layouts.rs"]
 mod layouts;
+mod page;
 #[path = "outside/tools.rs"]
 mod tools;
 
@@ -377,4 +378,58 @@ print(' '.join(sorted(names)))
     let known = |name: &str| flows.iter().any(|flow| flow["name"] == name);
     let names: Vec<&str> = lines.last().expect("a line of names").split(' ').collect();
     assert!(names.iter().all(|name| known(name)), "{names:?}");
+}
+
+/// As a newcomer does: each block goes to its file, each command is given, and prints what the page says it prints.
+#[test]
+fn the_page_on_laws_of_ones_own_leads_to_a_plot() {
+    let folder = scratch().join("own-law");
+    std::fs::create_dir_all(&folder).expect("a scratch folder");
+    let program = Path::new(env!("CARGO_BIN_EXE_roci")).parent().expect("it lies in a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a search path"));
+    let shell = |command: &str| {
+        let mut shell = Command::new("sh");
+        let both = format!("({command}) 2>&1");
+        output_of(
+            shell.args(["-c", &both]).current_dir(&folder).env("PATH", &path),
+            "it is the program under test",
+        )
+    };
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a scratch file");
+    let mut law = String::new();
+    let mut commands = 0;
+    for (kind, text) in page::blocks("own-law.md") {
+        match kind.as_str() {
+            "c" => {
+                write("near.c", &text);
+                law = text;
+            }
+            "toml" => write("near.toml", &text),
+            "console" => {
+                for part in text.split("$ ").skip(1) {
+                    let (command, said) = part.split_once('\n').expect("a command ends its line");
+                    let tries_others = command.contains("context.target");
+                    if tries_others {
+                        // As the text before it says, and back again behind it.
+                        let variable = law.replace("#define TARGET 20000u", "uint32_t target = 20000;");
+                        assert_ne!(variable, law, "the law has the constant that the page speaks of");
+                        write("near.c", &variable.replace("TARGET", "target"));
+                        shell("roci program build near.c");
+                    }
+                    let printed = shell(command);
+                    for line in said.lines().filter(|line| !line.is_empty() && *line != "…") {
+                        assert!(printed.contains(line), "{command} does not print {line:?}, but\n{printed}");
+                    }
+                    commands += 1;
+                    if tries_others {
+                        write("near.c", &law);
+                        shell("roci program build near.c");
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(commands >= 9, "only {commands} commands were found");
+    assert!(folder.join("out/near/report.html").exists());
 }

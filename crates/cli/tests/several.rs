@@ -5,8 +5,6 @@
 mod scratch;
 
 use scratch::{SMALL, Scratch, text};
-use std::fs;
-use std::path::Path;
 
 #[test]
 fn figures_replace_earlier_figures() {
@@ -58,43 +56,6 @@ fn a_figure_of_which_nothing_is_judged_has_not_passed() {
     let output = scratch.roci(&["reproduce", "validation-queueing", "--seeds", "1", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(json[0]["passed"].is_null(), "{json:#}");
-}
-
-/// The blocks of a page of the guide that begin with "```" and `kind`.
-fn blocks(page: &str, kind: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(page);
-    let text = fs::read_to_string(path).unwrap();
-    let begin = format!("```{kind}\n");
-    text.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
-}
-
-#[test]
-fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
-    let scratch = Scratch::new("guide-deadlock");
-    scratch.scenario("ring.toml", &blocks("deadlock.md", "toml")[0]);
-    let console = &blocks("deadlock.md", "console")[0];
-    let said = console.strip_prefix("$ roci run ring.toml\n").unwrap().to_owned();
-    let output = scratch.roci(&["run", "ring.toml"]);
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), said));
-    let summary = scratch.summary("out/ring/summary.json");
-    assert_eq!(summary["deadlock"]["at_s"], 0.002);
-    assert_eq!(summary["deadlock"]["cycle"][0], serde_json::json!({ "from": "s0", "to": "s1" }));
-    let dcqcn = ["switch.ecn=true", "transport.control=dcqcn"];
-    let rows: [(&[&str], &str); 6] = [
-        (&["switch.buffer=12MB"], "deadlock at"),
-        (&dcqcn, "deadlock at"),
-        (&[dcqcn[0], dcqcn[1], "switch.buffer=2MB"], ""),
-        (&["transport.max_in_flight=8"], ""),
-        (&["switch.pfc=false"], "Transport Retry Counter Exceeded"),
-        (&["switch.pfc=false", "transport.recovery=irn", "transport.max_in_flight=40"], ""),
-    ];
-    for (set, said) in rows {
-        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
-        let output = scratch.roci(&[&["run", "ring.toml"], set.as_slice()].concat());
-        let message = text(&output.stderr);
-        assert_eq!(output.status.success(), said.is_empty(), "{set:?}: {message}");
-        assert!(message.contains(said), "{set:?}: {message}");
-    }
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! What the guide says to do can be done. The page on laws of one's own needs a compiler: see `outside.rs`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod page;
+#[expect(dead_code, reason = "other tests look at more")]
+mod scratch;
+
+use page::blocks;
+use scratch::{Scratch, text};
+use std::path::Path;
+use std::process::Command;
+
+/// Of the commands on these pages, those that want more than a moment, another host, a compiler, or what an earlier one left.
+const ELSEWHERE: [&str; 8] = [
+    "roci run scenarios/*.toml",
+    "roci sweep scenarios/websearch-fat-tree.toml",
+    "roci reproduce validation",
+    "roci reproduce all",
+    "roci program build",
+    "roci program profile firmware/dcqcn.elf --events",
+    "roci perf",
+    "roci ping",
+];
+
+#[test]
+fn the_commands_of_the_guide_do_something() {
+    let scratch = Scratch::new("guide-commands");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for folder in ["scenarios", "firmware"] {
+        std::os::unix::fs::symlink(repository.join(folder), scratch.0.join(folder)).unwrap();
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_roci")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut done = 0;
+    for page in ["commands.md", "nics.md"] {
+        for (_, block) in blocks(page).into_iter().filter(|(kind, _)| kind == "sh") {
+            // A pipe goes on in the next line.
+            let block = block.replace("|\n", "| ");
+            for line in block.lines().filter(|line| line.starts_with("roci ")) {
+                if ELSEWHERE.iter().any(|elsewhere| line.starts_with(elsewhere)) {
+                    continue;
+                }
+                let mut shell = Command::new("sh");
+                let output =
+                    shell.args(["-c", line]).current_dir(&scratch.0).env("PATH", &path).output().unwrap();
+                assert!(output.status.success(), "{page}: {line}: {}", text(&output.stderr));
+                assert!(!output.stdout.is_empty(), "{page}: {line}");
+                done += 1;
+            }
+        }
+    }
+    assert!(done >= 20, "only {done} commands were found");
+}
+
+#[test]
+fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
+    let scratch = Scratch::new("guide-deadlock");
+    let blocks = blocks("deadlock.md");
+    let first = |kind| &blocks.iter().find(|block| block.0 == kind).unwrap().1;
+    scratch.scenario("ring.toml", first("toml"));
+    let console = first("console");
+    let said = console.strip_prefix("$ roci run ring.toml\n").unwrap().to_owned();
+    let output = scratch.roci(&["run", "ring.toml"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), said));
+    let summary = scratch.summary("out/ring/summary.json");
+    assert_eq!(summary["deadlock"]["at_s"], 0.002);
+    assert_eq!(summary["deadlock"]["cycle"][0], serde_json::json!({ "from": "s0", "to": "s1" }));
+    let dcqcn = ["switch.ecn=true", "transport.control=dcqcn"];
+    let rows: [(&[&str], &str); 6] = [
+        (&["switch.buffer=12MB"], "deadlock at"),
+        (&dcqcn, "deadlock at"),
+        (&[dcqcn[0], dcqcn[1], "switch.buffer=2MB"], ""),
+        (&["transport.max_in_flight=8"], ""),
+        (&["switch.pfc=false"], "Transport Retry Counter Exceeded"),
+        (&["switch.pfc=false", "transport.recovery=irn", "transport.max_in_flight=40"], ""),
+    ];
+    for (set, said) in rows {
+        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
+        let output = scratch.roci(&[&["run", "ring.toml"], set.as_slice()].concat());
+        let message = text(&output.stderr);
+        assert_eq!(output.status.success(), said.is_empty(), "{set:?}: {message}");
+        assert!(message.contains(said), "{set:?}: {message}");
+    }
+}
