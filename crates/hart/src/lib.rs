@@ -63,7 +63,7 @@ pub mod rote;
 pub mod translate;
 
 pub use crate::core::{Cause, Core, QUEUE_WORDS, Stop, Trap};
-pub use check::{Bounds, Kind, Policy, Reason, Refused, check};
+pub use check::{Answered, Bounds, Kind, Policy, Reason, Refused, Written, check};
 pub use csr::{CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 pub use cycles::CycleModel;
 pub use decode::{Extensions, decode};

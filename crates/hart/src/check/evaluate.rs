@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::graph::{Exit, Graph, Node, Way};
 use super::interval::Interval;
 use super::order::Element;
-use super::state::State;
-use super::{Kind, Policy, Reason};
+use super::state::{Place, State};
+use super::{Answered, Kind, Policy, Reason, Written};
 use crate::csr::{Csr, OnRead, OnWrite};
 use crate::instruction::{Instruction, Op, Register, Shape};
+use crate::memory::Region;
 use crate::program::Program;
 
 /// The node where the program is wrong, and why.
@@ -29,10 +30,18 @@ pub(super) struct Evaluation<'a> {
     pub(super) answer: usize,
     /// What is written to the CSRs that are watched.
     pub(super) values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
-    /// Answers by their addresses: the least and the greatest that any way gives.
-    pub(super) answers: BTreeMap<u32, (u32, u32)>,
+    /// The same by the registers and the addresses of the writes.
+    pub(super) written: BTreeMap<(u16, u32), Written>,
+    /// Answers by their addresses.
+    pub(super) answers: BTreeMap<u32, Answered>,
     /// Stores by their addresses that may miss stack and data: the first and the last address that any way gives.
     pub(super) stray: BTreeMap<u32, (u32, u32)>,
+    /// Loads alike, that may miss the memory.
+    pub(super) stray_loads: BTreeMap<u32, (u32, u32)>,
+    /// Stores of events that may be in data: the first octet, and the one after the last.
+    pub(super) data_stores: BTreeMap<u32, (u32, u32)>,
+    /// Whether what is followed comes before the first event.
+    pub(super) at_start: bool,
     /// Instructions that may still be looked at.
     work: u64,
     /// Heads of the loops that are being gone through.
@@ -57,8 +66,12 @@ impl<'a> Evaluation<'a> {
             answer_cycles: 0,
             answer: 0,
             values: policy.watched.iter().map(|&csr| (csr, Some(BTreeSet::new()))).collect(),
+            written: BTreeMap::new(),
             answers: BTreeMap::new(),
             stray: BTreeMap::new(),
+            stray_loads: BTreeMap::new(),
+            data_stores: BTreeMap::new(),
+            at_start: false,
             work: policy.work_max,
             loops: Vec::new(),
             at: 0,
@@ -166,11 +179,12 @@ impl<'a> Evaluation<'a> {
             Exit::Next(way) => {
                 state.spend(cost);
                 self.note_written(address, &instruction, &state);
-                self.note_stray(address, &instruction, &state);
+                self.note_reach(address, &instruction, &state);
                 state.execute(self.program, address, &instruction)?;
                 self.access(&instruction, &mut state)?;
-                if instruction.destination() == Some(Register::SP) && state.check_stack(self.program).is_ok()
-                {
+                if instruction.destination() == Some(Register::SP) {
+                    // Whatever is then reached by way of another register, the stack is as deep as that.
+                    state.check_stack(self.program)?;
                     self.lowest = self.lowest.min(state.read(Register::SP).low);
                 }
                 self.send(way, state)
@@ -242,12 +256,26 @@ impl<'a> Evaluation<'a> {
             Op::Csrrwi => Some(Interval::one(instruction.rs1.number().into())),
             _ => None,
         };
-        if self.policy.answers.contains(&instruction.csr()) {
-            let Interval { low, high } = value.unwrap_or(Interval::ANY);
-            let known = self.answers.entry(address).or_insert((low, high));
-            *known = (known.0.min(low), known.1.max(high));
+        let (csr, Interval { low, high }) = (instruction.csr(), value.unwrap_or(Interval::ANY));
+        if self.policy.answers.contains(&csr) {
+            let given = self.given.iter().enumerate().filter(|(index, _)| !state.overwritten(*index));
+            let untouched: BTreeSet<u16> = given.map(|(_, (csr, _))| *csr).collect();
+            let known = self.answers.entry(address).or_insert_with(|| Answered {
+                low,
+                high,
+                untouched: untouched.clone(),
+            });
+            (known.low, known.high) = (known.low.min(low), known.high.max(high));
+            known.untouched.retain(|csr| untouched.contains(csr));
         }
-        let Some(values) = self.values.get_mut(&instruction.csr()) else { return };
+        let Some(values) = self.values.get_mut(&csr) else { return };
+        let at_start = self.at_start;
+        let written = self.written.entry((csr, address)).or_insert(Written { low, high, at_start });
+        *written = Written {
+            low: written.low.min(low),
+            high: written.high.max(high),
+            at_start: written.at_start && at_start,
+        };
         *values = match (values.take(), value) {
             (Some(mut known), Some(value)) if known.len() < MANY => {
                 known.insert((value.low, value.high));
@@ -257,11 +285,21 @@ impl<'a> Evaluation<'a> {
         };
     }
 
-    /// Notes where a store goes that is not proved to lie in stack or data.
-    fn note_stray(&mut self, address: u32, instruction: &Instruction, state: &State) {
-        if let Some((low, high)) = state.stray(self.program, instruction) {
-            let known = self.stray.entry(address).or_insert((low, high));
+    /// Notes where a load or a store goes: what is not proved to lie in the memory, and what of data events write.
+    fn note_reach(&mut self, address: u32, instruction: &Instruction, state: &State) {
+        let Some(Place { low, high, end, region }) = state.place(self.program, instruction) else { return };
+        let stores = instruction.op.shape() == Shape::Store;
+        let note = |all: &mut BTreeMap<u32, (u32, u32)>, low: u32, high: u32| {
+            let known = all.entry(address).or_insert((low, high));
             *known = (known.0.min(low), known.1.max(high));
+        };
+        match (region, stores) {
+            (Some(Region::Stack), true) => self.lowest = self.lowest.min(low),
+            (Some(Region::Data), true) if self.at_start => {}
+            (Some(Region::Data), true) => note(&mut self.data_stores, low, end),
+            (_, true) => note(&mut self.stray, low, high),
+            (None, false) => note(&mut self.stray_loads, low, high),
+            (Some(_), false) => {}
         }
     }
 

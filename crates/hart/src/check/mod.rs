@@ -49,7 +49,7 @@ pub struct Policy {
     pub work_max: u64,
     /// Kinds of events that are bounded each by itself as well.
     pub kinds: Vec<Kind>,
-    /// CSRs of which is told what is written there ([`Bounds::values`]).
+    /// CSRs of which is told what is written there ([`Bounds::values`], [`Bounds::written`]).
     pub watched: BTreeSet<u16>,
     /// What an answer may be, the least and the greatest; answers beyond are told of ([`Bounds::kind_wrong`]).
     pub valid: Option<(u32, u32)>,
@@ -106,6 +106,8 @@ pub struct Bounds {
     /// Of each of [`Policy::kinds`], the answers by their addresses that are not [`Policy::valid`] whatever way leads there,
     /// as the least and the greatest that they can be. An answer that may be valid is not among them.
     pub kind_wrong: Vec<BTreeMap<u32, (u32, u32)>>,
+    /// Of each of [`Policy::kinds`], the answers by their addresses.
+    pub kind_answered: Vec<BTreeMap<u32, Answered>>,
     /// The most cycles from an answer to the next poll. From answer to answer an event takes at most this, left over
     /// from the one before, and its own cycles up to the answer.
     pub after_answer: u64,
@@ -117,6 +119,12 @@ pub struct Bounds {
     /// Stores by their addresses whose place is not proved to be in stack or data, with the first and the last address
     /// that it may be. Where it is neither, the core traps.
     pub stray_stores: BTreeMap<u32, (u32, u32)>,
+    /// Loads alike, that are not proved to be in stack, data or ROM.
+    pub stray_loads: BTreeMap<u32, (u32, u32)>,
+    /// Stores of events that may be in data, by their addresses: the first octet that they may write, and the one after the last.
+    pub data_stores: BTreeMap<u32, (u32, u32)>,
+    /// Writes to each of [`Policy::watched`], by the register and their own addresses.
+    pub written: BTreeMap<(u16, u32), Written>,
     /// Octets of stack.
     pub stack: u32,
     /// CSRs that it reads.
@@ -125,6 +133,28 @@ pub struct Bounds {
     pub writes: BTreeSet<u16>,
     /// Instructions that it can reach.
     pub instructions: usize,
+}
+
+/// An answer, over all ways that lead to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The least that it can be.
+    pub low: u32,
+    /// The greatest.
+    pub high: u32,
+    /// Those of the CSRs that the event's kind gives that hold it still, whatever way leads there.
+    pub untouched: BTreeSet<u16>,
+}
+
+/// A write to a CSR, over all ways that lead to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The least that is written.
+    pub low: u32,
+    /// The greatest.
+    pub high: u32,
+    /// Whether it is only carried out before the first event.
+    pub at_start: bool,
 }
 
 impl Bounds {
@@ -324,6 +354,7 @@ pub fn check(program: &Program, policy: &Policy) -> Result<Bounds, Refused> {
 fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]) -> Result<Bounds, Wrong> {
     let order = order::order(graph).map_err(|head| (head, Reason::DeepLoops))?;
     let mut evaluation = Evaluation::new(program, policy, graph);
+    evaluation.at_start = true;
     // What is known at each poll, over all events so far.
     let mut known: BTreeMap<usize, (State, u32)> = BTreeMap::new();
     let mut open: Vec<usize> = Vec::new();
@@ -337,6 +368,7 @@ fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]
         }
         startup_cycles = gather(&mut evaluation, &mut known, &mut open).max(startup_cycles);
     }
+    evaluation.at_start = false;
     while let Some(poll) = open.pop() {
         let Some(state) = known.get(&poll).map(|(state, _)| state.afresh()) else { continue };
         evaluation.from(poll, state, &order)?;
@@ -368,11 +400,15 @@ fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]
         event_cycles: cycles_from,
         kind_cycles: kind_cycles.iter().map(|kind| kind.cycles).collect(),
         kind_answers: kind_cycles.iter().map(|kind| kind.to_answer).collect(),
-        kind_wrong: kind_cycles.iter_mut().map(|kind| std::mem::take(&mut kind.wrong)).collect(),
+        kind_wrong: kind_cycles.iter().map(|kind| kind.wrong(policy.valid)).collect(),
+        kind_answered: kind_cycles.iter_mut().map(|kind| std::mem::take(&mut kind.answers)).collect(),
         after_answer,
         to_answer,
         values: std::mem::take(&mut evaluation.values),
         stray_stores: std::mem::take(&mut evaluation.stray),
+        stray_loads: std::mem::take(&mut evaluation.stray_loads),
+        data_stores: std::mem::take(&mut evaluation.data_stores),
+        written: std::mem::take(&mut evaluation.written),
         stack: program.machine.memory.stack_top() - evaluation.lowest,
         reads: csrs(Instruction::reads_csr),
         writes: csrs(Instruction::writes_csr),
@@ -386,8 +422,18 @@ struct Longest {
     cycles: u64,
     /// To its answer.
     to_answer: u64,
+    /// Its answers.
+    answers: BTreeMap<u32, Answered>,
+}
+
+impl Longest {
     /// Answers that are wrong on every way.
-    wrong: BTreeMap<u32, (u32, u32)>,
+    fn wrong(&self, valid: Option<(u32, u32)>) -> BTreeMap<u32, (u32, u32)> {
+        let reach = self.answers.iter().map(|(&address, &Answered { low, high, .. })| (address, (low, high)));
+        reach
+            .filter(|(_, (low, high))| valid.is_some_and(|(least, most)| *low > most || *high < least))
+            .collect()
+    }
 }
 
 /// The longest event of `kind`, which finds the core as any events may have left it.
@@ -403,10 +449,8 @@ fn longest_of(
     }
     let reached = std::mem::take(&mut evaluation.reached);
     let cycles = reached.values().map(|state| state.cycles).max().unwrap_or(0);
-    let valid = evaluation.policy.valid;
-    let mut wrong = std::mem::take(&mut evaluation.answers);
-    wrong.retain(|_, (low, high)| valid.is_some_and(|(least, most)| *low > most || *high < least));
-    Ok(Longest { cycles, to_answer: evaluation.answer_cycles, wrong })
+    let answers = std::mem::take(&mut evaluation.answers);
+    Ok(Longest { cycles, to_answer: evaluation.answer_cycles, answers })
 }
 
 /// Joins what was reached with what is known, and opens the polls where that is new. Returns the cycles of the longest

@@ -62,6 +62,14 @@ struct Reach {
     width: u32,
 }
 
+/// Where an access may go: its first and its last address, the octet behind that, and the region that has all of them.
+pub(super) struct Place {
+    pub(super) low: u32,
+    pub(super) high: u32,
+    pub(super) end: u32,
+    pub(super) region: Option<Region>,
+}
+
 impl State {
     /// A core that was just made: registers zero but for `sp`, the stack and data unknown.
     pub(super) fn reset(program: &Program) -> Self {
@@ -349,14 +357,14 @@ impl State {
         })
     }
 
-    /// Where a store may go, its first and last address, if that is not wholly in the stack, nor wholly in data.
-    pub(super) fn stray(&self, program: &Program, instruction: &Instruction) -> Option<(u32, u32)> {
-        if instruction.op.shape() != Shape::Store {
+    /// Where a load or a store may go; `None` of any other instruction, and where it can only trap.
+    pub(super) fn place(&self, program: &Program, instruction: &Instruction) -> Option<Place> {
+        if !matches!(instruction.op.shape(), Shape::Load | Shape::Store) {
             return None;
         }
         let Reach { low, high, width } = self.reach(program, instruction).ok()?;
         let region = program.machine.memory.holds(low, (high - low).saturating_add(width));
-        (!matches!(region, Some(Region::Stack | Region::Data))).then_some((low, high))
+        Some(Place { low, high, end: high.saturating_add(width), region })
     }
 
     fn store(&mut self, program: &Program, address: u32, instruction: &Instruction) -> Result<(), Reason> {
