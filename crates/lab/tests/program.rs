@@ -37,7 +37,8 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "answered_twice",
         "late_write",
         "late_read",
-        "ends"
+        "ends",
+        "variable"
     ];
     let reasons = [
         "the loop that starts here is not proved to end within 10000 cycles",
@@ -53,6 +54,7 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "uses CSR 0x83d after the event may have been answered, when it is the next event's: post the event last",
         "uses CSR 0x800 after the event may have been answered, when it is the next event's: post the event last",
         "returns from recv(), and the program ends there: wait for the next event in an endless loop instead, `while (true) { … }`",
+        "uses a stack pointer that is not proved to point into the stack",
     ];
     let remedies = [
         "its counter must come to its end from wherever it may begin: `for (uint32_t i = 0; i < 8; i++)`",
@@ -67,6 +69,7 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
         "move what stands behind postEvent before it",
         "move what stands behind postEvent before it",
         "let no `return` or `break` leave it",
+        "no alloca and no arrays of variable length",
     ];
     for (((name, image, source), reason), remedy) in bad.into_iter().zip(reasons).zip(remedies) {
         let whole = refusal(image);
@@ -140,6 +143,56 @@ fn stores_that_may_go_anywhere_are_warned_of_at_their_lines() {
     let wanted =
         format!(", stray.c:{line}): stores to an address from 0x00000000 to 0xffffffff, which is not proved");
     assert!(warning.starts_with("in recv(): 0x") && warning.contains(&wanted), "{warning}");
+}
+
+#[test]
+fn what_cannot_work_is_warned_of_at_its_line() {
+    let source = include_str!("programs/futile.c");
+    let line = |mark: &str| {
+        let wanted = format!("/* warned of: {mark} */");
+        1 + source.lines().position(|line| line.contains(&wanted)).unwrap_or_else(|| panic!("{mark}"))
+    };
+    let check = of_image(include_bytes!("programs/futile.elf"), CYCLES_MAX).expect("it is sound");
+    let warnings: Vec<_> = check.warnings().collect();
+    let expected = [
+        ("recv", "no command", "gives the command 0xd0000001, and there is none such"),
+        ("recv", "too late", "refuses parameters by `require` when events have begun"),
+        ("recv", "no packet", "names Timer in e.packet.opcode, and GenTxEvent sends no such packet"),
+        ("recv", "which packet", "answers Timer with GenTxEvent, and e.packet.opcode still has that class"),
+        ("recv", "may miss", "loads from an address from 0x00000000 to 0xffffffff"),
+        ("send", "no packet goes", "answers every packet with LoopBack, so none is ever sent"),
+    ];
+    for (function, mark, text) in expected {
+        let wanted = format!(", futile.c:{}): {text}", line(mark));
+        let named = |warning: &&String| {
+            warning.starts_with(&format!("in {function}(): 0x")) && warning.contains(&wanted)
+        };
+        assert_eq!(warnings.iter().filter(named).count(), 1, "{wanted}: {warnings:#?}");
+    }
+    let traces = |warning: &&String| warning.contains("traces bit 13, and there is no such class");
+    assert_eq!(warnings.iter().filter(traces).count(), 1, "{warnings:#?}");
+    assert_eq!(warnings.len(), expected.len() + 1, "{warnings:#?}");
+    let deaf = of_image(include_bytes!("programs/deaf.elf"), CYCLES_MAX).expect("it is sound");
+    let warnings: Vec<_> = deaf.warnings().collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("TracedPkts has no class"), "{warnings:#?}");
+}
+
+#[test]
+fn what_queue_pairs_of_a_core_share_is_told_by_its_names() {
+    let kept = |image: &[u8]| {
+        let check = of_image(image, CYCLES_MAX).expect("it is sound");
+        check.side(Side::Rx).expect("recv").kept.to_string()
+    };
+    let shared = "all queue pairs of a core share seen (16 B), total (4 B): what is one queue pair's belongs in QPContext";
+    assert_eq!(kept(include_bytes!("programs/futile.elf")), shared);
+    assert!(kept(include_bytes!("programs/stray.elf")).contains("whatever stores reach that are not proved"));
+    assert!(
+        kept(include_bytes!("../../control/tests/images/counts.elf")).contains("perhaps local variables")
+    );
+    let nothing = "keeps nothing but contexts from one event to the next";
+    assert_eq!(kept(include_bytes!("../../../firmware/dcqcn.elf")), nothing);
+    // Look-ups in libgcc's table of constants are none of the program's memory.
+    assert_eq!(kept(include_bytes!("../../../firmware/hpcc.elf")), nothing);
 }
 
 #[test]

@@ -192,9 +192,11 @@ fn begin(arguments: &ProgramNew) -> Result<(), Failure> {
 fn check_json(name: &str, check: &Check, cores: table::Cores<'_>) -> Value {
     let sides = check.sides.iter().map(|side| {
         let events = side.kinds.iter().map(|(class, cycles)| (class_name(*class).to_owned(), json!(cycles)));
+        let keeps = side.kept.variables.iter().map(|(name, octets)| (name.clone(), json!(octets)));
         json!({
             "function": side.side.function(), "cycles_max": side.cycles, "start_cycles": side.start_cycles,
             "event_cycles_max": events.collect::<serde_json::Map<_, _>>(), "stack_octets": side.stack,
+            "keeps": keeps.collect::<serde_json::Map<_, _>>(), "keeps_perhaps": side.kept.strays || side.kept.locals,
         })
     });
     let warnings: Vec<_> = check.warnings().collect();

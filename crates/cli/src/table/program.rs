@@ -108,7 +108,7 @@ pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
         text += &format!("\nwarning: {warning}\n");
     }
     for side in &check.sides {
-        text += &format!("\n{}(): {} B of stack\n", side.side.function(), side.stack);
+        text += &format!("\n{}(): {} B of stack; {}\n", side.side.function(), side.stack, side.kept);
         let mut rows = table(&["event", "cycles, at most", "time"]);
         let mut row = |event: &str, cycles: u64| {
             // In picoseconds; a bound has fewer than 2^40 cycles.

@@ -85,6 +85,12 @@ pub const HOPS_SHOWN: usize = 4;
 /// A queue pair is new: told to programs only, which the engine's laws are by `connect`.
 pub const OPEN: Class = Class(1 << 23);
 
+/// Whether a program may ask for a packet of `class`, by [`OPCODE`] and [`Answer::GenTxEvent`]. Which of them there are depends on
+/// the layout.
+pub const fn is_sent(class: Class) -> bool {
+    matches!(class, Class::CNP | Class::ACK) || class.opcode().is_some()
+}
+
 /// What a program answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {

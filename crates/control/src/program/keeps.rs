@@ -20,12 +20,17 @@ const SLOTS_MAX: usize = 96;
 
 /// Whether `core`, which waits for an event, may find something at a later event that one before it left there, other than
 /// its registers of the NIC. What cannot be told counts as kept.
-pub(super) fn keeps(core: &Core) -> bool {
-    carries(core).unwrap_or(true)
+pub fn keeps(core: &Core) -> bool {
+    keeps_beside(core, &|_| false)
+}
+
+/// The same, where loads that stand at addresses which are `tables` are known to be of constants.
+pub fn keeps_beside(core: &Core, tables: &dyn Fn(u32) -> bool) -> bool {
+    carries(core, tables).unwrap_or(true)
 }
 
 /// The same; `None` where the code does not tell.
-fn carries(core: &Core) -> Option<bool> {
+fn carries(core: &Core, tables: &dyn Fn(u32) -> bool) -> Option<bool> {
     let program = core.program();
     let before = ways(core)?;
     let mut slots = Slots::default();
@@ -44,7 +49,7 @@ fn carries(core: &Core) -> Option<bool> {
         match instruction.op.shape() {
             Shape::Load => match known[instruction.rs1.index()] {
                 Some(base) => step.reads |= slots.load(program, &instruction, base)?,
-                None => step.anywhere = true,
+                None => step.anywhere = !tables(place.at),
             },
             Shape::Store => {
                 let whole;

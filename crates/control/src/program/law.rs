@@ -30,11 +30,6 @@ pub const LOOP_BACKS_MAX: u32 = 1 << 20;
 /// run out therefore let time pass, and a run of them ends.
 pub const TIMER_MIN_NS: u32 = 100;
 
-/// Whether a program may ask for a packet of `class`.
-const fn is_sent(class: Class) -> bool {
-    matches!(class, Class::CNP | Class::ACK) || class.opcode().is_some()
-}
-
 /// The law that runs a program on a core for what is received and one for what is sent.
 ///
 /// A queue pair with which the program fails (a trap, too many cycles, an answer that is none) goes over to the fallback
@@ -480,7 +475,7 @@ impl Programmed {
             (Side::Rx, Answer::Done) => {}
             (Side::Rx, Answer::GenTxEvent) => {
                 let class = Class(block[csr::OPCODE]);
-                if !is_sent(class) {
+                if !csr::is_sent(class) {
                     return Err(Why::Packet { class: class.0 });
                 }
                 let words = event::words(block, image.header_words());

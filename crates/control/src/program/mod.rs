@@ -29,5 +29,6 @@ mod words;
 pub use csr::Side;
 pub use fault::{Fault, Tally, Why};
 pub use image::{Image, ImageError, Options};
+pub use keeps::{keeps, keeps_beside};
 pub use law::{Programmed, State};
 pub use record::{Recorded, Recorder, Run};

@@ -1,6 +1,8 @@
 //! What an image needs at most: that each event ends, within how many cycles, and how much of the NIC it takes.
 
 use super::floats::{self, FloatLine};
+use super::futile::{self, Futile};
+use super::kept::{Kept, is_of_libgcc};
 use super::profile::{Profile, Rate, rate};
 use super::remedies;
 use super::{CLASSES, class_name};
@@ -50,33 +52,41 @@ pub struct SideCheck {
     /// Answers that are wrong whatever way leads to them.
     pub wrong: Vec<WrongAnswer>,
     /// Stores whose place is not proved to be in its memory.
-    pub stray: Vec<StrayStore>,
+    pub stray: Vec<StrayAccess>,
+    /// What it does that cannot work.
+    pub futile: Vec<Futile>,
+    /// What it keeps in its core's memory from one event to the next.
+    pub kept: Kept,
 }
 
-/// A store through an address that comes from a packet, or from anywhere else where nothing is known of it. It stands for a
-/// warning: executors look at each store, and where one misses the memory the program has failed with that queue pair.
+/// A store or a load through an address that comes from a packet, or from anywhere else where nothing is known of it. It stands for a
+/// warning: executors look at each access, and where one misses the memory the program has failed with that queue pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrayStore {
+pub struct StrayAccess {
     /// On which side.
     pub side: Side,
     /// Where it stands.
     pub place: String,
-    /// The first and the last address that it may write to.
+    /// Whether it stores.
+    pub stores: bool,
+    /// The first and the last address that it may reach.
     pub reach: (u32, u32),
 }
 
-impl fmt::Display for StrayStore {
+impl fmt::Display for StrayAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.reach;
+        let does = if self.stores { "stores to" } else { "loads from" };
         write!(
             f,
-            "in {}(): {}: stores to an address from {low:#010x} to {high:#010x}, ",
+            "in {}(): {}: {does} an address from {low:#010x} to {high:#010x}, ",
             self.side.function(),
             self.place
         )?;
         f.write_str(
             "which is not proved to lie in the program's memory; where it does not, the program has failed",
-        )
+        )?;
+        if self.stores { Ok(()) } else { f.write_str(": bound the index, `table[i % 8]` or `least(i, 7)`") }
     }
 }
 
@@ -308,8 +318,9 @@ impl Check {
     /// What it does that is wrong, and no reason to refuse it.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let wrong = self.sides.iter().flat_map(|side| &side.wrong).map(WrongAnswer::to_string);
-        let stray = self.sides.iter().flat_map(|side| &side.stray).map(StrayStore::to_string);
-        wrong.chain(stray).chain(self.floats.iter().map(FloatLine::to_string))
+        let stray = self.sides.iter().flat_map(|side| &side.stray).map(StrayAccess::to_string);
+        let futile = self.sides.iter().flat_map(|side| &side.futile).map(Futile::to_string);
+        wrong.chain(futile).chain(stray).chain(self.floats.iter().map(FloatLine::to_string))
     }
 
     /// One side of it.
@@ -351,20 +362,27 @@ fn check_side(
         CheckError::Refused { side, why, more: Box::new(more) }
     };
     // First as a whole: the start is only run once it is proved to end.
-    let policy = Policy { watched: [csr::number(csr::DETAIL)].into(), ..policy };
+    let policy = Policy { watched: [csr::DETAIL, csr::OPCODE].map(csr::number).into(), ..policy };
     let whole = check(program, &policy).map_err(refused)?;
-    starts(program, side, policy.starts.first().copied())?;
-    let heard = heard(side, whole.values.values().next().and_then(Option::as_ref));
+    let waits = starts(program, side, policy.starts.first().copied())?;
+    let heard = heard(side, whole.values.get(&csr::number(csr::DETAIL)).and_then(Option::as_ref));
     let word = |class: Class| Kind::from([csr::EVENT, csr::OPCODE].map(|word| (csr::number(word), class.0)));
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
     let wrong = wrong_answers(program, side, &heard, &bounds.kind_wrong);
-    let stray = whole.stray_stores.iter().map(|(&address, &reach)| StrayStore {
-        side,
-        place: program.locate(address).to_string(),
-        reach,
+    let accesses = [(true, &whole.stray_stores), (false, &whole.stray_loads)];
+    let stray = accesses.into_iter().flat_map(|(stores, all)| {
+        // What libgcc loads beside its stack are tables of its own.
+        let own = move |address: u32| stores || !is_of_libgcc(program, address);
+        all.iter().filter(move |(address, _)| own(**address)).map(move |(&address, &reach)| {
+            let place = program.locate(address).to_string();
+            StrayAccess { side, place, stores, reach }
+        })
     });
     let stray = stray.collect();
+    let sides = Side::ALL.iter().filter(|side| side.start(program).is_some()).count();
+    let futile = futile::of(program, side, sides, &heard, &bounds);
+    let kept = Kept::of(program, &whole, &waits);
     let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
     let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
     Ok(SideCheck {
@@ -375,6 +393,8 @@ fn check_side(
         stack: bounds.stack,
         wrong,
         stray,
+        futile,
+        kept,
     })
 }
 
@@ -419,20 +439,29 @@ fn heard(side: Side, commands: Option<&BTreeSet<(u32, u32)>>) -> Vec<Class> {
     CLASSES.iter().map(|&(class, _)| class).filter(|class| class.meets(heard)).collect()
 }
 
-/// Runs a side until it waits for its first event.
-fn starts(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<(), CheckError> {
+/// Runs a side until it waits for its first event, as it does when it is loaded.
+fn starts(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<Core, CheckError> {
     let mut core = Core::new(program.clone());
     core.set_pc(start.unwrap_or(program.entry()));
     let mut block = [0; CSR_WORDS];
     loop {
-        match core.run(&mut block, u64::MAX) {
-            Stop::Waiting { .. } => return Ok(()),
-            Stop::Written { csr } if csr == csr::number(csr::DETAIL) => {}
-            _ => {
-                let place = program.locate(core.pc()).to_string();
-                return Err(CheckError::Start { side, place });
+        // Step by step, so that a command is refused where it is given.
+        let stop = core.step(&mut block);
+        let traces =
+            |word| matches!(Command::new(word), Some(Command::Trace { .. } | Command::TraceToo { .. }));
+        let behind = match (core.queue(), &stop) {
+            (&[word], _) if traces(word) => {
+                core.empty_queue();
+                continue;
             }
-        }
+            ([], None) => continue,
+            ([], Some(Stop::Waiting { .. })) => return Ok(core),
+            ([], Some(Stop::Budget | Stop::Trap(_))) => 0,
+            // A core that has written stands behind that.
+            _ => 4,
+        };
+        let place = program.locate(core.pc().wrapping_sub(behind)).to_string();
+        return Err(CheckError::Start { side, place });
     }
 }
 

@@ -5,6 +5,8 @@
 //! | [`build`] | from C to an image, by a cross compiler |
 //! | [`check`] | what an image needs at most, proved |
 //! | [`floats`] | where it computes with floating point |
+//! | [`futile`] | what it does that cannot work |
+//! | [`kept`] | what it keeps in the memory of a core |
 //! | [`profile`] | what it takes over a stream of events, and the rates that follow |
 //! | `remedies` | what to do about what the check refuses |
 //! | `slips` | what compiles and is not meant |
@@ -18,6 +20,8 @@ pub mod build;
 pub mod check;
 pub mod events;
 pub mod floats;
+pub mod futile;
+pub mod kept;
 pub mod profile;
 mod remedies;
 pub mod skeleton;
