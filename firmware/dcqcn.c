@@ -59,7 +59,7 @@ static uint32_t step(uint32_t stage, uint32_t byte_stage) {
 
 int recv() {
     Event e;
-    require(g > 0 && g <= ONE);
+    require(g > 0 && g <= ONE && cnp_gap > 0);
     while (true) {
         pollEvent(&e);
         e.eventType = Done;

@@ -78,7 +78,11 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
         __asm__ volatile("csrr %0, %1" : "=r"(roci_got) : "i"(csr) : "memory");                                        \
         roci_got;                                                                                                      \
     })
-#define ROCI_SET(csr, value) __asm__ volatile("csrw %0, %1" : : "i"(csr), "rK"((uint32_t)(value)) : "memory")
+#define ROCI_SET(csr, value)                                                                                           \
+    do {                                                                                                               \
+        ROCI_INTEGER(value)                                                                                            \
+        __asm__ volatile("csrw %0, %1" : : "i"(csr), "rK"((uint32_t)(value)) : "memory");                              \
+    } while (0)
 
 enum {
     ROCI_CONTEXT = 0x800, ROCI_HEADER = 0x820,
@@ -131,6 +135,7 @@ enum {
 /* Writes a field of the context, such as e.context.rate, here and in the queue pair's context. */
 #define updateContext(place, value)                                                                                    \
     do {                                                                                                               \
+        ROCI_INTEGER(value)                                                                                            \
         (place) = (value);                                                                                             \
         ROCI_WORD(place)                                                                                               \
         ROCI_SET(ROCI_CONTEXT + ROCI_OFFSET(place) / 4, place);                                                        \
@@ -139,6 +144,7 @@ enum {
 /* Writes the opcode or one of the program's own words of the header that goes out with Send or GenTxEvent. */
 #define updatePkt(place, value)                                                                                        \
     do {                                                                                                               \
+        ROCI_INTEGER(value)                                                                                            \
         (place) = (value);                                                                                             \
         ROCI_WORD(place)                                                                                               \
         if (ROCI_OFFSET(place) < 144 && ROCI_OFFSET(place) != 132) roci_not_writable();                                \
@@ -163,7 +169,11 @@ enum {
 #define setTokens(octets) ROCI_SET(ROCI_TOKENS, octets)
 
 /* Commands: four bits say what, 28 how much, modulo 2^28: a timer takes 268 ms at most, a byte counter 268 MB. */
-#define ROCI_DO(what, much) ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((uint32_t)(much) & 0xfffffff))
+#define ROCI_DO(what, much)                                                                                            \
+    do {                                                                                                               \
+        ROCI_INTEGER(much)                                                                                             \
+        ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((uint32_t)(much)&0xfffffff));                                 \
+    } while (0)
 /* Timer 0 to 3 runs out `ns`, at least 100, after this event, whose time counts; at one instant the lower goes first. */
 #define armTimer(timer, ns) ROCI_DO((timer) & 3, ns)
 /* The same again and again, told only when something else happens, with the number of periods that have passed. */
@@ -248,12 +258,22 @@ static inline uint32_t roundTrip(uint32_t now, uint32_t sent) {
 /* The parts of the macros above. */
 extern void roci_not_writable(void)
     __attribute__((error("updatePkt writes opcode and the program's own words, of 32 bits, in a local Event")));
+extern void roci_no_integer(void)
+    __attribute__((error("registers hold integers, and a float would lose its fraction: use Fraction, or a cast")));
 extern void roci_not_a_word(void) __attribute__((error(
     "a field to write is an integer of 32 bits in a local Event (a float would lose its fraction: use Fraction)")));
+extern void roci_not_constant(void) __attribute__((error(
+    "the index of a word of the context must be a constant, for that names the register: behind `#pragma GCC unroll 8` write "
+    "`for (uint32_t i = 0; i < 8; i++) if (i == place) updateContext(e.context.n[i], value);`")));
+/* A constant that is a whole number may be written as 5e6. */
+#define ROCI_INTEGER(value)                                                                                            \
+    if (__builtin_classify_type(value) == 8 &&                                                                         \
+        !(__builtin_constant_p(value) && (double)(value) == (double)(uint32_t)(value)))                                \
+        roci_no_integer();
 #define ROCI_OFFSET(place) ((uintptr_t) & (place)&255)
 #define ROCI_WORD(place)                                                                                               \
-    if (sizeof(place) != 4 || __builtin_classify_type(place) > 4 || !__builtin_constant_p(ROCI_OFFSET(place)))         \
-        roci_not_a_word();
+    if (sizeof(place) != 4 || __builtin_classify_type(place) > 4) roci_not_a_word();                                   \
+    if (!__builtin_constant_p(ROCI_OFFSET(place))) roci_not_constant();
 #define ROCI_WORD_AT(to, octets, csr, n)                                                                               \
     if ((octets) > 4 * (n)) ((uint32_t *)(to))[n] = ROCI_GET((csr) + (n));
 #define ROCI_WORDS4(to, octets, csr, n)                                                                                \
@@ -270,8 +290,15 @@ extern void roci_not_a_word(void) __attribute__((error(
 #undef ROCI_SET
 #undef ROCI_DO
 #define ROCI_SET(csr, value)                                                                                           \
-    __asm__ volatile("csrw %0, %1" : : "i"(csr), "rK"(((uint32_t[1]){value})[0]) : "memory")
+    do {                                                                                                               \
+        ROCI_INTEGER(value)                                                                                            \
+        __asm__ volatile("csrw %0, %1" : : "i"(csr), "rK"(((uint32_t[1]){value})[0]) : "memory");                      \
+    } while (0)
 #define ROCI_DO(what, much)                                                                                            \
-    ROCI_SET(ROCI_COMMAND, (uint32_t)(what) << 28 | ((struct { uint32_t roci_much : 28; }){much}).roci_much)
+    do {                                                                                                               \
+        ROCI_INTEGER(much)                                                                                             \
+        ROCI_SET(ROCI_COMMAND,                                                                                         \
+                 (uint32_t)(what) << 28 | ((struct { uint32_t roci_much : 28; }){much}).roci_much);                    \
+    } while (0)
 #endif
 #endif

@@ -2,7 +2,8 @@
 _Static_assert(sizeof(QPContext) <= 128 && sizeof(QPContext) % 4 == 0, "QPContext is at most 32 words");
 _Static_assert(sizeof(PktHeader) >= 16 && sizeof(PktHeader) <= 80 && sizeof(PktHeader) % 4 == 0,
                "PktHeader is qpn, opcode, pktLength, ecn and at most 16 words");
-_Static_assert(_Alignof(QPContext) <= 4 && _Alignof(PktHeader) <= 4, "fields are at most 32 bits wide");
+_Static_assert(_Alignof(QPContext) <= 4, "fields of QPContext are at most 32 bits wide");
+_Static_assert(_Alignof(PktHeader) <= 4, "fields of PktHeader are at most 32 bits wide");
 
 int send();
 int recv();

@@ -277,6 +277,163 @@ fn texts_of_programs_that_mean_what_they_say_are_not_warned_of() {
     assert!(looked_at > 20, "{looked_at}");
 }
 
+/// What `roci program build` makes of a program that traces ACKs, with these lines before its `recv`, whose context has these fields,
+/// and which does this at each event; `None` where there is no compiler.
+fn built(name: &str, fields: &str, before: &str, event: &str) -> Option<Result<Vec<u8>, String>> {
+    use roci_lab::program::build::{Build, BuildError, Target};
+    let folder = std::env::temp_dir().join(format!("roci-built-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (source, image) = (folder.join("law.c"), folder.join("law.elf"));
+    let text = format!(
+        "#define TracedPkts ACK\ntypedef struct {{ int qpn, opcode, pktLength, ecn; }} PktHeader;\ntypedef struct {{\n{fields}\n}} \
+         QPContext;\n{before}\nint recv() {{\n    Event e;\n    while (true) {{\n        pollEventSync(&e);\n        {event}\n        \
+         e.eventType = Done;\n        postEvent(&e);\n    }}\n}}\n"
+    );
+    std::fs::write(&source, text).expect("a file");
+    // What an earlier text gave.
+    std::fs::write(&image, RIGHT).expect("a file");
+    let built = (Build { source, output: None, target: Target::default() }).run();
+    let result = match built {
+        Ok(_) => Some(Ok(std::fs::read(&image).expect("the image"))),
+        Err(BuildError::NoCompiler) => None,
+        Err(error) => {
+            assert!(!image.exists(), "no image of another text is left: {error}");
+            Some(Err(error.to_string()))
+        }
+    };
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    result
+}
+
+#[test]
+fn what_compilers_call_to_fill_copy_and_compare_is_supplied_and_bounded() {
+    use roci_control::program::csr;
+    use roci_hart::{CSR_WORDS, Core, Program, Stop};
+    let before =
+        "struct words { uint32_t of[100]; };\nstatic struct words one, two;\nstatic uint8_t octets[40];";
+    let event = "uint32_t zeros[16] = {0}; zeros[e.acked & 15] = e.now;
+        for (uint32_t i = 0; i < 100; i++) one.of[i] = i * e.now;
+        struct words *from = e.now & 1 ? &one : &two, *to = e.now & 1 ? &two : &one; __builtin_memcpy(to, from, 4 * (24 + (e.acked & 1)));
+        for (uint32_t i = 0; i < 40; i++) octets[i] = i + e.now;
+        __builtin_memmove(octets + 1, octets + (e.sent & 3), 30);
+        uint32_t sum = 0; for (uint32_t i = 0; i < 40; i++) sum = sum * 31 + octets[i];
+        updateContext(e.context.filled, zeros[e.acked & 15] + zeros[e.rate & 15]);
+        updateContext(e.context.copied, two.of[e.rate % 24]);
+        updateContext(e.context.moved, sum);
+        updateContext(e.context.order, __builtin_memcmp(octets, octets + (e.rate & 15), e.acked & 31));";
+    let Some(image) = built("memory", "uint32_t filled, copied, moved, order;", before, event) else {
+        return;
+    };
+    let image = image.expect("it builds");
+    of_image(&image, CYCLES_MAX).expect("its loops are bounded");
+    let program = Program::load(&image, csr::machine()).expect("a program");
+    for name in ["memset", "memcpy", "memmove", "memcmp"] {
+        let names =
+            program.symbols().iter().filter(|symbol| symbol.is_function && symbol.name == name).count();
+        assert_eq!(names, 1, "{name} is there, and once");
+    }
+    let mut core = Core::new(std::sync::Arc::new(program));
+    let mut block = [0; CSR_WORDS];
+    let waits = |stop| matches!(stop, Stop::Waiting { .. });
+    while !waits(core.run(&mut block, 10_000)) {}
+    for (now, acked, rate, sent) in
+        [(77u32, 5u32, 9u32, 0u32), (1_001, 31, 3, 3), (5, 0, 16, 1), (3, 17, 2, 2)]
+    {
+        block[csr::EVENT] = Class::ACK.0;
+        for (word, value) in [
+            (csr::OPCODE, Class::ACK.0),
+            (csr::NOW, now),
+            (csr::ACKED, acked),
+            (csr::RATE, rate),
+            (csr::SENT, sent),
+        ] {
+            block[word] = value;
+        }
+        assert!(matches!(core.run(&mut block, 10_000), Stop::Written { .. }));
+        block[csr::EVENT] = 0;
+        assert!(waits(core.run(&mut block, 10_000)));
+        let filled = now + if rate & 15 == acked & 15 { now } else { 0 };
+        #[expect(clippy::cast_possible_truncation, reason = "octets")]
+        let mut octets: Vec<u8> = (0..40).map(|i: u32| (i + now) as u8).collect();
+        let from = (sent & 3) as usize;
+        octets.copy_within(from..from + 30, 1);
+        let sum = octets.iter().fold(0u32, |sum, octet| sum.wrapping_mul(31).wrapping_add((*octet).into()));
+        let (length, at) = ((acked & 31) as usize, (rate & 15) as usize);
+        let unlike = (0..length).find(|&i| octets[i] != octets[at + i]);
+        let order = unlike.map_or(0, |i| i32::from(octets[i]) - i32::from(octets[at + i]));
+        let expected = [filled, (rate % 24).wrapping_mul(now), sum, order.cast_unsigned()];
+        assert_eq!(block[..4], expected, "{now} {acked} {rate} {sent}");
+    }
+    // A program that needs none has none.
+    let plain = Program::load(RIGHT, csr::machine()).expect("a program");
+    assert!(plain.symbols().iter().all(|symbol| !symbol.name.starts_with("mem")));
+}
+
+#[test]
+fn what_registers_would_cut_is_refused_when_it_is_built_and_leaves_no_old_image() {
+    let refused =
+        |name: &str, fields: &str, before: &str, event: &str| match built(name, fields, before, event) {
+            Some(Ok(_)) => panic!("{event}: it was built"),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+    let parameter = "float share = 0.8f;";
+    for (at, event) in [
+        "setRate(share);",
+        "armTimer(0, share * 3);",
+        "updateContext(e.context.rate, share);",
+        "setWindow(2.5);",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(told) = refused(&format!("float-{at}"), "uint32_t rate;", parameter, event) else { return };
+        assert!(
+            told.contains("law.c:11:") && told.contains("a float would lose its fraction"),
+            "{event}: {told}"
+        );
+        assert!(told.contains("law.elf was of an earlier text and is removed"), "{told}");
+    }
+    let Some(told) = refused("index", "uint32_t n[8];", "", "updateContext(e.context.n[e.now & 7], 1);")
+    else {
+        return;
+    };
+    assert!(
+        told.contains("law.c:11:") && told.contains("the index of a word of the context must be a constant"),
+        "{told}"
+    );
+    let Some(told) = refused("wide", "uint32_t at;\nuint64_t sum;", "", "") else { return };
+    assert!(told.contains("law.c:5: error: fields of QPContext are at most 32 bits wide"), "{told}");
+    // A whole number may be written so.
+    let built = built("whole", "uint32_t rate;", "", "setRate(5e6);").expect("there was a compiler");
+    assert!(built.is_ok(), "{built:?}");
+}
+
+#[test]
+fn a_program_that_is_too_large_is_told_by_how_much() {
+    let before = "static uint32_t many[2000];";
+    let event = "many[e.now % 2000]++; updateContext(e.context.at, many[e.acked % 2000]);";
+    let Some(image) = built("large", "uint32_t at;", before, event) else { return };
+    let told = refusal(&image.expect("it builds"));
+    assert!(
+        told.contains("variables take 8000 octets, and there are 4096: leave out 3904 of them"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_takes_too_long_is_told_with_the_cycles_that_would_do() {
+    let swift = include_bytes!("../../../firmware/swift.elf");
+    let most = |check: Check| check.sides.iter().map(|side| side.cycles).max().expect("a side");
+    let needed = most(of_image(swift, CYCLES_MAX).expect("ours"));
+    let told = of_image(swift, 500).expect_err("it takes longer").to_string();
+    let wanted = format!("`--cycles {needed}` would do");
+    assert!(told.contains(&wanted), "{wanted}: {told}");
+    assert_eq!(most(of_image(swift, needed).expect("that does")), needed);
+    let told = refusal(include_bytes!("programs/unbounded.elf"));
+    assert!(told.contains("no bound is known, up to 1000000 cycles"), "{told}");
+}
+
 #[test]
 fn an_image_of_64_bits_is_refused_as_such() {
     let refusal = refusal(include_bytes!("programs/sixty_four_bits.elf"));

@@ -12,6 +12,7 @@ use std::{env, fmt, fs, io, process};
 /// What a program is written against.
 pub const HEADER: &str = include_str!("../../../../firmware/include/program.h");
 const HEADER_END: &str = include_str!("../../../../firmware/include/program_end.h");
+const MEMORY: &str = include_str!("../../../../firmware/include/memory.h");
 const LINKER_SCRIPT: &str = include_str!("../../../../firmware/link.ld");
 
 /// The compilers that will do, in the order in which they are tried.
@@ -124,7 +125,8 @@ impl Build {
         if source.is_dir() {
             return refused("it is a folder; name a file of C");
         }
-        if fs::read(&source).map_err(|error| file(&source, error))?.starts_with(b"\x7fELF") {
+        let text = fs::read(&source).map_err(|error| file(&source, error))?;
+        if text.starts_with(b"\x7fELF") {
             return refused("it is an image already; `roci program check` takes it");
         }
         let (Some(folder), Some(name)) = (source.parent(), source.file_name()) else {
@@ -153,21 +155,38 @@ impl Build {
         command.arg(format!("-fdebug-prefix-map={}/=", interface.folder.display()));
         command.arg("-I").arg(interface.folder.join("include")).arg("-I.");
         command.args(["-Wl,-melf32lriscv", "-Wl,--build-id=none", "-Wl,-z,max-page-size=16"]);
-        let run = |command: &mut Command| {
-            let outcome = pipe(command, &wrapped, Stdio::null());
+        let run_on = |command: &mut Command, wrapped: &str| {
+            let outcome = pipe(command, wrapped, Stdio::null());
             let outcome = outcome.map_err(|error| file(Path::new(&compiler), error))?;
             let said = String::from_utf8_lossy(&outcome.stderr);
             let said = said.replace(&format!("{}/include/", interface.folder.display()), "");
-            let said = own_words(&said, &name.to_string_lossy());
+            let said = own_words(&said, &name.to_string_lossy(), &String::from_utf8_lossy(&text));
             Ok((outcome.status.success(), said))
+        };
+        let run = |command: &mut Command| run_on(command, &wrapped);
+        let failed = |message: String| {
+            Err(BuildError::Compiler {
+                message: format!("{message}{}", forget(&output, &given)),
+                compiler: compiler.clone(),
+            })
         };
         // First to be warned: of constants that registers do not hold, and by the lines where macros are used instead of those
         // where they are defined. Either would change what the image tells of its source.
         let mut warn = again(&command);
-        warn.args(["-DROCI_WARN", "-ftrack-macro-expansion=0", "-S", "-o", NOWHERE, "-x", "c", "-"]);
+        warn.args([
+            "-DROCI_WARN",
+            "-Wfloat-conversion",
+            "-ftrack-macro-expansion=0",
+            "-S",
+            "-o",
+            NOWHERE,
+            "-x",
+            "c",
+            "-",
+        ]);
         let (sound, mut warnings) = run(&mut warn)?;
         if !sound {
-            return Err(BuildError::Compiler { compiler, message: warnings });
+            return failed(warnings);
         }
         let looked_at = wrapped.replacen('\n', &format!("\n{}", slips::AS_CALLS), 1);
         let mut preprocess = again(&command);
@@ -176,13 +195,40 @@ impl Build {
             .map_err(|error| file(Path::new(&compiler), error))?;
         let ours = interface.folder.display().to_string();
         warnings += &slips::warnings(&String::from_utf8_lossy(&left.stdout), &ours);
-        command.arg("-T").arg(interface.folder.join("link.ld")).arg("-o").arg(&output);
+        let made = interface.folder.join("image.elf");
+        command.arg("-T").arg(interface.folder.join("link.ld")).arg("-o").arg(&made);
         command.args(["-x", "c", "-", "-x", "none"]).arg(&libgcc);
-        match run(&mut command)? {
-            (true, _) => Ok(Built { output: given, compiler, warnings }),
-            (false, message) => Err(BuildError::Compiler { compiler, message }),
+        let (mut sound, mut message) = run(&mut command)?;
+        let lacks = lacking(&message);
+        if !sound && !lacks.is_empty() {
+            let defined: Vec<_> =
+                lacks.iter().map(|name| format!("#define ROCI_{}\n", name.to_uppercase())).collect();
+            let supplied = format!("{wrapped}{}#include \"memory.h\"\n", defined.concat());
+            (sound, message) = run_on(&mut command, &supplied)?;
         }
+        if !sound {
+            return failed(message);
+        }
+        fs::copy(&made, &output).map_err(|error| file(&given, error))?;
+        Ok(Built { output: given, compiler, warnings })
     }
+}
+
+/// Removes the image that stands under the name of one that could not be built, so that nobody takes it for that; says so.
+fn forget(output: &Path, given: &Path) -> String {
+    let is_image = fs::read(output).is_ok_and(|file| file.starts_with(b"\x7fELF"));
+    if is_image && fs::remove_file(output).is_ok() {
+        format!("{} was of an earlier text and is removed\n", given.display())
+    } else {
+        String::new()
+    }
+}
+
+/// The functions that compilers take for granted and that the program lacks, by what the linker says.
+fn lacking(said: &str) -> Vec<&'static str> {
+    const SUPPLIED: [&str; 4] = ["memset", "memcpy", "memmove", "memcmp"];
+    let lacks = |name: &&str| said.contains(&format!("undefined reference to `{name}'"));
+    SUPPLIED.into_iter().filter(lacks).collect()
 }
 
 /// The same command, so far as its program, arguments and folder go.
@@ -196,8 +242,8 @@ fn again(command: &Command) -> Command {
 }
 
 /// What the compiler says, without the text around the program, which nobody has written: what that asks of the program is
-/// said of `name`, the program's file.
-fn own_words(said: &str, name: &str) -> String {
+/// said of `name`, the program's file, and of the line of its `text` where that can be told.
+fn own_words(said: &str, name: &str, text: &str) -> String {
     const END: &str = "program_end.h:";
     const MADE: &str = "`roci program new` makes a skeleton";
     let mut words = String::new();
@@ -226,12 +272,25 @@ fn own_words(said: &str, name: &str) -> String {
         } else {
             message.trim_start_matches("static assertion failed: ").trim_matches('"').to_owned()
         };
-        let line = format!("{name}: error: {message}\n");
+        let at = place(&message, text).map(|line| format!(":{line}")).unwrap_or_default();
+        let line = format!("{name}{at}: error: {message}\n");
         if !words.contains(&line) {
             words += &line;
         }
     }
     words
+}
+
+/// The line of `text` that such a message is about: of the field that is too wide, or where the structure ends that it names.
+fn place(message: &str, text: &str) -> Option<usize> {
+    let structure = ["QPContext", "PktHeader"].into_iter().find(|name| message.contains(name))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let end = lines.iter().position(|line| line.contains('}') && line.contains(structure))?;
+    let begin = lines[..=end].iter().rposition(|line| line.contains("struct"))?;
+    let wide =
+        |line: &&str| ["int64_t", "long long", "double", "aligned"].iter().any(|word| line.contains(word));
+    let field = lines[begin..=end].iter().position(wide).filter(|_| message.contains("bits wide"));
+    Some(1 + field.map_or(end, |field| begin + field))
 }
 
 /// The first compiler that runs, and its libgcc for `march` without `_zicsr`, which would name the 64-bit one.
@@ -274,6 +333,7 @@ impl Interface {
         fs::create_dir_all(this.folder.join("include"))?;
         fs::write(this.folder.join("include/program.h"), HEADER)?;
         fs::write(this.folder.join("include/program_end.h"), HEADER_END)?;
+        fs::write(this.folder.join("include/memory.h"), MEMORY)?;
         fs::write(this.folder.join("link.ld"), LINKER_SCRIPT)?;
         Ok(this)
     }
@@ -298,11 +358,24 @@ mod tests {
             program_end.h:2:1: error: static assertion failed: \"QPContext is at most 32 words\"\n    2 | _Static_assert\n\
             law.c:4:1: warning: a word\n    4 | word\nld: a.o: in function `recv':\n././<stdin>:11: undefined reference\n";
         assert_eq!(
-            own_words(said, "law.c"),
+            own_words(said, "law.c", "typedef struct {\n    int qpn;\n} PktHeader;\n"),
             "law.c: error: it has no `QPContext`; `roci program new` makes a skeleton\n\
              law.c: error: QPContext is at most 32 words\nlaw.c:4:1: warning: a word\n    4 | word\n\
              ld: a.o: in function `recv':\nlaw.c:11: undefined reference\n"
         );
+    }
+
+    #[test]
+    fn a_field_that_is_too_wide_is_named_by_its_line() {
+        let text = "typedef struct {\n    int qpn;\n} PktHeader;\n\ntypedef struct {\n    uint32_t at;\n    uint64_t sum;\n} QPContext;\n";
+        let said =
+            |message: &str| format!("program_end.h:6:1: error: static assertion failed: \"{message}\"\n");
+        let told = |message: &str| own_words(&said(message), "law.c", text);
+        assert_eq!(
+            told("fields of QPContext are at most 32 bits wide"),
+            "law.c:7: error: fields of QPContext are at most 32 bits wide\n"
+        );
+        assert_eq!(told("QPContext is at most 32 words"), "law.c:8: error: QPContext is at most 32 words\n");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// The most cycles that an event may take unless another limit is given: 40 µs at 250 MHz.
 pub const CYCLES_MAX: u64 = 10_000;
+/// How far a bound is looked for of what is refused: a millisecond at 1 GHz.
+const BOUND_MAX: u64 = 1_000_000;
 /// The sizes of payload for which [`Check::rates`] are told.
 pub const SIZES: [u16; 2] = [1024, 4096];
 
@@ -352,12 +354,22 @@ fn check_side(
     policy: Policy,
     context: u32,
 ) -> Result<SideCheck, CheckError> {
+    // How many cycles would have done.
+    let unlimited = Policy { cycles_max: BOUND_MAX.max(policy.cycles_max), ..policy.clone() };
+    let enough = || {
+        let bounds = check(program, &unlimited).ok()?;
+        let most = [bounds.from_answer_to_answer(), bounds.longest_event(), bounds.startup_cycles];
+        most.into_iter().max()
+    };
     let refused = |why: Refused| {
         let function = program.locate(why.address).function.map(|(name, _)| name);
         let more = More {
             register: register(&why.reason, context),
             callers: callers(file, program, &why),
-            remedy: remedies::of(&why.reason, function),
+            remedy: match why.reason {
+                Reason::LongLoop { .. } | Reason::TooLong { .. } => remedies::of_bound(enough(), BOUND_MAX),
+                _ => String::new(),
+            } + &remedies::of(&why.reason, function),
         };
         CheckError::Refused { side, why, more: Box::new(more) }
     };

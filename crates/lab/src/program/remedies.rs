@@ -1,6 +1,6 @@
 //! What to do about a program that the checker refuses.
 
-use roci_control::program::csr::{CONTEXT_WORDS, FIRST, HEADER, HEADER_WORDS};
+use roci_control::program::csr::{self, CONTEXT_WORDS, FIRST, HEADER, HEADER_WORDS};
 use roci_hart::{LoadError, Reason};
 
 /// What to do about `reason`, found in the function `function`, if that is known.
@@ -105,12 +105,40 @@ pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
 pub(super) fn of_load(error: &LoadError) -> String {
     match error {
         LoadError::Map(_) | LoadError::FreeInstruction => "choose another NIC for its cores, `--nic`".to_owned(),
+        LoadError::Place { address, length, .. } if is_begin(*address) => {
+            let map = csr::machine().memory;
+            let (what, most) = if *address == map.origin {
+                ("code and constants take", map.rom)
+            } else {
+                ("variables take", map.data)
+            };
+            format!(
+                "{what} {length} octets, and there are {most}: leave out {} of them, such as by shorter arrays",
+                length.saturating_sub(most)
+            )
+        }
         LoadError::Place { .. } | LoadError::Size { .. } | LoadError::Overlap { .. } => {
             "it was linked for another memory, or has more code or data than there is: build it with `roci program build`, and \
              shorten its arrays"
                 .to_owned()
         }
         _ => "name an image that `roci program build FILE.c` has made, which is an ELF file for RV32IM".to_owned(),
+    }
+}
+
+/// Whether code or data of a program begins there.
+fn is_begin(address: u32) -> bool {
+    let map = csr::machine().memory;
+    address == map.origin || address == map.stack_top()
+}
+
+/// How many cycles would do for what was refused with fewer; `None`: no bound is known that is not beyond `most`.
+pub(super) fn of_bound(enough: Option<u64>, most: u64) -> String {
+    match enough {
+        Some(cycles) => {
+            format!("it is proved to need {cycles} cycles at most, so `--cycles {cycles}` would do; ")
+        }
+        None => format!("no bound is known, up to {most} cycles; "),
     }
 }
 

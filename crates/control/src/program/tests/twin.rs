@@ -9,6 +9,7 @@ use crate::outcome::{Credit, Outcome, Verdict};
 use crate::{Context, Law, hpcc, swift, timely};
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use proptest::prelude::*;
@@ -18,22 +19,51 @@ use roci_units::{BitsPerSec, Instant, Span};
 type Words = fn(&Law, &mut Context, Instant) -> Vec<u32>;
 
 /// Keys of the law in Rust and parameters of the program, which have the same names unless `name/other` says otherwise.
-type Tuning = &'static [(&'static str, &'static str)];
+type Tuning = Vec<(&'static str, String)>;
+
+/// Numbers that parameters are made of.
+struct Draw<'a>(&'a [u32; 16], usize);
+
+impl Draw<'_> {
+    /// One from `low` to `high`.
+    fn from(&mut self, low: u32, high: u32) -> u32 {
+        self.1 += 1;
+        low + self.0[self.1 - 1] % (high - low + 1)
+    }
+
+    /// One with this unit.
+    fn of(&mut self, low: u32, high: u32, unit: &str) -> String {
+        format!("{}{unit}", self.from(low, high))
+    }
+
+    /// So many thousandths.
+    fn thousandths(&mut self, low: u32, high: u32) -> String {
+        let n = self.from(low, high);
+        format!("{}.{:03}", n / 1_000, n % 1_000)
+    }
+}
 
 macro_rules! twins {
     ($($name:ident: $elf:literal, $classes:expr, $law:literal, $preset:literal, $tuning:expr, $words:expr;)*) => {
         proptest! {
             $(#[test]
-            fn $name(link in links(), tuned in any::<bool>(), events in stream($classes)) {
-                let tuning: Tuning = if tuned { &$tuning } else { &[] };
+            fn $name(
+                link in links(),
+                tuned in any::<bool>(),
+                numbers in any::<[u32; 16]>(),
+                begin in begins(),
+                events in stream($classes),
+            ) {
+                let tuning: fn(&mut Draw<'_>) -> Tuning = $tuning;
+                let tuning = if tuned { tuning(&mut Draw(&numbers, 0)) } else { Tuning::new() };
                 // Homa has no presets.
                 let preset = Some(("preset", $preset)).filter(|(_, preset)| !preset.is_empty());
                 let settings: Vec<_> = preset.into_iter().chain(tuning.iter().filter_map(rust_key)).collect();
                 let rust = |link| Law::from_settings($law, &settings, link).expect("a law");
                 for translated in [true, false] {
                     let image = include_bytes!(concat!("../../../../../firmware/", $elf));
-                    let program = program($elf, image, translated, tuning);
-                    agree(program, &rust, $words, link, &events)?;
+                    let program = program($elf, image, translated, &tuning);
+                    agree(program, &rust, $words, link, begin, &events)?;
                 }
             })*
         }
@@ -41,28 +71,41 @@ macro_rules! twins {
 }
 
 /// `only in Rust/` and `/only in C` are keys that the other has not.
-fn rust_key((key, text): &(&'static str, &'static str)) -> Option<(&'static str, &'static str)> {
+fn rust_key<'a>((key, text): &'a (&'static str, String)) -> Option<(&'static str, &'a str)> {
     let name = key.split('/').next().unwrap_or(key);
-    (!name.is_empty()).then_some((name, *text))
+    (!name.is_empty()).then_some((name, text))
 }
 
-fn program_key((key, text): &(&'static str, &'static str)) -> Option<(&'static str, &'static str)> {
+fn program_key<'a>((key, text): &'a (&'static str, String)) -> Option<(&'static str, &'a str)> {
     let name = key.split('/').next_back().unwrap_or(key);
-    (!name.is_empty()).then_some((name, *text))
+    (!name.is_empty()).then_some((name, text))
 }
 
 twins! {
     dcqcn_in_c_is_dcqcn_in_rust: "dcqcn.elf", &[Class::CNP, Class::CE, Class::BYTE_COUNTER], "dcqcn", "sigcomm15",
-        [("rai", "80Mb/s"), ("rhai", "1Gb/s"), ("rmin", "1Gb/s"), ("threshold", "2"), ("byte_counter", "300KB"),
-         ("alpha_timer", "20us"), ("increase_timer", "70us"), ("cnp_gap", "4us"), ("g", "3/70")],
+        |draw| [
+            ("rai", draw.of(1, 2_000, "Mb/s")), ("rhai", draw.of(1, 5_000, "Mb/s")), ("rmin", draw.of(1, 2_000, "Mb/s")),
+            ("threshold", draw.of(1, 10, "")), ("byte_counter", draw.of(10, 3_000, "KB")),
+            ("alpha_timer", draw.of(1, 300, "us")), ("increase_timer", draw.of(1, 1_000, "us")),
+            ("cnp_gap", draw.of(1, 100, "us")), ("g", format!("{}/{}", draw.from(1, 90), draw.from(90, 256))),
+        ].into(),
         |law, context, now| match (law, context) {
             (Law::Dcqcn(law), Context::Dcqcn(state)) => law.words(state, now),
             _ => Vec::new(),
         };
     timely_in_c_is_timely_in_rust: "timely.elf", &[Class::ACK], "timely", "sigcomm15",
-        [("alpha/", "3/10"), ("/alpha_num", "3"), ("/alpha_den", "10"), ("beta/", "2/3"), ("/beta_num", "2"),
-         ("/beta_den", "3"), ("t_low", "30us"), ("t_high", "300us"), ("min_rtt", "7us"), ("delta", "40Mb/s"),
-         ("hai", "300Mb/s"), ("hai_after", "2"), ("segment", "8KB"), ("rmin", "100Mb/s")],
+        |draw| {
+            let (alpha, beta) = ([draw.from(1, 60), draw.from(60, 99)], [draw.from(1, 60), draw.from(60, 99)]);
+            let low = draw.from(1, 100);
+            [
+                ("alpha/", format!("{}/{}", alpha[0], alpha[1])), ("/alpha_num", alpha[0].to_string()),
+                ("/alpha_den", alpha[1].to_string()), ("beta/", format!("{}/{}", beta[0], beta[1])),
+                ("/beta_num", beta[0].to_string()), ("/beta_den", beta[1].to_string()), ("t_low", format!("{low}us")),
+                ("t_high", format!("{}us", low + draw.from(1, 900))), ("min_rtt", draw.of(1, 90, "us")),
+                ("delta", draw.of(1, 900, "Mb/s")), ("hai", draw.of(1, 900, "Mb/s")), ("hai_after", draw.of(1, 9, "")),
+                ("segment", draw.of(1, 64, "KB")), ("rmin", draw.of(1, 900, "Mb/s")),
+            ].into()
+        },
         |_, context, _| match context {
             Context::Timely(timely::State { link_kbps, rate_kbps, prev_rtt, rtt_diff, quiet, progress }) => {
                 [*link_kbps, *rate_kbps, *prev_rtt, rtt_diff.cast_unsigned(), *quiet, *progress].into()
@@ -70,16 +113,27 @@ twins! {
             _ => Vec::new(),
         };
     hpcc_in_c_is_hpcc_in_rust: "hpcc.elf", &[Class::ACK], "hpcc", "sigcomm19",
-        [("eta", "0.8"), ("base_rtt", "9us"), ("w_ai", "800B"), ("max_stage", "2"), ("wmin", "1KB")],
+        |draw| [
+            ("eta", draw.thousandths(500, 1_000)), ("base_rtt", draw.of(1, 60, "us")), ("w_ai", draw.of(1, 9_000, "B")),
+            ("max_stage", draw.of(0, 9, "")), ("wmin", draw.of(1, 9_000, "B")),
+        ].into(),
         |_, context, _| match context {
             Context::Hpcc(state) => hpcc_words(state),
             _ => Vec::new(),
         };
     swift_in_c_is_swift_in_rust: "swift.elf", &[Class::ACK, Class::ACK, Class::ACK, Class::LOSS], "swift", "htsim",
-        [("ai", "0.5"), ("beta", "0.3"), ("max_mdf", "0.7"), ("base_target", "11us"), ("per_hop", "1us"),
-         ("hops/hops_untold", "3"), ("fs_range", "50us"), ("fs_min_cwnd", "0.25"), ("fs_max_cwnd", "50.5"),
-         ("min_cwnd", "0.2"), ("max_cwnd", "200.5"), ("first_cwnd", "20.5"), ("retx_reset", "2"), ("/mss", "2048"),
-         ("mss/", "2048B")],
+        |draw| {
+            let (scaled, least, mss) = (draw.from(10, 900), draw.from(10, 900), draw.from(1, 4_096));
+            [
+                ("ai", draw.thousandths(1, 9_000)), ("beta", draw.thousandths(1, 1_000)),
+                ("max_mdf", draw.thousandths(1, 1_000)), ("base_target", draw.of(1, 90, "us")),
+                ("per_hop", draw.of(0, 9_000, "ns")), ("hops/hops_untold", draw.of(0, 9, "")),
+                ("fs_range", draw.of(0, 500, "us")), ("fs_min_cwnd", format!("0.{scaled:03}")),
+                ("fs_max_cwnd", draw.thousandths(1_000, 100_000)), ("min_cwnd", format!("0.{least:03}")),
+                ("max_cwnd", draw.thousandths(30_000, 900_000)), ("first_cwnd", draw.thousandths(1_000, 30_000)),
+                ("retx_reset", draw.of(1, 9, "")), ("/mss", mss.to_string()), ("mss/", format!("{mss}B")),
+            ].into()
+        },
         |_, context, _| match context {
             Context::Swift(swift::State { link_kbps, cwnd, target, hops, grown, decreased_at, rtt, timeouts }) => {
                 [*link_kbps, *cwnd, *target, *hops, *grown, *decreased_at, *rtt, *timeouts].into()
@@ -87,8 +141,15 @@ twins! {
             _ => Vec::new(),
         };
     homa_in_c_is_homa_in_rust: "homa.elf", HOMA, "homa", "",
-        [("unscheduled", "9KB"), ("ahead", "5KB"), ("cutoff_1", "1KB"), ("cutoff_2", "5KB"), ("cutoff_3", "50KB"),
-         ("resend/", "2ms"), ("resends/", "3"), ("/patience", "10ms")],
+        |draw| {
+            let (resend, resends, cutoff) = (draw.from(100, 5_000), draw.from(1, 9), draw.from(1, 5_000));
+            [
+                ("unscheduled", draw.of(1, 90_000, "B")), ("ahead", draw.of(1, 90_000, "B")), ("cutoff_1", format!("{cutoff}B")),
+                ("cutoff_2", format!("{}B", cutoff + 4_000)), ("cutoff_3", format!("{}B", 3 * cutoff + 9_000)),
+                ("resend/", format!("{resend}us")), ("resends/", resends.to_string()),
+                ("/patience", format!("{}us", resend * (resends + 2))),
+            ].into()
+        },
         |_, context, _| match context {
             Context::Homa(state) => state.words().into(),
             _ => Vec::new(),
@@ -132,6 +193,15 @@ struct Happening {
 
 fn links() -> impl Strategy<Value = BitsPerSec> {
     prop_oneof![Just(10u64), Just(25), Just(100), Just(400)].prop_map(BitsPerSec::from_gbps)
+}
+
+/// When queue pairs are made: as the clock begins, or up to 50 ms before its nanoseconds come to 2^32 and begin anew, which no
+/// law may notice.
+fn begins() -> impl Strategy<Value = Instant> {
+    const ROUND: u64 = 1 << 32;
+    let before =
+        prop_oneof![Just(ROUND), 0u64..50_000_000, 0u64..1_000_000].prop_map(|before| ROUND - before);
+    before.prop_map(|ns| Instant::ZERO + Span::from_nanos(ns))
 }
 
 /// Gaps from one packet's time to long silences.
@@ -191,9 +261,9 @@ fn number(pair: usize) -> u32 {
 }
 
 impl Run {
-    fn new(law: Law, link: BitsPerSec) -> Self {
+    fn new(law: Law, link: BitsPerSec, begin: Instant) -> Self {
         let pairs = core::array::from_fn(|pair| {
-            let (context, outcome) = law.open(link.as_kbps(), number(pair), Instant::ZERO);
+            let (context, outcome) = law.open(link.as_kbps(), number(pair), begin);
             Pair { context, credit: outcome.credit, wake: outcome.wake }
         });
         Self { law, pairs }
@@ -217,7 +287,7 @@ impl Run {
     }
 }
 
-fn program(name: &str, file: &[u8], translated: bool, tuning: Tuning) -> Programmed {
+fn program(name: &str, file: &[u8], translated: bool, tuning: &Tuning) -> Programmed {
     let options = Options { translated, ..Options::default() };
     let image = Image::new(name, file, &options).unwrap_or_else(|error| panic!("{error}"));
     let mut law = Programmed::new(Arc::new(image), Law::None).expect("a fallback");
@@ -241,14 +311,15 @@ fn agree(
     rust: &dyn Fn(BitsPerSec) -> Law,
     words: Words,
     link: BitsPerSec,
+    begin: Instant,
     happenings: &[Happening],
 ) -> Result<(), TestCaseError> {
-    let mut native = Run::new(rust(link), link);
-    let mut coded = Run::new(Law::Program(Box::new(program)), link);
+    let mut native = Run::new(rust(link), link, begin);
+    let mut coded = Run::new(Law::Program(Box::new(program)), link, begin);
     for (native, coded) in native.pairs.iter().zip(&coded.pairs) {
         prop_assert_eq!((native.credit, native.wake), (coded.credit, coded.wake), "at the start");
     }
-    let mut now = Instant::ZERO + Span::from_micros(10);
+    let mut now = begin + Span::from_micros(10);
     let mut counts = [Counts::default(); PAIRS];
     for happening in happenings {
         now += Span::from_ps(happening.gap);
