@@ -175,6 +175,13 @@ fn run(results: &Results) -> String {
     if dropped > 0 {
         text.push_str(&format!("\n  receive buffers of hosts had no room for {dropped} frames\n"));
     }
+    if let Some((packets, timeouts)) = results.resent_in_vain() {
+        let paused = if paused.is_empty() { "" } else { ", as behind PAUSE" };
+        text.push_str(&format!(
+            "\n  {packets} packets were sent again after {timeouts} timeouts, and none had been lost: answers took longer than the timeout{paused}\n    \
+             what to do: a longer transport.timeout\n"
+        ));
+    }
     if let Some(faults) = results.faults {
         text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
     }
@@ -555,6 +562,21 @@ mod tests {
         );
         assert!(text.contains("warning: nobody took it\n"), "{text}");
         assert!(!run(&results(2)).contains("warning"));
+    }
+
+    #[test]
+    fn packets_sent_again_though_none_was_lost_are_explained() {
+        let mut one = results(2);
+        (one.flows[0].retransmitted, one.flows[0].timeouts) = (1_127, 3);
+        one.hosts[0].pause_received = 5;
+        let told = "1127 packets were sent again after 3 timeouts, and none had been lost: answers took longer than the timeout, as behind PAUSE";
+        assert!(run(&one).contains(told), "{}", run(&one));
+        // Where something was lost, or asked for again, timeouts have their reason.
+        one.switches[0].drops = 1;
+        assert!(!run(&one).contains("none had been lost"));
+        (one.switches[0].drops, one.flows[1].naks) = (0, 1);
+        assert!(!run(&one).contains("none had been lost"));
+        assert!(!run(&results(2)).contains("none had been lost"));
     }
 
     #[test]

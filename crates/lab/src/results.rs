@@ -127,6 +127,19 @@ impl Results {
         self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
     }
 
+    /// Packets that were sent again after timeouts though none was lost anywhere, and the timeouts; `None` where that is not what
+    /// happened. What was asked for by NAKs, as packets out of order draw them, cannot be told from it.
+    pub fn resent_in_vain(&self) -> Option<(u64, u64)> {
+        let resent: u64 = self.flows.iter().map(|flow| u64::from(flow.retransmitted)).sum();
+        let faults = self.faults.map_or(0, |faults| faults.dropped + faults.corrupted);
+        let switches: u64 = self.switches.iter().map(|switch| switch.drops + switch.trimmed).sum();
+        let hosts: u64 = self.hosts.iter().map(|host| host.dropped).sum();
+        let asked = self.flows.iter().any(|flow| flow.naks > 0);
+        let timeouts = self.timeouts();
+        let vain = resent > 0 && timeouts > 0 && !asked && faults + switches + hosts == 0;
+        vain.then_some((resent, timeouts))
+    }
+
     /// Queue pairs with which programs failed and which went over to a fallback law.
     pub fn fallen(&self) -> u64 {
         self.programs.iter().map(|program| program.tally.fallen()).sum()
