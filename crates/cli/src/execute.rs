@@ -6,7 +6,7 @@ use crate::format::time;
 use crate::progress::{Watcher, listen};
 use crate::table;
 use roci_lab::batch::{self, Group, Run};
-use roci_lab::output::{Folder, OutputError, summary};
+use roci_lab::output::{Folder, OutputError, pcap, summary};
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::world::SimulatedWorld;
@@ -264,6 +264,12 @@ fn report(done: &[(&Request, Vec<Results>)], common: &Common) -> Result<(), Fail
         for (request, results) in done {
             print(&table::group(&request.group, results));
             print(&format!("Results are in {}.\n", request.folder.display()));
+            if let [run] = &request.group.runs[..]
+                && !run.scenario.measure.pcap.is_empty()
+            {
+                let capture = request.folder.join(pcap::FILE);
+                print(&format!("Its packets: {}\n", pcap::tshark(run.scenario.transport.layout, &capture)));
+            }
         }
     }
     Ok(())

@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::Duration;
 
 /// The least UDP source port of a flow; the low 14 bits tell flows apart.
@@ -38,6 +39,26 @@ pub enum Direction {
     Received,
     /// Out of the node, when its first octet left.
     Transmitted,
+}
+
+/// The file's name in the folder of results.
+pub const FILE: &str = "capture.pcapng";
+
+/// How tshark takes a capture of packets with this layout apart, by the dissector `interop/rocinante.lua`.
+pub fn tshark(layout: Layout, capture: &Path) -> String {
+    let told = match layout {
+        Layout::Standard => String::new(),
+        Layout::Irn => " -o rocinante.layout:irn".to_owned(),
+        Layout::Srnic => " -o rocinante.layout:srnic".to_owned(),
+        Layout::Ndp => " -o rocinante.layout:ndp".to_owned(),
+        Layout::Homa => " -o rocinante.layout:homa".to_owned(),
+        Layout::Cc(cc) => {
+            let time = if cc.has_time() { "time," } else { "" };
+            let own = cc.own(&cc.empty()).len();
+            format!(" -o rocinante.layout:cc -o rocinante.cc:{time}{own}")
+        }
+    };
+    format!("tshark -X lua_script:interop/rocinante.lua{told} -r {}", capture.display())
 }
 
 /// A port whose frames are captured.
@@ -269,6 +290,18 @@ mod tests {
             words: LayoutWords::NONE,
             header,
         }
+    }
+
+    #[test]
+    fn the_dissector_is_told_the_layout() {
+        let told = |layout| tshark(layout, Path::new("out/x/capture.pcapng"));
+        let command =
+            |what: &str| format!("tshark -X lua_script:interop/rocinante.lua{what} -r out/x/capture.pcapng");
+        assert_eq!(told(Layout::Standard), command(""));
+        assert_eq!(told(Layout::Irn), command(" -o rocinante.layout:irn"));
+        let cc = |time, own| Layout::Cc(roci_wire::Cc::new(time, false, own).unwrap());
+        assert_eq!(told(cc(true, 2)), command(" -o rocinante.layout:cc -o rocinante.cc:time,2"));
+        assert_eq!(told(cc(false, 3)), command(" -o rocinante.layout:cc -o rocinante.cc:3"));
     }
 
     fn capture(frames: &[Frame]) -> Vec<(Duration, Vec<u8>)> {

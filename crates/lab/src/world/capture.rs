@@ -14,9 +14,6 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// The file's name in the folder of results.
-const FILE: &str = "capture.pcapng";
-
 /// The capture of a run; nothing where none was asked for.
 pub(super) struct Capture {
     open: Option<Open>,
@@ -53,7 +50,7 @@ impl Capture {
                 rate: net.rate_of_port(port),
             });
         }
-        let writer = File::create(folder.join(FILE)).map(BufWriter::new);
+        let writer = File::create(folder.join(pcap::FILE)).map(BufWriter::new);
         let writer = writer.and_then(|file| pcap::Capture::new(file, &announced)).map_err(failed)?;
         let hosts = u32::try_from(graph.hosts.len()).expect("at most 65 535 hosts");
         let layout = scenario.transport.layout;
@@ -128,5 +125,5 @@ impl Open {
 }
 
 fn failed(error: std::io::Error) -> RunError {
-    RunError::Output(format!("cannot write {FILE}: {error}"))
+    RunError::Output(format!("cannot write {}: {error}", pcap::FILE))
 }
