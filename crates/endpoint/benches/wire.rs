@@ -1,7 +1,8 @@
 //! What the endpoint makes of a loopback interface, beside what bare UDP sockets make of it, in interleaved rounds.
 //!
 //! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections]`; `-- v6 4096 1048576 standard` is one line of
-//! the first. Over IPv6 the endpoint sends from connected sockets; *plain* is what it does without them. Both ends run on one thread unless it says otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU
+//! the first, `-- latency v6 one` one of the third. Over IPv6 the endpoint sends from connected sockets; *plain* is what it does
+//! without them. Both ends run on one thread unless it says otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU
 //! of 4096 and 50 % at 1024, neither of which is met, the second by the ceiling printed beside; latency at most 1.3 times
 //! theirs, not met either; 10 000 connections at least 90 % of 128.
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench")]
@@ -54,7 +55,7 @@ fn main() {
         crcs();
     }
     if wants("latency") {
-        latency(&families);
+        latency(&families, &wanted);
     }
     if wants("connections") {
         connections();
@@ -397,7 +398,11 @@ fn our_ping(here: IpAddr, plain: bool, two: bool) -> f64 {
     })
 }
 
-fn latency(families: &[(&str, IpAddr)]) {
+/// On how many threads the two ends are: whether on two.
+const THREADS: [(&str, bool); 2] = [("one", false), ("two", true)];
+
+fn latency(families: &[(&str, IpAddr)], wanted: &[String]) {
+    let threads = THREADS.map(|(threads, _)| threads.to_owned());
     println!(
         "half a round trip of {PING} octets, p50 in µs, spinning; calls: bare sockets that make our system calls"
     );
@@ -406,7 +411,10 @@ fn latency(families: &[(&str, IpAddr)]) {
         "", "", "bare", "calls", "ours", "plain", "of bare"
     );
     for &(family, here) in families {
-        for two in [false, true] {
+        for (number, two) in THREADS {
+            if !chosen(wanted, &threads, number) {
+                continue;
+            }
             let mut times: [Vec<f64>; 4] = [const { Vec::new() }; 4];
             let calls = Calls::new(here);
             for _ in 0..ROUNDS {
