@@ -618,8 +618,8 @@ impl Core {
 fn judge(payload: &Payload, pd: Pd) -> Option<WrError> {
     let (domains, writable) = match payload {
         Payload::None => (true, true),
-        Payload::Inline { length, .. } if usize::from(*length) > INLINE_MAX => return Some(WrError::Inline),
-        Payload::Inline { .. } => (true, true),
+        Payload::Inline(octets) if octets.len() > INLINE_MAX => return Some(WrError::Inline),
+        Payload::Inline(_) => (true, true),
         Payload::Slice(slice) => (slice.pd() == pd, true),
         Payload::Slices(slices) => (slices.iter().all(|slice| slice.pd() == pd), true),
         Payload::Buffer(buffer) => (buffer.pd() == pd, buffer.is_writable()),

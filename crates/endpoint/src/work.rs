@@ -9,10 +9,13 @@ use std::net::IpAddr;
 pub const INLINE_MAX: usize = 184;
 
 /// What a request lends: nothing, octets of its own, or parts of regions.
+///
+/// It is moved half a dozen times between a post and the completion, so it has the size of a slice: octets of its own lie apart.
 #[derive(Debug)]
 pub(crate) enum Payload {
     None,
-    Inline { length: u8, octets: [u8; INLINE_MAX] },
+    /// At most [`INLINE_MAX`], which is looked at when it is posted.
+    Inline(Box<[u8]>),
     Slice(Slice),
     Slices(Box<[Slice]>),
     Buffer(Buffer),
@@ -23,7 +26,7 @@ impl Payload {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::None => 0,
-            Self::Inline { length, .. } => usize::from(*length),
+            Self::Inline(octets) => octets.len(),
             Self::Slice(slice) => slice.len(),
             Self::Slices(slices) => slices.iter().map(Slice::len).sum(),
             Self::Buffer(buffer) => buffer.len(),
@@ -106,7 +109,7 @@ impl SendWr {
     /// Gathers from several slices, one after the other, in place of one.
     #[must_use]
     pub fn gather(mut self, slices: Vec<Slice>) -> Self {
-        if matches!(self.payload, Payload::Slice(_) | Payload::Slices(_) | Payload::Inline { .. }) {
+        if matches!(self.payload, Payload::Slice(_) | Payload::Slices(_) | Payload::Inline(_)) {
             self.payload = Payload::Slices(slices.into_boxed_slice());
         }
         self
@@ -182,15 +185,8 @@ impl SendWr {
 }
 
 fn inline(octets: &[u8]) -> Payload {
-    let mut copy = [0; INLINE_MAX];
-    match (u8::try_from(octets.len()), copy.get_mut(..octets.len())) {
-        (Ok(length), Some(place)) => {
-            place.copy_from_slice(octets);
-            Payload::Inline { length, octets: copy }
-        }
-        // Recognised, and refused, by a length that no inline data have.
-        _ => Payload::Inline { length: u8::MAX, octets: copy },
-    }
+    // Of too many, one more than may be is enough to have them refused.
+    Payload::Inline(octets[..octets.len().min(INLINE_MAX + 1)].into())
 }
 
 /// A request for a receive queue: buffers for one SEND, or the notice of one WRITE with immediate.

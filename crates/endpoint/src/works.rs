@@ -85,7 +85,7 @@ impl Works {
         let (payload, offset) = self.at(address)?;
         let octets = match payload {
             Payload::Slice(slice) => slice.as_slice()?,
-            Payload::Inline { length, octets } => octets.get(..usize::from(*length))?,
+            Payload::Inline(octets) => octets,
             _ => return None,
         };
         octets.get(offset..offset.checked_add(length)?)
