@@ -410,6 +410,20 @@ fn what_registers_would_cut_is_refused_when_it_is_built_and_leaves_no_old_image(
 }
 
 #[test]
+fn what_is_warned_of_in_a_helper_names_the_line_that_calls_it() {
+    let before =
+        "static inline uint32_t at(uint32_t place) {\n    return *(volatile uint32_t *)(uintptr_t)place;\n}";
+    let Some(image) = built("helper", "uint32_t word;", before, "updateContext(e.context.word, at(e.now));")
+    else {
+        return;
+    };
+    let warnings: Vec<_> =
+        of_image(&image.expect("it builds"), CYCLES_MAX).expect("it is sound").warnings().collect();
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.contains(", law.c:7), called at law.c:13: loads from"), "{warning}");
+}
+
+#[test]
 fn a_program_that_is_too_large_is_told_by_how_much() {
     let before = "static uint32_t many[2000];";
     let event = "many[e.now % 2000]++; updateContext(e.context.at, many[e.acked % 2000]);";

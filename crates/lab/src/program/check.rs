@@ -381,19 +381,20 @@ fn check_side(
     let word = |class: Class| Kind::from([csr::EVENT, csr::OPCODE].map(|word| (csr::number(word), class.0)));
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
-    let wrong = wrong_answers(program, side, &heard, &bounds.kind_wrong);
+    let named = |address| place(file, program, address);
+    let wrong = wrong_answers(&named, side, &heard, &bounds.kind_wrong);
     let accesses = [(true, &whole.stray_stores), (false, &whole.stray_loads)];
     let stray = accesses.into_iter().flat_map(|(stores, all)| {
         // What libgcc loads beside its stack are tables of its own.
         let own = move |address: u32| stores || !is_of_libgcc(program, address);
         all.iter().filter(move |(address, _)| own(**address)).map(move |(&address, &reach)| {
-            let place = program.locate(address).to_string();
+            let place = place(file, program, address);
             StrayAccess { side, place, stores, reach }
         })
     });
     let stray = stray.collect();
     let sides = Side::ALL.iter().filter(|side| side.start(program).is_some()).count();
-    let futile = futile::of(program, side, sides, &heard, &bounds);
+    let futile = futile::of(program, &named, side, sides, &heard, &bounds);
     let kept = Kept::of(program, &whole, &waits);
     let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
     let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
@@ -412,7 +413,7 @@ fn check_side(
 
 /// The answers that are wrong for sure, of the classes that a side hears.
 fn wrong_answers(
-    program: &Program,
+    named: &dyn Fn(u32) -> String,
     side: Side,
     heard: &[Class],
     found: &[BTreeMap<u32, (u32, u32)>],
@@ -425,7 +426,7 @@ fn wrong_answers(
         }
     }
     let answer = |((address, value), events)| {
-        let place = program.locate(address).to_string();
+        let place = named(address);
         WrongAnswer { side, place, events, value }
     };
     events.into_iter().map(answer).collect()
@@ -475,6 +476,13 @@ fn starts(program: &Arc<Program>, side: Side, start: Option<u32>) -> Result<Core
         let place = program.locate(core.pc().wrapping_sub(behind)).to_string();
         return Err(CheckError::Start { side, place });
     }
+}
+
+/// The place of `address`, and where the call stands in whose place a compiler has put the function that it is in.
+fn place(file: &[u8], program: &Program, address: u32) -> String {
+    let calls = inlined(file, address);
+    let called = calls.last().map(|call| format!(", called at {}:{}", call.file, call.line));
+    format!("{}{}", program.locate(address), called.unwrap_or_default())
 }
 
 /// The calls that led to what is wrong, the innermost first: those that are made, and those in whose place a compiler has put the

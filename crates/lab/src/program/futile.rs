@@ -109,16 +109,17 @@ fn told(classes: Class) -> String {
     if names.is_empty() { "0".to_owned() } else { names.join(" | ") }
 }
 
-/// What is found of `side` of a program, which has `sides` sides, hears `heard`, and of which `bounds` were proved with each of these
+/// What is found of `side` of a program, which has `sides` sides and places that are `named` so, hears `heard`, and of which `bounds` were proved with each of these
 /// as a kind.
 pub(super) fn of(
     program: &Program,
+    named: &dyn Fn(u32) -> String,
     side: Side,
     sides: usize,
     heard: &[Class],
     bounds: &Bounds,
 ) -> Vec<Futile> {
-    let futile = |address: u32, what| Futile { side, place: program.locate(address).to_string(), what };
+    let futile = |address: u32, what| Futile { side, place: named(address), what };
     let mut found = Vec::new();
     for (&(csr, address), written) in &bounds.written {
         let (low, high) = (written.low, written.high);
