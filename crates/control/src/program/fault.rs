@@ -92,15 +92,10 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} at {} of queue pair {}, {}: {}",
-            self.side.function(),
-            self.at,
-            self.qpn,
-            self.place,
-            self.why
-        )
+        let Self { side, qpn, at, place, why, .. } = self;
+        let ns = at.as_ps() / 1_000;
+        let (us, ns) = (ns / 1_000, ns % 1_000);
+        write!(f, "{} at {us}.{ns:03} us of queue pair {qpn}, {place}: {why}", side.function())
     }
 }
 
@@ -167,5 +162,26 @@ impl Tally {
         self.faults.extend(other.faults.iter().cloned());
         self.faults.sort_by_key(|fault| fault.at);
         self.faults.truncate(FAULTS_KEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use roci_units::Span;
+
+    #[test]
+    fn a_failure_says_when_to_the_nanosecond() {
+        let at = Instant::ZERO + Span::from_ps(12_045_678);
+        let fault = Fault {
+            image: "law.elf".into(),
+            side: Side::Rx,
+            qpn: 7,
+            at,
+            place: "law.c:12".into(),
+            why: Why::Silent,
+        };
+        assert_eq!(fault.to_string(), "recv at 12.045 us of queue pair 7, law.c:12: no answer");
     }
 }
