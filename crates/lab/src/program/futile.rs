@@ -109,8 +109,8 @@ fn told(classes: Class) -> String {
     if names.is_empty() { "0".to_owned() } else { names.join(" | ") }
 }
 
-/// What is found of `side` of a program, which has `sides` sides and places that are `named` so, hears `heard`, and of which `bounds` were proved with each of these
-/// as a kind.
+/// What is found of `side` of a program, which has `sides` sides and places that are `named` so, hears `heard`, and of which
+/// `bounds` were proved with each of these as a kind.
 pub(super) fn of(
     program: &Program,
     named: &dyn Fn(u32) -> String,
