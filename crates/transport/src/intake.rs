@@ -11,6 +11,7 @@ use crate::memory::{Access, Regions};
 use crate::qp::{Duties, Notes, Profile, Qp, Requester, ShortWay, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork};
 use crate::recovery::bound;
+use crate::requester::drawn_by;
 use crate::responder::ACK;
 use crate::segment::{Segment, Source};
 use roci_control::Class;
@@ -124,7 +125,8 @@ impl Engine {
         let octets;
         if qp.requester.notes.has(Notes::RECOVERING) {
             let (cumulative, next) = (Psn::new(upto), Psn::new(qp.requester.high));
-            let names = profile.recovery == Recovery::Sack && header.trigger().since(cumulative) >= 0;
+            let named = drawn_by(header, profile.layout);
+            let names = profile.recovery == Recovery::Sack && named.since(cumulative) >= 0;
             if names || qp.common.aside == NONE {
                 return false;
             }
@@ -169,7 +171,8 @@ impl Engine {
             return false;
         }
         let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };
-        let Some(room) = losing.arrived_beyond(&mut self.boards, now, header.trigger(), next) else {
+        let Some(room) = losing.arrived_beyond(&mut self.boards, now, drawn_by(header, profile.layout), next)
+        else {
             return false;
         };
         bound(qp, room);
@@ -341,8 +344,8 @@ mod tests {
     use proptest::prelude::*;
     use roci_control::{Hop, Law};
     use roci_units::{Qpn, Span};
-    use roci_wire::Reth;
     use roci_wire::layout::cc::Cc;
+    use roci_wire::{Reth, layout::srnic::RequestPosition};
 
     const MTU: u16 = 256;
     const QPN: Qpn = Qpn::new(2);
@@ -408,6 +411,7 @@ mod tests {
             (Recovery::Reno, Layout::Irn),
             (Recovery::NewReno, Layout::Irn),
             (Recovery::Sack, Layout::Irn),
+            (Recovery::Sack, Layout::Srnic),
         ])
     }
 
@@ -484,13 +488,17 @@ mod tests {
     proptest! {
         #[test]
         fn the_short_way_beyond_a_gap_leads_where_the_long_way_does(
-            steps in prop::collection::vec((0u8..16, prop_oneof![4 => Just(0u32), 1 => 1u32..4], 0u32..14), 1..100),
+            layout in prop::sample::select(vec![Layout::Irn, Layout::Srnic]),
+            steps in prop::collection::vec(
+                (0u8..16, prop_oneof![4 => Just(0u32), 1 => 1u32..4], 0u32..14, 0u32..14),
+                1..100,
+            ),
         ) {
-            let kind = (Recovery::Sack, Layout::Irn);
+            let kind = (Recovery::Sack, layout);
             let [(mut short, _), (mut long, _)] = [true, false].map(|way| engine(way, 1, kind, "none"));
             let mut reactions = [Reaction::default(), Reaction::default()];
             let mut now = Instant::ZERO;
-            for (kind, moved, beyond) in steps {
+            for (kind, moved, beyond, psn_offset) in steps {
                 now += Span::from_nanos(100);
                 if kind < 5 {
                     now += if kind == 0 && beyond == 0 { Span::from_micros(70_000) } else { Span::ZERO };
@@ -502,7 +510,11 @@ mod tests {
                 let una = Psn::new(short.qps[0].requester.una);
                 let mut header = Header::new(Opcode::ACKNOWLEDGE, QPN, una.minus(1).plus(moved));
                 header.set_aeth(Aeth { syndrome: ACK, msn: 0 });
-                header.set_trigger(una.plus(beyond));
+                if layout == Layout::Srnic {
+                    // Its offset stands where another layout names a packet, and is no such name.
+                    header.set_request_position(RequestPosition { psn_offset, ..RequestPosition::default() });
+                }
+                set_drawn_by(&mut header, layout, una.plus(beyond));
                 let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
                 let [of_short, of_long] = &mut reactions;
                 short.receive(now, &arrival, of_short);

@@ -657,7 +657,7 @@ fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
         assert_eq!((tally.fallen(), tally.overruns), (1, 1));
         let fault = tally.first().unwrap().to_string();
         assert!(
-            fault.starts_with("send at 5us of queue pair") && fault.contains("nothing in flight"),
+            fault.starts_with("send at 5.000 us of queue pair") && fault.contains("nothing in flight"),
             "{fault}"
         );
     }

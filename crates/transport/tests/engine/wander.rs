@@ -265,3 +265,12 @@ fn a_granted_sender_asks_for_an_answer_to_what_it_sends_again() {
     };
     run(draw).unwrap();
 }
+
+/// An offset in SRNIC's words, read as another layout's, named a packet beyond the gap that had been returned.
+#[test]
+fn what_an_acknowledgement_names_is_read_by_its_own_layout() {
+    let seed = 5_333_639_786_140_345_702 >> 1;
+    let draw =
+        Draw { seed, recovery: 6, homa: false, late: false, deferred: false, faults: 8, operations: 8 };
+    run(draw).unwrap();
+}
