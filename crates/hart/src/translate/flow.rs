@@ -170,11 +170,14 @@ impl Flow {
     /// all, where an address or the interpreter decides on that.
     fn read_later(&self, program: &Program) -> Vec<u32> {
         let successors = Vec::from_iter((0..self.blocks.len()).map(|block| {
-            let last = self.blocks[block].end - 1;
+            let Block { start, end } = self.blocks[block];
+            let last = end - 1;
             let behind = || self.block_at.get(last + 1).copied().flatten();
             match self.forms[last] {
                 Form::Csr(Word { stops: true, .. }) => behind().map(|next| vec![next]),
                 Form::Branch(target) => Some(vec![self.block_at[target]?, behind()?]),
+                // Jumped to by itself, it goes where an address says that was not loaded before it.
+                Form::Call(_) if last == start => None,
                 Form::Jump(_) | Form::Call(_) | Form::Plain | Form::Csr(_) => {
                     Some(self.near(block)).filter(|next| !next.is_empty())
                 }

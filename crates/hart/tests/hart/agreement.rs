@@ -123,6 +123,31 @@ fn words_wait_in_the_queue_until_the_run_stops() {
     }
 }
 
+/// A jump that stands behind the AUIPC of a call can be jumped to by itself, and then goes where another has said.
+#[test]
+fn registers_are_not_dead_where_a_call_is_entered_in_its_midst() {
+    let mailbox = Csr::Word { index: 0, read: OnRead::Value, write: OnWrite::StoreAndStop };
+    let csrs = CsrMap::default().with(0x800, mailbox);
+    let (a0, ra, zero) = (Register::new(10), Register::new(1), Register::ZERO);
+    let word = |op, rd, rs1, imm| Instruction { op, rd, rs1, rs2: zero, imm }.encode();
+    let code = [
+        word(Op::Addi, a0, zero, 7),
+        word(Op::Auipc, ra, zero, 0),
+        word(Op::Jal, zero, zero, 12),
+        word(Op::Csrrw, zero, a0, 0x800), // where it goes
+        word(Op::Auipc, ra, zero, 0),
+        word(Op::Jalr, zero, ra, 8),
+        word(Op::Addi, a0, zero, 1), // where it would have gone
+        word(Op::Csrrw, zero, a0, 0x800),
+    ];
+    let machine = Machine { csrs, ..Machine::default() };
+    let program = Arc::new(Program::from_words(&code, machine).expect("the code fits"));
+    let translation = Translation::without_dead_registers(program.clone()).expect("the host is known");
+    let (mut core, mut block) = (Core::new(program), [0; CSR_WORDS]);
+    let stop = translation.run(&mut core, &mut block, 1_000);
+    assert_eq!((stop, block[0]), (Stop::Written { csr: 0x800 }, 7));
+}
+
 #[test]
 fn a_program_too_long_to_translate_is_refused() {
     let memory = MemoryMap { rom: 32 << 10, ..MemoryMap::default() };
