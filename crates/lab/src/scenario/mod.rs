@@ -325,6 +325,14 @@ impl Scenario {
                 return Err(control.refuse_write(&self.source, write, &error));
             }
         }
+        let numbered = (0..).map(|index| Some(ControlIndex(index))).zip(&self.controls);
+        for (index, control) in numbered.chain([(None, &self.transport.control)]) {
+            if !self.writes.is_empty() && !control.is_program() {
+                let law = control.make(&self.source, link, self.nic.config.mtu)?;
+                let writes = self.writes.iter().filter(|write| write.is_for(&self.traffic, index));
+                control.try_cutoffs(&self.source, law, writes)?;
+            }
+        }
         Ok(())
     }
 }

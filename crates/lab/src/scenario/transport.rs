@@ -17,6 +17,17 @@ const MSS: &str = "mss";
 /// The key that names a law's other values.
 const PRESET: &str = "preset";
 
+/// How the first of Homa's cutoffs that is above the next one is told of, and the names of the two.
+fn descent(law: &Law) -> Option<(String, [&'static str; 2])> {
+    let Law::Homa(homa) = law else { return None };
+    let at = homa.params().first_descent()?;
+    let cutoffs = &homa.params().cutoffs;
+    let [low, high] = [at, at + 1].map(|at| (CUTOFFS[at], Bytes(cutoffs[at].into())));
+    let message =
+        format!("`{}` is {}, above `{}`, which is {}: cutoffs ascend", low.0, low.1, high.0, high.1);
+    Some((message, [low.0, high.0]))
+}
+
 /// Homa's cutoffs between unscheduled priorities, which ascend.
 const CUTOFFS: [&str; 3] = ["cutoff_1", "cutoff_2", "cutoff_3"];
 
@@ -371,19 +382,12 @@ impl Control {
             self.settings.iter().map(|s| (s.key.value.as_str(), s.text.value.as_str())).collect();
         let law = Law::from_settings(&self.law.value, &settings, link)
             .map_err(|error| self.refusal(source, table, &error))?;
-        if let Law::Homa(homa) = &law
-            && let Some(at) = homa.params().first_descent()
-        {
-            let cutoffs = &homa.params().cutoffs;
-            let [low, high] = [at, at + 1].map(|at| (CUTOFFS[at], Bytes(cutoffs[at].into())));
-            let is_either = |setting: &&Setting| [low.0, high.0].contains(&setting.key.value.as_str());
+        if let Some((message, names)) = descent(&law) {
+            let is_either = |setting: &&Setting| names.contains(&setting.key.value.as_str());
             let origin = self.settings.iter().rfind(is_either).map_or(table, |setting| setting.text.origin);
             return Err(source.error(
                 origin,
-                format!(
-                    "`{}` is {}, above `{}`, which is {}: cutoffs ascend",
-                    low.0, low.1, high.0, high.1
-                ),
+                message,
                 "set them in ascending order; those that are not set have their defaults, and may need a value too",
             ));
         }
@@ -401,6 +405,40 @@ impl Control {
                 setting.key.value, self.law.value, self.law.value
             )
         })
+    }
+
+    /// Refuses `writes`, in the order of time, that leave Homa's cutoffs descending once all those of one instant are made.
+    ///
+    /// # Errors
+    /// At the last write of that instant that has a part in it.
+    pub(super) fn try_cutoffs<'a>(
+        &self,
+        source: &Source,
+        mut law: Law,
+        writes: impl Iterator<Item = &'a super::RegisterWrite>,
+    ) -> Result<(), ScenarioError> {
+        if !matches!(law, Law::Homa(_)) {
+            return Ok(());
+        }
+        let writes: Vec<_> = writes.collect();
+        for together in writes.chunk_by(|write, next| write.time == next.time) {
+            for write in together {
+                // What is no parameter of this law has no part in it.
+                let _ = law.set(&write.register.value, &write.text.value);
+            }
+            let Some((message, names)) = descent(&law) else { continue };
+            let has_part = |write: &&&super::RegisterWrite| {
+                let register = write.register.value.as_str();
+                register == "priorities" || names.contains(&register)
+            };
+            let last = together.iter().rfind(has_part).expect("they ascended before these writes");
+            return Err(source.error(
+                last.text.origin,
+                format!("from {} on {message}", last.time),
+                "write them in ascending order; those of one `time` are judged together",
+            ));
+        }
+        Ok(())
     }
 
     /// The refusal of writing a register during the run.

@@ -320,6 +320,44 @@ fn cutoffs_of_homa_that_descend_are_refused_where_they_are_written() {
 }
 
 #[test]
+fn writes_that_leave_cutoffs_of_homa_descending_are_refused_where_they_are_written() {
+    let read = |keys: &str, writes: &[(&str, &str)]| {
+        let mut text = star(PERMUTATION) + &format!("[transport]\ncontrol = {{ law = \"homa\", {keys} }}\n");
+        for (time, set) in writes {
+            let set = set.replace("cutoff", "\"transport.control.cutoff").replace(" =", "\" =");
+            text += &format!("[[at]]\ntime = \"{time}\"\nset = {{ {set} }}\n");
+        }
+        parse(&text)
+    };
+    let eight = "priorities = 8";
+    let error = read(eight, &[("1us", "cutoff_1 = \"7KB\"")]).unwrap_err();
+    assert_eq!(
+        error.message,
+        "from 1us on `cutoff_1` is 7KB, above `cutoff_2`, which is 2800B: cutoffs ascend"
+    );
+    assert!(error.to_string().starts_with("test.toml:13:"), "{error}");
+    // What an earlier write left counts, and the later one is named.
+    let error =
+        read(eight, &[("2us", "cutoff_2 = \"4KB\""), ("1us", "cutoff_1 = \"2800B\", cutoff_2 = \"5KB\"")]);
+    assert!(error.is_ok(), "{}", error.unwrap_err());
+    let error =
+        read(eight, &[("2us", "cutoff_2 = \"4KB\""), ("1us", "cutoff_1 = \"5KB\", cutoff_2 = \"5KB\"")])
+            .unwrap_err();
+    assert!(error.message.starts_with("from 2us on `cutoff_1` is 5KB"), "{error}");
+    assert!(error.to_string().starts_with("test.toml:13:"), "{error}");
+    for (keys, writes) in [
+        // Those of one instant are judged together, in whatever order they stand.
+        (eight, &[("1us", "cutoff_1 = \"7KB\", cutoff_2 = \"8KB\"")][..]),
+        (eight, &[("1us", "cutoff_1 = \"7KB\""), ("1us", "cutoff_2 = \"7KB\"")]),
+        // Two levels have one cutoff between them.
+        ("priorities = 4", &[("1us", "cutoff_1 = \"7KB\"")]),
+    ] {
+        let scenario = read(keys, writes);
+        assert!(scenario.is_ok(), "{keys} {writes:?}: {}", scenario.unwrap_err());
+    }
+}
+
+#[test]
 fn a_setting_of_the_command_line_for_no_named_law_says_whose_it_is() {
     let text = star(PERMUTATION);
     let told = |set: &[(&str, &str)]| {
