@@ -212,6 +212,12 @@ impl Emitter<'_> {
             let step = &self.program.code[index];
             match self.flow.forms[index] {
                 Form::Plain => self.plain(&step.instruction),
+                Form::Choice => {
+                    self.choose(index);
+                    continue;
+                }
+                // With the branch before it.
+                Form::Chosen => continue,
                 Form::Csr(word) => {
                     let stops = self.csr(&step.instruction, word);
                     if let Some(stops) = stops {
@@ -375,8 +381,28 @@ impl Emitter<'_> {
         }
     }
 
-    fn branch(&mut self, instruction: &Instruction, target: usize) {
-        let step = &self.program.code[self.at.index];
+    /// A branch over a copy, and the copy.
+    fn choose(&mut self, index: usize) {
+        let [branch, copy] = [index, index + 1].map(|at| &self.program.code[at]);
+        let Instruction { rd, rs1, .. } = copy.instruction;
+        let taken = self.condition(&branch.instruction);
+        let (copied, left) = (self.read(rs1), self.read(rd));
+        let value = self.builder.ins().select(taken, left, copied);
+        self.write(rd, value);
+        self.at.dirty |= definition(&copy.instruction);
+        // What a branch that is taken counts, and the difference where it is not.
+        self.retire(branch.taken);
+        let more = (1 << 32) + i64::from(branch.cost) + i64::from(copy.cost);
+        let [none, more] =
+            [0, more - i64::from(branch.taken)].map(|count| self.builder.ins().iconst(I64, count));
+        let more = self.builder.ins().select(taken, none, more);
+        let now = self.builder.use_var(self.clock);
+        let now = self.builder.ins().iadd(now, more);
+        self.builder.def_var(self.clock, now);
+    }
+
+    /// Whether a conditional branch is taken.
+    fn condition(&mut self, instruction: &Instruction) -> Value {
         let condition = match instruction.op {
             Op::Beq => IntCC::Equal,
             Op::Bne => IntCC::NotEqual,
@@ -386,7 +412,12 @@ impl Emitter<'_> {
             _ => IntCC::UnsignedGreaterThanOrEqual,
         };
         let (a, b) = (self.read(instruction.rs1), self.read(instruction.rs2));
-        let condition = self.builder.ins().icmp(condition, a, b);
+        self.builder.ins().icmp(condition, a, b)
+    }
+
+    fn branch(&mut self, instruction: &Instruction, target: usize) {
+        let step = &self.program.code[self.at.index];
+        let condition = self.condition(instruction);
         let (taken, untaken) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(condition, taken, &[], untaken, &[]);
         let at = self.at;

@@ -13,6 +13,12 @@ pub(super) enum Form {
     Csr(Word),
     /// A conditional branch to the instruction of this index.
     Branch(usize),
+    /// A conditional branch over one copy of what it compares: the lesser or the greater of two, as compilers choose it
+    /// for cores that have no instruction for it. Which it will be a host's predictor often cannot guess, so nothing
+    /// branches there.
+    Choice,
+    /// The copy behind it.
+    Chosen,
     /// A jump to the instruction of this index.
     Jump(usize),
     /// A jump through a register that the instruction before it loads, to the instruction of this index.
@@ -38,7 +44,7 @@ pub(super) struct Word {
 impl Form {
     /// Whether the block ends behind the instruction.
     fn ends(self) -> bool {
-        !matches!(self, Self::Plain | Self::Csr(Word { stops: false, .. }))
+        !matches!(self, Self::Plain | Self::Choice | Self::Chosen | Self::Csr(Word { stops: false, .. }))
     }
 
     /// Whether it goes elsewhere in any case.
@@ -52,15 +58,6 @@ impl Form {
 pub(super) struct Block {
     pub(super) start: usize,
     pub(super) end: usize,
-}
-
-impl Block {
-    fn instructions(
-        self,
-        program: &Program,
-    ) -> impl DoubleEndedIterator<Item = &Instruction> + ExactSizeIterator {
-        program.code[self.start..self.end].iter().map(|step| &step.instruction)
-    }
 }
 
 pub(super) struct Flow {
@@ -129,7 +126,8 @@ impl Region {
 impl Flow {
     /// With `exact` the state has to know every register, else only those that the program may read before it writes them.
     pub(super) fn new(program: &Program, exact: bool) -> Self {
-        let forms: Vec<Form> = (0..program.code.len()).map(|at| form(program, at)).collect();
+        let mut forms: Vec<Form> = (0..program.code.len()).map(|at| form(program, at)).collect();
+        find_choices(program, &mut forms);
         let mut marks = Marks::of(program, &forms);
         let pointed: Vec<usize> = marks.pointed.clone();
         let returns: Vec<usize> = marks.returns.clone();
@@ -178,18 +176,16 @@ impl Flow {
                 Form::Branch(target) => Some(vec![self.block_at[target]?, behind()?]),
                 // Jumped to by itself, it goes where an address says that was not loaded before it.
                 Form::Call(_) if last == start => None,
-                Form::Jump(_) | Form::Call(_) | Form::Plain | Form::Csr(_) => {
-                    Some(self.near(block)).filter(|next| !next.is_empty())
-                }
                 Form::JumpRegister | Form::Left => None,
+                _ => Some(self.near(block)).filter(|next| !next.is_empty()),
             }
         }));
         let live = self.live(program, &successors);
         let mut wanted = vec![u32::MAX; self.forms.len()];
         for (block, next) in self.blocks.iter().zip(&successors) {
             let mut set = behind(next.as_deref(), &live);
-            for (index, instruction) in (block.start..block.end).zip(block.instructions(program)).rev() {
-                set = read_before(set, instruction);
+            for index in (block.start..block.end).rev() {
+                set = read_before(set, self.effect(program, index));
                 wanted[index] = set;
             }
         }
@@ -285,7 +281,7 @@ impl Flow {
             Form::Branch(target) => self.block_at[target].into_iter().chain(next()).collect(),
             Form::Jump(target) | Form::Call(target) => self.block_at[target].into_iter().collect(),
             Form::JumpRegister | Form::Left | Form::Csr(Word { stops: true, .. }) => Vec::new(),
-            Form::Plain | Form::Csr(_) => next().into_iter().collect(),
+            Form::Plain | Form::Choice | Form::Chosen | Form::Csr(_) => next().into_iter().collect(),
         }
     }
 
@@ -321,9 +317,8 @@ impl Flow {
         let known: Vec<_> = successors.iter().cloned().map(Some).collect();
         let live = self.live(program, &known);
         let used = |block: &Block| {
-            block.instructions(program).fold((0, 0), |(read, written), instruction| {
-                (read | instruction.sources(), written | definition(instruction))
-            })
+            let effects = (block.start..block.end).map(|index| self.effect(program, index));
+            effects.fold((0, 0), |all, one| (all.0 | one.0, all.1 | one.1))
         };
         let used: Vec<(u32, u32)> = self.blocks.iter().map(used).collect();
         let replaced = replaced(&used, members, &successors);
@@ -354,6 +349,15 @@ impl Flow {
         region
     }
 
+    /// The registers that an instruction reads, and those that it writes. One that may be passed over reads what it would
+    /// leave as it is.
+    fn effect(&self, program: &Program, index: usize) -> (u32, u32) {
+        let instruction = &program.code[index].instruction;
+        let written = definition(instruction);
+        let left = if self.forms[index] == Form::Chosen { written } else { 0 };
+        (instruction.sources() | left, written)
+    }
+
     /// The registers that are read behind the start of each block before they are written; `None` stands for who knows where,
     /// where all are.
     fn live(&self, program: &Program, successors: &[Option<Vec<usize>>]) -> Vec<u32> {
@@ -363,7 +367,9 @@ impl Flow {
             changed = false;
             for (block, next) in successors.iter().enumerate().rev() {
                 let before = behind(next.as_deref(), &live);
-                let before = self.blocks[block].instructions(program).rev().fold(before, read_before);
+                let Block { start, end } = self.blocks[block];
+                let effects = (start..end).rev().map(|index| self.effect(program, index));
+                let before = effects.fold(before, read_before);
                 changed |= before != live[block];
                 live[block] = before;
             }
@@ -394,9 +400,10 @@ fn behind(next: Option<&[usize]>, live: &[u32]) -> u32 {
     next.map_or(u32::MAX, |next| next.iter().fold(0, |set, &next| set | live[next]))
 }
 
-/// The registers that are read before they are written by an instruction and what follows, by those of what follows.
-fn read_before(later: u32, instruction: &Instruction) -> u32 {
-    later & !definition(instruction) | instruction.sources()
+/// The registers that are read before they are written by an instruction and what follows: by its [`Flow::effect`], and those
+/// of what follows.
+fn read_before(later: u32, (read, written): (u32, u32)) -> u32 {
+    later & !written | read
 }
 
 /// The register that an instruction writes, as a set.
@@ -445,6 +452,36 @@ fn form(program: &Program, at: usize) -> Form {
         Shape::Illegal => Form::Left,
         _ => Form::Plain,
     }
+}
+
+/// Finds the branches that are a [`Form::Choice`]: nothing else goes to the copy, as far as that is known. What goes
+/// there unknown is left to the interpreter.
+fn find_choices(program: &Program, forms: &mut [Form]) {
+    let marks = Marks::of(program, forms);
+    let mut met = marks.enters;
+    marks.returns.iter().chain(&marks.pointed).for_each(|&at| met[at] = true);
+    for form in forms.iter() {
+        if let Form::Branch(target) | Form::Jump(target) | Form::Call(target) = *form {
+            met[target] = true;
+        }
+    }
+    for at in 0..forms.len() {
+        let (branch, copied) = (at, at + 1);
+        if forms[branch] == Form::Branch(at + 2)
+            && !met[copied]
+            && chooses(&program.code[branch].instruction, &program.code[copied].instruction)
+        {
+            (forms[branch], forms[copied]) = (Form::Choice, Form::Chosen);
+        }
+    }
+}
+
+/// Whether `branch` orders two registers, and `copy` is one of either. Other instructions that a branch passes over are worth
+/// a branch: their results wait for one that is often guessed.
+fn chooses(branch: &Instruction, copy: &Instruction) -> bool {
+    matches!(branch.op, Op::Blt | Op::Bge | Op::Bltu | Op::Bgeu)
+        && (copy.op, copy.imm) == (Op::Addi, 0)
+        && [branch.rs1, branch.rs2].contains(&copy.rs1)
 }
 
 /// Where the jump at `at` goes when control comes from the instruction before it, an AUIPC: so compilers call what may be
@@ -520,9 +557,10 @@ impl Marks {
             open.push(at);
         };
         match forms[at] {
-            Form::Plain | Form::Csr(Word { waits: false, stops: false, queues: None, .. }) => {
-                open.extend(next)
-            }
+            Form::Plain
+            | Form::Choice
+            | Form::Chosen
+            | Form::Csr(Word { waits: false, stops: false, queues: None, .. }) => open.extend(next),
             Form::Csr(Word { waits, stops, queues, .. }) => {
                 // A run that waited is taken up here, one that stopped behind here.
                 self.leads[at] |= waits;

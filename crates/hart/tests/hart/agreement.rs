@@ -69,6 +69,39 @@ fn accesses_at_every_bound_end_alike() {
     }
 }
 
+/// Translated code chooses the lesser or the greater of two without a branch.
+#[test]
+fn a_branch_over_a_copy_ends_alike_taken_and_not() {
+    let registers = [10, 11, 12].map(Register::new);
+    let [a, b, _] = registers;
+    let ops = [Op::Blt, Op::Bge, Op::Bltu, Op::Bgeu, Op::Beq];
+    let values = [0, 1, 2, 0x7fff_ffff, 0x8000_0000, u32::MAX];
+    for (op, source, target) in ops.into_iter().flat_map(|op| {
+        [a, b].into_iter().flat_map(move |source| registers.map(move |target| (op, source, target)))
+    }) {
+        let code = [
+            Instruction { op, rd: Register::ZERO, rs1: a, rs2: b, imm: 8 },
+            Instruction { op: Op::Addi, rd: target, rs1: source, rs2: Register::ZERO, imm: 0 },
+            Instruction { op: Op::Add, rd: a, rs1: a, rs2: target, imm: 0 },
+        ];
+        let code = code.map(|instruction| instruction.encode());
+        let program = Arc::new(Program::from_words(&code, machine(Misaligned::Trap)).expect("the code fits"));
+        let translation = Translation::new(program.clone()).expect("the host is known");
+        for (first, second) in values.into_iter().flat_map(|first| values.map(|second| (first, second))) {
+            let [plain, fast] = [false, true].map(|fast| {
+                let mut core = Core::new(program.clone());
+                for (register, value) in registers.into_iter().zip([first, second, 5]) {
+                    core.set_register(register, value);
+                }
+                let csrs = &mut Registers::new();
+                let stop = if fast { translation.run(&mut core, csrs, 100) } else { core.run(csrs, 100) };
+                (stop, seen(&core))
+            });
+            assert_eq!(fast, plain, "{op} of {first:#x} and {second:#x}");
+        }
+    }
+}
+
 /// A program that writes `words` to a register with a queue, for words below 100, and then stops by another.
 fn queueing(words: &[u32]) -> Arc<Program> {
     let queue = Csr::Word { index: 1, read: OnRead::Value, write: OnWrite::Queue { below: 100 } };
@@ -146,6 +179,34 @@ fn registers_are_not_dead_where_a_call_is_entered_in_its_midst() {
     let (mut core, mut block) = (Core::new(program), [0; CSR_WORDS]);
     let stop = translation.run(&mut core, &mut block, 1_000);
     assert_eq!((stop, block[0]), (Stop::Written { csr: 0x800 }, 7));
+}
+
+/// What a copy would be written over is read where the branch passes over it, if by no instruction before it.
+#[test]
+fn a_register_is_not_dead_before_a_copy_that_is_passed_over() {
+    let mailbox = Csr::Word { index: 0, read: OnRead::Value, write: OnWrite::StoreAndStop };
+    let csrs = CsrMap::default().with(0x800, mailbox);
+    let (a0, a1, a2, zero) = (Register::new(10), Register::new(11), Register::new(12), Register::ZERO);
+    let word = |op, rd, rs1, rs2, imm| Instruction { op, rd, rs1, rs2, imm }.encode();
+    let code = [
+        word(Op::Addi, a2, zero, zero, 7),
+        word(Op::Csrrw, zero, zero, zero, 0x800), // where it stops, and is entered again
+        word(Op::Bltu, zero, a0, a1, 8),
+        word(Op::Addi, a2, a0, zero, 0),
+        word(Op::Csrrw, zero, a2, zero, 0x800),
+    ];
+    let machine = Machine { csrs, ..Machine::default() };
+    let program = Arc::new(Program::from_words(&code, machine).expect("the code fits"));
+    let translation = Translation::without_dead_registers(program.clone()).expect("the host is known");
+    for (first, second, chosen) in [(3, 4, 7), (4, 3, 4)] {
+        let (mut core, mut block) = (Core::new(program.clone()), [0; CSR_WORDS]);
+        core.set_register(a0, first);
+        core.set_register(a1, second);
+        for answer in [0, chosen] {
+            let stop = translation.run(&mut core, &mut block, 1_000);
+            assert_eq!((stop, block[0]), (Stop::Written { csr: 0x800 }, answer));
+        }
+    }
 }
 
 #[test]

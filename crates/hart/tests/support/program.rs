@@ -155,12 +155,33 @@ pub(crate) fn word(octets: [u8; 8]) -> u32 {
     Instruction { op, rd, rs1, rs2: register(rs2), imm }.encode()
 }
 
+/// One or two instructions from eight octets: some branches pass over a copy of what they compare, as where a compiler
+/// chooses the lesser of two.
+fn words(octets: [u8; 8]) -> impl Iterator<Item = u32> {
+    let register = |word: u32, shift: u32| Register::new((word >> shift & 31) as u8);
+    let first = word(octets);
+    let chooses = octets[7] & 1 == 1 && first & 0x7f == 0x63;
+    let first = if chooses { first & 0x01ff_f07f | 8 << 7 } else { first };
+    let copy = chooses.then(|| {
+        let [rs1, rs2] = [15, 20].map(|shift| register(first, shift));
+        let (rd, rs1) = match octets[7] >> 1 & 3 {
+            0 => (rs1, rs2),
+            1 => (rs2, rs1),
+            _ => (Register::new(REGISTERS[usize::from(octets[1] & 7)]), rs2),
+        };
+        let rd = if rd == Register::SP { Register::ZERO } else { rd };
+        Instruction { op: Op::Addi, rd, rs1, rs2: Register::ZERO, imm: 0 }.encode()
+    });
+    std::iter::once(first).chain(copy)
+}
+
 /// A program; half a stack lies above `sp` at its start. Every other one waits for events and answers them, for ever.
 pub(crate) fn code(octets: &[u8]) -> Vec<u32> {
     let first =
         Instruction { op: Op::Addi, rd: Register::SP, rs1: Register::SP, rs2: Register::ZERO, imm: -32 };
-    let rest = octets.as_chunks::<8>().0.iter().map(|&octets| word(octets));
-    let answers = rest.len() % 2 == 1;
+    let chunks = octets.as_chunks::<8>().0;
+    let answers = chunks.len() % 2 == 1;
+    let rest = chunks.iter().flat_map(|&octets| words(octets));
     let csr = |op, rd, rs1| {
         let (rd, rs1) = (Register::new(rd), Register::new(rs1));
         Instruction { op, rd, rs1, rs2: Register::ZERO, imm: 0x804 }.encode()
