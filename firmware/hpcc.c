@@ -108,7 +108,7 @@ int recv() {
                         updateContext(link->rate, rate);
                         updateContext(link->octet, octet = octet_of(most(rate, 1 << 16)));
                     }
-                    uint32_t gap = most(at - readContext(link->at), 1), time = least(gap, T);
+                    uint32_t gap = at - readContext(link->at), time = least(gap += gap == 0, T);
                     uint32_t sent = tx_bytes - readContext(link->tx_bytes);
                     uint32_t octets = gap > T ? slow(sent, octet, gap) : lasts(sent, octet);
                     uint32_t waiting = least(queue, readContext(link->queue));
