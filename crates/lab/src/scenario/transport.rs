@@ -220,6 +220,11 @@ fn layout_for(
             "only layout \"homa\" names the messages that law \"homa\" is about",
             "leave `layout` out",
         )),
+        (_, Recovery::Ndp) if homa => Err(table.refuse(
+            "recovery",
+            "law \"homa\" and recovery \"ndp\" each need a header layout of their own, and a packet has one",
+            "leave `recovery` out or choose \"irn\" or \"go-back-n\"; for NDP choose law \"ndp\" or another one",
+        )),
         (Layout::Ndp, Recovery::Ndp) => Ok(chosen),
         (_, Recovery::Ndp) => Err(table.refuse(
             "layout",

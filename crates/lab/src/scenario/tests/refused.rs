@@ -320,6 +320,26 @@ fn cutoffs_of_homa_that_descend_are_refused_where_they_are_written() {
 }
 
 #[test]
+fn two_headers_that_one_packet_cannot_have_are_told_of_without_a_layout_that_nobody_wrote() {
+    let read = |recovery: &str, more: &str| {
+        let transport =
+            format!("[transport]\nrecovery = \"{recovery}\"\n{more}control = {{ law = \"homa\" }}\n");
+        parse(&(star(PERMUTATION) + &transport))
+    };
+    let error = read("ndp", "").unwrap_err();
+    assert!(error.message.contains("each need a header layout of their own"), "{error}");
+    assert!(error.to_string().starts_with("test.toml:10:"), "{error}");
+    for recovery in ["irn", "go-back-n"] {
+        // What is named in its place is taken.
+        assert!(error.to_string().contains(&format!("\"{recovery}\"")), "{error}");
+        assert!(read(recovery, "").is_ok(), "{}", read(recovery, "").unwrap_err());
+    }
+    // A layout that was written is what is wrong first.
+    let error = read("ndp", "layout = \"ndp\"\n").unwrap_err();
+    assert!(error.to_string().starts_with("test.toml:11:"), "{error}");
+}
+
+#[test]
 fn writes_that_leave_cutoffs_of_homa_descending_are_refused_where_they_are_written() {
     let read = |keys: &str, writes: &[(&str, &str)]| {
         let mut text = star(PERMUTATION) + &format!("[transport]\ncontrol = {{ law = \"homa\", {keys} }}\n");
