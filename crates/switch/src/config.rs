@@ -140,9 +140,16 @@ pub struct Trim {
     /// Whether, half of the time, the queue's last packet is trimmed in place of the arriving one, lest a sender in
     /// phase lose every packet (NDP §3.1).
     pub random_tail: bool,
+    /// How many packets may leave on the headers' priority, one after the other, while others wait on a lower one: then one
+    /// of those leaves. NDP's switch has ten (NDP §3.1), lest headers starve packets. Zero is for headers that always go
+    /// first.
+    pub headers_per_packet: u8,
 }
 
 impl Trim {
+    /// [`Trim::headers_per_packet`] of NDP's switch (NDP §3.1).
+    pub const HEADERS_PER_PACKET: u8 = 10;
+
     /// Full packets that a queue holds before packets are trimmed, where nothing else was chosen (NDP §3.1).
     pub const FULL_PACKETS: u32 = 8;
 

@@ -118,14 +118,39 @@ struct Cuts {
     return_to_sender: bool,
     header_priority: u8,
     random_tail: bool,
+    headers_per_packet: u8,
 }
 
 impl Cuts {
     fn new(trim: &Trim, max_frame: u32) -> Self {
-        let &Trim { return_to_sender, header_priority, random_tail, .. } = trim;
+        let &Trim { return_to_sender, header_priority, random_tail, headers_per_packet, .. } = trim;
         let (threshold, headers) = (trim.threshold(max_frame).0, trim.headers(max_frame).0);
-        Self { threshold, headers, return_to_sender, header_priority, random_tail }
+        Self { threshold, headers, return_to_sender, header_priority, random_tail, headers_per_packet }
     }
+
+    /// Whose turn it is where `priority` is the highest of those that are `ready`, and `headers` have left in a row.
+    fn turn(&self, headers: &mut u8, ready: u8, priority: u8) -> u8 {
+        let lower = ready & !(u8::MAX << priority);
+        if priority > self.header_priority {
+            return priority;
+        }
+        let waits = priority == self.header_priority && lower != 0 && self.headers_per_packet > 0;
+        if !waits {
+            *headers = 0;
+        } else if *headers < self.headers_per_packet {
+            *headers += 1;
+        } else {
+            *headers = 0;
+            return highest(lower);
+        }
+        priority
+    }
+}
+
+/// The highest priority of a set that has one.
+#[inline(always)]
+fn highest(set: u8) -> u8 {
+    7 - set.leading_zeros().min(7) as u8
 }
 
 /// `share` of `octets`; an α above one may exceed 32 bits, hence 64.
@@ -462,7 +487,7 @@ impl Switch {
     }
 
     /// The packet to send from `egress` now: the first of the highest priority that waits and is in `open` (bit p:
-    /// the peer has not paused priority p).
+    /// the peer has not paused priority p), but for the turns of [`Trim::headers_per_packet`].
     #[inline]
     pub fn dequeue<L, F: Frames>(
         &mut self,
@@ -476,7 +501,12 @@ impl Switch {
         if ready == 0 {
             return None;
         }
-        let priority = 7 - ready.leading_zeros().min(7) as u8;
+        let mut priority = highest(ready);
+        if !self.plain
+            && let Some(trim) = &self.trim
+        {
+            priority = trim.turn(&mut port.headers, ready, priority);
+        }
         let red = port.red;
         let queue = port.queue(&mut self.far, egress - self.first_port, priority);
         let (handle, more) = match if self.plain { None } else { self.flows.as_mut() } {

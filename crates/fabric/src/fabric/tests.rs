@@ -336,8 +336,14 @@ fn a_queue_beyond_the_step_marks_what_understands_ecn() {
     assert!(fabric.net.queue_peak(5, 3) > 20_000);
 }
 
-const TRIM: Trim =
-    Trim { threshold: None, headers: None, return_to_sender: true, header_priority: 7, random_tail: false };
+const TRIM: Trim = Trim {
+    threshold: None,
+    headers: None,
+    return_to_sender: true,
+    header_priority: 7,
+    random_tail: false,
+    headers_per_packet: Trim::HEADERS_PER_PACKET,
+};
 
 #[test]
 fn headers_that_find_no_room_go_back_to_who_sent_them() {

@@ -247,6 +247,7 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
         return_to_sender: true,
         header_priority: 7,
         random_tail: true,
+        headers_per_packet: Trim::HEADERS_PER_PACKET,
     };
     match table.switch("trimming", &keys::TRIMMING)? {
         None => {}
@@ -261,6 +262,9 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
                 return_to_sender: trim.flag("return_to_sender")?.unwrap_or(base.return_to_sender),
                 header_priority: trim.priority("priority")?.unwrap_or(base.header_priority),
                 random_tail: trim.flag("random_tail")?.unwrap_or(base.random_tail),
+                headers_per_packet: trim
+                    .count("headers_per_packet", 0..=255)?
+                    .map_or(base.headers_per_packet, |n| u8::try_from(n).unwrap_or(u8::MAX)),
             });
         }
     }

@@ -101,6 +101,7 @@ pub(crate) fn config(case: &Case, graph: &Graph) -> FabricConfig {
         return_to_sender: true,
         header_priority: 7,
         random_tail: true,
+        headers_per_packet: 2,
     });
     FabricConfig {
         seed: case.seed,

@@ -123,6 +123,7 @@ const TRIM: Trim = Trim {
     return_to_sender: true,
     header_priority: 7,
     random_tail: true,
+    headers_per_packet: Trim::HEADERS_PER_PACKET,
 };
 
 fn data(octets: u32) -> Frame {
@@ -248,6 +249,34 @@ fn a_full_queue_trims_to_the_header_and_headers_go_first() {
     assert_eq!(left, [(3, 78), (4, 78), (0, 1_000), (1, 1_000), (2, 1_000)]);
     assert_eq!(bench.switch.counters(1).trimmed_octets, 2 * 922);
     assert_eq!(bench.switch.used(), 0);
+}
+
+#[test]
+fn a_packet_leaves_after_every_so_many_headers_while_both_wait() {
+    let order = |headers_per_packet, open: &[u8]| {
+        let trim = Trim { headers: Some(Bytes(10_000)), random_tail: false, headers_per_packet, ..TRIM };
+        let config = SwitchConfig { pfc: None, ecn: None, trim: Some(trim), ..SwitchConfig::default() };
+        let mut bench = Bench::new(&config);
+        for _ in 0..3 {
+            bench.admit(1, data(1_000));
+        }
+        for _ in 0..5 {
+            bench.admit(1, data(1_000));
+        }
+        let mut open = open.iter().chain(std::iter::repeat(&u8::MAX));
+        let mut next = |bench: &mut Bench| {
+            let Bench { switch, ports, slab } = bench;
+            switch.dequeue(ports, slab, 1, *open.next().unwrap_or(&0))
+        };
+        std::iter::from_fn(|| Some(if next(&mut bench)?.priority == 7 { 'h' } else { 'p' }))
+            .collect::<std::string::String>()
+    };
+    assert_eq!(order(0, &[]), "hhhhhppp");
+    assert_eq!(order(1, &[]), "hphphphh");
+    assert_eq!(order(2, &[]), "hhphhphp");
+    assert_eq!(order(10, &[]), "hhhhhppp");
+    // A paused priority does not wait, nor is a header counted that leaves meanwhile.
+    assert_eq!(order(2, &[!8, !8]), "hhhhphpp");
 }
 
 #[test]

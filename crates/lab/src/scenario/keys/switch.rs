@@ -170,6 +170,12 @@ pub static TRIMMING: Section = section(
             "`true`",
             "Whether, half of the time, the last packet of the queue is cut in place of the one that arrives.",
         ),
+        key(
+            "headers_per_packet",
+            "0 to 255",
+            "`10`",
+            "How many headers, and what else travels on their priority, leave one after the other while packets of lower priorities wait: then one of those leaves. With 0 headers always go first.",
+        ),
     ],
 );
 
