@@ -597,7 +597,7 @@ fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
     assert!(printed.contains("firmware/credit.elf failed with 4 queue pairs"), "{printed}");
-    assert!(printed.contains("4 overran") && printed.contains("h0: send at "), "{printed}");
+    assert!(printed.contains("4 overran") && printed.contains("h0, flow 0"), "{printed}");
     assert!(printed.contains("LoopBacks in a row, and nothing was sent"), "{printed}");
     let failures = &scratch.summary("out/stuck/summary.json")["programs"][0]["failures"];
     assert_eq!((failures.as_array().map(Vec::len), &failures[3]["function"]), (Some(4), &"send".into()));
@@ -637,7 +637,7 @@ set = {{ "transport.control.elf" = "firmware/swift.elf" }}
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
     assert!(printed.contains(&format!("{faulty} failed with 1 queue pair")), "{printed}");
-    assert!(printed.contains("h1: recv at ") && !printed.contains("swift.elf failed"), "{printed}");
+    assert!(printed.contains("h1, flow 0.0: recv at ") && !printed.contains("swift.elf failed"), "{printed}");
     let program = &scratch.summary("out/replaced/summary.json")["programs"][0];
     assert_eq!((&program["elf"], &program["replaced"]), (&"firmware/swift.elf".into(), &1.into()));
     assert_eq!(program["failures"][0]["elf"], faulty);

@@ -79,10 +79,21 @@ pub struct ProgramResult {
     pub elf: String,
     /// Events, cycles and failures.
     pub tally: Tally,
-    /// The first failures with their hosts, in the order of time.
-    pub failures: Vec<(u16, Fault)>,
+    /// The first failures, in the order of time.
+    pub failures: Vec<Failure>,
     /// The events that were recorded, as text ([`crate::program::events`]); empty where none were.
     pub events: String,
+}
+
+/// A failure of a program in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The host, a place in [`Results::hosts`].
+    pub host: u16,
+    /// The flow that the queue pair belonged to, a place in [`Results::flows`].
+    pub flow: Option<u32>,
+    /// What happened.
+    pub fault: Fault,
 }
 
 /// What a run cost on the machine that it ran on.
@@ -105,6 +116,17 @@ impl Results {
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
     pub fn packet_hops_per_s(&self) -> f64 {
         if self.run.cpu_s > 0.0 { self.packet_hops as f64 / self.run.cpu_s } else { 0.0 }
+    }
+
+    /// Where a program failed: its host's name and the flow's.
+    pub fn place_of(&self, failure: &Failure) -> String {
+        let host = self.host(failure.host);
+        self.flow_of(failure).map_or_else(|| host.to_owned(), |flow| format!("{host}, flow {flow}"))
+    }
+
+    /// The flow whose queue pair a program failed with.
+    pub fn flow_of(&self, failure: &Failure) -> Option<&FlowName> {
+        self.flows.get(failure.flow? as usize).map(|flow| &flow.name)
     }
 
     /// A host's name.

@@ -21,9 +21,9 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let counts: Vec<_> = counts.collect();
     let mut images: Vec<&str> = Vec::new();
-    for (_, fault) in &program.failures {
-        if !images.contains(&fault.image.as_str()) {
-            images.push(&fault.image);
+    for failure in &program.failures {
+        if !images.contains(&failure.fault.image.as_str()) {
+            images.push(&failure.fault.image);
         }
     }
     let several = images.len() > 1;
@@ -32,14 +32,16 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
         images.push("perhaps others");
     }
     let mut text = format!(
-        "\n  {} failed with {} queue pairs, which went over to the fallback law: {}\n",
+        "\n  {} failed with {} queue pair{}, which went over to the fallback law: {}\n",
         images.join(" and "),
         tally.fallen(),
+        if tally.fallen() == 1 { "" } else { "s" },
         counts.join(", ")
     );
-    for (host, fault) in program.failures.iter().take(TOLD) {
+    for failure in program.failures.iter().take(TOLD) {
+        let fault = &failure.fault;
         let image = if several { format!("{}, ", fault.image) } else { String::new() };
-        text += &format!("    {}: {image}{fault}\n", results.host(*host));
+        text += &format!("    {}: {image}{fault}\n", results.place_of(failure));
     }
     let more = tally.fallen().saturating_sub(TOLD as u64);
     if more > 0 {
@@ -235,7 +237,7 @@ mod tests {
     use super::*;
     use roci_control::program::fault::Why;
     use roci_control::program::{Fault, Tally};
-    use roci_lab::results::HostResult;
+    use roci_lab::results::{Failure, HostResult};
     use roci_units::Instant;
 
     #[test]
@@ -249,7 +251,8 @@ mod tests {
             why: Why::Silent,
         };
         let told = |images: &[&str], fallen, replaced| {
-            let failures: Vec<_> = images.iter().map(|image| (0, fault(image))).collect();
+            let failures: Vec<_> =
+                images.iter().map(|image| Failure { host: 0, flow: None, fault: fault(image) }).collect();
             let tally = Tally { wrong: fallen, replaced, ..Tally::default() };
             let (elf, events) = ("last.elf".into(), String::new());
             let hosts = vec![HostResult { name: "h0".into(), ..HostResult::default() }];

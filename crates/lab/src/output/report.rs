@@ -94,7 +94,7 @@ fn render(out: &mut impl Write, page: &Page) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::output::test_results::sample;
-    use crate::results::{CoreArray, Deadlock, ProgramResult};
+    use crate::results::{CoreArray, Deadlock, Failure, ProgramResult};
     use roci_control::program::csr::Side;
     use roci_control::program::fault::Why;
     use roci_control::program::{Fault, Tally};
@@ -189,7 +189,7 @@ mod tests {
             control: 0,
             elf: "later.elf".into(),
             tally: Tally { wrong: 3, faults: vec![fault.clone()], ..Tally::default() },
-            failures: vec![(1, fault)],
+            failures: vec![Failure { host: 1, flow: Some(0), fault }],
             events: String::new(),
         });
         results.hosts[2].unheard = 743;
@@ -223,8 +223,8 @@ mod tests {
         );
         let failure = &section(0)["table"]["rows"][0];
         assert_eq!(
-            (&failure[0], &failure[1], &failure[5]),
-            (&"law.elf".into(), &"s0".into(), &"law.c:12".into())
+            (&failure[0], &failure[1], &failure[2], &failure[6]),
+            (&"law.elf".into(), &"s0".into(), &"a".into(), &"law.c:12".into())
         );
         assert_eq!(section(1)["table"]["rows"], serde_json::json!([["s1", 743.0]]));
         let cores = &section(2)["table"]["rows"];

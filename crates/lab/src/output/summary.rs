@@ -1,8 +1,9 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
 use super::nic::NicRecord;
-use crate::results::{Deadlock, FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult};
-use roci_control::program::Fault;
+use crate::results::{
+    Deadlock, Failure, FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult,
+};
 use roci_units::Instant;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -174,6 +175,7 @@ struct ProgramRecord<'a> {
 struct FailureRecord<'a> {
     elf: &'a str,
     host: &'a str,
+    flow: Option<String>,
     qpn: u32,
     at_s: f64,
     function: &'static str,
@@ -182,10 +184,12 @@ struct FailureRecord<'a> {
 }
 
 impl<'a> FailureRecord<'a> {
-    fn new((host, fault): &'a (u16, Fault), results: &'a Results) -> Self {
+    fn new(failure: &'a Failure, results: &'a Results) -> Self {
+        let fault = &failure.fault;
         Self {
             elf: &fault.image,
-            host: results.host(*host),
+            host: results.host(failure.host),
+            flow: results.flow_of(failure).map(ToString::to_string),
             qpn: fault.qpn,
             at_s: fault.at.since(Instant::ZERO).as_secs_f64(),
             function: fault.side.function(),

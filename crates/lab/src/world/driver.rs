@@ -71,6 +71,16 @@ pub(super) struct Ended {
     pub(super) result: FlowResult,
 }
 
+/// A queue pair with which a program failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fallen {
+    pub(super) host: HostId,
+    pub(super) qpn: Qpn,
+    /// Its flow's number in the order of starts, and when that began: numbers of queue pairs are given again.
+    pub(super) number: u32,
+    pub(super) start: Instant,
+}
+
 /// The longest message: half of what a RETH can say, as the specification has it.
 const MESSAGE_MAX: u32 = 1 << 30;
 /// And a quarter of the circle of PSNs, for a responder tells old ones from new ones by half of it.
@@ -88,6 +98,8 @@ pub(super) struct Driver {
     pub(super) alive: usize,
     /// The flows that have ended, in that order.
     pub(super) ended: Vec<Ended>,
+    /// The queue pairs of those with which a program failed; in the end, of all flows.
+    pub(super) fallen: Vec<Fallen>,
     /// How many of them have been sampled since.
     pub(super) sampled: usize,
     /// Octets that completed.
@@ -111,6 +123,7 @@ impl Driver {
             vacant: Vec::new(),
             alive: 0,
             ended: Vec::new(),
+            fallen: Vec::new(),
             sampled: 0,
             completed_octets: 0,
             last_end: Instant::ZERO,
@@ -329,10 +342,20 @@ impl Driver {
         Ended { id: live.id, number: live.number, packet: self.packet(live), result }
     }
 
+    /// Notes with which of a flow's queue pairs a program failed, before they are gone.
+    fn note_fallen(&mut self, hosts: &[Host], live: &Live) {
+        for (host, qpn) in [(live.src, live.src_qpn), (live.dst, live.dst_qpn)] {
+            if hosts[at(host)].engine.has_fallen(qpn) {
+                self.fallen.push(Fallen { host, qpn, number: live.number, start: live.start });
+            }
+        }
+    }
+
     /// Ends a flow: its result is kept and its queue pairs are gone.
     fn end(&mut self, now: Instant, hosts: &mut [Host], place: u32, status: Status) {
         let Some((live, counted)) = self.count(hosts, place as usize) else { return };
         self.live[place as usize] = None;
+        self.note_fallen(hosts, &live);
         let ended = self.close(&live, &counted, FlowStatus::Completed(status), now);
         if let Some(fct) = ended.result.fct() {
             assert!(
@@ -356,6 +379,7 @@ impl Driver {
         let mut flows = std::mem::take(&mut self.ended);
         for place in 0..self.live.len() {
             if let Some((live, counted)) = self.count(hosts, place) {
+                self.note_fallen(hosts, &live);
                 flows.push(self.close(&live, &counted, FlowStatus::Running, Instant::NEVER));
             }
         }

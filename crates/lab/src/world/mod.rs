@@ -27,13 +27,14 @@ mod writes;
 use crate::program::CLASSES;
 use crate::program::events::Events;
 use crate::results::{
-    CoreArray, Deadlock, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results, SwitchResult,
+    CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results,
+    SwitchResult,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
-use driver::Driver;
+use driver::{Driver, Fallen};
 use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -338,7 +339,7 @@ impl<'a> Simulation<'a> {
         });
         let mut warnings = std::mem::take(&mut self.warnings);
         let hosts: Vec<_> = hosts.collect();
-        let programs = programs(&mut nics.hosts);
+        let programs = programs(&mut nics.hosts, &nics.application.fallen, &places);
         warnings.extend(programs.iter().filter_map(left_out));
         Results {
             name: self.scenario.name.clone(),
@@ -382,8 +383,8 @@ fn left_out(program: &ProgramResult) -> Option<String> {
     })
 }
 
-/// What programs did, of each control that is one on all hosts together.
-fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
+/// What programs did, of each control that is one on all hosts together; `places` are those of flows by their numbers.
+fn programs(hosts: &mut [Host], fallen: &[Fallen], places: &[u32]) -> Vec<ProgramResult> {
     let mut programs: Vec<ProgramResult> = Vec::new();
     let mut recorded: Vec<Events> = Vec::new();
     for (id, host) in (0u16..).zip(hosts) {
@@ -395,7 +396,13 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
                 None => break,
             };
             let control = law.origin().map_or(control, |origin| origin.saturating_sub(1));
-            let failures = law.tally().faults.iter().map(|fault| (id, fault.clone()));
+            let failures = law.tally().faults.iter().map(|fault| {
+                let of = fallen.iter().filter(|fallen| {
+                    (fallen.host.0, fallen.qpn.get()) == (id, fault.qpn) && fallen.start <= fault.at
+                });
+                let flow = of.max_by_key(|fallen| fallen.start).map(|fallen| places[fallen.number as usize]);
+                Failure { host: id, flow, fault: fault.clone() }
+            });
             let known = programs.iter().position(|program| program.control == control);
             let place = known.unwrap_or_else(|| {
                 let elf = law.image().name().to_owned();
@@ -413,7 +420,7 @@ fn programs(hosts: &mut [Host]) -> Vec<ProgramResult> {
         if !events.is_empty() {
             program.events = events.to_string();
         }
-        program.failures.sort_by_key(|(_, fault)| fault.at);
+        program.failures.sort_by_key(|failure| failure.fault.at);
         program.failures.truncate(FAULTS_KEPT);
     }
     programs

@@ -97,10 +97,13 @@ fn a_credit_that_lets_nothing_go_is_found_out() {
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
         let program = &results.programs[0];
         assert_eq!((program.tally.overruns, program.tally.fallen()), (2, 2), "{nic}");
-        let told = program.failures.iter().map(|(host, fault)| format!("{}: {fault}", results.host(*host)));
+        let told = program
+            .failures
+            .iter()
+            .map(|failure| format!("{}: {}", results.place_of(failure), failure.fault));
         let told: Vec<_> = told.collect();
-        assert!(told[0].starts_with("h0: send at ") && told[0].contains(says), "{nic}: {told:?}");
-        assert!(told[1].starts_with("h1: send at "), "{nic}: {told:?}");
+        assert!(told[0].starts_with("h0, flow a: send at ") && told[0].contains(says), "{nic}: {told:?}");
+        assert!(told[1].starts_with("h1, flow b: send at "), "{nic}: {told:?}");
     }
 }
 

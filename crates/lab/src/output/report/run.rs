@@ -102,10 +102,12 @@ fn fallen(results: &Results) -> Section {
         counted(usize::try_from(results.fallen()).unwrap_or(usize::MAX), "queue pair", "s")
     );
     let rows = results.programs.iter().flat_map(|program| {
-        program.failures.iter().map(|(host, fault)| {
+        program.failures.iter().map(|failure| {
+            let fault = &failure.fault;
             vec![
                 fault.image.as_str().into(),
-                results.host(*host).into(),
+                results.host(failure.host).into(),
+                results.flow_of(failure).map_or_else(String::new, ToString::to_string).into(),
                 fault.qpn.to_string().into(),
                 fault.at.since(roci_units::Instant::ZERO).as_secs_f64().into(),
                 fault.side.function().into(),
@@ -117,6 +119,7 @@ fn fallen(results: &Results) -> Section {
     let columns = vec![
         ("program", Unit::Text),
         ("host", Unit::Text),
+        ("flow", Unit::Text),
         ("queue pair", Unit::Text),
         ("at", Unit::Time),
         ("in", Unit::Text),
