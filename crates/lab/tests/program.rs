@@ -193,6 +193,8 @@ fn what_queue_pairs_of_a_core_share_is_told_by_its_names() {
     assert_eq!(kept(include_bytes!("../../../firmware/dcqcn.elf")), nothing);
     // Look-ups in libgcc's table of constants are none of the program's memory.
     assert_eq!(kept(include_bytes!("../../../firmware/hpcc.elf")), nothing);
+    // Nor is an address of a parameter that was put aside on the stack before the first event.
+    assert_eq!(kept(include_bytes!("../../../firmware/swift.elf")), nothing);
 }
 
 #[test]

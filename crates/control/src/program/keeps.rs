@@ -5,7 +5,8 @@
 //! then takes no more room with many pairs than with one. Such a program is the rule: what is a queue pair's stands in its
 //! context.
 //!
-//! A load whose address does not follow from the code counts as one of any word of the stack. So does a look-up in a table
+//! A word of the stack that no store reaches from here on holds what it holds: an address, often, that the compiler put aside
+//! before the first event. A load whose address does not follow from the code counts as one of any word of the stack. So does a look-up in a table
 //! of constants, such as libgcc's for divisions of 64 bits, by an index that the values decide.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,13 @@ pub fn keeps_beside(core: &Core, tables: &dyn Fn(u32) -> bool) -> bool {
 /// The same; `None` where the code does not tell.
 fn carries(core: &Core, tables: &dyn Fn(u32) -> bool) -> Option<bool> {
     let program = core.program();
-    let before = ways(core)?;
+    let stored = stored(program, &ways(core, &|_| None)?)?;
+    let constant = |address| {
+        let of_stack = program.machine().memory.holds(address, 4) == Some(Region::Stack);
+        let stays = of_stack && !stored.contains(&address);
+        stays.then(|| core.memory().load(address, 4).ok()).flatten()
+    };
+    let before = ways(core, &constant)?;
     let mut slots = Slots::default();
     let mut steps = Vec::with_capacity(before.len());
     for (&place, known) in &before {
@@ -126,9 +133,23 @@ struct Place {
     called: u32,
 }
 
-/// Every instruction that `core` may come to, with what is known of the registers before it. `None` where the code does not
-/// say where it goes on.
-fn ways(core: &Core) -> Option<BTreeMap<Place, Known>> {
+/// The words that stores reach from here on; `None` where one may reach any.
+fn stored(program: &Program, before: &BTreeMap<Place, Known>) -> Option<BTreeSet<u32>> {
+    let mut stored = BTreeSet::new();
+    for (place, known) in before {
+        let Some(instruction) = program.instruction(place.at) else { continue };
+        if instruction.op.shape() == Shape::Store {
+            let address = known[instruction.rs1.index()]?.wrapping_add_signed(instruction.imm);
+            let last = address.wrapping_add(instruction.op.width() - 1);
+            stored.extend([address & !3, last & !3]);
+        }
+    }
+    Some(stored)
+}
+
+/// Every instruction that `core` may come to, with what is known of the registers before it; `constant` is what a word of
+/// the stack always holds. `None` where the code does not say where it goes on.
+fn ways(core: &Core, constant: &dyn Fn(u32) -> Option<u32>) -> Option<BTreeMap<Place, Known>> {
     let program = core.program();
     let mut known = [None; 32];
     for (register, known) in (0..).zip(&mut known) {
@@ -142,7 +163,7 @@ fn ways(core: &Core) -> Option<BTreeMap<Place, Known>> {
         let known = before[&place];
         let mut after = known;
         if let Some(register) = instruction.destination() {
-            after[register.index()] = result(place.at, &instruction, &known);
+            after[register.index()] = result(place.at, &instruction, &known, constant);
         }
         for next in successors(place, &instruction, &known)?.into_iter().flatten() {
             let mut changed = false;
@@ -164,8 +185,17 @@ fn ways(core: &Core) -> Option<BTreeMap<Place, Known>> {
 }
 
 /// What an instruction puts into its register, where that follows from the code.
-fn result(at: u32, instruction: &Instruction, known: &Known) -> Option<u32> {
+fn result(
+    at: u32,
+    instruction: &Instruction,
+    known: &Known,
+    constant: &dyn Fn(u32) -> Option<u32>,
+) -> Option<u32> {
     match instruction.op {
+        Op::Lw => {
+            let address = known[instruction.rs1.index()]?.wrapping_add_signed(instruction.imm);
+            if address.is_multiple_of(4) { constant(address) } else { None }
+        }
         Op::Lui => Some(instruction.imm.cast_unsigned()),
         Op::Auipc => Some(at.wrapping_add_signed(instruction.imm)),
         Op::Addi => known[instruction.rs1.index()].map(|source| source.wrapping_add_signed(instruction.imm)),
