@@ -301,4 +301,10 @@ extern void roci_not_constant(void) __attribute__((error(
                  (uint32_t)(what) << 28 | ((struct { uint32_t roci_much : 28; }){much}).roci_much);                    \
     } while (0)
 #endif
+
+/* Of what C has in <string.h> there are these: `roci program build` puts them behind a program that calls them. */
+void *memset(void *to, int octet, __SIZE_TYPE__ octets);
+void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ octets);
+void *memmove(void *to, const void *from, __SIZE_TYPE__ octets);
+int memcmp(const void *one, const void *other, __SIZE_TYPE__ octets);
 #endif

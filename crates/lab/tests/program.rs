@@ -315,7 +315,7 @@ fn what_compilers_call_to_fill_copy_and_compare_is_supplied_and_bounded() {
         "struct words { uint32_t of[100]; };\nstatic struct words one, two;\nstatic uint8_t octets[40];";
     let event = "uint32_t zeros[16] = {0}; zeros[e.acked & 15] = e.now;
         for (uint32_t i = 0; i < 100; i++) one.of[i] = i * e.now;
-        struct words *from = e.now & 1 ? &one : &two, *to = e.now & 1 ? &two : &one; __builtin_memcpy(to, from, 4 * (24 + (e.acked & 1)));
+        struct words *from = e.now & 1 ? &one : &two, *to = e.now & 1 ? &two : &one; memcpy(to, from, 4 * (24 + (e.acked & 1)));
         for (uint32_t i = 0; i < 40; i++) octets[i] = i + e.now;
         __builtin_memmove(octets + 1, octets + (e.sent & 3), 30);
         uint32_t sum = 0; for (uint32_t i = 0; i < 40; i++) sum = sum * 31 + octets[i];

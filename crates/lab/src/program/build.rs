@@ -3,7 +3,7 @@
 //! Header and linker script are part of this program, so that it works from any folder. The flags are those of
 //! `firmware/build.sh`, and so are the images.
 
-use super::slips;
+use super::{missing, slips};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -166,7 +166,7 @@ impl Build {
         let run = |command: &mut Command| run_on(command, &wrapped);
         let failed = |message: String| {
             Err(BuildError::Compiler {
-                message: format!("{message}{}", forget(&output, &given)),
+                message: format!("{message}{}{}", missing::remedies(&message), forget(&output, &given)),
                 compiler: compiler.clone(),
             })
         };
@@ -261,6 +261,11 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
             continue;
         }
         quotes = true;
+        // Notes, and in which function, are of a text that nobody has written.
+        if !line.contains("error: ") && !line.contains("warning: ") {
+            continue;
+        }
+        let mut at = None;
         let (_, message) = line.split_once("error: ").unwrap_or(("", line));
         let message = if message.starts_with("expression in static assertion is not an integer") {
             continue;
@@ -268,11 +273,17 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
             && let Some((missing, _)) = rest.split_once("’").or_else(|| rest.split_once('\''))
             && message.contains("undeclared")
         {
-            format!("it has no `{missing}`; {MADE}")
+            match missing::class(missing, text) {
+                Some((line, told)) => {
+                    at = Some(line);
+                    told
+                }
+                None => format!("it has no `{missing}`; {MADE}"),
+            }
         } else {
             message.trim_start_matches("static assertion failed: ").trim_matches('"').to_owned()
         };
-        let at = place(&message, text).map(|line| format!(":{line}")).unwrap_or_default();
+        let at = at.or_else(|| place(&message, text)).map(|line| format!(":{line}")).unwrap_or_default();
         let line = format!("{name}{at}: error: {message}\n");
         if !words.contains(&line) {
             words += &line;
@@ -363,6 +374,22 @@ mod tests {
              law.c: error: QPContext is at most 32 words\nlaw.c:4:1: warning: a word\n    4 | word\n\
              ld: a.o: in function `recv':\nlaw.c:11: undefined reference\n"
         );
+    }
+
+    #[test]
+    fn a_class_that_there_is_not_is_told_by_the_line_that_traces_it() {
+        let said = "program_end.h: In function 'rx_start':\n\
+            law.c:2:29: error: 'CNPS' undeclared (first use in this function); did you mean 'CNP'?\n    \
+            2 | #define TracedPkts (ACK | CNPS)\n      |                           ^~~~\n\
+            program_end.h:16:18: error: ‘CNPS’ undeclared (first use in this function); did you mean ‘CNP’?\n   16 | x\n\
+            program_end.h:16:18: note: each undeclared identifier is reported only once\n";
+        let told = own_words(said, "law.c", "/* A law. */\n#define TracedPkts (ACK | CNPS)\n");
+        let line =
+            "law.c:2: error: TracedPkts has `CNPS`, which is no class of events: SEND_REQ, WRITE_REQ, ";
+        assert!(told.contains(line) && told.contains(", ACK, ") && told.ends_with(", LAW_7\n"), "{told}");
+        assert!(!told.contains("rx_start") && !told.contains("note"), "{told}");
+        let missing = own_words(&said.replace("CNPS", "TracedPkts"), "law.c", "int recv() {}\n");
+        assert!(missing.contains("law.c: error: it has no `TracedPkts`; `roci program new`"), "{missing}");
     }
 
     #[test]

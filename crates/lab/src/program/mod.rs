@@ -7,6 +7,7 @@
 //! | [`floats`] | where it computes with floating point |
 //! | [`futile`] | what it does that cannot work |
 //! | [`kept`] | what it keeps in the memory of a core |
+//! | `missing` | what it means that a compiler misses something |
 //! | [`profile`] | what it takes over a stream of events, and the rates that follow |
 //! | `remedies` | what to do about what the check refuses |
 //! | `slips` | what compiles and is not meant |
@@ -22,6 +23,7 @@ pub mod events;
 pub mod floats;
 pub mod futile;
 pub mod kept;
+mod missing;
 pub mod profile;
 mod remedies;
 pub mod skeleton;

@@ -1,0 +1,84 @@
+//! What it means on these cores when a compiler or a linker misses something, and what to do.
+
+use super::CLASSES;
+
+/// The C library's functions that designers reach for first, and what is there in their place.
+const LIBRARY: [(&[&str], &str); 3] = [
+    (
+        &["printf", "puts", "putchar", "fprintf", "sprintf", "snprintf", "fflush"],
+        "to look at a value put it into a field of QPContext: each is recorded over time by its name, as `context.<name>` in \
+         series.parquet",
+    ),
+    (
+        &["malloc", "calloc", "realloc", "free"],
+        "what belongs to a queue pair goes into QPContext, what all of a core share into arrays that are `static`",
+    ),
+    (
+        &["sqrt", "pow", "exp", "log", "log2", "fabs", "floor", "ceil", "round"],
+        "cores compute with integers: use Fraction with mulShift and ratio",
+    ),
+];
+
+/// What to do about what `said` misses, a line each; empty where it misses nothing that is known here.
+pub(super) fn remedies(said: &str) -> String {
+    let mut told = Vec::new();
+    for (_, rest) in
+        said.match_indices("undefined reference to `").map(|(at, found)| said.split_at(at + found.len()))
+    {
+        let Some((name, _)) = rest.split_once('\'') else { continue };
+        let instead = LIBRARY.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead);
+        let instead = instead.map(|instead| format!("; {instead}")).unwrap_or_default();
+        let line = format!(
+            "what to do: there is no `{name}`, for no C library runs on the cores{instead}; docs/guide/programs.md lists what \
+             program.h has\n"
+        );
+        if !told.contains(&line) {
+            told.push(line);
+        }
+    }
+    let headers = said
+        .lines()
+        .filter_map(|line| line.split_once("fatal error: ")?.1.strip_suffix(": No such file or directory"));
+    told.extend(headers.map(|header| {
+        format!(
+            "what to do: leave `#include <{header}>` out: program.h, which is included by itself, has the types of <stdint.h>, and \
+             no C library runs on the cores; a header of yours stands beside the program and is included in quotes\n"
+        )
+    }));
+    told.concat()
+}
+
+/// Of a name that TracedPkts has and nothing else: its line in `text`, and what may stand there.
+pub(super) fn class(missing: &str, text: &str) -> Option<(usize, String)> {
+    let word =
+        |line: &str| line.split(|one: char| !one.is_alphanumeric() && one != '_').any(|word| word == missing);
+    let traces =
+        |line: &str| line.trim_start().starts_with("#define") && line.contains("TracedPkts") && word(line);
+    let line = text.lines().position(traces)?;
+    let names: Vec<_> = CLASSES.iter().map(|(_, name)| *name).collect();
+    Some((1 + line, format!("TracedPkts has `{missing}`, which is no class of events: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_c_library_would_have_is_named_once_with_what_is_there_instead() {
+        let said = "a.o: in function `recv':\nlaw.c:9: undefined reference to `printf'\nlaw.c:10: undefined reference to `printf'\n\
+            law.c:11: undefined reference to `mine'\n";
+        let told = remedies(said);
+        let lines: Vec<_> = told.lines().collect();
+        assert_eq!(lines.len(), 2, "{told}");
+        assert!(
+            lines[0].contains("no `printf`") && lines[0].contains("put it into a field of QPContext"),
+            "{told}"
+        );
+        assert!(lines[1].contains("no `mine`, for no C library runs on the cores; docs/"), "{told}");
+        let told = remedies(
+            "law.c:4:10: fatal error: math.h: No such file or directory\n    4 | #include <math.h>\n",
+        );
+        assert!(told.starts_with("what to do: leave `#include <math.h>` out"), "{told}");
+        assert_eq!(remedies("law.c:3:1: error: expected ';'\n"), "");
+    }
+}
