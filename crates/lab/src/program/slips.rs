@@ -64,9 +64,11 @@ fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
             (place == value).then_some(place)
         })
         .collect();
+    let pointers = pointers(tokens);
     let mut lost = Vec::new();
     for at in 0..tokens.len() {
-        let Some((field, of)) = field(tokens, at) else { continue };
+        let through = field_through(tokens, at, &pointers).map(|field| (field, "context"));
+        let Some((field, of)) = through.or_else(|| field(tokens, at)) else { continue };
         let place = written(&tokens[field.clone()]);
         if !is_assigned(tokens, &field) || kept.contains(&place) {
             continue;
@@ -87,6 +89,45 @@ fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
     lost
 }
 
+/// The names of pointers that are only ever set to an event's context or to a part of it, as by `Link *link =
+/// &e.context.links[n]`.
+fn pointers<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let (mut into, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
+    for at in (1..tokens.len()).filter(|&at| word(at) == "=" && is_word(word(at - 1))) {
+        let is_context = word(at + 1) == "&"
+            && is_word(word(at + 2))
+            && matches!(word(at + 3), "." | "->")
+            && word(at + 4) == "context";
+        let set = if is_context { &mut into } else { &mut elsewhere };
+        set.insert(tokens[at - 1].text);
+    }
+    &into - &elsewhere
+}
+
+/// The field that is reached through one of `pointers` whose name stands at `at`: its tokens.
+fn field_through(
+    tokens: &[Token<'_>],
+    at: usize,
+    pointers: &BTreeSet<&str>,
+) -> Option<std::ops::Range<usize>> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let reaches = pointers.contains(word(at)) && word(at + 1) == "->" && is_word(word(at + 2));
+    reaches.then(|| end_of_field(tokens, at + 3).map(|end| at..end))?
+}
+
+/// Where the field ends of whose first name the end is at `end`.
+fn end_of_field(tokens: &[Token<'_>], mut end: usize) -> Option<usize> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    loop {
+        match word(end) {
+            "." if is_word(word(end + 1)) => end += 2,
+            "[" => end = closing(tokens, end)? + 1,
+            _ => return Some(end),
+        }
+    }
+}
+
 /// The field of an event's context or packet whose name after the event stands at `at`, such as `.context` in `e.context.x`: the
 /// tokens from the event to the field's end, and of which it is one.
 fn field<'a>(tokens: &[Token<'a>], at: usize) -> Option<(std::ops::Range<usize>, &'a str)> {
@@ -96,14 +137,7 @@ fn field<'a>(tokens: &[Token<'a>], at: usize) -> Option<(std::ops::Range<usize>,
     if !opens || !is_word(word(at + 3)) {
         return None;
     }
-    let mut end = at + 4;
-    loop {
-        match word(end) {
-            "." if is_word(word(end + 1)) => end += 2,
-            "[" => end = closing(tokens, end)? + 1,
-            _ => break,
-        }
-    }
+    let end = end_of_field(tokens, at + 4)?;
     let before = at.checked_sub(1)?;
     let start = match word(before) {
         ")" => opening(tokens, before)?,
@@ -321,6 +355,8 @@ mod tests {
             "if (a) e.context.x <<= 2;",
             "e.context.link[i + 1].at = 3;",
             "else e.context.x = e.context.y;",
+            "QPContext *c = &e.context; c->x = 3;",
+            "Link *link = &e->context.links[n]; link->rate[1] += 3; roci_update(link->at, 4);",
         ] {
             assert_eq!(of(lost).len(), 1, "{lost}: {:?}", of(lost));
         }
@@ -340,6 +376,8 @@ mod tests {
             "e.context.x /= 2; roci_update(e.context.x, e.context.x);",
             "context.x = 5; other.contexts.x = 5;",
             "x = y ? e.context.x : -e.context.x;",
+            "QPContext *c = &e.context; roci_update(c->x, c->y); c->z == 3;",
+            "QPContext mine, *c = &e.context; c = &mine; c->x = 3;",
         ] {
             assert_eq!(of(fine), [""; 0], "{fine}");
         }
