@@ -230,6 +230,9 @@ pub(crate) struct ProgramProfile {
     /// Events of any kind at any time, held against what `check` proves of each, instead of a connection's
     #[arg(long, conflicts_with = "events")]
     pub(crate) anything: bool,
+    /// Refuse a program whose events may take more
+    #[arg(long, value_name = "CYCLES", default_value_t = roci_lab::program::check::CYCLES_MAX)]
+    pub(crate) cycles: u64,
     /// The clock of the cores [default: that of the NIC's]
     #[arg(long, value_name = "FREQUENCY", value_parser = clock)]
     pub(crate) clock: Option<u64>,

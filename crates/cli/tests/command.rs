@@ -515,6 +515,23 @@ fn a_profile_tells_rates_and_needs_what_the_program_begins_with() {
 }
 
 #[test]
+fn a_program_that_takes_long_is_profiled_where_that_is_allowed() {
+    let scratch = Scratch::new("program-long");
+    let dcqcn = ours("firmware/dcqcn.elf");
+    for kind in [&[][..], &["--anything"]] {
+        let profile = |cycles: &str| {
+            let arguments = ["program", "profile", &dcqcn, "--packets", "100", "--cycles", cycles];
+            scratch.roci(&[&arguments[..], kind].concat())
+        };
+        let refused = profile("20");
+        assert_eq!(refused.status.code(), Some(1));
+        let told = text(&refused.stderr);
+        assert!(told.contains("20 cycles") && told.contains("--cycles"), "{told}");
+        assert_eq!(profile("20000").status.code(), Some(0));
+    }
+}
+
+#[test]
 fn whatever_happens_is_held_against_what_was_proved() {
     let scratch = Scratch::new("program-anything");
     let dcqcn = ours("firmware/dcqcn.elf");

@@ -5,11 +5,11 @@ use crate::args::{Program, ProgramBuild, ProgramCheck, ProgramCommand, ProgramNe
 use crate::execute::print;
 use crate::table;
 use roci_lab::program::build::{Build, BuildError, Target};
-use roci_lab::program::check::{CYCLES_MAX, Check, CheckError, Held};
+use roci_lab::program::check::{Check, CheckError, Held};
 use roci_lab::program::events::Events;
 use roci_lab::program::profile::{LINKS_GBPS, Profile, ProfileError, Rate, spread};
 use roci_lab::program::stream::Kind;
-use roci_lab::program::{Class, Machine, Side, class_name, skeleton};
+use roci_lab::program::{Class, Machine, Options, Side, class_name, skeleton};
 use roci_lab::scenario::overrides;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -80,15 +80,21 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         arguments.context.iter().map(|text| overrides::assignment(text)).collect::<Result<_, _>>()?;
     let machine = machine(&arguments.nic)?;
     let kind = if arguments.anything { Kind::Wild } else { Kind::Typical };
-    let proved = arguments.anything.then(|| Check::of_image(&file, machine.clone(), CYCLES_MAX)).transpose();
+    let proved =
+        arguments.anything.then(|| Check::of_image(&file, machine.clone(), arguments.cycles)).transpose();
     let proved = proved.map_err(|error| Failure::Run(format!("{name}: {error}")))?;
+    let options = Options { machine, cycles_max: arguments.cycles, ..Options::default() };
     let profile = match &arguments.events {
-        None => Profile::of_image(&file, machine, &initial, kind, arguments.packets, arguments.seed),
-        Some(path) => Profile::of_events(&file, machine, &initial, &events(path)?),
+        None => Profile::of_image(&file, options, &initial, kind, arguments.packets, arguments.seed),
+        Some(path) => Profile::of_events(&file, options, &initial, &events(path)?),
     };
     let profile = profile.map_err(|error| match error {
         ProfileError::Other(_) => Failure::Request(format!("{name}: {error}")),
-        ProfileError::Image(_) | ProfileError::Failed(_) => Failure::Run(format!("{name}: {error}")),
+        ProfileError::Image(_) => Failure::Run(format!(
+            "{name}: {error}\n  what to do: `roci program check {name}` says it, and how many `--cycles` would do where \
+             they would"
+        )),
+        ProfileError::Failed(_) => Failure::Run(format!("{name}: {error}")),
     })?;
     let cores = cores(&arguments.nic, arguments.clock, arguments.pairs)?;
     if let Some(proved) = proved {

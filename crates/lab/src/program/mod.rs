@@ -37,7 +37,7 @@ use crate::scenario::program::Costs;
 use crate::scenario::source::listed;
 pub use roci_control::Class;
 use roci_control::program::csr;
-pub use roci_control::program::csr::Side;
+pub use roci_control::program::{Options, csr::Side};
 pub use roci_hart::Machine;
 use roci_nic::arch::spec::{Cores, Time};
 use std::path::Path;

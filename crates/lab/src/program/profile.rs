@@ -4,7 +4,6 @@ use super::events::Events;
 use super::stream::{Heard, Kind, Stream};
 use roci_control::program::{Image, ImageError, Options, Programmed, Side};
 use roci_control::{Class, Law};
-use roci_hart::Machine;
 use roci_units::BitsPerSec;
 use roci_wire::{Cc, IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
 use std::collections::BTreeMap;
@@ -78,19 +77,19 @@ impl Profile {
         *histogram.entry(run.cycles).or_default() += 1;
     }
 
-    /// The profile of the image `file` over `packets` packets of a stream of this `kind`, drawn from `seed`.
+    /// The profile of the image `file`, taken in with `options`, over `packets` packets of a stream of this `kind`, drawn from `seed`.
     ///
     /// # Errors
     /// [`ProfileError`]: no such program, or one that fails.
     pub fn of_image(
         file: &[u8],
-        machine: Machine,
+        options: Options,
         initial: &[(String, String)],
         kind: Kind,
         packets: u64,
         seed: u64,
     ) -> Result<Self, ProfileError> {
-        let law = law(file, machine, initial)?;
+        let law = law(file, options, initial)?;
         let mut profile = Self { header: 4 * u32::from(law.image().header_words()), ..Self::default() };
         let mut stream = Stream::new(Law::Program(Box::new(law)), kind, seed);
         for _ in 0..packets {
@@ -101,17 +100,17 @@ impl Profile {
         stream.failure().map_or(Ok(profile), |failure| Err(ProfileError::Failed(failure)))
     }
 
-    /// The profile of the image `file` over events that a run has recorded.
+    /// The profile of the image `file`, taken in with `options`, over events that a run has recorded.
     ///
     /// # Errors
     /// As [`Profile::of_image`]; also where the program hears what was not recorded.
     pub fn of_events(
         file: &[u8],
-        machine: Machine,
+        options: Options,
         initial: &[(String, String)],
         events: &Events,
     ) -> Result<Self, ProfileError> {
-        let law = law(file, machine, initial)?;
+        let law = law(file, options, initial)?;
         let mut profile = Self { header: 4 * u32::from(law.image().header_words()), ..Self::default() };
         events.suit(law.image()).map_err(ProfileError::Other)?;
         let told = events.tell(&law, &mut |heard| profile.note(heard));
@@ -165,13 +164,12 @@ pub(super) fn rate(payload: u16, header: u32, packets_per_hertz: f64, clock: u64
     }
 }
 
-/// The law of an image, whose contexts begin with `initial`.
+/// The law of an image that is taken in with `options`, whose contexts begin with `initial`.
 pub(crate) fn law(
     file: &[u8],
-    machine: Machine,
+    options: Options,
     initial: &[(String, String)],
 ) -> Result<Programmed, ProfileError> {
-    let options = Options { machine, ..Options::default() };
     let image = Image::new("the program", file, &options).map_err(ProfileError::Image)?;
     let failed = |what: String| ProfileError::Failed(what);
     let law = Programmed::new(Arc::new(image), Law::None);
@@ -246,6 +244,10 @@ mod tests {
         ("homa", include_bytes!("../../../../firmware/homa.elf")),
     ];
 
+    fn on(machine: roci_hart::Machine) -> Options {
+        Options { machine, ..Options::default() }
+    }
+
     fn initial(name: &str) -> Vec<(String, String)> {
         if name == "credit" { vec![("total_credit".to_owned(), "64KiB".to_owned())] } else { Vec::new() }
     }
@@ -254,7 +256,8 @@ mod tests {
         let machine = machine(nic).expect("it has cores");
         for (name, file) in OURS {
             let check = Check::of_image(file, machine.clone(), CYCLES_MAX).expect("our program");
-            let profile = Profile::of_image(file, machine.clone(), &initial(name), Kind::Wild, packets, 7);
+            let profile =
+                Profile::of_image(file, on(machine.clone()), &initial(name), Kind::Wild, packets, 7);
             let profile = profile.unwrap_or_else(|error| panic!("{name}: {error}"));
             let events: u64 = profile.kinds.values().flat_map(BTreeMap::values).sum();
             assert!(events >= packets, "{name}: {events} events");
@@ -299,7 +302,7 @@ mod tests {
         for (name, rare, beside_most) in rare {
             let (_, file) = OURS.iter().find(|(one, _)| *one == name).expect("one of ours");
             let machine = machine("swcc").expect("it has cores");
-            let profile = Profile::of_image(file, machine, &initial(name), Kind::Even, 100_000, 7);
+            let profile = Profile::of_image(file, on(machine), &initial(name), Kind::Even, 100_000, 7);
             let profile = profile.unwrap_or_else(|error| panic!("{name}: {error}"));
             let count = |wanted: Class| -> u64 {
                 let kinds = profile.kinds.iter().filter(|&(&class, _)| Class(class).meets(wanted));
@@ -326,7 +329,7 @@ mod tests {
     #[test]
     fn timers_that_run_out_at_once_are_counted_apart() {
         let file = include_bytes!("../../../../firmware/dcqcn.elf");
-        let mut law = law(file, machine("swcc").expect("it has cores"), &[]).expect("our program");
+        let mut law = law(file, on(machine("swcc").expect("it has cores")), &[]).expect("our program");
         law.note_runs();
         let (mut state, mut outcome) = law.open(100_000_000, 1, Instant::ZERO);
         // A notification arms the timers of alpha and of the rate, which run out together.

@@ -6,7 +6,7 @@ use super::super::{FigureError, Measured};
 use super::rate::number;
 use crate::program::profile::law;
 use crate::program::stream::{Kind, Limits, Stream};
-use crate::program::{BARE, machine, shipped};
+use crate::program::{BARE, Options, machine, shipped};
 use crate::results::{FlowStatus, Results};
 use roci_control::Law;
 use roci_units::BitsPerSec;
@@ -47,7 +47,8 @@ fn by_rate_alone(name: &str) -> bool {
     let (law, needs) = match shipped(name) {
         Some(file) => {
             let machine = machine(BARE).expect("it has cores");
-            let law = law(file, machine, &initial(name)).expect("an image of ours");
+            let law = law(file, Options { machine, ..Options::default() }, &initial(name))
+                .expect("an image of ours");
             let needs = law.image().header_words() > 0 || law.image().reads_telemetry();
             (Law::Program(Box::new(law)), needs)
         }
