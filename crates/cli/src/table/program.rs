@@ -128,7 +128,7 @@ pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
     let longest = longest.collect::<Vec<_>>().join(", ");
     text += &format!("\nif each packet takes its longest event ({longest} cycles");
     text += &if load > 0.0 {
-        format!(", {} more to load its context), ", number(load))
+        format!(", {} more to load a context that is at hand), ", number(load))
     } else {
         "), ".to_owned()
     };
@@ -191,7 +191,7 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
     let megahertz = number(float(clock) / 1e6);
     text += &format!("\nper packet: recv {recv}, send {send} cycles on average");
     text += &if load > 0.0 {
-        format!(", {} an event to load its context\n", number(load))
+        format!(", {} an event to load a context that is at hand\n", number(load))
     } else {
         "\n".to_owned()
     };
