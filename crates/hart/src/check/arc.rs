@@ -87,7 +87,7 @@ impl Arc {
     }
 
     /// What is left when it is not `word`.
-    fn without(self, word: u32) -> Option<Self> {
+    pub(super) fn without(self, word: u32) -> Option<Self> {
         match word.wrapping_sub(self.low) {
             place if place > self.span => Some(self),
             _ if self.span == 0 => None,

@@ -13,6 +13,7 @@
 
 mod arc;
 mod evaluate;
+mod gaps;
 mod graph;
 mod interval;
 mod order;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Reason;
 use super::arc::{Arc, decide_abreast, refine};
+use super::gaps::Gaps;
 use super::interval::{Interval, compute};
 use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::memory::{Misaligned, Region};
@@ -15,6 +16,8 @@ const TABLE_MAX: u32 = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     x: [Value; 32],
+    /// Beside the families, differences that are not one word.
+    gaps: Gaps,
     /// Above the families of all registers.
     next: usize,
     /// Words of stack and data of which something is known, by address; the rest may be anything.
@@ -77,6 +80,7 @@ impl State {
         x[Register::SP.index()] = Value::one(program.machine.memory.stack_top());
         Self {
             x,
+            gaps: Gaps::default(),
             next: CONSTANTS + 1,
             memory: BTreeMap::new(),
             cycles: 0,
@@ -112,6 +116,7 @@ impl State {
     fn set(&mut self, register: Register, value: Value) {
         if !register.is_zero() {
             self.x[register.index()] = value;
+            self.gaps.forget(register);
         }
     }
 
@@ -138,6 +143,35 @@ impl State {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// Writes a sum or a difference, with what that tells of how far registers are apart.
+    fn move_on(&mut self, op: Op, rd: Register, rs1: Register, rs2: Register, value: Value) {
+        let (a, b) = (self.x[rs1.index()], self.x[rs2.index()]);
+        if rd == rs1 && value.family == a.family && value.family != CONSTANTS {
+            let gaps = std::mem::take(&mut self.gaps);
+            self.set(rd, value);
+            self.gaps = gaps;
+            return self.gaps.grow(rd, value.arc.low.wrapping_sub(a.arc.low));
+        }
+        self.set(rd, value);
+        match op {
+            Op::Add if rs1 != rs2 => {
+                if rs1 != rd {
+                    self.gaps.learn(rd, rs1, b.arc);
+                }
+                if rs2 != rd {
+                    self.gaps.learn(rd, rs2, a.arc);
+                }
+            }
+            Op::Sub if rs1 != rs2 && rs1 != rd => self.gaps.learn(rs1, rd, b.arc),
+            _ => {}
+        }
+    }
+
     /// What is known behind a branch; `None` where it cannot go that way.
     pub(super) fn branch(&self, op: Op, rs1: Register, rs2: Register, taken: bool) -> Option<Self> {
         let (a, b) = (self.x[rs1.index()], self.x[rs2.index()]);
@@ -146,7 +180,8 @@ impl State {
             return None;
         }
         let (left_a, left_b) = refine(op, a.arc, b.arc, taken)?;
-        let mut state = self.clone();
+        let gaps = self.gaps.branch(op, rs1, rs2, taken)?;
+        let mut state = Self { gaps, ..self.clone() };
         // Of one family, each says enough by itself.
         if !related || left_a.span <= left_b.span {
             state.narrow(a, left_a);
@@ -182,6 +217,7 @@ impl State {
             *mine = Value { arc: hull, family };
         }
         self.next = families.len();
+        self.gaps.join(&other.gaps);
         self.merge(other, Interval::hull);
     }
 
@@ -189,6 +225,7 @@ impl State {
     pub(super) fn widen(&mut self, other: &Self) {
         let both = |old: Interval, new: Interval| old.widen(old.hull(new));
         self.next = CONSTANTS + 1;
+        self.gaps = Gaps::default();
         for at in 0..self.x.len() {
             let (mine, theirs) = (self.x[at].arc, other.x[at].arc);
             let within = theirs.is_within(mine);
@@ -229,6 +266,7 @@ impl State {
         self.written & !other.written == 0
             && self.x.iter().zip(&other.x).all(|(mine, theirs)| mine.arc.is_within(theirs.arc))
             && self.is_related_as(other)
+            && self.gaps.are_within(&other.gaps)
             && other.memory.iter().all(|(address, theirs)| {
                 self.memory.get(address).is_some_and(|mine| mine.hull(*theirs) == *theirs)
             })
@@ -262,7 +300,7 @@ impl State {
             _ => None,
         };
         if let Some(value) = kept {
-            self.set(rd, value);
+            self.move_on(op, rd, rs1, rs2, value);
             return Ok(());
         }
         let value = match op.shape() {

@@ -51,3 +51,4 @@ LOOP(clamped_down, n = clamp(n, 1, 8); for (uint32_t i = n; i > 0; i--) x += (i 
 LOOP(both_ends, int m = (int)n; if (m < 0) m = 0; if (m > 9) m = 9; for (int i = 0; i < m; i++) x -= x >> 3)
 LOOP(two_ends, for (uint32_t i = 0; i < 50 && i < n; i++) x += (i * i) ^ x >> (i & 7))
 LOOP(by_twos, n &= 15; for (uint32_t i = 0; i < n; i += 2) x += (i * i) ^ x >> (i & 7))
+LOOP(counts_on, n &= 31; for (uint32_t i = 0; i < n; i++) { if (ring[i & 63] == 7) break; x++; })
