@@ -429,6 +429,9 @@ impl Host {
         };
         let packet = place(net, spare, id, segment);
         net.packets_mut()[packet].priority = priority;
+        if queue == REPLIES && self.has_parts() && self.follows_responses(net, packet) {
+            return;
+        }
         self.wait(queue, packet);
     }
 

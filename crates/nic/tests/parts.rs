@@ -4,7 +4,7 @@ use roci_fabric::routing::flow_hash;
 use roci_fabric::topology::Star;
 use roci_fabric::{Fabric, FabricConfig, HostId, Net, Nics, Packet, Stopped};
 use roci_nic::arch::counters::Cause;
-use roci_nic::arch::spec::Entries;
+use roci_nic::arch::spec::{Entries, Time};
 use roci_nic::arch::{Architecture, presets};
 use roci_nic::{Application, Classes, Host, Path, Simulated};
 use roci_transport::{
@@ -146,6 +146,25 @@ fn a_responder_translates_what_a_read_or_an_atomic_reaches() {
     };
     let later = ends(Entries::Count(65_536)).since(ends(Entries::All));
     assert!(later >= Span::from_nanos(1_100) && later < Span::from_nanos(1_120), "{later}");
+}
+
+#[test]
+fn a_read_s_responses_take_the_way_of_requests() {
+    let read = |rkey| Operation::Read { va: 0, rkey };
+    let ends = |length: u32, latency: u64, pace: u64| {
+        let mut nic = presets::find("srnic").expect("it exists");
+        (nic.send.latency, nic.send.pace) =
+            (Time::Span(Span::from_nanos(latency)), Time::Span(Span::from_nanos(pace)));
+        let (mut fabric, _) = posted_on(nic, &[(1, length)], read);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        fabric.nics.application.0[0].0
+    };
+    // The request takes it, and so does its response.
+    let later = ends(64, 3_000, 0).since(ends(64, 1_000, 0));
+    assert_eq!(later, Span::from_nanos(2 * 2_000));
+    // Sixteen packets, each a microsecond behind the one before it.
+    let paced = ends(16 * u32::from(MTU), 0, 1_000).since(ends(u32::from(MTU), 0, 1_000));
+    assert!(paced >= Span::from_micros(15) && paced < Span::from_micros(16), "{paced}");
 }
 
 #[test]

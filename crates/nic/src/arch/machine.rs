@@ -1,5 +1,6 @@
 //! The state of one NIC that is made of parts.
 
+use super::answers::Answers;
 use super::cache::{self, Cache};
 use super::clock::Clock;
 use super::cores::Cores;
@@ -105,6 +106,8 @@ pub(crate) struct Machine {
     pub(crate) ahead: u64,
     /// When the last packet of each unit, or of the pipeline, was made: packets of a queue pair keep their order.
     pub(crate) made: Vec<Instant>,
+    /// READ responses among them, and the acknowledgements behind those.
+    pub(crate) answers: Answers,
     /// When the next packet may be handed to the port.
     pub(crate) next_out: Instant,
     /// When the next packet may leave the FIFO, and when the last one of the pipeline reached the engine.
@@ -184,6 +187,7 @@ impl Machine {
             turns: 0,
             ahead: 0,
             made: vec![Instant::ZERO; units.max(1)],
+            answers: Answers::default(),
             next_out: Instant::ZERO,
             next_in: Instant::ZERO,
             judged_last: Instant::ZERO,

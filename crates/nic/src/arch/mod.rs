@@ -19,6 +19,7 @@
 //! | [`table`] | the contexts that they work on |
 //! | [`counters`] | what a NIC counts |
 //! | `machine` | the state of one NIC |
+//! | `answers` | READ responses on their way, and what waits behind them |
 //! | `divide` | division by numbers that are known long before |
 //! | `send`, `receive`, `law` | the way of a turn, of a packet that arrived, and of an event to its core |
 
@@ -34,6 +35,7 @@ pub mod presets;
 pub mod spec;
 pub mod table;
 
+mod answers;
 mod divide;
 mod law;
 pub(crate) mod machine;

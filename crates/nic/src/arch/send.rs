@@ -60,14 +60,32 @@ impl Host {
             self.ask_to_wake(net, id);
             return None;
         };
-        let payload = u64::from(net.packets()[packet].header.payload);
-        if let Some((machine, _)) = self.machine()
-            && queue == GRANTED
-        {
-            machine.ahead = machine.ahead.saturating_sub(payload);
+        if queue == GRANTED {
+            self.has_left(net, packet);
         }
         self.run_machine(net, id);
         Some(packet)
+    }
+
+    /// A packet that a turn made is with the port.
+    fn has_left(&mut self, net: &Net, packet: PacketId) {
+        let of = &net.packets()[packet];
+        let (to, header) = ((of.destination, of.header.dest_qpn), &of.header);
+        let Some((machine, _)) = self.machine() else { return };
+        machine.ahead = machine.ahead.saturating_sub(header.payload.into());
+        if header.opcode.shape().has(Shape::RESPONSE) {
+            for acknowledgement in machine.answers.left(to) {
+                self.wait(REPLIES, acknowledgement);
+            }
+        }
+    }
+
+    /// Whether an acknowledgement has to wait for READ responses that are on their way to the same queue pair. It then
+    /// follows them.
+    pub(crate) fn follows_responses(&mut self, net: &Net, packet: PacketId) -> bool {
+        let Some((machine, _)) = self.machine() else { return false };
+        let of = &net.packets()[packet];
+        machine.answers.hold((of.destination, of.header.dest_qpn), packet)
     }
 
     /// Takes turns while there is room for them.
@@ -285,18 +303,17 @@ impl Host {
             };
             let packet = self.make_packet(net, id, &one);
             let Some((machine, agenda)) = self.machine() else { return };
-            if response {
-                // Its payload was fetched when the READ was judged; what acknowledges beyond it must not overtake it.
-                let first = header.opcode.shape().has(Shape::FIRST);
-                machine.translate_ahead(now, qpn, source.address, header.payload.into(), first);
-                machine.pcie.count(header.payload.into(), Cause::Payload);
-                self.wait(REPLIES, packet);
-                continue;
-            }
             machine.ahead += u64::from(header.payload);
             let inline = u64::from(segment.length) <= machine.arch.send.inline.0;
             let mut at = now;
-            if machine.arch.pcie.attached && header.payload > 0 && !inline {
+            if response {
+                // Its payload was fetched when the READ was judged.
+                let first = header.opcode.shape().has(Shape::FIRST);
+                machine.translate_ahead(now, qpn, source.address, header.payload.into(), first);
+                machine.pcie.count(header.payload.into(), Cause::Payload);
+                let of = &net.packets()[packet];
+                machine.answers.made((of.destination, of.header.dest_qpn));
+            } else if machine.arch.pcie.attached && header.payload > 0 && !inline {
                 let known = machine.translate(now, qpn, source.address, header.payload.into());
                 at = machine.pcie.read(now, header.payload.into(), Cause::Payload) + known.since(now);
             }
