@@ -322,6 +322,7 @@ impl Flow {
         };
         let used: Vec<(u32, u32)> = self.blocks.iter().map(used).collect();
         let replaced = replaced(&used, members, &successors);
+        let heads = heads(&region.entries, &successors);
         let mut changed = true;
         while changed {
             changed = false;
@@ -330,14 +331,13 @@ impl Flow {
                 if self.stopped.binary_search(&block).is_ok() {
                     continue;
                 }
-                let closes = predecessors.iter().any(|&before| before >= block);
                 let handed = predecessors.iter().map(|&before| {
                     let Arrival { held, dirty } = region.arrivals[before].unwrap_or_default();
                     let (read, written) = used[before];
                     (held | read | written, dirty | written)
                 });
                 let meet = |a: (u32, u32), b: (u32, u32)| {
-                    if closes { (a.0 | b.0, a.1 | b.1) } else { (a.0 & b.0, a.1 & b.1) }
+                    if heads[block] { (a.0 | b.0, a.1 | b.1) } else { (a.0 & b.0, a.1 & b.1) }
                 };
                 let (held, dirty) = handed.reduce(meet).unwrap_or_default();
                 let dirty = dirty & (live[block] | replaced[block]) & self.wanted(self.blocks[block].start);
@@ -376,6 +376,40 @@ impl Flow {
         }
         live
     }
+}
+
+/// The blocks where a loop closes: to which a way leads back that came from them.
+fn heads(entries: &[usize], successors: &[Vec<usize>]) -> Vec<bool> {
+    /// How far a walk through all ways has come with a block.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Met {
+        No,
+        OnTheWay,
+        Behind,
+    }
+    let mut heads = vec![false; successors.len()];
+    let mut met = vec![Met::No; successors.len()];
+    for &entry in entries {
+        let mut way = Vec::from_iter((met[entry] == Met::No).then_some((entry, 0)));
+        while let Some((block, tried)) = way.last_mut() {
+            met[*block] = Met::OnTheWay;
+            match successors[*block].get(*tried) {
+                Some(&next) => {
+                    *tried += 1;
+                    match met[next] {
+                        Met::No => way.push((next, 0)),
+                        Met::OnTheWay => heads[next] = true,
+                        Met::Behind => {}
+                    }
+                }
+                None => {
+                    met[*block] = Met::Behind;
+                    way.pop();
+                }
+            }
+        }
+    }
+    heads
 }
 
 /// The registers that every way from the start of each block writes before it leaves the `members`; `used` are those that each
