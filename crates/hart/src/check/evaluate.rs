@@ -21,6 +21,12 @@ pub(super) struct Evaluation<'a> {
     pub(super) graph: &'a Graph<'a>,
     /// What is known where control has yet to be followed from.
     pending: Vec<Option<State>>,
+    /// Elements of the order that such nodes are in, but for the present one.
+    due: BTreeSet<usize>,
+    /// The element of the order that each node is in.
+    elements: Vec<usize>,
+    /// The element that is being carried out.
+    element: usize,
     /// What is known at each polling node that was reached.
     pub(super) reached: BTreeMap<usize, State>,
     /// What CSRs hold when an event begins, where its kind says.
@@ -54,13 +60,25 @@ pub(super) struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    pub(super) fn new(program: &'a Program, policy: &'a Policy, graph: &'a Graph<'a>) -> Self {
+    pub(super) fn new(
+        program: &'a Program,
+        policy: &'a Policy,
+        graph: &'a Graph<'a>,
+        order: &[Element],
+    ) -> Self {
         let count = graph.nodes.len();
+        let mut elements = vec![0; count];
+        for (at, element) in order.iter().enumerate() {
+            element.each_node(&mut |node| elements[node] = at);
+        }
         Self {
             program,
             policy,
             graph,
             pending: vec![None; count],
+            due: BTreeSet::new(),
+            elements,
+            element: 0,
             reached: BTreeMap::new(),
             given: Vec::new(),
             answer_cycles: 0,
@@ -88,20 +106,23 @@ impl<'a> Evaluation<'a> {
         self.answers.clear();
     }
 
-    /// Follows the program from `root` to the next polling nodes, which collect in `reached`.
+    /// Follows the program from `root` to the next polling nodes, which collect in `reached`. Of the order only what control
+    /// comes to is gone through: a program with many polls would else take the square of its length.
     pub(super) fn from(&mut self, root: usize, state: State, order: &[Element]) -> Result<(), Wrong> {
         self.pending[root] = Some(state);
-        self.elements(order)
-    }
-
-    fn elements(&mut self, elements: &[Element]) -> Result<(), Wrong> {
-        for element in elements {
-            match element {
-                Element::Node(node) => self.visit(*node)?,
-                Element::Loop { head, body } => self.go_round(*head, body)?,
-            }
+        self.due.insert(self.elements[root]);
+        while let Some(at) = self.due.pop_first() {
+            self.element = at;
+            self.carry_on(&order[at])?;
         }
         Ok(())
+    }
+
+    fn carry_on(&mut self, element: &Element) -> Result<(), Wrong> {
+        match element {
+            Element::Node(node) => self.visit(*node),
+            Element::Loop { head, body } => self.go_round(*head, body),
+        }
     }
 
     /// Goes through a loop turn by turn, until no way leads back to its head.
@@ -118,7 +139,9 @@ impl<'a> Evaluation<'a> {
                 return Err((head, Reason::EndlessLoop));
             }
             self.visit(head)?;
-            self.elements(body)?;
+            for element in body {
+                self.carry_on(element)?;
+            }
             before = now;
             if self.pending[head].is_none() {
                 break;
@@ -345,7 +368,13 @@ impl<'a> Evaluation<'a> {
         } else {
             match &mut self.pending[node] {
                 Some(there) => there.join(&state),
-                none => *none = Some(state),
+                none => {
+                    *none = Some(state);
+                    let element = self.elements[node];
+                    if element != self.element {
+                        self.due.insert(element);
+                    }
+                }
             }
         }
         Ok(())

@@ -354,7 +354,7 @@ pub fn check(program: &Program, policy: &Policy) -> Result<Bounds, Refused> {
 
 fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]) -> Result<Bounds, Wrong> {
     let order = order::order(graph).map_err(|head| (head, Reason::DeepLoops))?;
-    let mut evaluation = Evaluation::new(program, policy, graph);
+    let mut evaluation = Evaluation::new(program, policy, graph, &order);
     evaluation.at_start = true;
     // What is known at each poll, over all events so far.
     let mut known: BTreeMap<usize, (State, u32)> = BTreeMap::new();

@@ -14,6 +14,19 @@ pub(super) enum Element {
     Loop { head: usize, body: Vec<Element> },
 }
 
+impl Element {
+    /// Calls `what` for each node in it.
+    pub(super) fn each_node(&self, what: &mut impl FnMut(usize)) {
+        match self {
+            Self::Node(node) => what(*node),
+            Self::Loop { head, body } => {
+                what(*head);
+                body.iter().for_each(|element| element.each_node(what));
+            }
+        }
+    }
+}
+
 /// Orders all nodes; no edge into a polling node counts. Fails with a loop's head when loops nest too deep.
 pub(super) fn order(graph: &Graph<'_>) -> Result<Vec<Element>, usize> {
     let all: Vec<usize> = (0..graph.nodes.len()).collect();

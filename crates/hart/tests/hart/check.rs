@@ -253,6 +253,53 @@ fn a_jump_through_t0_is_a_return_only_where_a_call_left_its_way_back_there() {
     assert_eq!(refused.calls, [ORIGIN + 4]);
 }
 
+/// Functions of which each calls the one before it twice; the first waits for an event and answers it. With each call a
+/// function of its own, there is a poll for every two calls.
+fn doubling(depth: usize) -> (Vec<u32>, u32) {
+    let (sp, ra) = (Register::SP, Register::RA);
+    let call = |from: usize, to: usize| {
+        let distance = 4 * (i32::try_from(to).expect("few") - i32::try_from(from).expect("few"));
+        word(Op::Jal, ra, X0, X0, distance)
+    };
+    let (answer, back) = (word(Op::Csrrw, X0, A0, X0, 0x800), word(Op::Jalr, X0, ra, X0, 0));
+    let mut code = vec![poll(), answer, back];
+    let mut last = 0;
+    for _ in 0..depth {
+        let here = code.len();
+        code.extend([word(Op::Addi, sp, sp, X0, -16), word(Op::Sw, X0, sp, ra, 12)]);
+        code.extend([call(here + 2, last), call(here + 3, last)]);
+        code.extend([word(Op::Lw, ra, sp, X0, 12), word(Op::Addi, sp, sp, X0, 16), back]);
+        last = here;
+    }
+    let start = code.len();
+    code.extend([call(start, last), jump(-4)]);
+    (code, ORIGIN + 4 * u32::try_from(start).expect("few"))
+}
+
+#[test]
+fn a_program_that_waits_in_thousands_of_places_is_bounded_at_each() {
+    const DEPTH: usize = 13;
+    let (code, start) = doubling(DEPTH);
+    let program = Arc::new(Program::from_words(&code, machine()).expect("the code fits"));
+    let policy = Policy { starts: vec![start], ..Policy::of(program.machine()) };
+    let bounds = check(&program, &policy).expect("each event ends");
+    let mut core = Core::new(program);
+    core.set_pc(start);
+    let (mut csrs, mut most) = ([0; CSR_WORDS], 0);
+    assert_eq!(core.run(&mut csrs, 1_000), Stop::Waiting { csr: 0x800 });
+    assert_eq!(core.cycles(), bounds.startup_cycles);
+    for _ in 0..1 << DEPTH {
+        let before = core.cycles();
+        csrs[0] = 1;
+        assert_eq!(core.run(&mut csrs, 1_000), Stop::Written { csr: 0x800 });
+        csrs[0] = 0;
+        assert_eq!(core.run(&mut csrs, 1_000), Stop::Waiting { csr: 0x800 });
+        most = most.max(core.cycles() - before);
+    }
+    assert_eq!(most, bounds.longest_event());
+    assert_eq!(bounds.stack, 16 * u32::try_from(DEPTH).expect("few"));
+}
+
 #[test]
 fn a_bad_instruction_that_no_event_reaches_is_no_matter() {
     // csrr a0, 0x800 gives no zero: beqz a0, .+8; j .+8; ebreak
