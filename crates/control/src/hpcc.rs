@@ -6,7 +6,9 @@
 //! W follows every acknowledgement; its reference W^c once in each round trip, so that one signal is not answered twice.
 //! The rate is W over the base round trip.
 //!
-//! - The first acknowledgement, and one whose path has another number of hops, only shows where the counters stand.
+//! - The first acknowledgement, and one whose path has another number of hops, only shows where the counters stand. Nothing
+//!   in telemetry says which switches it is of: a path by others, of as many hops, is taken for the same, and their counters
+//!   are compared with each other's.
 //! - `τ·u` is kept rather than `u`: for the fullest link it is its queue's share times τ, and the time that its octets
 //!   take, so that the usual acknowledgement divides only where W^c is divided by U (once, by 32 bits). Links are compared
 //!   crosswise. A gap beyond the base round trip costs another division, and a link that was another one before costs
