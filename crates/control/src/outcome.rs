@@ -112,6 +112,8 @@ pub struct Outcome {
     /// Clock cycles that the event took on the core that the law is a program for; zero for a native law. A modelled
     /// NIC spends them, the engine ignores them.
     pub cycles: u32,
+    /// Those of them that the core could have spent before the event: on timers that it is told of late.
+    pub late_cycles: u32,
 }
 
 impl Outcome {
@@ -127,6 +129,7 @@ impl Outcome {
             words: None,
             traces: None,
             cycles: 0,
+            late_cycles: 0,
         }
     }
 

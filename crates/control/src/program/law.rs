@@ -358,7 +358,12 @@ impl Programmed {
                 next_sequence: event.next_sequence,
                 ..Event::default()
             };
+            let before = outcome.cycles;
             self.run(Side::Rx, state, &event, present, outcome)?;
+            // A core would have run it when it ran out. Of a private timer's last time that may be too little ago.
+            if expiry.again <= present {
+                outcome.late_cycles += outcome.cycles - before;
+            }
             state.unsent.extend(outcome.emit.take());
         }
         Ok(())

@@ -12,6 +12,8 @@ pub(super) struct Expiry {
     pub(super) at: Instant,
     /// How often.
     pub(super) periods: u32,
+    /// When it runs out again; [`Instant::NEVER`] if it is not private.
+    pub(super) again: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +81,7 @@ impl Timers {
         let timer = at as u8;
         let expiry = if period.is_zero() {
             self.timers[at].due = Instant::NEVER;
-            Expiry { timer, at: due, periods: 1 }
+            Expiry { timer, at: due, periods: 1, again: Instant::NEVER }
         } else {
             // Where another runs out at the same instant, the lower goes first.
             let others = self.timers.iter().enumerate().filter(|&(other, _)| other != at);
@@ -92,7 +94,7 @@ impl Timers {
             let last = due + period * more;
             self.timers[at].due = last + period;
             #[expect(clippy::cast_possible_truncation, reason = "at most fifteen")]
-            Expiry { timer, at: last, periods: more as u32 + 1 }
+            Expiry { timer, at: last, periods: more as u32 + 1, again: last + period }
         };
         self.note();
         Some(expiry)

@@ -99,16 +99,25 @@ impl Cores {
     /// back to an earlier cycle of the NIC's clock: what is decided within a cycle comes in line at its end, and may find
     /// itself before what is fetched within it. The core is busy as long in either order.
     pub fn run(&mut self, now: Instant, side: Side, qpn: Qpn, cycles: u32) -> Turn {
+        self.run_late(now, side, qpn, cycles, 0)
+    }
+
+    /// The same where `late` of the cycles are those of timers that ran out before and are told with this event: the core has
+    /// spent them in time that it had nothing to do, if it had so much.
+    pub(crate) fn run_late(&mut self, now: Instant, side: Side, qpn: Qpn, cycles: u32, late: u32) -> Turn {
         let pair = self.pair_of(qpn);
         let core = &mut self.cores[pair][usize::from(side == Side::Receive && !self.shared)];
         let begun = self.clock.edge(now.max(core.free));
         let reached = self.table.reach(begun, qpn);
         let loaded = self.clock.edge(reached) + self.load;
-        let done = loaded + self.clock.cycles(cycles);
-        core.since.get_or_insert(begun);
+        let since = *core.since.get_or_insert(begun);
+        let idle = begun.since(since).saturating_sub(core.busy);
+        let before = if self.clock.cycles(late) <= idle { late } else { 0 };
+        let done = loaded + self.clock.cycles(cycles - before);
+        let busy = done.since(begun) + self.clock.cycles(before);
         core.free = done;
-        core.busy += done.since(begun);
-        self.counters.note(side, cycles, begun.since(now), reached.since(begun), done.since(begun));
+        core.busy += busy;
+        self.counters.note(side, cycles, begun.since(now), reached.since(begun), busy);
         let turn = Turn { arrived: now, begun, reached, loaded, done };
         #[cfg(test)]
         self.turns.push((side, qpn, turn));
@@ -221,6 +230,20 @@ mod tests {
         assert_eq!(ns, [3 * 208, 2 * 208, 416]);
         cores.run(at(1_832), Side::Receive, Qpn::new(0), 50);
         assert_eq!(cores.counters().busiest_over, Span::from_nanos(1_040), "it was idle meanwhile");
+    }
+
+    #[test]
+    fn what_a_core_had_time_for_before_an_event_does_not_delay_it() {
+        let mut cores = cores(1, false);
+        let qpn = Qpn::new(0);
+        cores.table.reach(at(0), qpn);
+        cores.run(at(1_000), Side::Receive, qpn, 50);
+        let mut late = |ns| span(cores.run_late(at(ns), Side::Receive, qpn, 150, 100));
+        assert_eq!(late(2_000), (2_000, 2_208), "of 792 ns it takes 400");
+        assert_eq!(late(2_208), (2_208, 2_816), "and the 392 that are left do not suffice");
+        let CoreCounters { cycles, busiest, busiest_over, .. } = cores.counters();
+        assert_eq!((cycles[1], busiest), (350, Span::from_nanos(208 + 608 + 608)));
+        assert_eq!(busiest_over, Span::from_nanos(1_816));
     }
 
     #[test]

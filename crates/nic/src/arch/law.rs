@@ -76,7 +76,8 @@ impl Host {
 /// Has a core of `qpn` busy with an event: until when.
 fn occupy(machine: &mut Machine, now: Instant, side: Side, qpn: Qpn, outcome: &Outcome) -> Instant {
     let cycles = if outcome.cycles == 0 { machine.arch.cores.native } else { outcome.cycles };
-    machine.cores.as_mut().map_or(now, |cores| cores.run(now, side, qpn, cycles).done)
+    let cores = machine.cores.as_mut();
+    cores.map_or(now, |cores| cores.run_late(now, side, qpn, cycles, outcome.late_cycles).done)
 }
 
 #[cfg(test)]

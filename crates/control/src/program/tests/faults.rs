@@ -299,6 +299,32 @@ fn a_queue_pair_that_cannot_be_opened_falls_back_at_its_first_event() {
 }
 
 #[test]
+fn private_timers_that_ran_out_long_before_an_event_are_no_part_of_its_own_cycles() {
+    let mut law = Programmed::new(image(DCQCN, true).unwrap(), fallback()).unwrap();
+    let bound = law.image().bound(Side::Rx).unwrap();
+    let (mut state, begun) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
+    let mut hear = |class, us| {
+        let event = Event { class, now: Instant::ZERO + Span::from_micros(us), ..Event::default() };
+        let mut outcome = Outcome::unchanged(begun.credit, begun.wake);
+        law.on_event(&mut state, &event, &mut outcome);
+        (u64::from(outcome.cycles), u64::from(outcome.late_cycles))
+    };
+    let (first, late) = hear(Class::CNP, 1);
+    assert_eq!(late, 0, "no timer has run out");
+    // The increase timer is never woken here, and runs out once; alpha's by the fifteen.
+    let (cycles, late) = hear(Class::CNP, 10_001);
+    let groups = 10_000 / 55 / 15;
+    assert!(late > groups * first / 2 && late < cycles, "{late} of {cycles}");
+    assert!(
+        cycles - late <= 3 * bound,
+        "{late} of {cycles}: an increase, alpha's last, and the notification"
+    );
+    // A timer that wakes its queue pair is told in time, whenever that is.
+    let (cycles, late) = hear(Class::TIMER, 10_060);
+    assert!(cycles > 0 && late == 0);
+}
+
+#[test]
 fn marks_that_a_program_does_not_hear_of_its_fallback_answers() {
     let mut law = Programmed::new(image(OTHER, true).unwrap(), fallback()).unwrap();
     let (mut state, begun) = law.open(LINK.as_kbps(), 0, Instant::ZERO);

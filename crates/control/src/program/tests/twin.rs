@@ -275,7 +275,7 @@ impl Run {
         self.law.on_event(&mut pair.context, event, &mut outcome);
         (pair.credit, pair.wake) = (outcome.credit, outcome.wake);
         // A native law knows no cycles, and an emitted packet's words are those of the header.
-        Outcome { cycles: 0, traces: None, ..outcome }
+        Outcome { cycles: 0, late_cycles: 0, traces: None, ..outcome }
     }
 
     /// The words of the context of a queue pair of the program.
