@@ -75,8 +75,8 @@ impl Engine {
     }
 
     /// Calls `each` with the name and value of every word of the context of a queue pair that runs a program, by the names of
-    /// the image that is in force; none where the program has failed.
-    pub fn program_context(&self, qpn: Qpn, now: Instant, mut each: impl FnMut(&'static str, u32)) {
+    /// the image that is in force, below zero where its type is signed; none where the program has failed.
+    pub fn program_context(&self, qpn: Qpn, now: Instant, mut each: impl FnMut(&'static str, i64)) {
         let Some(slot) = self.place(qpn) else { return };
         let Some(state) = self.laws.states.get(self.qps[slot].common.law as usize) else { return };
         if let (Law::Program(law), Context::Program(context)) =
@@ -85,7 +85,7 @@ impl Engine {
         {
             let words = law.context_at(context, now);
             for field in law.image().fields() {
-                each(field.name, words[usize::from(field.word)]);
+                each(field.name, field.read(words[usize::from(field.word)]));
             }
         }
     }

@@ -135,10 +135,17 @@ pub struct ContextField {
     pub name: &'static str,
     /// Which word of the context.
     pub word: u8,
-    /// Whether it can be negative, as far as the file says.
-    pub signed: bool,
+    /// Whether it can be negative; `None` where the file does not say.
+    pub signed: Option<bool>,
     /// What it is given and shown as.
     pub unit: Unit,
+}
+
+impl ContextField {
+    /// The number that the word is, below zero only where its type is known to be signed.
+    pub const fn read(&self, word: u32) -> i64 {
+        if matches!(self.signed, Some(true)) { word.cast_signed() as i64 } else { word as i64 }
+    }
 }
 
 /// What a word of the context or a parameter is given and shown as: the name of its type says so.
@@ -270,7 +277,7 @@ impl Image {
     pub(crate) fn is_signed(&self, name: &str) -> bool {
         let parameter = || self.parameters.iter().find(|parameter| parameter.register.name == name);
         match self.field(name) {
-            Some(field) => field.signed,
+            Some(field) => field.signed != Some(false),
             None => parameter().is_none_or(|parameter| parameter.signed),
         }
     }
@@ -473,7 +480,7 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
             name: Box::leak(field.name.clone().into_boxed_str()),
             #[expect(clippy::cast_possible_truncation, reason = "at most 32 words")]
             word: (field.offset / 4) as u8,
-            signed: field.signed,
+            signed: Some(field.signed),
             unit: Unit::of(field),
         })
         .collect();
@@ -481,7 +488,7 @@ fn context_fields(file: &[u8], octets: u32) -> Vec<ContextField> {
         fields.extend((0u8..).take(octets as usize / 4).map(|word| ContextField {
             name: Box::leak(alloc::format!("word{word}").into_boxed_str()),
             word,
-            signed: true,
+            signed: None,
             unit: Unit::Number,
         }));
     }

@@ -131,7 +131,7 @@ impl Programmed {
             return Err(SettingError::Key { name: name.to_string(), valid });
         };
         let register = self.registers().iter().find(|register| register.name == name);
-        match (value(text, field.unit, field.signed), register) {
+        match (value(text, field.unit, field.signed != Some(false)), register) {
             (Ok(value), _) => Ok((field.word, value)),
             (Err(why), Some(register)) => Err(register.refuse(text, why)),
             (Err(_), None) => Err(SettingError::Key { name: name.to_string(), valid: Vec::new() }),

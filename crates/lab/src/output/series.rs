@@ -1,7 +1,7 @@
 //! `series.parquet`: the time series in long form, for data frames and SQL.
 
 use crate::results::Results;
-use crate::results::series::{Metric, Reading, Source};
+use crate::results::series::{Metric, Reading, Source, drawn};
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -43,7 +43,7 @@ pub fn write(out: &mut (impl Write + Send), results: &Results) -> io::Result<()>
     });
     results.series.words(|at, flow, word, value| {
         let metric = ByteArray::from(format!("context.{word}").into_bytes());
-        columns.push(at, "flow", names.of(Source::Flow(flow)), metric, value.into());
+        columns.push(at, "flow", names.of(Source::Flow(flow)), metric, drawn(value));
         if columns.at.len() == GROUP && outcome.is_ok() {
             outcome = columns.flush(&mut file);
         }

@@ -26,7 +26,7 @@ pub struct Series {
     flows: Vec<Row<FlowSample>>,
     queues: Vec<Row<QueueSample>>,
     /// Words of programs' contexts, by their names.
-    words: Vec<Row<(&'static str, u32)>>,
+    words: Vec<Row<(&'static str, i64)>>,
     /// Whether each flow has rows, by its place in the results.
     chosen: Vec<bool>,
     chosen_count: usize,
@@ -171,7 +171,7 @@ impl Series {
     ///
     /// # Panics
     /// Before the first [`Series::begin`].
-    pub fn word(&mut self, flow: u32, name: &'static str, value: u32) {
+    pub fn word(&mut self, flow: u32, name: &'static str, value: i64) {
         let sample = self.current();
         if self.chosen.get(flow as usize).is_some_and(|chosen| *chosen) {
             self.words.push(Row { sample, source: flow, reading: (name, value) });
@@ -337,7 +337,7 @@ impl Series {
     }
 
     /// Calls `each` with the time, the flow, the name and the value of every word of a program's context.
-    pub fn words(&self, mut each: impl FnMut(Instant, u32, &'static str, u32)) {
+    pub fn words(&self, mut each: impl FnMut(Instant, u32, &'static str, i64)) {
         for row in &self.words {
             let (name, value) = row.reading;
             each(self.times[row.sample as usize], row.source, name, value);
@@ -412,6 +412,12 @@ impl Series {
             *before = reading;
         }
     }
+}
+
+/// A word of a context, to be drawn or written.
+#[expect(clippy::cast_precision_loss, reason = "32 bits and a sign")]
+pub(crate) const fn drawn(word: i64) -> f64 {
+    word as f64
 }
 
 /// The rows of one source, with their times.
@@ -491,7 +497,7 @@ mod tests {
             series.begin(at(step));
             series.flow(0, FlowSample::default());
             for (name, value) in [("rate", 10), ("alpha", 20)] {
-                series.word(0, name, value + u32::try_from(step).unwrap());
+                series.word(0, name, value + i64::try_from(step).unwrap());
             }
             series.word(1, "rate", 0);
         }

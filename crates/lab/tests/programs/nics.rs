@@ -115,7 +115,7 @@ fn packets_are_stamped_as_they_leave_and_answers_echo_that() {
         let over = [("transport.control", stamps), layout, ("nic.model", nic), ("switch.ecn", "false")];
         let results = run(&text(PAIR, &over).unwrap());
         let mut last = std::collections::BTreeMap::new();
-        let mut least = u32::MAX;
+        let mut least = i64::MAX;
         results.series.words(|_, flow, name, value| {
             last.insert((flow, name.to_owned()), value);
             if name == "delay" && value > 0 {
@@ -143,7 +143,7 @@ fn what_a_program_keeps_in_a_core_is_seen_by_the_queue_pairs_of_its_pair_alone()
         let results = run(&text(&two, &overrides).unwrap());
         let mut most = [0; 2];
         results.series.words(|_, flow, _, heard| most[flow as usize] = heard.max(most[flow as usize]));
-        (most.map(u64::from), results.flows.iter().map(|flow| flow.packets).collect::<Vec<_>>())
+        (most.map(i64::cast_unsigned), results.flows.iter().map(|flow| flow.packets).collect::<Vec<_>>())
     };
     let (one, packets) = most(1);
     assert!(one.iter().max() > packets.iter().max(), "one pair counts for both: {one:?}, {packets:?}");

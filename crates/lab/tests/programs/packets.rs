@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const TALKS: &str = "../../control/tests/images/talks.elf";
 
 /// The last value of each word of each flow's context.
-fn words(results: &Results) -> BTreeMap<(u32, String), u32> {
+fn words(results: &Results) -> BTreeMap<(u32, String), i64> {
     let mut last = BTreeMap::new();
     results.series.words(|_, flow, name, value| {
         last.insert((flow, name.to_owned()), value);
@@ -32,7 +32,7 @@ fn a_program_sends_packets_of_its_own_and_hears_those_that_it_traces() {
         // Of each packet an ACK, a LAW_7 and a LAW_2 are heard, unless they are under way when all is done, and the LAW_3 that
         // follows is not, nor does a core's time go with it.
         let packets: u64 = results.flows.iter().map(|flow| flow.packets).sum();
-        let sum = |name| (0..2).map(|flow| u64::from(word(flow, name))).sum::<u64>();
+        let sum = |name| (0..2).map(|flow| word(flow, name).cast_unsigned()).sum::<u64>();
         let (acks, answers) = (sum("acks"), sum("answers"));
         let events = results.programs[0].tally.events[0];
         assert!((acks + 2 * answers..=3 * packets).contains(&events), "{nic}: {events} of {packets}");

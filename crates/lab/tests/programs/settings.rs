@@ -28,7 +28,7 @@ fn a_parameter_is_written_during_the_run() {
         );
         let results = run(&text(&written, &[]).unwrap());
         assert_eq!(results.programs[0].tally.fallen(), 0);
-        let mut least = [u32::MAX; 2];
+        let mut least = [i64::MAX; 2];
         results.series.words(|at, flow, name, value| {
             if name == "rate" && at.as_ps() > 1_000_000_000 {
                 let least = &mut least[flow as usize];

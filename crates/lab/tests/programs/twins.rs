@@ -36,6 +36,18 @@ fn timely_in_c_gives_the_flows_of_timely_in_rust() {
 }
 
 #[test]
+fn words_of_signed_types_are_shown_below_zero_and_others_are_not() {
+    let timely = r#"{ law = "program", elf = "firmware/timely.elf" }"#;
+    let results = run(&text(PAIR, &[("transport.control", timely)]).unwrap());
+    let mut least = std::collections::BTreeMap::new();
+    results.series.words(|_, _, name, value| {
+        least.entry(name).and_modify(|least: &mut i64| *least = value.min(*least)).or_insert(value);
+    });
+    let below: Vec<_> = least.iter().filter(|(_, value)| **value < 0).map(|(name, _)| *name).collect();
+    assert_eq!(below, ["rtt_diff"], "the one word of TIMELY's context that is an int32_t: {least:?}");
+}
+
+#[test]
 fn hpcc_in_c_gives_the_flows_of_hpcc_in_rust() {
     twins(r#"{ law = "hpcc", preset = "sigcomm19" }"#, "firmware/hpcc.elf", &[]);
 }

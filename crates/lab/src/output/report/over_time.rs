@@ -4,7 +4,7 @@ use super::lines::{LINES_MAX, Points, Readings, per_stretch};
 use super::page::{Axis, Line, Plot, Section, Unit};
 use super::run::{grouped, span};
 use crate::results::Results;
-use crate::results::series::Metric;
+use crate::results::series::{Metric, drawn};
 use roci_units::Span;
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ fn words(results: &Results, readings: &Readings) -> Option<Section> {
             words.push((name, BTreeMap::new()));
             words.len() - 1
         });
-        words[place].1.entry(colour).or_default().push(at.as_secs_f64(), value.into());
+        words[place].1.entry(colour).or_default().push(at.as_secs_f64(), drawn(value));
     });
     let all = words.len();
     let constant = |points: &Points| points.y.windows(2).all(|pair| pair[0] == pair[1]);
@@ -136,11 +136,13 @@ fn words(results: &Results, readings: &Readings) -> Option<Section> {
     ];
     section.note = notes.into_iter().flatten().collect::<Vec<_>>().join(" ");
     for (name, flows) in words.into_iter().take(WORDS_MAX) {
+        let y = Axis::new("value", Unit::Count);
+        let below = flows.values().any(|points| points.y.iter().any(|value| *value < 0.0));
+        let y = if below { y } else { y.above_zero() };
         let line = |(colour, points): (usize, Points)| {
             points.line(results.flows[shown[colour]].name.to_string(), colour, false)
         };
         let lines = flows.into_iter().map(line).collect();
-        let y = Axis::new("value", Unit::Count).above_zero();
         section.plots.push(Plot { title: name.to_owned(), x: TIME.above_zero(), y, step: true, lines });
     }
     Some(section)
@@ -271,20 +273,23 @@ mod tests {
             series.begin(Instant::ZERO + step * u64::from(at));
             for flow in 0..2u32 {
                 series.flow(flow, FlowSample { wire: u64::from(1_000 * at), ..FlowSample::default() });
-                series.word(flow, "target", 100 * at + flow);
+                let [at, number] = [at, flow].map(i64::from);
+                series.word(flow, "target", 100 * at + number);
                 series.word(flow, "link", 7);
-                series.word(flow, "alpha", at * flow);
+                series.word(flow, "difference", (2 - at) * number);
             }
         }
         let results = Results { series, ..sample() };
         let section = words(&results, &Readings::of(&results)).expect("there are words");
         assert!(section.note.starts_with("1 of 3 words never changed"), "{}", section.note);
         let titles: Vec<_> = section.plots.iter().map(|plot| &plot.title[..]).collect();
-        assert_eq!(titles, ["target", "alpha"], "as they stand in the context");
+        assert_eq!(titles, ["target", "difference"], "as they stand in the context");
         let lines = &section.plots[0].lines;
         let names: Vec<_> = results.flows[..2].iter().map(|flow| flow.name.to_string()).collect();
         assert_eq!(lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>(), names);
         assert_eq!((&lines[1].y[..], lines[1].x.len()), (&[101.0, 201.0, 301.0][..], 3));
+        let begins = section.plots.iter().map(|plot| plot.y.from).collect::<Vec<_>>();
+        assert_eq!(begins, [Some(0.0), None], "an axis goes below zero where a word does");
         assert!(words(&sample(), &Readings::of(&sample())).is_none(), "no program, no words");
     }
 
