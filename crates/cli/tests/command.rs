@@ -510,7 +510,12 @@ fn a_profile_tells_rates_and_needs_what_the_program_begins_with() {
     let rate = |report: &serde_json::Value| report["rates"][4]["packets_per_s"].as_f64().unwrap();
     assert!((rate(&report) / rate(&half.unwrap()) - 2.0).abs() < 1e-9);
     let (_, without) = profile(&[]);
-    assert_eq!(without.unwrap()["packets_sent"], 0, "without credit nothing goes");
+    let without = without.unwrap();
+    assert_eq!(without["packets_sent"], 0, "without credit nothing goes");
+    assert_eq!(without["rates"], serde_json::json!([]), "and there are no rates");
+    let output = scratch.roci(&["program", "profile", &credit, "--packets", "1000"]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("no packet was sent") && !table.contains("inf"), "{table}");
     assert_eq!(profile(&["--context", "credit=1"]).0, Some(1));
 }
 

@@ -109,7 +109,9 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         let over = format!("{name}: longer than was proved: {}", longer.join(", "));
         return if longer.is_empty() { Ok(()) } else { Err(Failure::Run(over)) };
     }
-    let rates = profile.rates(cores.pairs, cores.clock, cores.load);
+    // Of what never went there are no rates.
+    let rates =
+        if profile.sent > 0 { profile.rates(cores.pairs, cores.clock, cores.load) } else { Vec::new() };
     print(&if arguments.json {
         format!("{:#}\n", profile_json(&name, &profile, &rates, cores))
     } else {

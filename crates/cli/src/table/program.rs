@@ -187,6 +187,17 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
         rows.add_row([name, count, share, least, median, mean, p99, most_here, bars(histogram, most)]);
     }
     text += &lines(&rows);
+    if profile.sent == 0 {
+        text += "\nno packet was sent, so there are no rates";
+        return text
+            + match refused {
+                Some(_) => {
+                    ": send() answered each with LoopBack\n\
+                     what to do: give it what it waits for, such as `--context total_credit=64KiB` to credit.elf\n"
+                }
+                None => "\n",
+            };
+    }
     let [recv, send] = [Side::Rx, Side::Tx].map(|side| number(profile.cycles_per_packet(side, load)));
     let megahertz = number(float(clock) / 1e6);
     text += &format!("\nper packet: recv {recv}, send {send} cycles on average");
