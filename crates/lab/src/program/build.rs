@@ -251,12 +251,28 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
     for line in said.lines().filter(|line| !line.starts_with("In file included from <stdin>:")) {
         // Below a message stand the line that it is about and its marks.
         quotes &= line.starts_with(' ');
+    let mut last = "";
         if quotes {
             continue;
         }
         if !line.starts_with(END) {
             // The linker takes the lines of the program for lines of what it was handed in.
-            words += &line.replace("././<stdin>:", &format!("{name}:"));
+            words += &line
+                .replace("././<stdin>:", &format!("{name}:"))
+                .replace("<stdin>: In", &format!("{name}: In"));
+        // Of a macro that names its argument several times the compiler says the same as often.
+        if is_message(line) && std::mem::replace(&mut last, line) == line {
+            quotes = true;
+            continue;
+        }
+        // What is missing at the end of the text is missed behind it, where nobody has written anything.
+        if let Some(message) = line.strip_prefix("<stdin>:").and_then(|line| line.split_once(": error: ")) {
+            let (end, message) = (text.lines().count(), message.1);
+            words += &format!(
+                "{name}:{end}: error: {message}, and there the text ends: is a bracket left open?\n"
+            );
+            continue;
+        }
             words += "\n";
             continue;
         }
@@ -295,6 +311,11 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
 /// The line of `text` that such a message is about: of the field that is too wide, or where the structure ends that it names.
 fn place(message: &str, text: &str) -> Option<usize> {
     let structure = ["QPContext", "PktHeader"].into_iter().find(|name| message.contains(name))?;
+/// Whether the compiler finds fault in `line` with a place that it names.
+fn is_message(line: &str) -> bool {
+    [": error: ", ": warning: "].iter().any(|kind| line.contains(kind))
+}
+
     let lines: Vec<&str> = text.lines().collect();
     let end = lines.iter().position(|line| line.contains('}') && line.contains(structure))?;
     let begin = lines[..=end].iter().rposition(|line| line.contains("struct"))?;
@@ -379,6 +400,25 @@ mod tests {
     #[test]
     fn a_class_that_there_is_not_is_told_by_the_line_that_traces_it() {
         let said = "program_end.h: In function 'rx_start':\n\
+    #[test]
+    fn a_bracket_that_is_left_open_is_told_of_the_programs_last_line() {
+        let said = "<stdin>: In function 'recv':\n<stdin>:4: error: expected declaration or statement at end of input\n";
+        assert_eq!(
+            own_words(said, "law.c", "int recv() {\n    if (1) {\n}\n"),
+            "law.c: In function 'recv':\nlaw.c:3: error: expected declaration or statement at end of input, and there the text \
+             ends: is a bracket left open?\n"
+        );
+    }
+
+    #[test]
+    fn what_the_compiler_says_of_each_use_of_an_argument_is_said_once() {
+        let no = "law.c:9:5: error: 'QPContext' has no member named 'x'\n";
+        let quote = "    9 |     updateContext(e.context.x, 5);\n      |     ^~~~~~~~~~~~~\n";
+        let other = "law.c:9:5: error: 'QPContext' has no member named 'y'\n";
+        let told = own_words(&[no, quote, no, no, quote, other, no].concat(), "law.c", "");
+        assert_eq!(told, [no, quote, other, no].concat());
+    }
+
             law.c:2:29: error: 'CNPS' undeclared (first use in this function); did you mean 'CNP'?\n    \
             2 | #define TracedPkts (ACK | CNPS)\n      |                           ^~~~\n\
             program_end.h:16:18: error: ‘CNPS’ undeclared (first use in this function); did you mean ‘CNP’?\n   16 | x\n\

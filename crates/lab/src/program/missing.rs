@@ -26,6 +26,13 @@ pub(super) fn remedies(said: &str) -> String {
         said.match_indices("undefined reference to `").map(|(at, found)| said.split_at(at + found.len()))
     {
         let Some((name, _)) = rest.split_once('\'') else { continue };
+        if name == "recv" {
+            told.push(
+                "what to do: each program has a function `int recv()`; `roci program new` makes a skeleton\n"
+                    .to_owned(),
+            );
+            continue;
+        }
         let instead = LIBRARY.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead);
         let instead = instead.map(|instead| format!("; {instead}")).unwrap_or_default();
         let line = format!(
@@ -79,6 +86,8 @@ mod tests {
             "law.c:4:10: fatal error: math.h: No such file or directory\n    4 | #include <math.h>\n",
         );
         assert!(told.starts_with("what to do: leave `#include <math.h>` out"), "{told}");
+        let told = remedies("a.o: in function `rx_start':\nundefined reference to `recv'\n");
+        assert!(told.contains("`int recv()`") && !told.contains("library"), "{told}");
         assert_eq!(remedies("law.c:3:1: error: expected ';'\n"), "");
     }
 }
