@@ -300,6 +300,15 @@ extern void roci_not_constant(void) __attribute__((error(
         ROCI_SET(ROCI_COMMAND,                                                                                         \
                  (uint32_t)(what) << 28 | ((struct { uint32_t roci_much : 28; }){much}).roci_much);                    \
     } while (0)
+#undef armTimer
+#undef armPeriods
+#undef cancelTimer
+#undef setPriority
+#define ROCI_TIMER(timer) ((struct { uint32_t roci_timer : 2; }){timer}).roci_timer
+#define armTimer(timer, ns) ROCI_DO(ROCI_TIMER(timer), ns)
+#define armPeriods(timer, ns) ROCI_DO(4 | ROCI_TIMER(timer), ns)
+#define cancelTimer(timer) ROCI_DO(ROCI_TIMER(timer), 0)
+#define setPriority(priority) ROCI_DO(10, ((struct { uint32_t roci_priority : 3; }){priority}).roci_priority)
 #endif
 
 /* Of what C has in <string.h> there are these: `roci program build` puts them behind a program that calls them. */

@@ -194,6 +194,9 @@ impl Build {
         let left = pipe(&mut preprocess, &looked_at, Stdio::piped())
             .map_err(|error| file(Path::new(&compiler), error))?;
         let ours = interface.folder.display().to_string();
+        if let Some((line, told)) = slips::joined(&String::from_utf8_lossy(&text)) {
+            warnings += &format!("{}:{line}: warning: {told}\n", name.to_string_lossy());
+        }
         warnings += &slips::warnings(&String::from_utf8_lossy(&left.stdout), &ours);
         let made = interface.folder.join("image.elf");
         command.arg("-T").arg(interface.folder.join("link.ld")).arg("-o").arg(&made);
@@ -248,18 +251,13 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
     const MADE: &str = "`roci program new` makes a skeleton";
     let mut words = String::new();
     let mut quotes = false;
+    let mut last = "";
     for line in said.lines().filter(|line| !line.starts_with("In file included from <stdin>:")) {
         // Below a message stand the line that it is about and its marks.
         quotes &= line.starts_with(' ');
-    let mut last = "";
         if quotes {
             continue;
         }
-        if !line.starts_with(END) {
-            // The linker takes the lines of the program for lines of what it was handed in.
-            words += &line
-                .replace("././<stdin>:", &format!("{name}:"))
-                .replace("<stdin>: In", &format!("{name}: In"));
         // Of a macro that names its argument several times the compiler says the same as often.
         if is_message(line) && std::mem::replace(&mut last, line) == line {
             quotes = true;
@@ -273,6 +271,11 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
             );
             continue;
         }
+        if !line.starts_with(END) {
+            // The linker takes the lines of the program for lines of what it was handed in.
+            words += &line
+                .replace("././<stdin>:", &format!("{name}:"))
+                .replace("<stdin>: In", &format!("{name}: In"));
             words += "\n";
             continue;
         }
@@ -308,14 +311,14 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
     words
 }
 
-/// The line of `text` that such a message is about: of the field that is too wide, or where the structure ends that it names.
-fn place(message: &str, text: &str) -> Option<usize> {
-    let structure = ["QPContext", "PktHeader"].into_iter().find(|name| message.contains(name))?;
 /// Whether the compiler finds fault in `line` with a place that it names.
 fn is_message(line: &str) -> bool {
     [": error: ", ": warning: "].iter().any(|kind| line.contains(kind))
 }
 
+/// The line of `text` that such a message is about: of the field that is too wide, or where the structure ends that it names.
+fn place(message: &str, text: &str) -> Option<usize> {
+    let structure = ["QPContext", "PktHeader"].into_iter().find(|name| message.contains(name))?;
     let lines: Vec<&str> = text.lines().collect();
     let end = lines.iter().position(|line| line.contains('}') && line.contains(structure))?;
     let begin = lines[..=end].iter().rposition(|line| line.contains("struct"))?;
@@ -398,9 +401,6 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_there_is_not_is_told_by_the_line_that_traces_it() {
-        let said = "program_end.h: In function 'rx_start':\n\
-    #[test]
     fn a_bracket_that_is_left_open_is_told_of_the_programs_last_line() {
         let said = "<stdin>: In function 'recv':\n<stdin>:4: error: expected declaration or statement at end of input\n";
         assert_eq!(
@@ -419,6 +419,9 @@ mod tests {
         assert_eq!(told, [no, quote, other, no].concat());
     }
 
+    #[test]
+    fn a_class_that_there_is_not_is_told_by_the_line_that_traces_it() {
+        let said = "program_end.h: In function 'rx_start':\n\
             law.c:2:29: error: 'CNPS' undeclared (first use in this function); did you mean 'CNP'?\n    \
             2 | #define TracedPkts (ACK | CNPS)\n      |                           ^~~~\n\
             program_end.h:16:18: error: ‘CNPS’ undeclared (first use in this function); did you mean ‘CNP’?\n   16 | x\n\

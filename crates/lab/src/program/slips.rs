@@ -41,6 +41,7 @@ pub(super) fn warnings(text: &str, ours: &str) -> String {
     let tokens = tokens(text);
     let mut found = lost(&tokens);
     found.extend(unheard(&tokens));
+    found.extend(answered(&tokens));
     found.sort_by_key(|(at, _)| *at);
     let mut told = BTreeSet::new();
     let mut lines = String::new();
@@ -209,6 +210,55 @@ fn unheard(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
         }
     }
     unheard
+}
+
+/// Comparisons of `e.eventType` with a class where the answer has been put in its place: where, and what to do.
+fn answered(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let mut found = Vec::new();
+    // Of the event that was polled last: in how many brackets, and the line from which on it is answered on all ways.
+    let (mut depth, mut polled, mut line) = (0, 0, None);
+    for at in 0..tokens.len() {
+        depth += depth_of(word(at));
+        match word(at) {
+            "roci_poll" => (polled, line) = (depth, None),
+            "eventType" if matches!(word(at.wrapping_sub(1)), "." | "->") => {
+                // One that stands on its own behind the poll: `else e.eventType = Done;` is on one way alone.
+                let alone = depth == polled && matches!(word(at.wrapping_sub(3)), ";" | "{" | "}");
+                if alone && word(at + 1) == "=" {
+                    line = line.or(Some(tokens[at].line));
+                }
+                let is_class = |at| classes(tokens.get(at..=at)?).filter(|class| *class != Class::NONE);
+                if let (Some(line), "==" | "!=") = (line, word(at + 1))
+                    && is_class(at + 2).is_some()
+                {
+                    let place = written(&tokens[at - 2..=at]);
+                    let polled = word(at - 2);
+                    let dot = word(at - 1);
+                    found.push((
+                        at,
+                        format!(
+                            "`{place}` is the answer from line {line} on, and no class: compare {polled}{dot}packet.opcode"
+                        ),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Where the text defines TracedPkts with `||` or `&&`, each of which makes one bit of all classes: the line, and what to do.
+pub(super) fn joined(text: &str) -> Option<(usize, String)> {
+    let defines = |line: &str| line.trim_start().strip_prefix("#define TracedPkts").map(str::to_owned);
+    let (at, value) = text.lines().enumerate().find_map(|(at, line)| Some((at, defines(line)?)))?;
+    let value = value.split("/*").next().unwrap_or_default().split("//").next().unwrap_or_default();
+    let sign = ["||", "&&"].into_iter().find(|sign| value.contains(sign))?;
+    Some((
+        1 + at,
+        format!("TracedPkts has `{sign}`, whose value is 1, the class SEND_REQ: join classes by `|`"),
+    ))
 }
 
 /// An event's class, `e.packet.opcode` or `e.eventType`, whose first sign after the event stands at `at`.
@@ -409,6 +459,36 @@ mod tests {
             "roci_update(e.packet.opcode, PULL);",
         ] {
             assert_eq!(of(heard), [""; 0], "{heard}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_compared_with_a_class_is_named() {
+        assert_eq!(
+            of("while (1) { roci_poll(&e);\n e.eventType = Done;\n if (e.eventType == ACK) ; }"),
+            ["3: `e.eventType` is the answer from line 2 on, and no class: compare e.packet.opcode"]
+        );
+        for fine in [
+            "roci_poll(&e); if (e.eventType == ACK) ; e.eventType = Done;",
+            "roci_poll(&e); e.eventType = Done; if (e.eventType == GenTxEvent) ;",
+            "roci_poll(&e); e.eventType = Done; if (e.packet.opcode == ACK) ;",
+            "roci_poll(&e); if (x) e.eventType = Done; else if (e.eventType == ACK) ;",
+            "roci_poll(&e); if (x) { e.eventType = Done; } else if (e.eventType == ACK) ;",
+            "roci_poll(&e); e.eventType = Done; roci_post(&e); roci_poll(&e); if (e.eventType == ACK) ;",
+        ] {
+            assert_eq!(of(fine), [""; 0], "{fine}");
+        }
+    }
+
+    #[test]
+    fn classes_that_are_joined_by_a_logical_or_are_named() {
+        let (line, told) = joined("/* a law */\n#define TracedPkts (ACK || Open)\n").unwrap();
+        assert!(line == 2 && told.contains("`||`") && told.contains("join classes by `|`"), "{told}");
+        assert!(joined("#define TracedPkts (ACK && Open)\n").is_some());
+        for fine in
+            ["#define TracedPkts (ACK | Open) /* one || the other */\n", "int recv() { return a || b; }\n"]
+        {
+            assert_eq!(joined(fine), None, "{fine}");
         }
     }
 
