@@ -174,7 +174,14 @@ impl Control {
     ) -> Result<Law, ScenarioError> {
         for setting in &self.settings {
             let key = setting.key.value.as_str();
-            let known = KEYS.contains(&key) && key != "context";
+            if key == "context" {
+                return Err(source.error(
+                    setting.text.origin,
+                    "`context` is no table".to_owned(),
+                    "it gives words and parameters of the program by their names, such as { total_credit = \"64KiB\" }",
+                ));
+            }
+            let known = KEYS.contains(&key);
             if !known && !key.starts_with(CONTEXT) && !key.starts_with("fallback.") {
                 return Err(source.error(
                     setting.key.origin,
@@ -354,7 +361,7 @@ fn load(source: &Source, elf: &Located<String>, options: &Options) -> Result<Arc
             None => {
                 return Err(source.error(
                     elf.origin,
-                    format!("there is no file {name}, neither beside the scenario nor here"),
+                    format!("there is no file `{name}`, neither beside the scenario nor here"),
                     format!("build it with `roci program build`, or name one of {}", listed(shipped_names())),
                 ));
             }

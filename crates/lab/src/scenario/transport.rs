@@ -509,7 +509,9 @@ impl Control {
             },
             SettingError::Refused { .. } | SettingError::ReadOnly { .. } => error.to_string(),
         };
-        let remedy = match nearest(name, valid.iter().copied()) {
+        // `[[at]]` writes words and parameters by their names alone, which `context` gives.
+        let bare = name.strip_prefix("context.").filter(|bare| valid.contains(bare));
+        let remedy = match bare.or_else(|| nearest(name, valid.iter().copied())) {
             Some(near) => format!("did you mean `{near}`? {exist}"),
             None => exist,
         };

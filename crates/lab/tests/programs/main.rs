@@ -218,7 +218,8 @@ fn what_a_program_lacks_is_said_where_it_was_named() {
     let refused = |control: &str| text(PAIR, &[("transport.control", control)]).unwrap_err();
     let cases = [
         (r#"{ law = "program" }"#, "`program` needs the key `elf`"),
-        (r#"{ law = "program", elf = "nowhere.elf" }"#, "there is no file nowhere.elf"),
+        (r#"{ law = "program", elf = "firmware/dcqcn.elf", context = 3 }"#, "`context` is no table"),
+        (r#"{ law = "program", elf = "nowhere.elf" }"#, "there is no file `nowhere.elf`"),
         (r#"{ law = "program", elf = "firmware/dcqcn.elf", preset = "hpcc" }"#, "no key `preset`"),
         (
             r#"{ law = "program", elf = "firmware/dcqcn.elf", context = { credit = 1 } }"#,
