@@ -152,7 +152,7 @@ Examples:
   roci program profile firmware/dcqcn.elf --clock 1GHz --pairs 8
   roci program profile firmware/credit.elf --context total_credit=64KiB
   roci program profile firmware/hpcc.elf --anything --packets 1000000
-  roci program profile firmware/dcqcn.elf --events out/near/events.txt --nic bluefield3";
+  roci program profile firmware/dcqcn.elf --events out/recorded/events.txt --nic bluefield3";
 
 #[derive(Debug, Args)]
 pub(crate) struct Program {

@@ -11,14 +11,13 @@ use scratch::{Scratch, text};
 use std::path::Path;
 use std::process::Command;
 
-/// Of the commands on these pages, those that want more than a moment, another host, a compiler, or what an earlier one left.
-const ELSEWHERE: [&str; 8] = [
+/// Of the commands on these pages, those that want more than a moment, another host, or a compiler.
+const ELSEWHERE: [&str; 7] = [
     "roci run scenarios/*.toml",
     "roci sweep scenarios/websearch-fat-tree.toml",
     "roci reproduce validation",
     "roci reproduce all",
     "roci program build",
-    "roci program profile firmware/dcqcn.elf --events",
     "roci perf",
     "roci ping",
 ];
