@@ -1,5 +1,5 @@
 //! perftest's tests with both ends ours, over UDP sockets at one loopback address.
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::disallowed_methods, reason = "tests")]
 
 use roci_endpoint::perf::{
     self, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Remembers the rows, and stops when it is told to.
 #[derive(Default)]
@@ -272,7 +272,19 @@ fn latency_is_told_by_both_ends() {
 
 #[test]
 fn who_stops_ends_the_peer_as_well() {
-    let options = Options { iterations: u32::MAX, peak: false, ..options(Verb::Write, Metric::Bandwidth) };
+    stopped_by_client(&options(Verb::Write, Metric::Bandwidth));
+}
+
+#[test]
+fn who_stops_a_test_of_latency_ends_the_peer_as_well() {
+    for verb in [Verb::Write, Verb::Send, Verb::Read] {
+        stopped_by_client(&options(verb, Metric::Latency));
+    }
+}
+
+/// Runs a test without end, whose client is stopped in the middle.
+fn stopped_by_client(options: &Options) {
+    let options = Options { iterations: u32::MAX, peak: false, ..options.clone() };
     let (server, client) = (Notes::default(), Notes::default());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::scope(|scope| {
@@ -284,9 +296,12 @@ fn who_stops_ends_the_peer_as_well() {
         });
         // Else they would go on for ever.
         server.stop.store(!is_connected, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(100));
         client.stop.store(true, Ordering::SeqCst);
+        let asked = Instant::now();
         assert!(matches!(near.join().unwrap(), Err(PerfError::Stopped)));
         assert!(matches!(far.join().unwrap(), Err(PerfError::Left)));
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?} after that", asked.elapsed());
     });
 }
 

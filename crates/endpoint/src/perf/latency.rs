@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How many turns without news a loop makes before it looks whether it is to end.
 const TURNS: u32 = 1 << 14;
+/// How long it goes on at most before it looks whether it is to stop: [`Watch`](super::Watch) promises twenty times a second.
+const LOOK: Span = Span::from_millis(20);
 
 /// The posts of one size, or the time that is filled with them.
 struct Stopwatch {
@@ -21,6 +23,7 @@ struct Stopwatch {
     posted: Vec<Instant>,
     begin: Option<Instant>,
     counted: u64,
+    looked: Instant,
 }
 
 impl Stopwatch {
@@ -35,6 +38,7 @@ impl Stopwatch {
             posted: Vec::new(),
             begin: None,
             counted: 0,
+            looked: session.place.device.inner.now(),
         }
     }
 
@@ -83,8 +87,12 @@ impl Stopwatch {
         }
     }
 
-    /// What to do every now and then while nothing comes.
-    fn look(&self, session: &mut Session<'_>, sent: u64) -> Result<(), PerfError> {
+    /// What to do every now and then, whether messages come or not.
+    fn look(&mut self, session: &Session<'_>, now: Instant, sent: u64) -> Result<(), PerfError> {
+        if now.since(self.looked) < LOOK {
+            return Ok(());
+        }
+        self.looked = now;
         session.progress(sent, if self.duration.is_some() { 0 } else { self.wanted });
         if session.watch.stopped() {
             return Err(PerfError::Stopped);
@@ -141,6 +149,7 @@ impl Ping {
             if watch.is_over(now) {
                 break;
             }
+            watch.look(session, now, sent)?;
             if my_turn && sent < self.wanted && sent - ended < u64::from(SENDS_MIN) {
                 watch.mark(now);
                 session.qps[0].post_send(self.request(inline_max))?;
@@ -150,11 +159,8 @@ impl Ping {
             let Some(completion) = session.place.cq.poll() else {
                 device.inner.pause();
                 turns += 1;
-                if turns.is_multiple_of(TURNS) {
-                    watch.look(session, sent)?;
-                    if watch.is_left(session)? {
-                        break;
-                    }
+                if turns.is_multiple_of(TURNS) && watch.is_left(session)? {
+                    break;
                 }
                 continue;
             };
@@ -194,6 +200,7 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
         if watch.is_over(now) {
             break;
         }
+        watch.look(session, now, sent)?;
         let has_room = sent - ended < u64::from(SENDS_MIN);
         let may_send = has_room
             && sent < wanted
@@ -231,7 +238,6 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
         }
         turns += 1;
         if turns.is_multiple_of(TURNS) {
-            watch.look(session, sent)?;
             // The peer leaves when it has all acknowledged. That may be before we have looked at its last message, or
             // were acknowledged ours; so the end of the conversation is one only if nothing has come since it was seen.
             if is_alone && (sent == wanted && received == wanted || watch.is_left(session)?) {
@@ -264,18 +270,15 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
         if watch.is_over(now) {
             break;
         }
+        watch.look(session, now, done)?;
         watch.mark(now);
         session.qps[0].post_send(SendWr::read(buffer, session.target(0)))?;
-        let mut turns = 0u32;
         let completion = loop {
             if let Some(completion) = session.place.cq.poll() {
                 break good(completion)?;
             }
             device.inner.pause();
-            turns += 1;
-            if turns.is_multiple_of(TURNS) {
-                watch.look(session, done)?;
-            }
+            watch.look(session, device.inner.now(), done)?;
         };
         done += 1;
         match completion.into_buffer() {
