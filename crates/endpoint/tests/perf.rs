@@ -305,6 +305,54 @@ fn stopped_by_client(options: &Options) {
     });
 }
 
+/// Runs two ends that were told different things; gives how they ended, server and client, at the latest after ten seconds.
+fn apart(server: &Options, client: &Options) -> [Result<(), PerfError>; 2] {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (far, near) = (Notes::default(), Notes::default());
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let begin = Instant::now();
+            while !ended.load(Ordering::SeqCst) && begin.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            far.stop.store(true, Ordering::SeqCst);
+            near.stop.store(true, Ordering::SeqCst);
+        });
+        let one = scope.spawn(|| perf::run(server, &far));
+        let two = meet(client, &near);
+        let one = one.join().unwrap();
+        ended.store(true, Ordering::SeqCst);
+        [one, two]
+    })
+}
+
+#[test]
+fn ends_with_different_numbers_of_queue_pairs_say_so_and_end() {
+    for (far, near) in [(2, 4), (4, 2)] {
+        let far = Options { queue_pairs: far, ..options(Verb::Write, Metric::Bandwidth) };
+        let near = Options { queue_pairs: near, ..far.clone() };
+        let [server, client] = apart(&far, &near);
+        // Who has more of them hears the other's a second time.
+        assert!(
+            matches!(
+                [&server, &client],
+                [Err(PerfError::Left), Err(PerfError::Peer(_))]
+                    | [Err(PerfError::Peer(_)), Err(PerfError::Left)]
+            ),
+            "{server:?}, {client:?}"
+        );
+    }
+}
+
+#[test]
+fn a_time_in_which_nothing_was_taken_is_no_result() {
+    let far = options(Verb::Send, Metric::Bandwidth);
+    let near = Options { duration: Some(Duration::from_millis(800)), ..far.clone() };
+    let [_, client] = apart(&far, &near);
+    assert!(matches!(client, Err(PerfError::Nothing)), "{client:?}");
+}
+
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     let of = |verb, metric| Options::new(Test { verb, metric });

@@ -134,7 +134,12 @@ impl Flows {
             let passed = begin.map_or(Span::ZERO, |begin| now.since(begin));
             let ended = match sample.duration {
                 Some(duration) if self.sends => passed >= duration,
-                Some(_) => idle && session.channel.news() != News::Silence,
+                Some(_) if idle => match session.channel.news() {
+                    News::Silence => false,
+                    News::Spoke => true,
+                    News::Gone => return Err(PerfError::Left),
+                },
+                Some(_) => false,
                 None => self.is_done(),
             };
             if ended {
@@ -158,6 +163,9 @@ impl Flows {
         }
         let size = u64::from(self.size);
         if sample.duration.is_some() {
+            if self.sends && sample.counted == 0 {
+                return Err(PerfError::Nothing);
+            }
             // perftest's duration tests have no peak.
             return Ok(Bandwidth::new(
                 size,

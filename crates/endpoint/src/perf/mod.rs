@@ -361,6 +361,11 @@ pub enum PerfError {
     /// The peer has ended the conversation, or no longer takes part in it.
     #[error("the peer has gone before the test was done")]
     Left,
+    /// Of a test that lasts a time, no message ended within the part that counts.
+    #[error(
+        "no message ended in the time that counts: it was too short for them, or the peer took none, as when it was given -n in place of -D"
+    )]
+    Nothing,
     /// A request failed.
     #[error("{}: queue pair {qpn} ended with {status:?}", explain(*.status))]
     Completion {

@@ -69,6 +69,10 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         device = open(toward(peer)?, options)?;
     }
     let place = Place::new(&device, options, mtu)?;
+        // The rounds that follow tell keys again: an end with more queue pairs would take those for further ones.
+        if (1..remote.len()).any(|index| remote[..index].iter().any(|key| key.qpn == remote[index].qpn)) {
+            return Err(otherwise("told one queue pair twice"));
+        }
     let qps = place.queue_pairs()?;
     let local = place.keys(&qps);
     let remote = acquaint(&mut channel, options, early, &local, |remote| {
@@ -220,6 +224,11 @@ fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
         Some(law) => config.laws = vec![law.clone()],
         None => config.laws = Law::from_settings("dcqcn", &[], options.link).into_iter().collect(),
     }
+/// What perftest's protocol does not compare, and shows only by what is said where something else is due.
+fn otherwise(what: &str) -> PerfError {
+    PerfError::Peer(format!("{what}: are the test, -s or -a, -n or -D, -q, -b and -R the same at both ends?"))
+}
+
     Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
 }
 
@@ -486,7 +495,7 @@ impl Session<'_> {
             // The client is done when it speaks again; its last size is what it reports.
             self.meet()?;
             let row = self.tell(&Bandwidth::default())?;
-            self.row(Row::Bandwidth(row));
+            self.row(Row::Bandwidth(row.judged()?.rescaled()));
             return Ok(());
         }
         let mut last = Bandwidth::default();
@@ -514,10 +523,11 @@ impl Session<'_> {
     /// Tells our figures and adds the peer's to them.
     fn report(&mut self, ours: &Bandwidth) -> Result<Bandwidth, PerfError> {
         let theirs = self.tell(ours)?;
-        Ok(ours.plus(&theirs))
+        Ok(ours.plus(&theirs.judged()?.rescaled()))
     }
 
-    /// Tells our figures and hears the peer's: size, iterations, peak, average, million messages per second.
+    /// Tells our figures and hears the peer's: size, iterations, peak, average, million messages per second. A server of
+    /// perftest has none to tell where it only listens, and tells what it finds in its memory.
     fn tell(&mut self, ours: &Bandwidth) -> Result<Bandwidth, PerfError> {
         let unit = self.options.unit();
         let words = [
@@ -533,13 +543,68 @@ impl Session<'_> {
             *heard = octets.first_chunk().map_or(0, |octets| u64::from_be_bytes(*octets));
         }
         let [size, iterations, peak, average, messages] = heard;
-        let number = |bits| Some(f64::from_bits(bits)).filter(|number| number.is_finite()).unwrap_or(0.0);
+        let number = f64::from_bits;
         Ok(Bandwidth {
             size,
             iterations,
             peak: number(peak) * unit,
             average: number(average) * unit,
             messages: number(messages) * 1e6,
+
+impl Bandwidth {
+    /// Figures that a peer told; an error where it said something else in their place, such as a queue pair.
+    fn judged(self) -> Result<Self, PerfError> {
+        let is_one = |figure: f64| figure.is_finite() && figure >= 0.0;
+        let are = [self.peak, self.average, self.messages].into_iter().all(is_one);
+        if are && self.size <= 1 << 31 {
+            Ok(self)
+        } else {
+            Err(otherwise("told no result where one was due"))
+        }
+    }
+
+    /// The same, whichever unit the peer told its figures in: it does not say, but messages are messages.
+    fn rescaled(self) -> Self {
+        let average = self.messages * self.size as f64;
+        if self.average > 0.0 && average > 0.0 {
+            Self { peak: self.peak * (average / self.average), average, ..self }
+        } else {
+            self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_s_figures_are_read_whichever_unit_they_are_told_in() {
+        let told =
+            Bandwidth { size: 65536, iterations: 5000, peak: 2.5e9, average: 2e9, messages: 2e9 / 65536.0 };
+        // Gb/s that were taken for MiB/s.
+        let unit = 1_048_576.0 / 125e6;
+        let taken = Bandwidth { peak: told.peak * unit, average: told.average * unit, ..told };
+        for told_so in [told, taken] {
+            let read = told_so.judged().unwrap().rescaled();
+            assert!(
+                (read.peak / 2.5e9 - 1.0).abs() < 1e-9 && (read.average / 2e9 - 1.0).abs() < 1e-9,
+                "{read:?}"
+            );
+        }
+        assert_eq!(Bandwidth::default().judged().unwrap().rescaled(), Bandwidth::default());
+    }
+
+    #[test]
+    fn a_queue_pair_in_place_of_figures_is_no_result() {
+        // "0000:001" and what follows it, eight octets a figure.
+        let word = u64::from_be_bytes(*b"0000:001");
+        let told = Bandwidth { size: word, iterations: word, ..Bandwidth::default() };
+        assert!(matches!(told.judged(), Err(PerfError::Peer(_))));
+        let told = Bandwidth { average: -1.0, ..Bandwidth::default() };
+        assert!(matches!(told.judged(), Err(PerfError::Peer(_))));
+    }
+}
         })
     }
 }
