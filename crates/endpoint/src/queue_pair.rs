@@ -30,7 +30,9 @@ pub enum QueuePairError {
     #[error("{0} belongs to another device or protection domain")]
     Foreign(&'static str),
     /// Another endpoint or queue pair has the number for management.
-    #[error("queue pair 1 is taken")]
+    #[error(
+        "queue pair 1 is taken: one process alone can use RDMA-CM at an address, the other needs one of its own"
+    )]
     Management,
     /// A register cannot be written so.
     #[error("{0}")]

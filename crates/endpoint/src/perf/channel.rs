@@ -1,7 +1,7 @@
 //! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs over one of RDMA-CM.
 
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
-use super::{PerfError, Watch, good};
+use super::{Event, PerfError, Watch, good};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
 use crate::io::sys;
@@ -99,13 +99,15 @@ impl<'a> Tcp<'a> {
 
     /// Waits for a client, at one address or at all.
     pub(crate) fn accept(at: Option<IpAddr>, port: u16, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        let named = SocketAddr::from((at.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port));
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let listener = match at {
             Some(address) => TcpListener::bind((address, port)),
             None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
         };
-        let listener = listener.map_err(|error| PerfError::Listen(port, error))?;
+        let listener = listener.map_err(|error| PerfError::Listen(named, error))?;
         listener.set_nonblocking(true)?;
+        watch.event(Event::Waiting);
         loop {
             match listener.accept() {
                 Ok((stream, _)) => {

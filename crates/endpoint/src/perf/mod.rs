@@ -35,7 +35,7 @@ use roci_transport::Status;
 use roci_units::{BitsPerSec, Qpn};
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// What a test does.
@@ -347,11 +347,11 @@ pub enum PerfError {
     #[error("{0}")]
     Options(String),
     /// The server cannot be reached.
-    #[error("cannot connect to {0}, port {1}: {2}")]
+    #[error("cannot connect to {0}, port {1}: {2}{more}", more = remedy(.2))]
     Unreachable(String, u16, io::Error),
     /// The port cannot be had.
-    #[error("cannot listen on port {0}: {1}")]
-    Listen(u16, io::Error),
+    #[error("cannot listen at {0}: {1}{more}", more = remedy(.1))]
+    Listen(SocketAddr, io::Error),
     /// The device cannot be opened.
     #[error("cannot open the device {0}: {1}")]
     Device(IpAddr, io::Error),
@@ -367,7 +367,7 @@ pub enum PerfError {
     )]
     Nothing,
     /// A request failed.
-    #[error("{}: queue pair {qpn} ended with {status:?}", explain(*.status))]
+    #[error("{}: queue pair {:#x} ended with {status:?}", explain(*.status), .qpn.get())]
     Completion {
         /// How.
         status: Status,
@@ -400,6 +400,18 @@ pub enum PerfError {
 impl<R: fmt::Debug> From<Box<Refused<R>>> for PerfError {
     fn from(refused: Box<Refused<R>>) -> Self {
         Self::Refused(refused.to_string())
+    }
+}
+
+/// What can be done about an error of TCP.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "; a server is to be started there first, without -R, at this port (-p)"
+        }
+        io::ErrorKind::AddrInUse => "; another server is there, or take another port at both ends (-p)",
+        io::ErrorKind::AddrNotAvailable => "; it is no address of this host",
+        _ => "",
     }
 }
 

@@ -46,10 +46,7 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
 fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let mut channel = match &options.host {
         Some(host) => Tcp::connect(host, options.port, watch)?,
-        None => {
-            watch.event(Event::Waiting);
-            Tcp::accept(options.device, options.port, watch)?
-        }
+        None => Tcp::accept(options.device, options.port, watch)?,
     };
     let address = match options.device {
         Some(address) => address,
@@ -69,13 +66,13 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         device = open(toward(peer)?, options)?;
     }
     let place = Place::new(&device, options, mtu)?;
+    let qps = place.queue_pairs()?;
+    let local = place.keys(&qps);
+    let remote = acquaint(&mut channel, options, early, &local, |remote| {
         // The rounds that follow tell keys again: an end with more queue pairs would take those for further ones.
         if (1..remote.len()).any(|index| remote[..index].iter().any(|key| key.qpn == remote[index].qpn)) {
             return Err(otherwise("told one queue pair twice"));
         }
-    let qps = place.queue_pairs()?;
-    let local = place.keys(&qps);
-    let remote = acquaint(&mut channel, options, early, &local, |remote| {
         for (qp, key) in qps.iter().zip(remote) {
             place.connect(qp, key)?;
         }
@@ -224,12 +221,12 @@ fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
         Some(law) => config.laws = vec![law.clone()],
         None => config.laws = Law::from_settings("dcqcn", &[], options.link).into_iter().collect(),
     }
+    Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
+}
+
 /// What perftest's protocol does not compare, and shows only by what is said where something else is due.
 fn otherwise(what: &str) -> PerfError {
     PerfError::Peer(format!("{what}: are the test, -s or -a, -n or -D, -q, -b and -R the same at both ends?"))
-}
-
-    Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
 }
 
 fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
@@ -550,6 +547,9 @@ impl Session<'_> {
             peak: number(peak) * unit,
             average: number(average) * unit,
             messages: number(messages) * 1e6,
+        })
+    }
+}
 
 impl Bandwidth {
     /// Figures that a peer told; an error where it said something else in their place, such as a queue pair.
@@ -603,8 +603,5 @@ mod tests {
         assert!(matches!(told.judged(), Err(PerfError::Peer(_))));
         let told = Bandwidth { average: -1.0, ..Bandwidth::default() };
         assert!(matches!(told.judged(), Err(PerfError::Peer(_))));
-    }
-}
-        })
     }
 }
