@@ -21,7 +21,13 @@ mod progress;
 mod table;
 
 use args::Command;
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
+
+/// The C library's allocator keeps the holes that growing tables of queue pairs leave behind them: 100 000 short flows
+/// on 16 hosts held 2 GB for 0.2 in use, and spent three quarters of the run on getting them.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Why the command did not do what it was asked.
 #[derive(Debug)]
