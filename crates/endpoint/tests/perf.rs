@@ -354,6 +354,28 @@ fn a_time_in_which_nothing_was_taken_is_no_result() {
 }
 
 #[test]
+fn a_time_that_the_peer_cut_short_gives_no_latency() {
+    for verb in [Verb::Write, Verb::Send] {
+        let far = options(verb, Metric::Latency);
+        let near = Options {
+            duration: Some(Duration::from_millis(800)),
+            margin: Some(Duration::from_millis(200)),
+            ..far.clone()
+        };
+        // Fifty messages are over within the margin.
+        let [_, client] = apart(&far, &near);
+        assert!(matches!(client, Err(PerfError::Nothing | PerfError::Left)), "{verb:?}: {client:?}");
+        let far = Options {
+            duration: Some(Duration::from_millis(400)),
+            margin: Some(Duration::from_millis(50)),
+            ..near.clone()
+        };
+        let [_, client] = apart(&far, &near);
+        assert!(matches!(client, Err(PerfError::Left)), "{verb:?}: {client:?}");
+    }
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     let of = |verb, metric| Options::new(Test { verb, metric });
     let wrong = [

@@ -22,6 +22,7 @@ struct Stopwatch {
     duration: Option<(Span, Span)>,
     posted: Vec<Instant>,
     begin: Option<Instant>,
+    last: Instant,
     counted: u64,
     looked: Instant,
 }
@@ -29,7 +30,7 @@ struct Stopwatch {
 impl Stopwatch {
     fn new(session: &Session<'_>, size: u32) -> Self {
         let span = |time: Duration| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        let duration = session.options.duration;
+        let (now, duration) = (session.place.device.inner.now(), session.options.duration);
         let wanted = if duration.is_some() { u64::MAX } else { u64::from(session.options.iterations) };
         Self {
             size: u64::from(size),
@@ -37,14 +38,16 @@ impl Stopwatch {
             duration: duration.map(|duration| (span(duration), span(session.options.margin(duration)))),
             posted: Vec::new(),
             begin: None,
+            last: now,
             counted: 0,
-            looked: session.place.device.inner.now(),
+            looked: now,
         }
     }
 
     /// A message is about to be posted.
     fn mark(&mut self, now: Instant) {
         let begin = *self.begin.get_or_insert(now);
+        self.last = now;
         let Some((duration, margin)) = self.duration else { return self.posted.push(now) };
         let passed = now.since(begin);
         if passed >= margin && passed.as_ps() + margin.as_ps() <= duration.as_ps() {
@@ -61,7 +64,11 @@ impl Stopwatch {
     }
 
     /// What was found; of each message too where that is asked for.
-    fn row(&self, session: &Session<'_>, ways: f64) -> Row {
+    ///
+    /// # Errors
+    ///
+    /// Where the peer left so early that the time which counts is not filled: what it sent would be divided by all of it.
+    fn row(&self, session: &Session<'_>, ways: f64) -> Result<Row, PerfError> {
         if let Some(order) = session.options.times {
             let mut each = times(&self.posted, ways);
             if order == Order::Sorted {
@@ -70,10 +77,18 @@ impl Stopwatch {
             session.watch.event(Event::Times(&each));
         }
         match self.duration {
-            None => Row::Latency(Latency::new(self.size, &self.posted, ways)),
+            None => Ok(Row::Latency(Latency::new(self.size, &self.posted, ways))),
+            Some(_) if self.counted == 0 => Err(PerfError::Nothing),
             Some((duration, margin)) => {
                 let time = Span::from_ps(duration.as_ps() - 2 * margin.as_ps());
-                Row::Rate(Rate::new(self.size, self.counted, time, ways))
+                let missing =
+                    self.begin.map_or(duration, |begin| (begin + duration).since(self.last + margin));
+                // Both ends begin and end by their own clocks, so one is always a little before the other.
+                let usual = (time.as_ps() / 10).max(3 * time.as_ps() / self.counted);
+                if missing.as_ps() > usual {
+                    return Err(PerfError::Left);
+                }
+                Ok(Row::Rate(Rate::new(self.size, self.counted, time, ways)))
             }
         }
     }
@@ -178,7 +193,7 @@ impl Ping {
                 self.offered += 1;
             }
         }
-        Ok(watch.row(session, 2.0))
+        watch.row(session, 2.0)
     }
 }
 
@@ -246,7 +261,7 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
             is_alone = session.channel.news() != News::Silence;
         }
     }
-    Ok(watch.row(session, 2.0))
+    watch.row(session, 2.0)
 }
 
 /// Stays a little, so that the peer gets acknowledged what it wrote last.
@@ -286,5 +301,5 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
             None => return Err(PerfError::Refused("a READ brought no buffer back".to_owned())),
         }
     }
-    Ok(watch.row(session, 1.0))
+    watch.row(session, 1.0)
 }
