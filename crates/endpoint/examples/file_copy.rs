@@ -67,14 +67,14 @@ fn hear(stream: &TcpStream) -> Result<(Vec<u64>, QpInfo)> {
 }
 
 fn good(completion: WorkCompletion) -> Result<WorkCompletion> {
-    if completion.is_ok() { Ok(completion) } else { Err(format!("{:?}", completion.status).into()) }
+    if completion.is_ok() { Ok(completion) } else { Err(completion.status.to_string().into()) }
 }
 
 fn receive(local: IpAddr, path: &str) -> Result<()> {
     let device = Device::open(local)?;
     let pd = device.alloc_pd();
     let cq = device.create_cq()?;
-    let rights = Access::LOCAL_WRITE.with(Access::REMOTE_WRITE);
+    let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
     let region = pd.reg_mr(vec![0; SLOTS * BLOCK], rights)?;
     let qp = pd.create_qp(&cq, &cq).build()?;
     let mut stream = TcpListener::bind((local, PORT))?.accept()?.0;

@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while received < COUNT {
         let completion = cq.wait(WAIT)?;
         if !completion.is_ok() {
-            return Err(format!("{:?}", completion.status).into());
+            return Err(completion.status.to_string().into());
         }
         let Some(buffer) = completion.into_buffer() else { continue };
         received += 1;

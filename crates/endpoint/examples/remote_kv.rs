@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     let pd = far.alloc_pd();
     let cq = far.create_cq()?;
     let answering = pd.create_qp(&cq, &cq).build()?;
-    let rights = Access::LOCAL_WRITE.with(Access::REMOTE_READ);
+    let rights = Access::LOCAL_WRITE | Access::REMOTE_READ;
     let table = Table(pd.reg_mr(vec![0; ENTRY * ENTRIES], rights)?);
     for key in 1..=700 {
         table.put(key, format!("the value of {key}").as_bytes())?;
@@ -98,7 +98,7 @@ impl Client {
             let completion = self.cq.wait(Duration::from_secs(5))?;
             reads += 1;
             if !completion.is_ok() {
-                return Err(format!("{:?}", completion.status).into());
+                return Err(completion.status.to_string().into());
             }
             let entry = completion.into_buffer().ok_or("a READ brings its buffer back")?.to_vec();
             let word = |at: usize| entry[at..].first_chunk().map_or(0, |octets| u64::from_ne_bytes(*octets));

@@ -193,7 +193,6 @@ pub struct Device {
     pub(crate) inner: Arc<DeviceInner>,
 }
 
-#[derive(Debug)]
 pub(crate) struct DeviceInner {
     pub(crate) cells: Vec<Arc<Cell>>,
     pub(crate) local: IpAddr,
@@ -208,6 +207,23 @@ pub(crate) struct DeviceInner {
     pause: Pause,
     next_shard: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+// Queue pairs, regions, buffers and completions lead here: who prints one wants no tables.
+impl std::fmt::Debug for DeviceInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceInner").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+/// The system's word for an address of another host names none.
+fn named(address: IpAddr, error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            io::Error::new(error.kind(), format!("{address} is no address of this host"))
+        }
+        _ => error,
+    }
 }
 
 impl Device {
@@ -241,11 +257,16 @@ impl Device {
         let table = Arc::new(Table::new(config.shards));
         let mut cells = Vec::new();
         for number in 0..config.shards {
-            let io: Box<dyn PacketIo> = match &config.backend {
-                Backend::Udp => Box::new(UdpIo::open(address, Claim::lowest(address)?, config.connected)?),
-                Backend::Raw => Box::new(RawIo::open(address, Claim::lowest(address)?)?),
-                Backend::Memory(wire) => Box::new(wire.attach(address)?),
+            let open = || -> io::Result<Box<dyn PacketIo>> {
+                Ok(match &config.backend {
+                    Backend::Udp => {
+                        Box::new(UdpIo::open(address, Claim::lowest(address)?, config.connected)?)
+                    }
+                    Backend::Raw => Box::new(RawIo::open(address, Claim::lowest(address)?)?),
+                    Backend::Memory(wire) => Box::new(wire.attach(address)?),
+                })
             };
+            let io = open().map_err(|error| named(address, error))?;
             let core = Core::new(io.as_ref(), &config, seed, table.clone());
             cells.push(Arc::new(Cell::new(number, Shard { io, core }, table.clone(), clock)?));
         }

@@ -4,7 +4,7 @@
 //! packet I/O, registered memory, and the verbs interface in safe Rust. Names follow ibverbs.
 //!
 //! ```no_run
-//! use roci_endpoint::{Access, Device, RecvWr, SendWr};
+//! use roci_endpoint::{Access, Device, RecvWr, RemoteMemory, SendWr};
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,7 +23,21 @@
 //! hello.set_len(5);
 //! qp.post_send(SendWr::send(hello).wr_id(2))?;
 //! let completion = cq.wait(Duration::from_secs(1))?;
-//! assert!(completion.is_ok());
+//! assert!(completion.is_ok(), "{}", completion.status);
+//!
+//! // Memory that the peer may write and read. It is told where that lies, and tells where its own does:
+//! let open = pd.reg_mr(vec![0; 4096], Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ)?;
+//! let ours: RemoteMemory = open.remote();
+//! # let theirs = ours;
+//! qp.post_send(SendWr::write_inline(b"there", theirs.plus(64)).wr_id(3))?;
+//! qp.post_send(SendWr::read(region.buffer(2048..2053)?, theirs.plus(64)).wr_id(4))?;
+//! for _ in 0..2 {
+//!     let completion = cq.wait(Duration::from_secs(1))?;
+//!     assert!(completion.is_ok(), "{}", completion.status);
+//!     if completion.wr_id == 4 {
+//!         assert_eq!(completion.into_buffer().map(|buffer| buffer.to_vec()), Some(b"there".to_vec()));
+//!     }
+//! }
 //! # Ok(())
 //! # }
 //! ```

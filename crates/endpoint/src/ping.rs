@@ -84,7 +84,7 @@ pub enum PingError {
     #[error("the peer {0}")]
     Peer(String),
     /// A request failed.
-    #[error("the peer was lost: a request ended with {0:?}")]
+    #[error("the peer was lost: a request ended with {0}")]
     Completion(Status),
     /// A request was refused.
     #[error("a request was refused: {0}")]
@@ -234,7 +234,7 @@ impl End {
         let pd = device.alloc_pd();
         let cq = device.create_cq()?;
         let qp = pd.create_qp(&cq, &cq).build()?;
-        let rights = Access::LOCAL_WRITE.with(Access::REMOTE_READ).with(Access::REMOTE_WRITE);
+        let rights = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE;
         let open = pd.reg_mr(vec![0; 2 * options.size], rights)?;
         let own = pd.reg_mr(vec![0; options.size], Access::LOCAL_WRITE)?;
         let told = pd.reg_mr(vec![0; RECEIVES * TOLD], Access::LOCAL_WRITE)?;

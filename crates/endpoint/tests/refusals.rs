@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{End, Pair, forge, in_memory, settle};
+use common::{End, Pair, connect, forge, in_memory, settle};
 use proptest::prelude::*;
 use roci_endpoint::{
-    Access, LentError, QpState, QueuePair, RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
+    Access, Device, LentError, QpState, QueuePair, RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
 };
 use roci_units::Psn;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
@@ -123,6 +123,27 @@ fn requests_that_do_not_fit_come_back() {
 }
 
 /// The WRITE of eight octets of ones to the start of b's region, as a would send it with `psn`.
+#[test]
+fn what_is_printed_is_short_and_names_what_is_wrong() {
+    let (a, b) = (Device::open([127, 0, 0, 1].into()).unwrap(), Device::open([127, 0, 0, 1].into()).unwrap());
+    let Pair { a, b, .. } = connect(&a, &b, |qp| qp);
+    b.qp.post_recv(RecvWr::new(b.own.buffer(8..40).unwrap())).unwrap();
+    a.qp.post_send(SendWr::send_inline(&[1; 33])).unwrap();
+    let completion = a.wait();
+    assert_eq!(completion.status.to_string(), "Remote Invalid Request Error");
+    for text in [
+        format!("{:?}", b.wait()),
+        format!("{:?}", b.qp),
+        format!("{:?}", b.own),
+        format!("{a:?}", a = a.device),
+    ] {
+        assert!(text.len() < 500, "{} octets: {text}", text.len());
+    }
+    // An address for documentation (RFC 5737).
+    let error = Device::open([192, 0, 2, 1].into()).unwrap_err();
+    assert_eq!(error.to_string(), "192.0.2.1 is no address of this host");
+}
+
 fn write_of_ones(b: &End, qp: &QueuePair, psn: Psn) -> Header {
     let mut header = Header::new(Opcode::WRITE_ONLY, qp.qp_num(), psn);
     header.flags = Flags::ACK_REQUEST;

@@ -279,19 +279,8 @@ impl FlowStatus {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
-            Self::Completed(status) => match status {
-                Status::Success => "ok",
-                Status::LocalLengthError => "Local Length Error",
-                Status::LocalQpOperationError => "Local QP Operation Error",
-                Status::LocalProtectionError => "Local Protection Error",
-                Status::WorkRequestFlushed => "Work Request Flushed Error",
-                Status::RemoteInvalidRequestError => "Remote Invalid Request Error",
-                Status::RemoteAccessError => "Remote Access Error",
-                Status::RemoteOperationError => "Remote Operation Error",
-                Status::TransportRetryCounterExceeded => "Transport Retry Counter Exceeded",
-                Status::RnrRetryCounterExceeded => "RNR Retry Counter Exceeded",
-                Status::BadResponseError => "Bad Response Error",
-            },
+            Self::Completed(Status::Success) => "ok",
+            Self::Completed(status) => status.name(),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::config::Pd;
 use alloc::vec::Vec;
+use core::ops::BitOr;
 
 /// Rights to a memory region besides local reading, which every region grants (IBTA Vol 1 §10.6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,14 +30,17 @@ impl Access {
         self.0 & other.0 == other.0
     }
 
-    /// These and `other`'s.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
     const fn is_remote(self) -> bool {
         self.0 & (Self::REMOTE_READ.0 | Self::REMOTE_WRITE.0 | Self::REMOTE_ATOMIC.0) != 0
+    }
+}
+
+impl BitOr for Access {
+    type Output = Self;
+
+    /// These rights and `other`'s.
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 
@@ -366,7 +370,7 @@ mod tests {
         }
         for remote in [Access::REMOTE_WRITE, Access::REMOTE_ATOMIC] {
             assert_eq!(regions.register(PD, 0, 8, remote), Err(RegisterError::Rights));
-            assert!(regions.register(PD, 0, 8, remote.with(Access::LOCAL_WRITE)).is_ok());
+            assert!(regions.register(PD, 0, 8, remote | Access::LOCAL_WRITE).is_ok());
         }
     }
 

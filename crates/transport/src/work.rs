@@ -1,5 +1,6 @@
 //! Work that an application posts, and what it hears of it (IBTA Vol 1 §10.7, §11.4).
 
+use core::fmt;
 use roci_units::Qpn;
 
 /// What a send work request asks for.
@@ -128,6 +129,31 @@ pub enum Status {
     RnrRetryCounterExceeded,
     /// A response arrived that fits no request.
     BadResponseError,
+}
+
+impl Status {
+    /// Its name in IBTA Vol 1 §11.6.2.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::LocalLengthError => "Local Length Error",
+            Self::LocalQpOperationError => "Local QP Operation Error",
+            Self::LocalProtectionError => "Local Protection Error",
+            Self::WorkRequestFlushed => "Work Request Flushed Error",
+            Self::RemoteInvalidRequestError => "Remote Invalid Request Error",
+            Self::RemoteAccessError => "Remote Access Error",
+            Self::RemoteOperationError => "Remote Operation Error",
+            Self::TransportRetryCounterExceeded => "Transport Retry Counter Exceeded",
+            Self::RnrRetryCounterExceeded => "RNR Retry Counter Exceeded",
+            Self::BadResponseError => "Bad Response Error",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// What a completion is of.

@@ -260,7 +260,6 @@ impl std::fmt::Debug for Memory {
 }
 
 /// A registration, alive while the application or a work request needs it.
-#[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) memory: Option<Arc<Memory>>,
     pub(crate) key: u32,
@@ -268,6 +267,12 @@ pub(crate) struct Handle {
     device: Arc<DeviceInner>,
     /// Parts that are lent, by their first octet.
     lent: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("memory", &self.memory).field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 impl Handle {

@@ -367,7 +367,7 @@ pub enum PerfError {
     )]
     Nothing,
     /// A request failed.
-    #[error("{}: queue pair {:#x} ended with {status:?}", explain(*.status), .qpn.get())]
+    #[error("{}: queue pair {:#x} ended with {status}", explain(*.status), .qpn.get())]
     Completion {
         /// How.
         status: Status,

@@ -306,8 +306,7 @@ impl<'a> Place<'a> {
         let cq = device.create_cq()?;
         let pairs = usize::from(options.queue_pairs);
         let largest = largest(options);
-        let rights = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
-        let rights = rights.into_iter().fold(Access::LOCAL_WRITE, Access::with);
+        let rights = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
         let open = pd.reg_mr(vec![0; stride(options) * pairs], rights)?;
         let pattern = (0..largest).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
         let source = pd.reg_mr(pattern, Access::LOCAL_WRITE)?;
