@@ -57,6 +57,7 @@ fn both_ends_of_a_test_print_the_same_result() {
     assert_eq!((&far["role"], &near["role"]), (&"server".into(), &"client".into()));
     assert_eq!((&near["rows"][0]["iterations"], &near["rows"][0]["bytes"]), (&100.into(), &65_536.into()));
     assert_eq!(near["connection"]["peer"], "127.0.0.42");
+    assert_eq!(near["counted"]["cnps"], 0);
     let rate = |value: &Value| value["rows"][0]["average_bps"].as_f64().unwrap();
     assert!((rate(&far) / rate(&near) - 1.0).abs() < 1e-9);
 }

@@ -113,7 +113,7 @@ pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Sli
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
 pub use roci_control::Law;
 pub use roci_transport::{
-    Access, Change, CompletionKind, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
+    Access, Change, CompletionKind, Counters, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
 };
 pub use roci_units::{Psn, Qpn};
 pub use shard::IoCounters;

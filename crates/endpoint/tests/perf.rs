@@ -1,8 +1,9 @@
 //! perftest's tests with both ends ours, over UDP sockets at one loopback address.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::disallowed_methods, reason = "tests")]
 
+use roci_endpoint::Mtu;
 use roci_endpoint::perf::{
-    self, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
+    self, Counted, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
 };
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::FromRawFd;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 struct Notes {
     rows: Mutex<Vec<Row>>,
     times: Mutex<Vec<f64>>,
+    counted: Mutex<Option<Counted>>,
     stop: AtomicBool,
     connected: AtomicBool,
 }
@@ -24,6 +26,7 @@ impl Watch for Notes {
         match event {
             Event::Row(row) => self.rows.lock().unwrap().push(*row),
             Event::Times(times) => self.times.lock().unwrap().extend(times),
+            Event::Counted(counted) => *self.counted.lock().unwrap() = Some(*counted),
             Event::Connected(_) => self.connected.store(true, Ordering::SeqCst),
             _ => {}
         }
@@ -279,6 +282,22 @@ fn who_stops_ends_the_peer_as_well() {
 fn who_stops_a_test_of_latency_ends_the_peer_as_well() {
     for verb in [Verb::Write, Verb::Send, Verb::Read] {
         stopped_by_client(&options(verb, Metric::Latency));
+    }
+}
+
+#[test]
+fn each_end_counts_what_it_sent_and_what_it_was_told() {
+    let far = Options {
+        iterations: 20,
+        size: 10_000,
+        mtu: Some(Mtu::Mtu1024),
+        ..options(Verb::Send, Metric::Latency)
+    };
+    let (server, client) = noted(&far);
+    for notes in [&server, &client] {
+        let counted = notes.counted.lock().unwrap().unwrap();
+        assert_eq!(counted.packets - counted.retransmitted, 20 * 10, "{counted:?}");
+        assert_eq!((counted.cnps, counted.ecn_marked), (0, 0));
     }
 }
 

@@ -4,9 +4,9 @@ use crate::Failure;
 use crate::args::perf::Perf;
 use crate::execute::print;
 use crate::progress::{self, Bar};
-use roci_endpoint::perf::{self, Connection, Event, Key, Metric, Options, PerfError, Row, Watch};
+use roci_endpoint::perf::{self, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Watch};
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Measures, as server or as client.
 pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
@@ -18,6 +18,7 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
         quiet: arguments.quiet || arguments.json,
         bar: Bar::new(arguments.quiet || arguments.json, &options.test.to_string()),
         result: RefCell::default(),
+        counted: Cell::default(),
     };
     let done = perf::run(&options, &screen);
     screen.bar.clear();
@@ -44,6 +45,7 @@ struct Screen<'a> {
     bar: Bar,
     /// The connection, the rows, and the times of the row that follows.
     result: RefCell<(Option<Value>, Vec<Value>, Vec<f64>)>,
+    counted: Cell<Counted>,
 }
 
 impl Watch for Screen<'_> {
@@ -82,6 +84,12 @@ impl Watch for Screen<'_> {
                     }
                 });
             }
+            Event::Counted(counted) => {
+                self.counted.set(*counted);
+                if !self.quiet {
+                    self.bar.hide_while(|| print(&troubles(counted)));
+                }
+            }
         }
     }
 
@@ -106,6 +114,7 @@ impl Screen<'_> {
                 "rdma_cm": options.rdma_cm,
                 "connection": connection,
                 "rows": rows,
+                "counted": counted_json(&self.counted.get()),
             });
             print(&format!("{value:#}\n"));
         }
@@ -203,6 +212,35 @@ fn line(options: &Options, row: &Row) -> String {
     }
 }
 
+/// What happened on the way that a figure has to be read with; nothing where all went well.
+fn troubles(counted: &Counted) -> String {
+    let Counted { packets, retransmitted, timeouts, rnr, cnps, ecn_marked, overflowed } = *counted;
+    let counts = [
+        (retransmitted, format!("{retransmitted} of {packets} packets were sent again")),
+        (timeouts, format!("{timeouts} timeouts")),
+        (rnr, format!("{rnr} RNR NAKs heard")),
+        (cnps, format!("{cnps} CNPs heard")),
+        (ecn_marked, format!("{ecn_marked} packets came with CE")),
+        (overflowed, format!("{overflowed} packets were dropped by the socket")),
+    ];
+    let told: Vec<String> =
+        counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+    if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) }
+}
+
+fn counted_json(counted: &Counted) -> Value {
+    let Counted { packets, retransmitted, timeouts, rnr, cnps, ecn_marked, overflowed } = *counted;
+    json!({
+        "packets": packets,
+        "retransmitted": retransmitted,
+        "timeouts": timeouts,
+        "rnr_naks": rnr,
+        "cnps": cnps,
+        "ecn_marked": ecn_marked,
+        "overflowed": overflowed,
+    })
+}
+
 fn row_json(options: &Options, row: &Row) -> Value {
     match row {
         Row::Bandwidth(row) => json!({
@@ -240,4 +278,16 @@ fn connection_json(connection: &Connection) -> Value {
         "mtu": connection.mtu.octets(),
         "peer_version": connection.version,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn troubles_are_told_where_there_were_any() {
+        assert_eq!(troubles(&Counted { packets: 100, ..Counted::default() }), "");
+        let counted = Counted { packets: 100, retransmitted: 3, timeouts: 1, cnps: 7, ..Counted::default() };
+        assert_eq!(troubles(&counted), " 3 of 100 packets were sent again, 1 timeouts, 7 CNPs heard\n");
+    }
 }

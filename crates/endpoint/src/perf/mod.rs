@@ -328,6 +328,27 @@ pub enum Event<'a> {
     Times(&'a [f64]),
     /// A line of the result.
     Row(&'a Row),
+    /// The test is over, well or not; what this end has counted since [`Event::Connected`].
+    Counted(&'a Counted),
+}
+
+/// What an end has counted, over all its queue pairs: what a figure has to be read with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Data packets sent, retransmissions included. Responses to READs are not among them.
+    pub packets: u64,
+    /// Data packets sent again.
+    pub retransmitted: u64,
+    /// Local ACK timeouts.
+    pub timeouts: u64,
+    /// RNR NAKs received.
+    pub rnr: u64,
+    /// CNPs received.
+    pub cnps: u64,
+    /// Data packets received with CE.
+    pub ecn_marked: u64,
+    /// Packets that the operating system dropped because we did not take them fast enough.
+    pub overflowed: u64,
 }
 
 /// Who is told what happens.

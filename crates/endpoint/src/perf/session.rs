@@ -3,7 +3,7 @@
 use super::channel::{Channel, MESSAGE_MAX, Messages, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
-use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
+use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first_address, toward};
@@ -80,7 +80,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     })?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
     watch.event(Event::Connected(&connection));
-    Session { options, watch, place, qps, connection, channel: &mut channel }.measure()
+    Session { options, watch, place, qps, connection, channel: &mut channel }.run()
 }
 
 /// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
@@ -133,7 +133,7 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let remote = acquaint(&mut channel, options, None, &local, |_| Ok(()))?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
     watch.event(Event::Connected(&connection));
-    let done = Session { options, watch, place, qps, connection, channel: &mut channel }.measure();
+    let done = Session { options, watch, place, qps, connection, channel: &mut channel }.run();
     for connection in connections {
         if to.is_some() && done.is_ok() {
             connection.wait_disconnected(Duration::from_millis(200));
@@ -432,6 +432,23 @@ impl Session<'_> {
 
     fn sizes(&self) -> Vec<u32> {
         if self.options.all_sizes { (1..24).map(|bits| 1 << bits).collect() } else { vec![self.options.size] }
+    }
+
+    /// Measures, and tells what was counted, whatever the end.
+    fn run(mut self) -> Result<(), PerfError> {
+        let done = self.measure();
+        let overflowed = self.place.device.counters().overflowed;
+        let mut counted = Counted { overflowed, ..Counted::default() };
+        for of in self.qps.iter().map(QueuePair::counters) {
+            counted.packets += u64::from(of.packets);
+            counted.retransmitted += u64::from(of.retransmitted);
+            counted.timeouts += u64::from(of.timeouts);
+            counted.rnr += u64::from(of.rnr);
+            counted.cnps += u64::from(of.cnps);
+            counted.ecn_marked += u64::from(of.ecn_marked);
+        }
+        self.watch.event(Event::Counted(&counted));
+        done
     }
 
     /// The data, and the rounds about them.
