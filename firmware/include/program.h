@@ -195,7 +195,7 @@ enum {
 /* A header word as it stands there, and field 0 to 3 of a switch that is shown; both numbers are constants. */
 #define headerWord(n) ROCI_GET(ROCI_HEADER + (n))
 /* In recv(): writes one of the first five words, which name the message and octets of what GenTxEvent sends. */
-#define setHeaderWord(n, value) ROCI_SET(ROCI_HEADER + (n), value)
+#define setHeaderWord(n, value) ROCI_SET(((n) >> 4 ? (roci_no_word(), 0) : ROCI_HEADER + (n)), value)
 #define hopWord(hop, field) headerWord((hop) % 4 * 4 + (field))
 
 /* Before the first poll: refuses parameters that the program cannot work with. */
@@ -258,6 +258,7 @@ static inline uint32_t roundTrip(uint32_t now, uint32_t sent) {
 /* The parts of the macros above. */
 extern void roci_not_writable(void)
     __attribute__((error("updatePkt writes opcode and the program's own words, of 32 bits, in a local Event")));
+extern void roci_no_word(void) __attribute__((error("packets have header words 0 to 15; setHeaderWord writes 0 to 4")));
 extern void roci_no_integer(void)
     __attribute__((error("registers hold integers, and a float would lose its fraction: use Fraction, or a cast")));
 extern void roci_not_a_word(void) __attribute__((error(

@@ -64,6 +64,18 @@ fn a_field_that_is_no_integer_is_not_written() {
 }
 
 #[test]
+fn a_header_word_that_no_packet_has_is_not_written() {
+    let scratch = Scratch::new("law-header");
+    let Some(_) = built(&scratch, "setHeaderWord(4, e.acked);") else { return };
+    // Behind the words of the header lie the registers of the event.
+    fs::write(scratch.0.join("mine.c"), program("setHeaderWord(20, e.acked);")).unwrap();
+    let output = scratch.roci(&["program", "build", "mine.c"]);
+    let told = text(&output.stderr);
+    assert!(told.contains("mine.c:9:") && told.contains("packets have header words 0 to 15"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn an_event_that_is_waited_for_and_never_comes_is_warned_of() {
     let scratch = Scratch::new("law-unheard");
     let body =

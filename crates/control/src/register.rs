@@ -44,6 +44,8 @@ pub enum Value {
     Fraction(Ratio),
     /// A number.
     Count(u32),
+    /// A number below zero.
+    Below(i32),
     /// Yes or no.
     Flag(bool),
     /// One of a few words.
@@ -58,6 +60,7 @@ impl fmt::Display for Value {
             Self::Octets(bytes) => bytes.fmt(f),
             Self::Fraction(ratio) => ratio.fmt(f),
             Self::Count(count) => count.fmt(f),
+            Self::Below(number) => number.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
             Self::Word(word) => f.write_str(word),
         }

@@ -85,6 +85,45 @@ pub const HOPS_SHOWN: usize = 4;
 /// A queue pair is new: told to programs only, which the engine's laws are by `connect`.
 pub const OPEN: Class = Class(1 << 23);
 
+/// The classes of events by the names that `program.h` gives them.
+pub const CLASSES: [(Class, &str); 30] = [
+    (Class::SEND, "SEND_REQ"),
+    (Class::WRITE, "WRITE_REQ"),
+    (Class::READ_REQUEST, "READ_REQ"),
+    (Class::READ_RESPONSE, "READ_RESP"),
+    (Class::ATOMIC, "ATOMIC_REQ"),
+    (Class::ACK, "ACK"),
+    (Class::NACK, "NACK"),
+    (Class::RNR, "RNR"),
+    (Class::GRANT, "GRANT"),
+    (Class::PULL, "PULL"),
+    (Class::RESEND, "RESEND"),
+    (Class::BUSY, "BUSY"),
+    (Class::TRIMMED, "TRIMMED"),
+    (Class::CNP, "CNP"),
+    (Class::CE, "CE"),
+    (Class::TRANSMIT, "Transmit"),
+    (Class::TIMER, "Timer"),
+    (Class::BYTE_COUNTER, "ByteCounter"),
+    (Class::LOSS, "Loss"),
+    (Class::MESSAGE, "Message"),
+    (OPEN, "Open"),
+    (Class::TURN, "Turn"),
+    (Class::law(0), "LAW_0"),
+    (Class::law(1), "LAW_1"),
+    (Class::law(2), "LAW_2"),
+    (Class::law(3), "LAW_3"),
+    (Class::law(4), "LAW_4"),
+    (Class::law(5), "LAW_5"),
+    (Class::law(6), "LAW_6"),
+    (Class::law(7), "LAW_7"),
+];
+
+/// The name that `program.h` gives to `class`; "?" where it is none or several.
+pub fn class_name(class: Class) -> &'static str {
+    CLASSES.iter().find(|(one, _)| *one == class).map_or("?", |(_, name)| name)
+}
+
 /// Whether a program may ask for a packet of `class`, by [`OPCODE`] and [`Answer::GenTxEvent`]. Which of them there are depends on
 /// the layout.
 pub const fn is_sent(class: Class) -> bool {
@@ -286,5 +325,13 @@ mod tests {
         let slow = (0..HEADER + HEADER_WORDS).chain(QPN..=DETAIL);
         assert!(slow.clone().all(|word| cost(word) == 18));
         assert!((0..64).filter(|word| !slow.clone().any(|slow| slow == *word)).all(|word| cost(word) == 3));
+    }
+
+    #[test]
+    fn every_class_has_one_name() {
+        assert_eq!(class_name(Class::CNP), "CNP");
+        assert_eq!(class_name(Class::DATA), "?");
+        let together = CLASSES.iter().fold(Class::NONE, |all, (class, _)| all.with(*class));
+        assert_eq!(together.0.count_ones() as usize, CLASSES.len());
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong with programs, and how it is counted.
 
-use super::csr::{Answer, Side};
+use super::csr::{Answer, Side, class_name};
 use crate::event::Class;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -68,7 +68,10 @@ impl fmt::Display for Why {
             }
             Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
             Self::Command { word } => write!(f, "{word:#010x} is no command"),
-            Self::Packet { class } => write!(f, "a packet of class {class:#x} cannot be asked for"),
+            Self::Packet { class } => match class_name(Class(*class)) {
+                "?" => write!(f, "a packet of {class:#x}, which is no class, cannot be asked for"),
+                name => write!(f, "a packet of class {name} cannot be asked for"),
+            },
         }
     }
 }

@@ -170,7 +170,8 @@ struct Parameter {
     /// Where it lies in the cores' memory.
     address: u32,
     register: &'static Register,
-    signed: bool,
+    /// Whether it can be negative; `None` where the file does not say.
+    signed: Option<bool>,
     unit: Unit,
 }
 
@@ -273,12 +274,12 @@ impl Image {
         }
     }
 
-    /// Whether the word of context or parameter `name` can be negative, as far as the file says.
-    pub(crate) fn is_signed(&self, name: &str) -> bool {
+    /// Whether the word of context or parameter `name` can be negative; `None` where the file does not say.
+    pub(crate) fn signed(&self, name: &str) -> Option<bool> {
         let parameter = || self.parameters.iter().find(|parameter| parameter.register.name == name);
         match self.field(name) {
-            Some(field) => field.signed != Some(false),
-            None => parameter().is_none_or(|parameter| parameter.signed),
+            Some(field) => field.signed,
+            None => parameter().and_then(|parameter| parameter.signed),
         }
     }
 
@@ -547,7 +548,7 @@ fn parameters(program: &Program, variables: &[Field]) -> Vec<Parameter> {
             unit,
             "A parameter of the program.",
         );
-        let signed = variable.is_none_or(|variable| variable.signed);
+        let signed = variable.map(|variable| variable.signed);
         Parameter { address: symbol.address, register: Box::leak(Box::new(register)), signed, unit }
     };
     visible.map(parameter).collect()

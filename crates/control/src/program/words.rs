@@ -36,7 +36,7 @@ impl Programmed {
             return None;
         }
         let parameter = self.image.parameter(name)?;
-        let value = match value(text, self.image.unit(name), self.image.is_signed(name)) {
+        let value = match value(text, self.image.unit(name), self.image.signed(name) != Some(false)) {
             Ok(value) => value,
             Err(why) => return Some(Err(parameter.refuse(text, why))),
         };
@@ -68,10 +68,10 @@ impl Programmed {
         let Some(field) = self.image.field(name) else {
             let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
             let value = set.or_else(|| self.image.parameter_value(name))?;
-            return Some(shown(value, self.image.unit(name)));
+            return Some(shown(value, self.image.unit(name), self.image.signed(name)));
         };
         let value = self.at(state, &Credit::FREE, now, |state, _| state.block[usize::from(field.word)]);
-        Some(shown(value, field.unit))
+        Some(shown(value, field.unit, field.signed))
     }
 
     /// The words of the context as they stand at `now`.
@@ -139,9 +139,11 @@ impl Programmed {
     }
 }
 
-/// What a word says.
-fn shown(word: u32, unit: Unit) -> Value {
+/// What a word says, below zero only where its type is known to be signed.
+fn shown(word: u32, unit: Unit, signed: Option<bool>) -> Value {
+    let number = word.cast_signed();
     match unit {
+        Unit::Number if number < 0 && signed == Some(true) => Value::Below(number),
         Unit::Number => Value::Count(word),
         Unit::Fraction(bits) => {
             Ratio::checked(word.into(), 1 << bits).map_or(Value::Count(word), Value::Fraction)

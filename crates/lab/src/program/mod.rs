@@ -36,8 +36,9 @@ pub use check::{Check, CheckError, SideCheck};
 use crate::scenario::program::Costs;
 use crate::scenario::source::listed;
 pub use roci_control::Class;
+pub use roci_control::program::Options;
 use roci_control::program::csr;
-pub use roci_control::program::{Options, csr::Side};
+pub use roci_control::program::csr::{CLASSES, Side, class_name};
 pub use roci_hart::Machine;
 use roci_nic::arch::spec::{Cores, Time};
 use std::path::Path;
@@ -63,45 +64,6 @@ pub fn image(path: &Path) -> Result<Vec<u8>, String> {
         None => Err(error.to_string()),
     };
     fs::read(path).or_else(absent)
-}
-
-/// The classes of events by the names that `program.h` gives them.
-pub const CLASSES: [(Class, &str); 30] = [
-    (Class::SEND, "SEND_REQ"),
-    (Class::WRITE, "WRITE_REQ"),
-    (Class::READ_REQUEST, "READ_REQ"),
-    (Class::READ_RESPONSE, "READ_RESP"),
-    (Class::ATOMIC, "ATOMIC_REQ"),
-    (Class::ACK, "ACK"),
-    (Class::NACK, "NACK"),
-    (Class::RNR, "RNR"),
-    (Class::GRANT, "GRANT"),
-    (Class::PULL, "PULL"),
-    (Class::RESEND, "RESEND"),
-    (Class::BUSY, "BUSY"),
-    (Class::TRIMMED, "TRIMMED"),
-    (Class::CNP, "CNP"),
-    (Class::CE, "CE"),
-    (Class::TRANSMIT, "Transmit"),
-    (Class::TIMER, "Timer"),
-    (Class::BYTE_COUNTER, "ByteCounter"),
-    (Class::LOSS, "Loss"),
-    (Class::MESSAGE, "Message"),
-    (csr::OPEN, "Open"),
-    (Class::TURN, "Turn"),
-    (Class::law(0), "LAW_0"),
-    (Class::law(1), "LAW_1"),
-    (Class::law(2), "LAW_2"),
-    (Class::law(3), "LAW_3"),
-    (Class::law(4), "LAW_4"),
-    (Class::law(5), "LAW_5"),
-    (Class::law(6), "LAW_6"),
-    (Class::law(7), "LAW_7"),
-];
-
-/// The name that `program.h` gives to `class`; "?" where it is none or several.
-pub fn class_name(class: Class) -> &'static str {
-    CLASSES.iter().find(|(one, _)| *one == class).map_or("?", |(_, name)| name)
 }
 
 /// What cores are called that are no NIC's: riscv-mini's, where an instruction on a register takes two cycles.
@@ -212,13 +174,5 @@ mod tests {
             "{refused}"
         );
         assert!(image(Path::new(".")).is_err());
-    }
-
-    #[test]
-    fn every_class_has_one_name() {
-        assert_eq!(class_name(Class::CNP), "CNP");
-        assert_eq!(class_name(Class::DATA), "?");
-        let together = CLASSES.iter().fold(Class::NONE, |all, (class, _)| all.with(*class));
-        assert_eq!(together.0.count_ones() as usize, CLASSES.len());
     }
 }

@@ -70,7 +70,7 @@ fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
         (3, &[], "eventType is 0x4d, which is no answer"),
         (4, &[], "Send is no answer of this side"),
         (5, &[], "0xf0000001 is no command"),
-        (6, &[], "a packet of class 0x2 cannot be asked for"),
+        (6, &[], "a packet of class WRITE_REQ cannot be asked for"),
         (7, &[], "breakpoint"),
         (9, &[], "no answer after"),
     ];
@@ -359,6 +359,12 @@ fn context_is_set_and_refused_by_name() {
     let unknown = law.set_initial("herd", "1").unwrap_err();
     assert!(matches!(&unknown, SettingError::Key { valid, .. } if valid.contains(&"heard")), "{unknown}");
     law.set_initial("heard", "-1").unwrap();
+    let state = law.open(LINK.as_kbps(), 0, Instant::ZERO).0;
+    let heard = law.get(&state, "heard", Instant::ZERO).unwrap();
+    assert_eq!((heard, heard.to_string()), (Value::Below(-1), "-1".to_string()));
+    law.set_initial("link[1].octets", "4294967295").unwrap();
+    let state = law.open(LINK.as_kbps(), 0, Instant::ZERO).0;
+    assert_eq!(law.get(&state, "link[1].octets", Instant::ZERO), Some(Value::Count(u32::MAX)), "unsigned");
     for (name, text) in [("heard", "8GiB"), ("link[1].octets", "-1")] {
         let wrong = law.set_initial(name, text).unwrap_err();
         assert!(matches!(wrong, SettingError::Value { .. }), "{wrong}");
