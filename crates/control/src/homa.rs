@@ -273,6 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn only_cutoffs_of_levels_in_use_must_ascend() {
+        let descent =
+            |priorities, cutoffs| Params { priorities, cutoffs, ..Params::default() }.first_descent();
+        assert_eq!(descent(8, [5, 5, 6]), None);
+        assert_eq!([descent(8, [5, 4, 6]), descent(8, [4, 6, 5])], [Some(0), Some(1)]);
+        // With five there are two levels, and one cutoff between them; with six, two.
+        assert_eq!(
+            [descent(5, [9, 5, 4]), descent(6, [9, 5, 4]), descent(6, [4, 5, 0])],
+            [None, Some(0), None]
+        );
+    }
+
+    #[test]
     fn a_short_message_goes_at_once_and_waits_for_nothing() {
         let mut sender = sender();
         assert_eq!(sender.hear(Class::MESSAGE, 0, 150, 150, 0), (150, Some(7)));

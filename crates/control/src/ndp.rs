@@ -167,6 +167,7 @@ impl Ndp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     fn hear(state: &mut State, tokens: u32, event: Event<'_>) -> u32 {
         let credit = Credit { tokens, ..Credit::FREE };
@@ -234,5 +235,21 @@ mod tests {
         let event = Event { class: Class::LOSS, timeout: true, ..Event::default() };
         assert_eq!(hear(&mut State::default(), 0, event), 1);
         assert_eq!(hear(&mut State::default(), 0, Event { timeout: false, ..event }), 0);
+    }
+
+    #[test]
+    fn its_parameters_are_read_and_written() {
+        let mut law = Ndp::default();
+        assert_eq!(law.credit(), Credit { tokens: law.initial_window.into(), ..Credit::FREE });
+        for (name, text) in [("initial_window", "77"), ("patience", "7us")] {
+            assert_eq!(law.set(name, text, true), Some(Ok(())));
+            assert_eq!(
+                law.get(&State::default(), name).map(|value| value.to_string()),
+                Some(text.to_string())
+            );
+        }
+        assert_eq!((law.initial_window, law.patience), (77, Span::from_micros(7)));
+        assert!(matches!(law.set("initial_window", "0", false), Some(Err(SettingError::Value { .. }))));
+        assert!(matches!(law.set("returned", "1", true), Some(Err(SettingError::ReadOnly { .. }))));
     }
 }

@@ -109,6 +109,26 @@ fn a_loss_halves_the_window_and_a_timeout_leaves_one_packet() {
 }
 
 #[test]
+fn after_a_timeout_slow_start_ends_at_half_the_window_or_two_packets() {
+    for (first, threshold) in [("100KiB", 50 * 1024), ("3KiB", 2 * MSS)] {
+        let mut pair = Pair::new(law(&[("first_window", first)]));
+        let timeout = Event { timeout: true, ..pair.event(Class::LOSS) };
+        pair.hear(&timeout);
+        assert_eq!((pair.state.window, pair.state.ssthresh), (MSS, threshold));
+        pair.hear(&timeout);
+        assert_eq!(pair.state.ssthresh, threshold, "what is lost a second time keeps it");
+    }
+}
+
+#[test]
+fn what_is_recorded_is_the_window_the_rate_and_alpha() {
+    let law = law(&[]);
+    let state = State { alpha: ONE / 4, ..law.connect(LINK) };
+    let sample = law.sample(&state);
+    assert_eq!((sample.window, sample.rate_kbps, sample.alpha_q30), (10 * MSS, Credit::UNLIMITED, 1 << 28));
+}
+
+#[test]
 fn a_window_that_is_not_used_does_not_grow() {
     let mut pair = Pair::new(law(&[]));
     for _ in 0..100 {

@@ -153,6 +153,16 @@ fn an_idle_path_gives_the_link_back_within_the_stages() {
 }
 
 #[test]
+fn what_is_recorded_is_the_window_its_rate_u_and_the_stage() {
+    let law = law("sigcomm19");
+    let state = State { window: 16_250, utilisation: UNIT / 2, stage: 3, ..law.connect(LINK) };
+    let sample = law.sample(&state);
+    assert_eq!((sample.window, sample.alpha_q30, sample.stage), (16_250, 1 << 29, 3));
+    // 16 250 octets in 13 us.
+    assert!(sample.rate_kbps.abs_diff(LINK / 10) < 200, "{}", sample.rate_kbps);
+}
+
+#[test]
 fn another_path_is_met_before_it_is_judged() {
     let law = law("sigcomm19");
     let mut state = law.connect(LINK);

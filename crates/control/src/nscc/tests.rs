@@ -56,7 +56,8 @@ fn a_long_fat_path_gathers_all_that_its_rules_give() {
     assert!(error < 100.0, "{} for {expected}", state.window);
 }
 
-/// The rules in real numbers: octets and nanoseconds, without quick adapt, whose gate is closed.
+/// The rules in real numbers: octets and nanoseconds. What quick adapt compares are whole numbers here as there.
+#[derive(Default)]
 struct Exact {
     window: f64,
     inc: f64,
@@ -66,15 +67,55 @@ struct Exact {
     increasing: bool,
     adjusted_at: f64,
     decreased_at: f64,
+    /// The octets below which quick adapt takes the window down.
+    gate: f64,
+    achieved: f64,
+    /// When its period ends, once one has begun.
+    period: Option<f64>,
+    asked: bool,
+    to_ignore: f64,
+    ignored: f64,
 }
 
 impl Exact {
-    fn ack(&mut self, now: f64, rtt: f64, ecn: bool) {
+    /// Whether quick adapt answers, so that nothing else does.
+    fn quick_adapt(&mut self, now: f64, in_flight: f64, loss: bool, ecn: bool, delay: f64) -> bool {
+        if ecn && self.ignored < self.to_ignore {
+            (self.inc, self.received) = (0.0, 0.0);
+            return true;
+        }
+        if self.period.is_some_and(|end| now <= end) {
+            return false;
+        }
+        let asked = loss || self.asked || delay > 4.0 * 12_000.0;
+        let adapts = self.period.is_some() && asked && self.achieved < self.gate;
+        if adapts {
+            self.window = self.achieved.max(f64::from(MSS));
+            (self.to_ignore, self.ignored, self.asked) = (in_flight, 0.0, false);
+            (self.inc, self.received) = (0.0, 0.0);
+        }
+        (self.achieved, self.period) = (0.0, Some(now + 24_000.0));
+        adapts
+    }
+
+    fn loss(&mut self, now: f64, in_flight: f64) {
+        self.asked = true;
+        if !self.quick_adapt(now, in_flight, true, true, 0.0) {
+            self.window = (self.window - f64::from(MSS)).max(f64::from(MSS));
+        }
+    }
+
+    fn ack(&mut self, now: f64, rtt: f64, ecn: bool, in_flight: f64) {
         let (base, target, mss, a) = (12_000.0, 12_000.0, f64::from(MSS), 1.0);
         let (wmax, acked, delay) = (225_000.0, f64::from(MSS), rtt - base);
         self.received += acked;
+        self.achieved += acked;
+        self.ignored += acked;
         let new = if !ecn && delay > target { base * 0.25 } else { delay };
         self.avg = 0.0125 * new + (1.0 - 0.0125) * self.avg;
+        if self.quick_adapt(now, in_flight, false, ecn, delay) {
+            return;
+        }
         if !ecn && delay >= target {
             self.inc += 5.0 * mss * a * acked;
         } else if !ecn {
@@ -115,29 +156,36 @@ proptest! {
     /// them the window is within a two-hundredth and 200 octets.
     #[test]
     fn the_window_is_that_of_the_rules_to_half_a_percent(
-        acks in prop::collection::vec((100u64..4_000, 12_000u64..60_000, any::<bool>()), 1..100),
+        events in prop::collection::vec(
+            (100u64..4_000, 12_000u64..80_000, any::<bool>(), 0u32..100_000, prop::bool::weighted(0.05)),
+            1..100,
+        ),
         first in 20_000u32..200_000,
+        qa_gate in prop::sample::select(&[3u32, 1, 31][..]),
     ) {
         let mut law = law();
-        law.params.qa_gate = 31;
+        law.params.qa_gate = qa_gate;
         let mut state = law.connect(LINK);
         state.window = first;
         let mut now = 1 << 31;
         (state.adjusted_at, state.decreased_at) = (1 << 31, (1 << 31) - 100_000);
         let mut exact = Exact {
             window: f64::from(first),
-            inc: 0.0,
-            received: 0.0,
-            avg: 0.0,
-            fi_count: 0.0,
-            increasing: false,
             adjusted_at: now as f64,
             decreased_at: now as f64 - 100_000.0,
+            gate: f64::from(225_000u32 >> qa_gate),
+            ..Exact::default()
         };
-        for (gap, rtt, ecn) in acks {
+        for (gap, rtt, ecn, in_flight, loss) in events {
             now += gap;
-            hear(&law, &mut state, &ack(now, rtt, ecn));
-            exact.ack(now as f64, rtt as f64, ecn);
+            let event = Event { in_flight, ..ack(now, rtt, ecn) };
+            if loss {
+                hear(&law, &mut state, &Event { class: Class::LOSS, ..event });
+                exact.loss(now as f64, in_flight.into());
+            } else {
+                hear(&law, &mut state, &event);
+                exact.ack(now as f64, rtt as f64, ecn, in_flight.into());
+            }
             let got = f64::from(state.window);
             // A comparison at its very edge may fall the other way.
             prop_assume!((exact.fi_count - exact.window).abs() > 2_000.0 && (exact.avg - 12_000.0).abs() > 5.0);
