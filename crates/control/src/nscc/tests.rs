@@ -196,6 +196,31 @@ proptest! {
 }
 
 #[test]
+fn a_window_on_an_empty_path_has_each_acknowledgement_add_a_quarter() {
+    let law = law();
+    let mut state = law.connect(LINK);
+    (state.window, state.adjusted_at) = (20 * MSS, 1_000_000);
+    let mut exact =
+        Exact { window: f64::from(20 * MSS), adjusted_at: 1e6, gate: 28_125.0, ..Exact::default() };
+    let mut windows = alloc::vec::Vec::new();
+    for n in 0..60 {
+        // Delays below a microsecond, but for one, after which a window has to pass anew.
+        let rtt = if n == 30 { 13_000 } else { 12_500 };
+        hear(&law, &mut state, &ack(1_000_000 + n * 10, rtt, false));
+        exact.ack((1_000_000 + n * 10) as f64, rtt as f64, false, 0.0);
+        assert!(
+            (f64::from(state.window) - exact.window).abs() < 20.0,
+            "{n}: {} {}",
+            state.window,
+            exact.window
+        );
+        windows.push(state.window);
+    }
+    let quarters = windows.windows(2).filter(|pair| pair[1] - pair[0] == MSS / 4).count();
+    assert!((5..35).contains(&quarters), "{windows:?}");
+}
+
+#[test]
 fn a_loss_sets_the_window_to_what_was_acknowledged_and_ignores_what_was_in_flight() {
     let law = law();
     let mut state = law.connect(LINK);
