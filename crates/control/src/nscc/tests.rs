@@ -221,6 +221,18 @@ fn a_window_on_an_empty_path_has_each_acknowledgement_add_a_quarter() {
 }
 
 #[test]
+fn no_mark_takes_more_than_half_of_the_window() {
+    let law = law();
+    // Mean delays of five and of a hundred microseconds beyond the target of twelve: γ is 0.8.
+    for (mean, left) in [(17_000, 1.0 - 0.8 * 5.0 / 17.0), (112_000, 0.5)] {
+        let mut state = State { avg_delay: mean * 16, decreased_at: 0, ..law.connect(LINK) };
+        (state.window, state.adjusted_at) = (100_000, 1_000_000);
+        hear(&law, &mut state, &ack(1_000_000, 12_000 + u64::from(mean), true));
+        assert!((f64::from(state.window) - 1e5 * left).abs() < 100.0, "{} for {left}", state.window);
+    }
+}
+
+#[test]
 fn a_loss_sets_the_window_to_what_was_acknowledged_and_ignores_what_was_in_flight() {
     let law = law();
     let mut state = law.connect(LINK);
