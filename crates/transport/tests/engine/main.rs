@@ -14,6 +14,7 @@ mod hostile;
 mod laws;
 mod messages;
 mod pair;
+mod pulls;
 mod retries;
 mod scripts;
 mod wander;

@@ -1,0 +1,135 @@
+//! NDP between two engines: trimmed headers, headers that come back, and the pulls that let packets go.
+
+use crate::pair::{Client, Fate, Packet, Pair, Server, Side};
+use crate::scripts::request;
+use roci_control::{Law, Value};
+use roci_transport::{Engine, EngineConfig, Operation, QpConfig, Recovery, Status, Tail};
+use roci_units::{BitsPerSec, Instant, Span};
+use roci_wire::{Flags, Layout, Opcode};
+
+const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
+const MTU: u16 = 1024;
+/// Packets of the message and of the first window.
+const PACKETS: u32 = 20;
+const FIRST: usize = 6;
+/// Pulls: one for each further packet, and those that leave, one in 0.9 us, before the receiver hears that nothing follows.
+const EXPECTED: std::ops::Range<usize> = PACKETS as usize - FIRST..PACKETS as usize - FIRST + 4;
+
+/// A WRITE of [`PACKETS`] over a wire on which these packets, by their sender and number, have these fates; what came of it.
+fn after(fates: &[(Side, usize, Fate)]) -> Pair {
+    let engine = |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+        engine.add_law(Law::from_settings("ndp", &[("initial_window", "6")], LINK).unwrap());
+        engine
+    };
+    let config = QpConfig {
+        mtu: MTU,
+        recovery: Recovery::Ndp,
+        layout: Layout::Ndp,
+        law: 1,
+        timeout: Span::from_millis(5),
+        ..QpConfig::default()
+    };
+    let mut pair = Pair::with_engines(engine(1), engine(2), config, 1);
+    for &(side, number, fate) in fates {
+        pair = pair.fate_of(side, number, fate);
+    }
+    let (rkey, length) = (pair.server.key, PACKETS * u32::from(MTU));
+    for (place, octet) in pair.client.memory[..length as usize].iter_mut().enumerate() {
+        *octet = place as u8 ^ (place >> 8) as u8;
+    }
+    pair.post(Client, request(1, Operation::Write { va: 0, rkey, tail: Tail::Plain }, 0, length));
+    // Packets or headers come from 1.1 us on, 0.1 us apart: pulls leave as packets would come on the link.
+    pair.run_until(Instant::ZERO + Span::from_micros(3));
+    assert!((1..=3).contains(&pair.pulls().len()), "{} pulls in 1.9 us", pair.pulls().len());
+    // All is done long before a timeout, or the patience of the law, would help.
+    pair.run_until(Instant::ZERO + Span::from_millis(1));
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    assert!(pair.server.memory[..length as usize] == pair.client.memory[..length as usize]);
+    pair
+}
+
+impl Pair {
+    fn pulls(&self) -> Vec<&Packet> {
+        self.server.sent.iter().filter(|packet| packet.header.opcode == Opcode::PULL).collect()
+    }
+
+    fn sent_again(&self) -> u32 {
+        self.client.engine.counters(self.client.qpns[0]).retransmitted
+    }
+}
+
+#[test]
+fn each_packet_beyond_the_first_window_is_pulled_once_and_the_last_says_so() {
+    let pair = after(&[]);
+    let counters: Vec<u32> = pair.pulls().iter().map(|packet| packet.header.pull().counter).collect();
+    assert!(counters.iter().copied().eq(1..=pair.pulls().len() as u32), "{counters:?}");
+    assert!(EXPECTED.contains(&counters.len()), "{counters:?}");
+    let drained = |packet: &Packet| packet.header.flags.has(Flags::DRAINED);
+    let last: Vec<bool> = pair.client.sent.iter().map(drained).collect();
+    assert_eq!(last.iter().position(|&drained| drained), Some(PACKETS as usize - 1));
+    assert_eq!(pair.sent_again(), 0);
+}
+
+#[test]
+fn a_trimmed_packet_is_named_and_sent_again_with_the_next_pull() {
+    for number in [0, 3, FIRST - 1, FIRST + 4, PACKETS as usize - 1] {
+        let pair = after(&[(Client, number, Fate::Trim)]);
+        let story = pair.client.story();
+        let named =
+            pair.server.story().iter().filter(|word| word.starts_with("nak")).cloned().collect::<Vec<_>>();
+        assert_eq!(named, [format!("nak{number}:0")]);
+        assert_eq!((pair.sent_again(), story.len()), (1, PACKETS as usize + 1), "{story:?}");
+        // What is sent again goes before what was never sent, and is pulled like it.
+        let again = story.iter().rposition(|word| word.trim_end_matches('!') == format!("w{number}"));
+        assert!(again.is_some_and(|again| again > number && again <= number + FIRST + 1), "{story:?}");
+        let pulls = pair.pulls().len();
+        assert!((EXPECTED.start + 1..EXPECTED.end + 1).contains(&pulls), "{pulls} pulls");
+    }
+}
+
+#[test]
+fn a_header_that_comes_back_is_sent_again_without_a_timeout() {
+    for number in [0, 3, FIRST + 4, PACKETS as usize - 1] {
+        let mut pair = after(&[(Client, number, Fate::Return)]);
+        assert_eq!(
+            (pair.sent_again(), pair.client.sent.len()),
+            (1, PACKETS as usize + 1),
+            "{:?}",
+            pair.client.story()
+        );
+        assert!(
+            pair.server.story().iter().all(|word| !word.starts_with("nak")),
+            "its receiver never heard of it"
+        );
+        let (now, qpn) = (pair.now, pair.client.qpns[0]);
+        assert_eq!(pair.client.engine.control_get(qpn, "returned", now), Some(Value::Count(1)));
+    }
+}
+
+#[test]
+fn a_whole_window_that_comes_back_does_not_repeat_itself_at_once() {
+    let fates: Vec<_> = (0..FIRST).map(|number| (Client, number, Fate::Return)).collect();
+    let pair = after(&fates);
+    assert_eq!(pair.sent_again(), FIRST as u32);
+    // One asks, and the others wait for the pulls that it earns.
+    let asked = pair.server.sent.first().expect("the receiver heard of one");
+    assert_eq!(asked.header.pull().expected.get(), 1);
+}
+
+#[test]
+fn a_whole_window_that_is_trimmed_is_pulled_as_whole_packets_would_come() {
+    let fates: Vec<_> = (0..FIRST).map(|number| (Client, number, Fate::Trim)).collect();
+    let pair = after(&fates);
+    assert_eq!(pair.sent_again(), FIRST as u32);
+}
+
+#[test]
+fn a_lost_pull_is_made_good_by_the_next_answer() {
+    let all = after(&[]).server.sent.len();
+    // Each of the receiver's packets in turn; the last ones have nothing behind them that would count.
+    for number in 0..all - 2 {
+        let pair = after(&[(Server, number, Fate::Drop)]);
+        assert_eq!(pair.sent_again(), 0, "{number}: {:?}", pair.client.story());
+    }
+}
