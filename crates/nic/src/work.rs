@@ -81,10 +81,9 @@ impl Slow {
     /// Prefetches what any event touches.
     #[inline]
     pub(crate) fn prefetch(&self) {
+        // Whether there is a machine is not asked: to know would take the line that is to be fetched.
         roci_prefetch::prefetch_lines::<_, 6>(&self.agenda);
-        if let Some(machine) = &self.machine {
-            machine.prefetch();
-        }
+        roci_prefetch::prefetch_lines::<_, 23>(&self.machine);
     }
 
     /// Lets `due` come due after a span of `range`.
@@ -222,7 +221,7 @@ impl Agenda {
             return None;
         }
         let (taken, next) = match self.lines.get_mut(line) {
-            Some(line) => (line.pop_front(), line.front()),
+            Some(line) => (roci_prefetch::take_first(line), line.front()),
             None => (self.rest.pop(), self.rest.peek()),
         };
         self.firsts[line] = next.map_or(NOTHING, |next| (next.at.as_ps(), next.serial));

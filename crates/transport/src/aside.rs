@@ -132,7 +132,7 @@ impl Lane {
                 return None;
             }
             self.first = (self.first + 1) % STEPS;
-            match self.steps.pop_front()? {
+            match roci_prefetch::take_first(&mut self.steps)? {
                 Step::Placement(_) => {}
                 step => return Some(step),
             }
