@@ -106,8 +106,14 @@ impl Engine {
         if after(upto, high) > 0 {
             return Err(Refusal::UnexpectedResponse);
         }
-        let progress = self.acknowledge(now, slot, upto);
         let mut class = if header.opcode == Opcode::PULL { Class::PULL } else { Class::ACK };
+        let held = self.aside(slot).held;
+        let mut progress = self.acknowledge(now, slot, upto);
+        if class == Class::PULL {
+            // Pulls go ahead of answers: that an atomic came does not say that its result is lost, which may wait behind.
+            progress.implies_loss = false;
+            self.aside(slot).held = held;
+        }
         let syndrome = if class == Class::ACK { Syndrome::from_u8(header.aeth().syndrome) } else { None };
         if let Some(Syndrome::Nak(NakCode::PsnSequenceError)) = syndrome {
             class = Class::NACK;

@@ -15,8 +15,8 @@ const FIRST: usize = 6;
 /// Pulls: one for each further packet, and those that leave, one in 0.9 us, before the receiver hears that nothing follows.
 const EXPECTED: std::ops::Range<usize> = PACKETS as usize - FIRST..PACKETS as usize - FIRST + 4;
 
-/// A WRITE of [`PACKETS`] over a wire on which these packets, by their sender and number, have these fates; what came of it.
-fn after(fates: &[(Side, usize, Fate)]) -> Pair {
+/// Two ends over such a wire.
+fn pair(fates: &[(Side, usize, Fate)]) -> Pair {
     let engine = |seed| {
         let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
         engine.add_law(Law::from_settings("ndp", &[("initial_window", "6")], LINK).unwrap());
@@ -30,10 +30,13 @@ fn after(fates: &[(Side, usize, Fate)]) -> Pair {
         timeout: Span::from_millis(5),
         ..QpConfig::default()
     };
-    let mut pair = Pair::with_engines(engine(1), engine(2), config, 1);
-    for &(side, number, fate) in fates {
-        pair = pair.fate_of(side, number, fate);
-    }
+    let pair = Pair::with_engines(engine(1), engine(2), config, 1);
+    fates.iter().fold(pair, |pair, &(side, number, fate)| pair.fate_of(side, number, fate))
+}
+
+/// A WRITE of [`PACKETS`] over a wire on which these packets, by their sender and number, have these fates; what came of it.
+fn after(fates: &[(Side, usize, Fate)]) -> Pair {
+    let mut pair = pair(fates);
     let (rkey, length) = (pair.server.key, PACKETS * u32::from(MTU));
     for (place, octet) in pair.client.memory[..length as usize].iter_mut().enumerate() {
         *octet = place as u8 ^ (place >> 8) as u8;
@@ -132,4 +135,27 @@ fn a_lost_pull_is_made_good_by_the_next_answer() {
         let pair = after(&[(Server, number, Fate::Drop)]);
         assert_eq!(pair.sent_again(), 0, "{number}: {:?}", pair.client.story());
     }
+}
+
+#[test]
+fn a_pull_that_goes_ahead_of_results_has_no_atomic_sent_again() {
+    let atomics = |fates: &[(Side, usize, Fate)]| {
+        let mut pair = pair(fates);
+        for id in 0..FIRST as u64 {
+            let operation = Operation::FetchAdd { va: 0, rkey: pair.server.key, add: 1 };
+            pair.post(Client, request(id, operation, 8 * id, 8));
+        }
+        pair.run_until(Instant::ZERO + Span::from_millis(1));
+        pair
+    };
+    let results = atomics(&[]).server.sent.into_iter().enumerate();
+    let late = results.filter(|(_, packet)| packet.header.opcode != Opcode::PULL);
+    let late: Vec<_> = late.map(|(number, _)| (Server, number, Fate::Delay(Span::from_micros(2)))).collect();
+    let pair = atomics(&late);
+    assert!(
+        pair.pulls().iter().any(|pull| pull.header.pull().expected.get() > 1),
+        "{:?}",
+        pair.server.story()
+    );
+    assert_eq!((pair.sent_again(), pair.client.ended().len()), (0, FIRST), "{:?}", pair.client.story());
 }
