@@ -101,6 +101,7 @@ field("uint8", "homa.type", "Packet type", base.HEX, HOMA_TYPES)
 field("uint8", "homa.priority", "Priority asked for")
 field("uint64", "homa.rpc", "RPC id", base.HEX)
 field("bool", "homa.retransmit", "Sent again")
+field("uint16", "homa.number", "Number among messages that consume a receive")
 field("uint32", "homa.message_length", "Octets of the message")
 field("uint32", "homa.offset", "Octets before this packet")
 field("uint32", "homa.incoming", "Octets that go without a further grant")
@@ -257,6 +258,7 @@ end
 
 local homa_body = {}
 homa_body[0x10] = function(cursor, tree, detail)
+  bits(tree, "homa.number", detail, 0, 15)
   bits(tree, "homa.retransmit", detail, 15, 1)
   cursor:add(tree, "homa.message_length", 4)
   cursor:add(tree, "homa.offset", 4)

@@ -11,7 +11,7 @@ use crate::queue::{NONE, SendWork, flag};
 use crate::transmit::Plan;
 use roci_control::{Class, Credit, Emit, Part, Words};
 use roci_units::{Instant, Psn};
-use roci_wire::layout::homa::{Homa, HomaBody};
+use roci_wire::layout::homa::{Homa, HomaBody, NUMBERS};
 use roci_wire::layout::irn::SendPosition;
 use roci_wire::{Layout, LayoutWords, Shape};
 
@@ -61,6 +61,15 @@ pub(crate) fn part_of(arrival: &Arrival<'_>) -> Part {
     }
 }
 
+/// The lower bits of a message's number among those that consume a receive.
+fn number_of(arrival: &Arrival<'_>) -> u32 {
+    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
+    match homa {
+        Some(Homa { body: HomaBody::Data { number, .. }, .. }) => number.into(),
+        _ => 0,
+    }
+}
+
 impl Engine {
     /// The words of the first packet that was planned of a request.
     #[cold]
@@ -71,18 +80,21 @@ impl Engine {
         let granted =
             self.laws.states.get(common.law as usize).map_or(Credit::UNLIMITED, |s| s.tokens.left());
         let sent = requester.high.wrapping_sub(work.first).saturating_mul(mtu);
+        #[expect(clippy::cast_possible_truncation, reason = "below 2¹⁵")]
+        let number = if work.consumes_receive() { (work.number() % u32::from(NUMBERS)) as u16 } else { 0 };
         let body = HomaBody::Data {
             length,
             offset: plan.at.wrapping_sub(work.first).saturating_mul(mtu).min(length),
             incoming: sent.saturating_add(granted).min(length),
             retransmit: !plan.fresh,
+            number,
         };
         as_law_words(&Homa { rpc: rpc_of(work.first.wrapping_sub(common.base)), body }.encode())
     }
 
     /// A packet of a request, on a queue pair with selective repeat. A WRITE's address tells where it goes; the rest
-    /// needs the number of its message among those that consume a receive, which the layout does not carry: it is
-    /// that of the message in course, and what belongs to a later one has come too early.
+    /// needs the number of its message among those that consume a receive, of which the layout carries the lower bits:
+    /// the message in course has it or comes before, by less than there are numbers, for a window has fewer packets.
     #[cold]
     pub(crate) fn keep_message(
         &mut self,
@@ -95,12 +107,10 @@ impl Engine {
         let mut header = *arrival.header;
         let shape = header.opcode.shape();
         if shape.has(Shape::SEND) || shape.has(Shape::IMMEDIATE) {
-            let offset = part_of(arrival).offset;
-            let start = at.wrapping_sub(offset / u32::from(self.profile(slot).mtu));
-            if start != self.qps[slot].responder.course().start {
-                return Err(Refusal::OutOfSequence);
-            }
-            header.set_send_position(SendPosition { ssn: self.qps[slot].responder.course().number, offset });
+            let in_course = self.qps[slot].responder.course().number;
+            let ahead = number_of(arrival).wrapping_sub(in_course) % u32::from(NUMBERS);
+            let ssn = in_course.wrapping_add(ahead);
+            header.set_send_position(SendPosition { ssn, offset: part_of(arrival).offset });
         }
         self.keep(now, slot, at, &Arrival { header: &header, ..*arrival }, reaction)
     }

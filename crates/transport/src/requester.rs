@@ -325,7 +325,10 @@ impl Engine {
     /// A NAK for a sequence: all before `at` arrived, the packet at `at` did not.
     fn on_nak(&mut self, now: Instant, slot: usize, at: u32, arrival: &Arrival<'_>) -> Result<(), Refusal> {
         let profile = self.profile(slot);
-        let names = profile.recovery.keeps_out_of_order() && !profile.recovery.owns_window();
+        // In layout `homa` a NAK has no words: it is for packets that are not kept.
+        let names = profile.recovery.keeps_out_of_order()
+            && !profile.recovery.owns_window()
+            && profile.layout != Layout::Homa;
         let trigger = names.then(|| drawn_by(arrival.header, profile.layout));
         let trigger = trigger.filter(|&trigger| trigger != arrival.header.psn);
         let una = self.qps[slot].requester.una;

@@ -483,8 +483,8 @@ impl Engine {
     pub(crate) fn complain(&mut self, slot: usize, trigger: Option<&Header>, reaction: &mut Reaction) {
         let profile = self.profile(slot);
         let silent = match profile.layout {
-            // A gap is no loss, for packets overtake each other.
-            Layout::Homa => profile.recovery.keeps_out_of_order(),
+            // A gap is no loss, for packets overtake each other; but what came too early to be kept has to come again.
+            Layout::Homa => profile.recovery.keeps_out_of_order() && trigger.is_some(),
             Layout::Ndp => true,
             _ => false,
         };

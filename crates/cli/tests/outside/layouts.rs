@@ -195,11 +195,12 @@ fn homa(header: &Header, words: &LayoutWords, put: &mut impl FnMut(&'static str,
     put("homa.type", homa.packet_type().into());
     put("homa.rpc", homa.rpc);
     match homa.body {
-        HomaBody::Data { length, offset, incoming, retransmit } => {
+        HomaBody::Data { length, offset, incoming, retransmit, number } => {
             put("homa.message_length", length.into());
             put("homa.offset", offset.into());
             put("homa.incoming", incoming.into());
             put("homa.retransmit", retransmit.into());
+            put("homa.number", number.into());
         }
         HomaBody::Grant { offset, priority, resend_all } => {
             put("homa.granted", offset.into());

@@ -1,5 +1,6 @@
 //! Homa's senders: which message goes first, and what they answer to a receiver that misses something.
 
+use crate::pair::{Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
 use roci_control::{Class, Emit, Event, Image, Law, Programmed};
@@ -115,6 +116,83 @@ impl PortAgent for Silent {
     }
 
     fn wake(&mut self, _now: Instant) {}
+}
+
+/// Two ends that speak layout `homa` and keep what comes out of order.
+fn homa() -> QpConfig {
+    QpConfig { layout: Layout::Homa, recovery: Recovery::Irn, ..config() }
+}
+
+#[test]
+fn a_message_that_overtakes_another_finds_its_own_receive() {
+    // All packets of the first but one come after the others, as where they have a lower priority.
+    for (number, fate) in [(0, Fate::Delay(Span::from_micros(50))), (1, Fate::Delay(Span::from_micros(50)))] {
+        let mut pair = Pair::connected(homa()).fate(number, fate);
+        for (id, at) in [(11, 1u64 << 16), (12, 2 << 16), (13, 3 << 16)] {
+            pair.post_recv(Server, id, at, 4 * MTU);
+        }
+        pair.send(1, 0, 3 * MTU);
+        pair.write(2, 10_000, 4 << 16, 2 * MTU);
+        pair.send(3, 20_000, 2 * MTU + 5);
+        pair.send(4, 30_000, 7);
+        pair.run();
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts, counters.naks), (0, 0, 0), "packet {number}");
+        let received: Vec<_> = pair.server.completions.iter().map(|it| (it.id, it.length)).collect();
+        assert_eq!(received, [(11, 3 * MTU), (12, 2 * MTU + 5), (13, 7)], "packet {number}");
+        pair.assert_copied(0, 1 << 16, 3 * MTU);
+        pair.assert_copied(10_000, 4 << 16, 2 * MTU);
+        pair.assert_copied(20_000, 2 << 16, 2 * MTU + 5);
+        pair.assert_copied(30_000, 3 << 16, 7);
+    }
+}
+
+#[test]
+fn a_message_after_a_lost_one_is_kept_and_not_sent_again() {
+    let mut pair = Pair::connected(homa()).fate(0, Fate::Drop);
+    for id in 0..40 {
+        pair.post_recv(Server, id, 4096 * id, 100);
+        pair.send(id, 4096 * id, 100);
+    }
+    pair.run();
+    let counters = pair.client.engine.counters(pair.client.qpns[0]);
+    assert_eq!((counters.retransmitted, counters.timeouts), (1, 1));
+    assert!(pair.server.completions.iter().map(|it| it.id).eq(0..40));
+}
+
+#[test]
+fn numbers_of_messages_go_round() {
+    let mut pair = Pair::connected(homa());
+    for round in 0..0x8040u64 {
+        if round == 0x7fff {
+            let next = pair.client.sent.len();
+            pair = pair.fate(next, Fate::Drop);
+        }
+        pair.post_recv(Server, round, 0, 64);
+        pair.send(round, 0, 1);
+        if round < 0x7fff {
+            pair.run();
+        }
+    }
+    pair.run();
+    let counters = pair.client.engine.counters(pair.client.qpns[0]);
+    assert_eq!((counters.retransmitted, counters.timeouts), (1, 1));
+    assert!(pair.server.completions.iter().map(|it| it.id).eq(0..0x8040));
+}
+
+#[test]
+fn a_read_that_came_too_early_to_be_kept_is_asked_for_at_once() {
+    let mut pair = Pair::connected(homa()).fate(1, Fate::Drop);
+    pair.server.memory[8192..8192 + 100].fill(7);
+    pair.write(1, 0, 4096, 10);
+    for id in 2..10 {
+        pair.read(id, 1024 * id, 8192, 100);
+    }
+    pair.run();
+    let counters = pair.client.engine.counters(pair.client.qpns[0]);
+    assert_eq!((counters.timeouts, counters.naks), (0, 1));
+    assert_eq!(pair.client.ended().len(), 9);
+    assert!((2..10).all(|id| pair.client.memory[1024 * id..1024 * id + 100].iter().all(|&octet| octet == 7)));
 }
 
 /// Homa in C, which lets four packets of a message go unscheduled, and the same once more.

@@ -18,6 +18,9 @@ const FREEZE: u8 = 0x16;
 const NEED_ACK: u8 = 0x17;
 const ACK: u8 = 0x18;
 
+/// Messages that take a receive request are numbered modulo this.
+pub const NUMBERS: u16 = 1 << 15;
+
 /// The most RPCs that one ACK names besides its own.
 pub const ACKS_MAX: usize = 5;
 
@@ -43,6 +46,8 @@ pub enum HomaBody {
         incoming: u32,
         /// Whether it is sent again.
         retransmit: bool,
+        /// Which of the messages that take a receive request this is, modulo [`NUMBERS`]; zero for the others.
+        number: u16,
     },
     /// The receiver lets the sender send more.
     Grant {
@@ -150,7 +155,8 @@ impl Homa {
         let flag = common & 1 == 1;
         let body = match (packet_type, rest) {
             (DATA, &[length, offset, incoming]) => {
-                HomaBody::Data { length, offset, incoming, retransmit: flag }
+                let number = (common & 0xffff) as u16 >> 1;
+                HomaBody::Data { length, offset, incoming, retransmit: flag, number }
             }
             (GRANT, &[offset]) => HomaBody::Grant { offset, priority, resend_all: flag },
             (RESEND, &[offset, length]) => HomaBody::Resend { offset, length, priority },
@@ -186,8 +192,8 @@ impl Homa {
         let mut detail = 0;
         let body: &mut [u32] = &mut words[3..];
         let len = match self.body {
-            HomaBody::Data { length, offset, incoming, retransmit } => {
-                detail = u32::from(retransmit);
+            HomaBody::Data { length, offset, incoming, retransmit, number } => {
+                detail = u32::from(number % NUMBERS) << 1 | u32::from(retransmit);
                 body[..3].copy_from_slice(&[length, offset, incoming]);
                 3
             }
@@ -229,7 +235,7 @@ mod tests {
     use roci_units::{Psn, Qpn};
 
     const BODIES: [HomaBody; 9] = [
-        HomaBody::Data { length: 100_000, offset: 1_024, incoming: 40_000, retransmit: true },
+        HomaBody::Data { length: 100_000, offset: 1_024, incoming: 40_000, retransmit: true, number: 0x7ffe },
         HomaBody::Grant { offset: 50_000, priority: 5, resend_all: false },
         HomaBody::Resend { offset: 7, length: 9, priority: 6 },
         HomaBody::RpcUnknown,
