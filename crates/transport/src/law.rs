@@ -4,7 +4,7 @@ use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
 use crate::events::answer_event;
-use crate::laws::{LawState, Laws, TIMED, TIMER_PACE, User};
+use crate::laws::{LawState, Laws, TIMER_PACE, User};
 use crate::messages::message_words;
 use crate::qp::{Common, Notes, Qp, Standing};
 use crate::queue::{NONE, flag};
@@ -479,9 +479,8 @@ impl Engine {
         if plan.fresh
             && !plan.response
             && let Some(sent) = state.sent_mut()
-            && sent.times.len() < TIMED
         {
-            sent.times.push_back((plan.at.wrapping_add(u32::from(plan.packets) - 1), now));
+            sent.note(plan.at.wrapping_add(plan.packets.into()), now);
         }
         if state.count_down == 0 {
             return;

@@ -91,19 +91,7 @@ impl LawState {
     /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
     #[inline(always)]
     pub(crate) fn sent_at(&mut self, sequence: u32) -> Instant {
-        let Some(sent) = self.sent_mut() else { return Instant::ZERO };
-        while let Some(&(timed, instant)) = sent.times.front() {
-            let distance = sequence.wrapping_sub(timed).cast_signed();
-            if distance <= 0 {
-                break;
-            }
-            sent.times.pop_front();
-            if distance == 1 {
-                // Those behind it were sent later.
-                return instant;
-            }
-        }
-        Instant::ZERO
+        self.sent_mut().map_or(Instant::ZERO, |sent| sent.before(sequence))
     }
 
     /// When the law is to be woken, of this state at `index`.
@@ -150,7 +138,42 @@ pub(crate) struct Port {
 /// The sending times of some packets in flight, oldest first; when it is full, packets go untimed.
 #[derive(Debug, Default)]
 pub(crate) struct SentTimes {
-    pub(crate) times: VecDeque<(u32, Instant)>,
+    times: VecDeque<(u32, Instant)>,
+}
+
+/// How many packets are timed at once.
+const TIMED: usize = 512;
+
+impl SentTimes {
+    /// The packet before `end` is sent now.
+    #[inline]
+    pub(crate) fn note(&mut self, end: u32, now: Instant) {
+        if self.times.len() < TIMED {
+            self.times.push_back((end.wrapping_sub(1), now));
+        }
+    }
+
+    /// When the last packet before `sequence` was sent, if it was timed; times of older packets are forgotten.
+    #[inline(always)]
+    pub(crate) fn before(&mut self, sequence: u32) -> Instant {
+        while let Some(&(timed, instant)) = self.times.front() {
+            let distance = sequence.wrapping_sub(timed).cast_signed();
+            if distance <= 0 {
+                break;
+            }
+            self.times.pop_front();
+            if distance == 1 {
+                // Those behind it were sent later.
+                return instant;
+            }
+        }
+        Instant::ZERO
+    }
+
+    /// An acknowledgement of what was sent twice does not tell which of the two it answers (Karn and Partridge).
+    pub(crate) fn forget(&mut self) {
+        self.times.clear();
+    }
 }
 
 /// The queue pair for which a law begins, and when.
@@ -174,9 +197,6 @@ pub(crate) struct Begun {
 
 /// What a law hears of that need have no state before it hears of it.
 const CONGESTION: Class = Class::CE.with(Class::CNP).with(Class::TIMER).with(Class::BYTE_COUNTER);
-
-/// How many packets are timed at once.
-pub(crate) const TIMED: usize = 512;
 
 impl Laws {
     pub(crate) fn new() -> Self {
@@ -365,7 +385,7 @@ impl Laws {
     /// Forgets all sending times: an acknowledgement after a retransmission does not tell what it answers.
     pub(crate) fn forget_times(&mut self, index: u32) {
         if let Some(sent) = self.states.get_mut(index as usize).and_then(LawState::sent_mut) {
-            sent.times.clear();
+            sent.forget();
         }
     }
 }

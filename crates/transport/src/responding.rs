@@ -8,7 +8,8 @@ use crate::arrival::{Arrival, Refusal};
 use crate::delivery::program::{Event as Loss, Program};
 use crate::delivery::sender::{Resend, Sender};
 use crate::engine::{Engine, TIMER_ACK};
-use crate::qp::{Notes, after, sequence};
+use crate::laws::{LawState, SentTimes};
+use crate::qp::{Common, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access, Stage};
 use crate::requester::drawn_by;
@@ -31,6 +32,8 @@ pub(crate) struct Responding {
     end: u32,
     /// The window, while in a loss.
     sender: Option<Sender>,
+    /// When some of them were sent, for a law that measures round trips.
+    sent: SentTimes,
     /// When the oldest is given up for lost.
     deadline: Instant,
     /// Timeouts left before the queue pair fails.
@@ -50,8 +53,16 @@ impl Engine {
         let first = self.qps[slot].responder.course().first;
         let retries = self.profile(slot).retry;
         let responding = self.aside(slot).responding.get_or_insert_with(|| {
-            let deadline = Instant::NEVER;
-            Box::new(Responding { una: first, next: first, end: first, sender: None, deadline, retries })
+            let (sent, deadline) = (SentTimes::default(), Instant::NEVER);
+            Box::new(Responding {
+                una: first,
+                next: first,
+                end: first,
+                sender: None,
+                sent,
+                deadline,
+                retries,
+            })
         });
         let first = responding.end;
         responding.end = first.wrapping_add(packets);
@@ -133,7 +144,8 @@ impl Engine {
     /// Accounts for responses that were sent.
     pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan) {
         let timeout = self.response_timeout(slot, u32::from(plan.packets));
-        let index = self.qps[slot].common.aside;
+        let Common { aside: index, law, .. } = self.qps[slot].common;
+        let timed = self.laws.states.get(law as usize).is_some_and(LawState::is_timed);
         let aside = self.asides.get_mut(index);
         let Some(responding) = &mut aside.responding else { return };
         let packets = u32::from(plan.packets);
@@ -145,6 +157,9 @@ impl Engine {
             return;
         }
         responding.next = responding.next.wrapping_add(packets);
+        if timed {
+            responding.sent.note(responding.next, now);
+        }
         if let Some(sender) = &mut responding.sender {
             sender.sent(packets);
         }
@@ -191,13 +206,15 @@ impl Engine {
         octets += self.observe_responses(now, slot, loss);
         self.note_responses(slot);
         if self.hears(slot, class) {
-            let answered = self.responding(slot).map_or((0, 0), |r| (r.una, r.next));
+            let answered = self.responding(slot).map(|r| (r.una, r.next, r.sent.before(r.una)));
+            let answered = answered.unwrap_or((0, 0, Instant::ZERO));
             let base = self.qps[slot].responder.course().first;
             let event = self.heard(now, slot, arrival, class);
             let event = Event {
                 opcode: header.opcode.0,
                 ecn: header.flags.has(Flags::BECN),
                 acked: octets,
+                sent: answered.2,
                 acked_sequence: event.acked_sequence.wrapping_add(answered.0.wrapping_sub(base)),
                 next_sequence: event.next_sequence.wrapping_add(answered.1.wrapping_sub(base)),
                 ..event
@@ -269,6 +286,9 @@ impl Engine {
             self.slow.bitmap_writes += u64::from(counts && observed.newly_acked > 0);
             let decision = sender.decide(&self.boards, now, &observed);
             sender.apply(&mut self.boards, &decision);
+            if decision.mark.is_some() {
+                responding.sent.forget();
+            }
         }
         let missing = sequence(sender.first_missing(&self.boards), responding.una);
         if sender.is_in_order()

@@ -15,6 +15,7 @@ mod laws;
 mod messages;
 mod pair;
 mod pulls;
+mod reading;
 mod retries;
 mod scripts;
 mod wander;

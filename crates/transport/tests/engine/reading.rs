@@ -1,0 +1,36 @@
+//! READ responses that are acknowledged, under a responder's law: it hears of them as a sender's does of its packets.
+
+use crate::pair::Pair;
+use crate::scripts::{MTU, config};
+use roci_control::{Law, Value};
+use roci_transport::{Engine, EngineConfig, QpConfig, Recovery, Status};
+use roci_units::{BitsPerSec, Instant, Span};
+use roci_wire::Layout;
+
+const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
+
+/// A READ of so many packets under `law`.
+fn read(law: &str, packets: u32) -> Pair {
+    let engine = |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+        engine.add_law(Law::from_settings(law, &[], LINK).unwrap());
+        engine
+    };
+    let config = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, law: 1, ..config() };
+    let mut pair = Pair::with_engines(engine(1), engine(2), config, 1);
+    pair.read(1, 0, 0, packets * MTU);
+    pair.run_until(Instant::ZERO + Span::from_millis(1));
+    pair
+}
+
+fn register(pair: &mut Pair, name: &str) -> Option<Value> {
+    pair.server.engine.control_get(pair.server.qpns[0], name, pair.now)
+}
+
+#[test]
+fn the_round_trips_of_responses_are_told() {
+    let mut pair = read("swift", 20);
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    let Some(Value::Time(rtt)) = register(&mut pair, "rtt") else { panic!("a time") };
+    assert!(rtt > Span::ZERO && rtt < Span::from_micros(50), "{rtt}");
+}
