@@ -391,8 +391,8 @@ const fn middle_octets(layout: Layout, mtu: u16) -> u16 {
 /// Packets that may be outstanding: half the circle less one, so that "before" and "after" stay apart.
 pub(crate) const MAX_OUTSTANDING: u32 = (1 << 23) - 1;
 
-/// Packets that a bitmap of selective repeat covers.
-pub(crate) const BITMAP_PACKETS: u32 = 2048;
+/// Packets that a bitmap of selective repeat covers: no more are in flight on a queue pair that keeps what comes out of order.
+pub const BITMAP_PACKETS: u32 = 2048;
 
 impl Requester {
     pub(crate) const fn new(psn: Psn, profile: &Profile, priority: u8, credit: Credit) -> Self {

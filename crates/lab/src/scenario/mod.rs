@@ -11,6 +11,7 @@
 //! | `end` | whether a scenario can come to an end |
 //! | `frame` | the greatest frame of the run |
 //! | `reach` | how far apart the hosts are, for telemetry and the timeout |
+//! | `fill` | whether a flow alone can fill its link |
 //! | `presets` | whether presets fit the links |
 //! | `together` | what goes badly together |
 //! | [`overrides`] | `--set`, lists and ranges of values |
@@ -21,6 +22,7 @@
 mod end;
 pub mod faults;
 mod file;
+mod fill;
 mod frame;
 pub mod keys;
 pub mod measure;
@@ -187,6 +189,11 @@ impl Scenario {
         let unused = together::unused(&transport, window, &traffic);
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
+        let used = presets::used(&traffic, &transport.control, &controls);
+        let hops = switch.int.then_some(reach.most_switches);
+        let unfilled = product
+            .as_ref()
+            .map(|product| fill::notes(used, &source, &transport, product, (nic.config.mtu, hops)));
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
@@ -194,6 +201,7 @@ impl Scenario {
             .chain(nic.idle_notes())
             .chain(together)
             .chain(outgrown)
+            .chain(unfilled.into_iter().flatten())
             .chain(idle)
             .chain(late)
             .chain(unused)

@@ -22,8 +22,8 @@ pub(super) struct Product {
     /// Full packets, rounded up.
     pub(super) packets: u64,
     hosts: [String; 2],
-    rate: BitsPerSec,
-    time: Span,
+    pub(super) rate: BitsPerSec,
+    pub(super) time: Span,
 }
 
 impl fmt::Display for Product {

@@ -7,7 +7,7 @@ use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
 use roci_control::{Law, SettingError};
-use roci_transport::Recovery;
+use roci_transport::{BITMAP_PACKETS, Recovery};
 use roci_units::{BitsPerSec, Bytes, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
@@ -130,6 +130,8 @@ impl Transport {
         }
         let set = u64::from(self.max_in_flight);
         match product {
+            // Bitmaps are such a bound, and have a note of their own.
+            Some(product) if product.packets > u64::from(BITMAP_PACKETS) => None,
             _ if set == 0 => {
                 let these = match product {
                     None => "these, rate times round trip over the packet".to_owned(),

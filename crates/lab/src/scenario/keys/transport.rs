@@ -62,7 +62,8 @@ pub static TRANSPORT: Section = section(
             "max_in_flight",
             "a whole number, 0 to 8388608",
             "`0`: no bound of its own",
-            "Packets that may be unacknowledged whatever the law says (IRN's BDP-FC).",
+            "Packets that may be unacknowledged whatever the law says (IRN's BDP-FC). All recoveries but `go-back-n` have at \
+             most 2048 in flight, for so long are their bitmaps.",
         ),
         key(
             "initial_window",

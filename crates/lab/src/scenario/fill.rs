@@ -1,0 +1,172 @@
+//! Whether a flow alone can fill its link: what stands for the network's round trip in a law, and how long bitmaps are.
+
+use super::reach::Product;
+use super::{Control, Source, Transport};
+use roci_control::{Context, Law, Value};
+use roci_transport::BITMAP_PACKETS;
+use roci_units::{Instant, Span};
+use std::fmt::Write as _;
+
+/// What a law takes for the round trip, or for what the link carries in one.
+struct Belief {
+    /// The keys that say it.
+    keys: &'static str,
+    takes: Takes,
+}
+
+enum Takes {
+    /// A time, and whether flows are slowed down for whatever exceeds it.
+    Time(Span, bool),
+    Octets(u64),
+    Packets(u64),
+}
+
+/// A note for each law among `controls` that takes the round trip for shorter than the network's, and one on bitmaps that are
+/// shorter than what is in flight; packets have up to `mtu` octets and cross up to so many `switches`.
+pub(super) fn notes<'a>(
+    controls: impl Iterator<Item = &'a Control>,
+    source: &Source,
+    transport: &Transport,
+    product: &Product,
+    (mtu, switches): (u16, Option<usize>),
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    for control in controls.filter(|control| !control.is_program()) {
+        // What it does not take is refused elsewhere.
+        let Ok(law) = control.make(source, product.rate, mtu) else { continue };
+        notes
+            .extend(belief(&law, &control.law.value, switches).and_then(|it| it.note(control, product, mtu)));
+    }
+    if transport.recovery.keeps_out_of_order() && product.packets > u64::from(BITMAP_PACKETS) {
+        notes.push(format!(
+            "bitmaps of selective repeat are {BITMAP_PACKETS} packets long, and no more are in flight; the product of bandwidth and \
+             delay is {} packets: {product}. A flow alone between these hosts does not fill the link",
+            product.packets
+        ));
+    }
+    notes.dedup();
+    notes
+}
+
+fn belief(law: &Law, name: &str, switches: Option<usize>) -> Option<Belief> {
+    let value = |key: &str| law.get(&mut Context::None, key, Instant::ZERO);
+    let time = |key: &str| match value(key) {
+        Some(Value::Time(span)) => Some(span),
+        _ => None,
+    };
+    let count = |key: &str| match value(key) {
+        Some(Value::Count(count)) => Some(u64::from(count)),
+        Some(Value::Octets(octets)) => Some(octets.0),
+        _ => None,
+    };
+    let (keys, takes) = match name {
+        "hpcc" => ("base_rtt", Takes::Time(time("base_rtt")?, false)),
+        "nscc" => ("base_rtt", Takes::Time(time("base_rtt")?, true)),
+        // Else its window grows as far as it is let.
+        "dctcp" if value("paced") == Some(Value::Flag(true)) || count("wmax") == Some(0) => {
+            ("base_rtt", Takes::Time(time("base_rtt")?, false))
+        }
+        "swift" => {
+            let hops = switches.map_or(count("hops")?, |hops| hops as u64);
+            let target = time("base_target")? + time("per_hop")? * hops;
+            ("base_target", Takes::Time(target, true))
+        }
+        "homa" if count("ahead") == count("unscheduled") => ("unscheduled", Takes::Octets(count("ahead")?)),
+        "homa" => ("ahead", Takes::Octets(count("ahead")?)),
+        "ndp" => ("initial_window", Takes::Packets(count("initial_window")?)),
+        _ => return None,
+    };
+    Some(Belief { keys, takes })
+}
+
+impl Belief {
+    /// What to say of it, where it is short by more than a quarter, or at all where flows are slowed down for that.
+    fn note(&self, control: &Control, product: &Product, mtu: u16) -> Option<String> {
+        let law = &control.law.value;
+        let is_short = |has: u64, needs: u64| has.saturating_mul(5) < needs.saturating_mul(4);
+        let octets = product.packets * u64::from(mtu);
+        let mut text = format!("`{}` of `{law}` ", self.keys);
+        let (short, slowed) = match self.takes {
+            Takes::Time(span, slowed) => {
+                _ = if law == "swift" {
+                    write!(text, "and what its hops add are {span}")
+                } else {
+                    write!(text, "is {span}")
+                };
+                let (has, needs) = (span.as_ps(), product.time.as_ps());
+                (if law == "swift" { has < needs } else { is_short(has, needs) }, slowed)
+            }
+            Takes::Octets(has) => {
+                _ = write!(text, "is {has} octets, and the product of bandwidth and delay {octets}");
+                (is_short(has, octets), false)
+            }
+            Takes::Packets(has) => {
+                _ = write!(
+                    text,
+                    "is {has}, and the product of bandwidth and delay {} packets",
+                    product.packets
+                );
+                (is_short(has, product.packets), false)
+            }
+        };
+        let what = if slowed {
+            "What the round trip is longer counts as queueing: flows slow down for it"
+        } else {
+            "A flow alone between these hosts does not fill the link"
+        };
+        short.then(|| format!("{text}: {product}. {what}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::parse;
+
+    fn told(delay: &str, lines: &str) -> String {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"{delay}\"\n[switch]\nbuffer = \"100MB\"\ntrimming = true\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[transport]\n{lines}\n"
+        );
+        let scenario = parse(&text).unwrap();
+        let notes: Vec<&str> = scenario.notes().filter(|note| !note.contains("`switch.trimming`")).collect();
+        notes.join(" ")
+    }
+
+    #[test]
+    fn a_law_made_for_a_shorter_round_trip_is_named_with_its_key() {
+        // Four links of 25 us, a full packet and its acknowledgement: 100.4 us, which is 1135 packets.
+        for (control, said) in [
+            ("\"hpcc\"", "`base_rtt` of `hpcc` is 13us: 100Gb/s times the idle round trip of a full packet"),
+            ("{ law = \"dctcp\", preset = \"hpcc\" }", "`base_rtt` of `dctcp` is 13us"),
+            ("\"nscc\"", "counts as queueing: flows slow down for it"),
+            ("\"swift\"", "`base_target` of `swift` and what its hops add are 23053ns"),
+            ("\"homa\"", "`unscheduled` of `homa` is 40000 octets, and the product of bandwidth and delay 1"),
+            ("{ law = \"homa\", ahead = \"90KB\" }", "`ahead` of `homa` is 90000 octets"),
+        ] {
+            let note = told("25us", &format!("control = {control}"));
+            assert!(note.contains(said), "{control}: {note}");
+            assert_eq!(told("1us", &format!("control = {control}")), "", "{control}");
+        }
+        let ndp = told("1us", "recovery = \"ndp\"");
+        assert!(
+            ndp.contains(
+                "`initial_window` of `ndp` is 15, and the product of bandwidth and delay 47 packets"
+            ),
+            "{ndp}"
+        );
+        assert_eq!(told("1us", "recovery = \"ndp\"\ncontrol = { law = \"ndp\", initial_window = 47 }"), "");
+        assert_eq!(told("25us", "control = \"dctcp\""), "", "its window grows as far as it is let");
+        assert_eq!(told("25us", "control = { law = \"swift\", base_target = \"120us\" }"), "");
+        assert_eq!(told("25us", "control = { law = \"hpcc\", base_rtt = \"101us\" }"), "");
+    }
+
+    #[test]
+    fn a_path_that_holds_more_packets_than_bitmaps_are_long_is_told() {
+        for recovery in ["irn", "srnic", "sack", "newreno"] {
+            let note = told("100us", &format!("recovery = \"{recovery}\"\ncontrol = \"none\""));
+            assert!(note.contains("bitmaps of selective repeat are 2048 packets long"), "{recovery}: {note}");
+            assert_eq!(told("25us", &format!("recovery = \"{recovery}\"\ncontrol = \"none\"")), "");
+        }
+        assert_eq!(told("100us", "recovery = \"go-back-n\"\ncontrol = \"none\""), "");
+    }
+}
