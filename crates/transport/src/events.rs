@@ -2,11 +2,11 @@
 
 use crate::arrival::Arrival;
 use crate::engine::Engine;
-use crate::qp::Qp;
+use crate::qp::{Qp, sequence};
 use crate::stamps::read_words;
 use roci_control::{Class, Event};
 use roci_units::Instant;
-use roci_wire::{Flags, Layout};
+use roci_wire::{Flags, Layout, Opcode};
 
 impl Engine {
     /// An event of `class`, with what the queue pair itself knows.
@@ -35,9 +35,16 @@ impl Engine {
         acked: u32,
     ) -> Event<'a> {
         let qp = &self.qps[slot];
+        let (layout, una) = (self.profile(slot).layout, qp.requester.una);
+        // An answer to one packet, whichever has come, tells of its path; only those that were late fill gaps.
+        let named = layout == Layout::Ndp && arrival.header.opcode == Opcode::ACKNOWLEDGE;
         let state = self.laws.states.get_mut(qp.common.law as usize);
-        let sent = state.map_or(Instant::ZERO, |state| state.sent_at(qp.requester.una));
-        answer_event(qp, self.profile(slot).layout, now, arrival, class, (acked, sent))
+        let sent = state.map_or(Instant::ZERO, |state| {
+            let alone = named.then(|| state.sent_alone(sequence(arrival.header.psn, una)));
+            let last = state.sent_at(una);
+            alone.map_or(last, |alone| alone.unwrap_or(Instant::ZERO))
+        });
+        answer_event(qp, layout, now, arrival, class, (acked, sent))
     }
 
     /// The same of one that carries payload.

@@ -94,6 +94,12 @@ impl LawState {
         self.sent_mut().map_or(Instant::ZERO, |sent| sent.before(sequence))
     }
 
+    /// When the packet at `sequence` was sent, if it was timed and is not forgotten.
+    #[cold]
+    pub(crate) fn sent_alone(&self, sequence: u32) -> Option<Instant> {
+        self.extra.as_ref()?.sent.as_ref()?.of(sequence)
+    }
+
     /// When the law is to be woken, of this state at `index`.
     #[inline]
     pub(crate) fn wake(&self, timers: &Timers, index: u32) -> Instant {
@@ -168,6 +174,15 @@ impl SentTimes {
             }
         }
         Instant::ZERO
+    }
+
+    /// When the packet at `sequence` was sent, if it was timed and is not forgotten.
+    fn of(&self, sequence: u32) -> Option<Instant> {
+        let &(first, _) = self.times.front()?;
+        let distance = |sequence: u32| sequence.wrapping_sub(first);
+        let place =
+            self.times.binary_search_by_key(&distance(sequence), |&(timed, _)| distance(timed)).ok()?;
+        self.times.get(place).map(|&(_, instant)| instant)
     }
 
     /// An acknowledgement of what was sent twice does not tell which of the two it answers (Karn and Partridge).

@@ -159,3 +159,29 @@ fn a_pull_that_goes_ahead_of_results_has_no_atomic_sent_again() {
     );
     assert_eq!((pair.sent_again(), pair.client.ended().len()), (0, FIRST), "{:?}", pair.client.story());
 }
+
+#[test]
+fn a_law_hears_the_round_trip_of_each_packet_and_not_of_the_late_ones_alone() {
+    let engine = |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+        engine.add_law(Law::from_settings("swift", &[("first_cwnd", "30")], LINK).unwrap());
+        engine
+    };
+    let config =
+        QpConfig { mtu: MTU, recovery: Recovery::Ndp, layout: Layout::Ndp, law: 1, ..QpConfig::default() };
+    let late = Fate::Delay(Span::from_micros(40));
+    let mut pair = Pair::with_engines(engine(1), engine(2), config, 1).fate(1, late);
+    let rkey = pair.server.key;
+    pair.post(Client, request(1, Operation::Write { va: 0, rkey, tail: Tail::Plain }, 0, 20 * 1024));
+    let qpn = pair.client.qpns[0];
+    let mut rtt_at = |micros| {
+        pair.run_until(Instant::ZERO + Span::from_micros(micros));
+        match pair.client.engine.control_get(qpn, "rtt", pair.now) {
+            Some(Value::Time(span)) => span,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (first, last) = (rtt_at(20), rtt_at(100));
+    assert!((Span::from_micros(2)..Span::from_micros(3)).contains(&first), "{first}: others came before");
+    assert!((Span::from_micros(42)..Span::from_micros(43)).contains(&last), "{last}: its own, not another's");
+}
