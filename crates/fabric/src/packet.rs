@@ -138,13 +138,13 @@ impl Frames for crate::packets::Packets {
 
     fn trim(&mut self, handle: u32, priority: u8) -> bool {
         let packet = &mut self[PacketId(handle)];
+        packet.priority = priority;
         let header = &mut packet.header;
         if header.payload == 0 {
             return false;
         }
         // The pad that fills the payload to a multiple of four goes with it.
         packet.frame = packet.frame.saturating_sub(header.payload.next_multiple_of(4)).max(MIN_FRAME);
-        packet.priority = priority;
         header.payload = 0;
         header.flags = header.flags.with(Flags::TRIMMED);
         true

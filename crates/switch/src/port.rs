@@ -24,7 +24,7 @@ pub trait Frames {
     fn is_ect(&self, handle: u32) -> bool;
     /// Marks it: Congestion Experienced.
     fn mark(&mut self, handle: u32);
-    /// Cuts its payload off and puts it on `priority`; `false` if it has none to cut off.
+    /// Puts it on `priority` and cuts its payload off, if it has one; whether it had.
     fn trim(&mut self, handle: u32, priority: u8) -> bool;
     /// Turns a trimmed packet back to its sender; `false` if it cannot be: it was before, or does not name its sender.
     fn turn_back(&mut self, handle: u32) -> bool;

@@ -427,7 +427,8 @@ impl Switch {
         Admission::DROPPED
     }
 
-    /// Admits the header of the arriving packet, or of the queue's last one, whose place the arriving one takes.
+    /// Admits the header of the arriving packet, or of the queue's last one, whose place the arriving one takes. A packet without
+    /// payload is a header as it is: it goes with the others.
     #[inline(never)]
     fn admit_trimmed<L, F: Frames>(
         &mut self,
@@ -451,15 +452,13 @@ impl Switch {
             }
         }
         let octets = frames.octets(handle);
-        if !frames.trim(handle, trim.header_priority) {
-            return self.drop_for_buffer(egress, octets);
-        }
+        let cut = frames.trim(handle, trim.header_priority);
         let counters = self.count(egress);
-        counters.trimmed += 1;
+        counters.trimmed += u64::from(cut);
         counters.trimmed_octets += u64::from(octets - frames.octets(handle));
         let admission = self.admit_header(ports, frames, egress, handle, trim);
         match admission.outcome {
-            Outcome::Queued => Admission { outcome: Outcome::Trimmed, ..admission },
+            Outcome::Queued if cut => Admission { outcome: Outcome::Trimmed, ..admission },
             _ => admission,
         }
     }

@@ -58,14 +58,12 @@ impl Frames for Slab {
     }
     fn trim(&mut self, handle: u32, priority: u8) -> bool {
         let frame = &mut self.0[handle as usize];
-        if frame.payload == 0 {
-            return false;
-        }
+        let cut = frame.payload > 0;
         frame.octets -= frame.payload;
         frame.payload = 0;
-        frame.trimmed = true;
+        frame.trimmed |= cut;
         frame.priority = priority;
-        true
+        cut
     }
     fn turn_back(&mut self, handle: u32) -> bool {
         let frame = &mut self.0[handle as usize];
@@ -249,6 +247,22 @@ fn a_full_queue_trims_to_the_header_and_headers_go_first() {
     assert_eq!(left, [(3, 78), (4, 78), (0, 1_000), (1, 1_000), (2, 1_000)]);
     assert_eq!(bench.switch.counters(1).trimmed_octets, 2 * 922);
     assert_eq!(bench.switch.used(), 0);
+}
+
+#[test]
+fn what_has_no_payload_goes_with_the_headers_where_its_queue_is_full() {
+    let trim = Trim { random_tail: false, ..TRIM };
+    let config = SwitchConfig { pfc: None, ecn: None, trim: Some(trim), ..SwitchConfig::default() };
+    let mut bench = Bench::new(&config);
+    for _ in 0..3 {
+        bench.admit(1, data(1_000));
+    }
+    let request = Frame { flow: 7, octets: 94, payload: 0, ..data(94) };
+    assert_eq!(bench.admit(1, request).outcome, Outcome::Queued);
+    let first = bench.drain(1)[0];
+    assert_eq!((first.flow, first.octets, first.priority, first.trimmed), (7, 94, 7, false));
+    let counters = *bench.switch.counters(1);
+    assert_eq!((counters.trimmed, counters.dropped), (0, 0));
 }
 
 #[test]
