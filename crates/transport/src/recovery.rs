@@ -402,7 +402,8 @@ impl Engine {
         }
         let end = match self.profile(slot).separate_reads() {
             true => una.wrapping_add(1),
-            false => self.sends.get(self.qps[slot].common.head).end,
+            // What followed of the answers was dropped, for it came before its turn: all that is outstanding is asked again.
+            false => self.qps[slot].requester.high,
         };
         self.doubt_result(slot);
         let aside = self.aside(slot);
