@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Octets of payload that are sent before any is received, as the endpoint has it.
 const BURST: usize = 256 << 10;
 /// Octets after which what was put together is sent before another run begins, as the endpoint has it.
-const ENOUGH: usize = 32 << 10;
+const ENOUGH: usize = 128 << 10;
 const BTH: usize = 12;
 const RETH: usize = 16;
 const ICRC: usize = 4;
