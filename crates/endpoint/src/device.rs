@@ -563,7 +563,6 @@ impl Core {
             memories: HashMap::new(),
             held: None,
             placements: Vec::new(),
-            unplaced: 0,
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
             replied_at: Instant::ZERO,

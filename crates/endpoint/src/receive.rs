@@ -12,16 +12,12 @@ use roci_wire::{BthView, Header, Layout, Opcode, Shape, Transport};
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// Octets of payload that are put in their places together. What is being written to memory holds up whatever reads what
-/// was just put together from smaller parts, as a header is: packet by packet that cost as much as the copying itself.
-/// And what was judged is to be in the cache still.
-const PLACED_AT_ONCE: usize = 16 << 10;
-/// Octets of payload that are judged together, or two packets: so few that the cache has them still when they are placed, and
-/// what was judged before them.
-const TAKEN_AT_ONCE: usize = 4 << 10;
-
 /// Payload of the run in hand that waits to be put in its place: of one packet, or of several from the middle of a
 /// message, one behind the other.
+///
+/// All of a run is judged before any of it is placed, unless something in it depends on what came before. What is being written to
+/// memory holds up whatever reads what was just put together from smaller parts, as a header is, and a run is still in the
+/// second-level cache when it has been judged.
 pub(crate) struct Unplaced {
     /// Where that of the first lies in the run.
     payload: Range<usize>,
@@ -64,14 +60,21 @@ impl Core {
         self.unanswered = self.unanswered.saturating_add(octets.len());
         let (path, flow) = self.flow_from(source);
         let run = Run { octets, segment, source, source_port, path, flow, ce, id };
-        let (mut at, mut judged) = (0, Judged::default());
+        let (mut at, mut alone, mut judged) = (0, 0, Judged::default());
         while at < run.octets.len() {
-            let alike = run.alike(at);
-            let taken = if alike > 1 { self.take_alike(now, &run, &mut judged, at, alike) } else { 0 };
-            if taken == 0 {
-                self.take(now, &run, &mut judged, at);
+            if alone == 0 {
+                let alike = run.alike(at);
+                let taken = if alike > 1 { self.take_alike(now, &run, &mut judged, at, alike) } else { 0 };
+                at += segment * taken;
+                if taken == alike {
+                    continue;
+                }
+                // Where none was taken none would be, and to look again for each of them would take long.
+                alone = if taken == 0 { alike } else { 1 };
             }
-            at += segment * taken.max(1);
+            self.take(now, &run, &mut judged, at);
+            at += segment;
+            alone -= 1;
         }
         self.place_all(run.octets);
         self.let_go();
@@ -210,23 +213,12 @@ impl Core {
         self.settle(now);
     }
 
-    /// Has these parts of a run put in their places, soon: what was judged before them is put in its place now, while the
-    /// cache fetches theirs.
+    /// Has these parts of a run put in their places, once all of it has been judged.
     #[inline]
     fn place_soon(&mut self, run: &[u8], unplaced: Unplaced) {
-        let Unplaced { key, address, .. } = unplaced;
-        let octets = unplaced.payload.len() * unplaced.packets;
-        if self.unplaced + octets > PLACED_AT_ONCE
-            || self.placements.last().is_some_and(|last| last.key != key)
-        {
+        if self.placements.last().is_some_and(|last| last.key != unplaced.key) {
             self.place_all(run);
         }
-        if key != 0
-            && let Some((memory, offset)) = self.memory(key, address)
-        {
-            memory.expect(offset, octets);
-        }
-        self.unplaced += octets;
         self.placements.push(unplaced);
     }
 
@@ -254,13 +246,13 @@ impl Core {
                 payload = payload.start + stride..payload.end + stride;
             }
         }
-        (self.placements, self.unplaced) = (placements, 0);
+        self.placements = placements;
     }
 }
 
 impl Run<'_> {
-    /// How many packets from the one at `at` on can be taken as one: from the middle of a message, of full length, with
-    /// nothing between their BTHs but a PSN.
+    /// How many packets from the one at `at` on can be taken as one, which is at least that: from the middle of a message, of
+    /// full length, with nothing between their BTHs but a PSN.
     #[inline]
     fn alike(&self, at: usize) -> usize {
         let Some(bth) = self.octets[at..].first_chunk::<{ BthView::LEN }>() else { return 1 };
@@ -268,13 +260,13 @@ impl Run<'_> {
         if !is_middle || self.id.is_some() || self.ce {
             return 1;
         }
-        let most = (TAKEN_AT_ONCE / self.segment.saturating_sub(BthView::LEN + icrc::ICRC_LEN).max(1)).max(2);
-        let packets = self.octets[at..].chunks_exact(self.segment).take(most);
+        let packets = self.octets[at..].chunks_exact(self.segment);
         let first = halves(bth);
         let is_next = |(number, packet): (u32, &[u8])| {
             packet.first_chunk().is_some_and(|bth| halves(bth) == (first.0, after(first.1, number)))
         };
-        (0..).zip(packets).take_while(|&(number, packet)| is_next((number, packet))).count()
+        // A last one that is shorter is one too.
+        (0..).zip(packets).take_while(|&(number, packet)| is_next((number, packet))).count().max(1)
     }
 }
 
@@ -417,6 +409,38 @@ mod tests {
         drop(shard);
         assert_eq!(qp.counters().retransmitted, 0);
         assert!(cq.poll().unwrap().is_ok());
+    }
+
+    #[test]
+    fn packets_that_differ_in_their_psns_alone_are_taken_as_one_up_to_a_shorter_last_one() {
+        let mut octets = Vec::new();
+        for (psn, octet, length) in [(7, 1, 64), (8, 2, 64), (9, 3, 64), (11, 4, 64), (12, 5, 48)] {
+            let mut packet = [octet; 64];
+            packet[..BthView::LEN].copy_from_slice(&[
+                Opcode::WRITE_MIDDLE.0,
+                0,
+                255,
+                255,
+                0,
+                0,
+                0,
+                9,
+                0,
+                0,
+                0,
+                psn,
+            ]);
+            octets.extend(&packet[..length]);
+        }
+        let source = HERE.into();
+        let flow = Flow::new(source, source);
+        let path = 1;
+        let run =
+            Run { octets: &octets, segment: 64, source, source_port: 9, path, flow, ce: false, id: None };
+        let alike: Vec<usize> = (0..5).map(|packet| run.alike(64 * packet)).collect();
+        assert_eq!(alike, [3, 2, 1, 1, 1]);
+        let marked = Run { ce: true, ..run };
+        assert_eq!(marked.alike(0), 1);
     }
 
     proptest! {

@@ -83,8 +83,6 @@ pub(crate) struct Core {
     pub(crate) held: Option<(u32, Arc<Memory>)>,
     /// Payloads of the run in hand that wait to be put in their places.
     pub(crate) placements: Vec<Unplaced>,
-    /// Their octets.
-    pub(crate) unplaced: usize,
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,

@@ -118,17 +118,6 @@ impl Memory {
         })
     }
 
-    /// Has the cache fetch octets from `offset` on that will be written soon.
-    #[inline]
-    pub(crate) fn expect(&self, offset: usize, length: usize) {
-        #[cfg(target_arch = "x86_64")]
-        for line in (0..length).step_by(64) {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            // SAFETY: it is a hint and touches nothing, wherever it points.
-            unsafe { _mm_prefetch::<_MM_HINT_ET0>(self.start.wrapping_add(offset + line).cast()) };
-        }
-    }
-
     /// Copies `octets` to `offset`, as far as they fit.
     ///
     /// # Safety
