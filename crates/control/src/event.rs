@@ -198,6 +198,9 @@ pub struct Event<'a> {
     /// Whether the sender had nothing more to send: as an arriving data packet says, else as the queue pair's own last
     /// packet said (NDP).
     pub drained: bool,
+    /// Whether the packet that is answered said that nothing follows: its receiver pulls for what is missing alone, and for
+    /// nothing else of what came by then (NDP).
+    pub lapsed: bool,
     /// The message and octets concerned, where the layout names them.
     pub part: Part,
     /// The law's own header words on the packet.
@@ -232,6 +235,7 @@ impl Event<'_> {
             pulled,
             missing,
             drained,
+            lapsed,
             part,
             words: _,
             hops: _,
@@ -258,6 +262,7 @@ impl Event<'_> {
             pulled,
             missing,
             drained,
+            lapsed,
             part,
             words: &[],
             hops: &[],

@@ -4,7 +4,8 @@
 //! first. The receiver's agent spaces the pulls of all its senders so that what they draw just fills its link.
 //!
 //! A queue pair outlives its messages. Once the receiver knows that nothing more comes (the last packet said so) it
-//! stops pulling; when that packet and all before it are acknowledged, the next message begins with a first window.
+//! stops pulling; when that packet and all before it are acknowledged, the next message begins with a first window. A
+//! message that comes before takes what the receiver will not pull for, which the answer to that packet tells.
 
 use crate::event::{Class, Event};
 use crate::outcome::{Credit, Outcome};
@@ -103,6 +104,13 @@ impl Ndp {
                 let answered = u32::from(event.class != Class::PULL);
                 state.owed = (state.owed + answered).saturating_sub(event.pulled);
                 state.unanswered = (state.unanswered.saturating_add(event.pulled)).saturating_sub(answered);
+                if event.lapsed {
+                    // What it had earned by then comes to nothing, yet more may have been sent since, or waits to be.
+                    let lapsed = state.owed.saturating_sub(event.missing);
+                    state.owed -= lapsed;
+                    *tokens = tokens.saturating_add(lapsed).min(Credit::UNLIMITED - 1);
+                    state.unanswered = state.unanswered.saturating_add(lapsed);
+                }
                 if event.drained && nothing_in_flight {
                     *tokens = self.initial_window.into();
                     *state = state.fresh(*tokens);
@@ -197,6 +205,17 @@ mod tests {
         assert_eq!(hear(&mut State::default(), 0, more), 0, "pulls are on their way");
         let missing = Event { acked_sequence: 8, ..event };
         assert_eq!(hear(&mut State::default(), 0, missing), 0, "what is missing is pulled");
+    }
+
+    #[test]
+    fn what_nobody_pulls_for_after_a_packet_said_that_nothing_follows_may_go_with_the_next_message() {
+        let mut state = Ndp::default().state();
+        let event = Event { class: Class::ACK, acked_sequence: 5, next_sequence: 15, ..Event::default() };
+        assert_eq!([0; 3].map(|tokens| hear(&mut state, tokens, event)), [0; 3], "pulls may come");
+        assert_eq!(hear(&mut state, 0, Event { class: Class::PULL, pulled: 1, ..event }), 1);
+        let said = Event { lapsed: true, missing: 1, ..event };
+        assert_eq!(hear(&mut state, 0, said), 2, "of three, one is for what is missing");
+        assert_eq!(hear(&mut state, 0, event), 0, "what came later is pulled for again");
     }
 
     #[test]

@@ -154,12 +154,29 @@ impl Engine {
         (news, aside.drained)
     }
 
-    /// Says with a packet whether more follows, and remembers it.
+    /// Whether the packet that is answered is the last that said that nothing follows, and how many are missing up to it.
     #[cold]
-    pub(crate) fn drained(&mut self, slot: usize) -> Flags {
+    pub(crate) fn take_lapse(&mut self, slot: usize, header: &Header) -> (bool, u32) {
+        let una = self.qps[slot].requester.una;
+        let at = sequence(header.psn, una);
+        let aside = self.aside(slot);
+        if header.opcode == Opcode::PULL || aside.drained_at != Some(at) {
+            return (false, 0);
+        }
+        aside.drained_at = None;
+        (true, after(at, una).saturating_add(1).max(0).cast_unsigned())
+    }
+
+    /// Says with packets up to `at` whether more follows, and remembers it.
+    #[cold]
+    pub(crate) fn drained(&mut self, slot: usize, at: u32) -> Flags {
         let requester = &self.qps[slot].requester;
         let more = requester.current != NONE || requester.notes.has(Notes::RESENDS);
-        self.aside(slot).drained = !more;
+        let aside = self.aside(slot);
+        aside.drained = !more;
+        if !more {
+            aside.drained_at = Some(at);
+        }
         if more { Flags::NONE } else { Flags::DRAINED }
     }
 }

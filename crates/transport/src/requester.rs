@@ -84,7 +84,9 @@ impl Engine {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
             if pulled {
-                draft.last_flags = draft.last_flags.with(self.drained(slot));
+                draft.last_flags = draft
+                    .last_flags
+                    .with(self.drained(slot, plan.at.wrapping_add(u32::from(plan.packets) - 1)));
             }
             return draft;
         }
@@ -112,7 +114,8 @@ impl Engine {
             self.start_timer(now, slot);
         }
         if pulled {
-            draft.last_flags = draft.last_flags.with(self.drained(slot));
+            draft.last_flags =
+                draft.last_flags.with(self.drained(slot, plan.at.wrapping_add(u32::from(plan.packets) - 1)));
         }
         draft
     }
@@ -377,6 +380,9 @@ impl Engine {
             let (pulled, drained) = if is_pulled { self.take_pull(slot, arrival.header) } else { (0, false) };
             let mut event = self.answer_event(now, slot, arrival, class, progress.octets);
             (event.pulled, event.drained) = (pulled, drained);
+            if is_pulled {
+                (event.lapsed, event.missing) = self.take_lapse(slot, arrival.header);
+            }
             self.tell_law(now, slot, &event);
         }
         self.arm(now, slot);
