@@ -386,8 +386,8 @@ impl Engine {
         self.note_resends(slot);
     }
 
-    /// A READ's response is missing: asks for the rest of it, once until it moves on. With go-back-N that costs a retry,
-    /// as the NAK would that it stands for.
+    /// A READ's response is missing: asks for the rest of it, once until it moves on. With go-back-N it asks for all that is
+    /// outstanding, and that costs a retry, as the NAK would that it stands for.
     pub(crate) fn ask_again(&mut self, now: Instant, slot: usize) {
         let requester = &self.qps[slot].requester;
         let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
