@@ -145,7 +145,7 @@ impl Core {
                     let Some(Some(entry)) = self.entries.get(place) else { return };
                     header.set_deth(Deth { source_qpn: entry.qpn, ..header.deth() });
                 }
-                let words = segment.words.as_ref().and_then(|words| {
+                let words = segment.packet_words(index).and_then(|words| {
                     LayoutWords::new(&words.words[..usize::from(words.len).min(LayoutWords::MAX)])
                 });
                 let law_words = segment.layout.law_words(header.opcode);

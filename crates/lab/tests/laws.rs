@@ -151,3 +151,37 @@ fn hpcc_switches_telemetry_on_and_says_where_it_is_switched_off() {
     let error = told(&[("transport.control", "hpcc"), ("switch.int", "false")]).unwrap_err();
     assert!(error.to_string().contains("`hpcc` reads telemetry"), "{error}");
 }
+
+#[test]
+fn homa_fares_on_nics_that_send_in_bursts_as_on_an_ideal_one() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 5
+        rate = "100Gb/s"
+        delay = "1us"
+        [nic]
+        model = "ideal"
+        [transport]
+        control = "homa"
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h1", "h0"], ["h2", "h0"], ["h3", "h0"], ["h4", "h0"]]
+        op = "send"
+        message = "100KB"
+        depth = 4
+        count = 20
+        "#;
+    let end = |model: &str, op: &str| {
+        let model = format!("\"{model}\"");
+        let results = run(text, &[("nic.model", model.as_str()), ("traffic.0.op", op)]);
+        results.flows.iter().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max)
+    };
+    for op in ["send", "write"] {
+        let ideal = end("ideal", op);
+        for model in ["srnic", "cx5", "bluefield3"] {
+            let ratio = end(model, op) / ideal;
+            assert!(ratio < 1.5, "{op} on {model}: {ratio}");
+        }
+    }
+}

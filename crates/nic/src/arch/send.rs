@@ -299,6 +299,7 @@ impl Host {
                 packets: 1,
                 last_opcode: header.opcode,
                 last_flags: header.flags,
+                words: segment.packet_words(number),
                 ..*segment
             };
             let packet = self.make_packet(net, id, &one);
