@@ -175,7 +175,7 @@ impl Build {
         let mut warn = again(&command);
         warn.args([
             "-DROCI_WARN",
-            "-Wfloat-conversion",
+            "-Werror=float-conversion",
             "-ftrack-macro-expansion=0",
             "-S",
             "-o",

@@ -52,6 +52,13 @@ pub(super) fn remedies(said: &str) -> String {
              no C library runs on the cores; a header of yours stands beside the program and is included in quotes\n"
         )
     }));
+    if said.contains("-Werror=float-conversion") {
+        told.push(
+            "what to do: cores have integers alone; a Fraction counts in parts of 1 << 16 and a Fraction24 in parts of 1 << 24, so a \
+             quarter is `Fraction gain = (1 << 16) / 4`; products of it are made by mulShift\n"
+                .to_owned(),
+        );
+    }
     told.concat()
 }
 

@@ -40,6 +40,7 @@ struct Token<'a> {
 pub(super) fn warnings(text: &str, ours: &str) -> String {
     let tokens = tokens(text);
     let mut found = lost(&tokens);
+    found.extend(overwritten(&tokens));
     found.extend(unheard(&tokens));
     found.extend(answered(&tokens));
     found.sort_by_key(|(at, _)| *at);
@@ -88,6 +89,49 @@ fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
         ));
     }
     lost
+}
+
+/// Fields of an event that are only to be read, and the call that sets what they tell, if there is one.
+const TOLD: [(&str, &str); 16] = [
+    ("rate", "setRate"),
+    ("window", "setWindow"),
+    ("tokens", "setTokens"),
+    ("now", ""),
+    ("sent", ""),
+    ("peerSent", ""),
+    ("echoed", ""),
+    ("acked", ""),
+    ("inFlight", ""),
+    ("ackedSequence", ""),
+    ("nextSequence", ""),
+    ("timer", ""),
+    ("periods", ""),
+    ("hops", ""),
+    ("timeout", ""),
+    ("drained", ""),
+];
+
+/// Fields of the event itself that are assigned though they only tell: where, and what to do.
+fn overwritten(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let events: BTreeSet<&str> = calls(tokens, "roci_poll")
+        .filter_map(|arguments| arguments.last().map(|token| token.text).filter(|name| is_word(name)))
+        .collect();
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let begins = events.contains(word(at)) && !matches!(at.checked_sub(1).map_or("", word), "." | "->");
+        let Some((field, call)) = TOLD.iter().find(|(field, _)| *field == word(at + 2)) else { continue };
+        if !begins || !matches!(word(at + 1), "." | "->") || !is_assigned(tokens, &(at..at + 3)) {
+            continue;
+        }
+        let place = written(&tokens[at..at + 3]);
+        let instead = match *call {
+            "" => format!("`{field}` is only to be read: keep what is computed in a variable"),
+            call => format!("it only tells what is so: write {call}(…)"),
+        };
+        found.push((at, format!("`{place}` is assigned, and nothing comes of it; {instead}")));
+    }
+    found
 }
 
 /// The names of pointers that are only ever set to an event's context or to a part of it, as by `Link *link =
@@ -412,6 +456,29 @@ mod tests {
         }
         let packet = of("e.packet.opcode = ACK;");
         assert!(packet.len() == 1 && packet[0].contains("updatePkt(e.packet.opcode, …)"), "{packet:?}");
+    }
+
+    #[test]
+    fn what_an_event_only_tells_is_not_set_by_assigning_it() {
+        let told = of("roci_poll(&e);\ne.rate = 5000000;");
+        assert_eq!(
+            told,
+            ["2: `e.rate` is assigned, and nothing comes of it; it only tells what is so: write setRate(…)"]
+        );
+        for (lost, remedy) in [
+            ("roci_poll(e); e->window -= 3;", "setWindow"),
+            ("roci_poll(&e); if (x) e.tokens++;", "setTokens"),
+            ("roci_poll(&e); --e.now;", "a variable"),
+        ] {
+            assert!(matches!(&of(lost)[..], [one] if one.contains(remedy)), "{lost}: {:?}", of(lost));
+        }
+        for fine in [
+            "roci_poll(&e); e.eventType = Done; x = e.rate; if (e.rate == 5) ;",
+            "roci_poll(&e); other.rate = 5; my.e.rate = 5; rate = e.now;",
+            "roci_poll(&e); e.context.rate = 5; roci_update(e.context.rate, e.context.rate);",
+        ] {
+            assert_eq!(of(fine), [""; 0], "{fine}");
+        }
     }
 
     #[test]
