@@ -215,6 +215,17 @@ pub fn names() -> Vec<&'static str> {
     FIGURES.iter().map(|(name, _)| *name).collect()
 }
 
+/// What the files of figures are called, those of ablations that have a name of their own too.
+pub(crate) fn file_names() -> Vec<String> {
+    let of = |name: &'static str| {
+        let ablations =
+            expect::figure(name).ablations.into_iter().filter(|ablation| !ablation.name.is_empty());
+        let named = ablations.map(move |ablation| report::file_name(name, &ablation.name));
+        std::iter::once(name.to_owned()).chain(named)
+    };
+    names().into_iter().flat_map(of).collect()
+}
+
 /// The figures that `name` stands for: one, those of a group ([`GROUPS`]), or `all`.
 ///
 /// # Errors

@@ -191,11 +191,7 @@ impl Report {
 
     /// What its files are called: its name, and what was switched off where it has several mechanisms.
     pub fn file_name(&self) -> String {
-        if self.ablation.is_empty() {
-            self.name.to_owned()
-        } else {
-            format!("{}-without-{}", self.name, self.ablation)
-        }
+        file_name(self.name, &self.ablation)
     }
 
     /// How many rows were not judged for want of seeds, and how many seeds it takes; `None` where all were.
@@ -289,6 +285,14 @@ impl Row {
         let off = deviation::shown(self.deviation());
         let bound = self.bound.of_seeds(self.seeds);
         [self.what.clone(), paper, ours, off, bound, self.verdict.name().to_owned()]
+    }
+}
+
+/// What the files of `figure` are called under the ablation of this name; none: those without one that has a name.
+pub(super) fn file_name(figure: &str, ablation: &str) -> String {
+    match ablation {
+        "" => figure.to_owned(),
+        ablation => format!("{figure}-without-{ablation}"),
     }
 }
 

@@ -264,12 +264,13 @@ fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Whether a file of this name is one that we write. A plot is called `<figure>.svg` or `<figure>-<n>.svg`.
+/// Whether a file of this name is one that we write. A plot is called `<figure>.svg` or `<figure>-<n>.svg`, where a figure's name may
+/// say what was switched off.
 fn ours(name: &str) -> bool {
     let is_plot = |stem: &str| {
         let numbered = stem.rsplit_once('-').filter(|(_, n)| n.parse::<u32>().is_ok());
-        figures::names()
-            .into_iter()
+        figures::file_names()
+            .iter()
             .any(|figure| stem == figure || numbered.is_some_and(|(stem, _)| stem == figure))
     };
     let is_of_program = |number: &str| number.parse::<u16>().is_ok();
@@ -486,6 +487,8 @@ mod tests {
     #[test]
     fn what_is_named_like_ours_by_somebody_else_is_foreign() {
         assert!(ours("lst-fig5.svg") && ours("validation-shares-12.svg"));
+        assert!(ours("swcc-fig10-without-registers.svg") && ours("swcc-fig10-without-split-2.svg"));
+        assert!(!ours("swcc-fig10-without-a-doubt.svg"));
         assert!(!ours("thesis.svg") && !ours("lst-fig5-final.svg") && !ours("lst-fig.svg"));
         assert!(!ours("events-of-may.txt"));
     }
