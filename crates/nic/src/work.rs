@@ -81,9 +81,10 @@ impl Slow {
     /// Prefetches what any event touches.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        // Whether there is a machine is not asked: to know would take the line that is to be fetched.
         roci_prefetch::prefetch_lines::<_, 6>(&self.agenda);
-        roci_prefetch::prefetch_lines::<_, 23>(&self.machine);
+        if let Some(machine) = &self.machine {
+            machine.prefetch();
+        }
     }
 
     /// Lets `due` come due after a span of `range`.
@@ -221,7 +222,7 @@ impl Agenda {
             return None;
         }
         let (taken, next) = match self.lines.get_mut(line) {
-            Some(line) => (roci_prefetch::take_first(line), line.front()),
+            Some(line) => (line.pop_front(), line.front()),
             None => (self.rest.pop(), self.rest.peek()),
         };
         self.firsts[line] = next.map_or(NOTHING, |next| (next.at.as_ps(), next.serial));

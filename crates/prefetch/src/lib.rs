@@ -9,7 +9,6 @@
 
 extern crate alloc;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
@@ -68,17 +67,6 @@ fn advise(begin: *mut u8, octets: usize) {
     let _ = unsafe { rustix::mm::madvise(begin.cast(), octets, rustix::mm::Advice::LinuxHugepage) };
 }
 
-/// Takes the first element out of a queue that is mostly empty or nearly so. When it has become empty, it begins at its first
-/// place again: a ring that goes round and round touches all of its memory in turn, of which little is near by then.
-#[inline]
-pub fn take_first<T>(queue: &mut VecDeque<T>) -> Option<T> {
-    let first = queue.pop_front();
-    if queue.is_empty() {
-        queue.clear();
-    }
-    first
-}
-
 /// Prefetches the cache line that `place` starts in, for reading and writing soon.
 ///
 /// A hint without effect on results. It is a no-operation where the target offers no such instruction.
@@ -121,18 +109,6 @@ pub fn prefetch_at<T>(slice: &[T], index: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_queue_that_is_emptied_again_and_again_stays_at_its_first_place() {
-        let mut queue = VecDeque::with_capacity(4);
-        for n in 0..10 {
-            queue.push_back(n);
-            let place = core::ptr::from_ref(&queue[0]);
-            assert_eq!((place, take_first(&mut queue)), (queue.as_slices().0.as_ptr(), Some(n)));
-        }
-        queue.extend([1, 2, 3]);
-        assert_eq!([(); 4].map(|()| take_first(&mut queue)), [Some(1), Some(2), Some(3), None]);
-    }
 
     #[test]
     fn a_vector_on_huge_pages_is_a_vector() {

@@ -134,7 +134,7 @@ impl Lane {
                 return None;
             }
             self.first = (self.first + 1) % STEPS;
-            match roci_prefetch::take_first(&mut self.steps)? {
+            match self.steps.pop_front()? {
                 Step::Placement(_) => {}
                 step => return Some(step),
             }

@@ -224,7 +224,7 @@ impl Engine {
         if aside != NONE {
             let aside = self.asides.get_mut(aside);
             aside.outdated = false;
-            if let Some(event) = roci_prefetch::take_first(&mut aside.events) {
+            if let Some(event) = aside.events.pop_front() {
                 if let Some(waiting) = self.waiting_of(self.qps[slot].common.qpn, event.event.class) {
                     *waiting -= 1;
                 }

@@ -360,7 +360,7 @@ impl Engine {
         if self.unpolled == 0 {
             return None;
         }
-        let first = roci_prefetch::take_first(&mut self.outbox);
+        let first = self.outbox.pop_front();
         self.unpolled -= usize::from(first.is_some());
         first
     }
@@ -371,7 +371,7 @@ impl Engine {
         if self.unpolled == 0 {
             return None;
         }
-        let first = roci_prefetch::take_first(&mut self.deferrals);
+        let first = self.deferrals.pop_front();
         self.unpolled -= usize::from(first.is_some());
         first
     }
@@ -382,7 +382,7 @@ impl Engine {
         if self.unpolled == 0 {
             return None;
         }
-        let first = roci_prefetch::take_first(&mut self.completions);
+        let first = self.completions.pop_front();
         self.unpolled -= usize::from(first.is_some());
         first
     }

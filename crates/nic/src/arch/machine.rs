@@ -216,6 +216,21 @@ impl Machine {
         }
     }
 
+    /// Prefetches what each turn and each packet touch.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        roci_prefetch::prefetch_lines::<_, 2>(&self.times);
+        roci_prefetch::prefetch_lines::<_, 2>(&self.pcie);
+        roci_prefetch::prefetch(&self.next_turn);
+        roci_prefetch::prefetch(&self.turns);
+        roci_prefetch::prefetch(&self.next_in);
+        roci_prefetch::prefetch(&self.judged);
+        roci_prefetch::prefetch(&self.held);
+        if let Some(cores) = &self.cores {
+            roci_prefetch::prefetch_lines::<_, 4>(cores);
+        }
+    }
+
     /// The first edge of the clock at or after `at`; without a clock any instant is one.
     pub(crate) fn edge(&self, at: Instant) -> Instant {
         self.arch.clock.map_or(at, |clock: Clock| clock.edge(at))
