@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
-use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, RecvWr, SendWr, Status};
+use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, Recovery, RecvWr, SendWr, Status};
+use roci_wire::Layout;
 
 fn everything(pair: &Pair) {
     sends(pair);
@@ -31,6 +32,28 @@ fn sends(Pair { a, b, .. }: &Pair) {
     a.qp.post_send(SendWr::send_inline(b"inline")).unwrap();
     assert_eq!(&b.done().into_buffer().unwrap().to_vec()[..6], b"inline");
     a.done();
+}
+
+#[test]
+fn what_a_run_carries_comes_whole_in_each_layout() {
+    for (recovery, layout) in [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+        (Recovery::Irn, Layout::Homa),
+    ] {
+        let pair = in_memory(9, |qp| qp.recovery(recovery, layout));
+        for (round, length) in [(1, 1024), (2, 4097), (3, 100_000)] {
+            let data = pattern(round, length);
+            pair.b.qp.post_recv(RecvWr::new(pair.b.own.buffer(0..length).unwrap())).unwrap();
+            let mut buffer = pair.a.own.buffer(0..length).unwrap();
+            buffer.write(0, &data).unwrap();
+            pair.a.qp.post_send(SendWr::send(buffer)).unwrap();
+            let received = pair.b.done().into_buffer().unwrap().to_vec();
+            assert!(received == data, "{layout:?}, {length}");
+            pair.a.done();
+        }
+    }
 }
 
 fn writes_and_reads(Pair { a, b, .. }: &Pair) {

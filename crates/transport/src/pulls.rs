@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::qp::{BITMAP_PACKETS, Duties, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::responder::ACK;
+use crate::transmit::Plan;
 use roci_control::{Class, Event};
 use roci_units::{Instant, Psn};
 use roci_wire::layout::ndp::Pull;
@@ -167,15 +168,15 @@ impl Engine {
         (true, after(at, una).saturating_add(1).max(0).cast_unsigned())
     }
 
-    /// Says with packets up to `at` whether more follows, and remembers it.
+    /// Says with the last of the packets of `plan` whether more follows, and remembers it.
     #[cold]
-    pub(crate) fn drained(&mut self, slot: usize, at: u32) -> Flags {
+    pub(crate) fn drained(&mut self, slot: usize, plan: &Plan) -> Flags {
         let requester = &self.qps[slot].requester;
         let more = requester.current != NONE || requester.notes.has(Notes::RESENDS);
         let aside = self.aside(slot);
         aside.drained = !more;
         if !more {
-            aside.drained_at = Some(at);
+            aside.drained_at = Some(plan.at.wrapping_add(u32::from(plan.packets) - 1));
         }
         if more { Flags::NONE } else { Flags::DRAINED }
     }

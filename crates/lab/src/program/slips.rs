@@ -92,7 +92,7 @@ fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
 }
 
 /// Fields of an event that are only to be read, and the call that sets what they tell, if there is one.
-const TOLD: [(&str, &str); 16] = [
+const TOLD: [(&str, &str); 18] = [
     ("rate", "setRate"),
     ("window", "setWindow"),
     ("tokens", "setTokens"),
@@ -109,6 +109,8 @@ const TOLD: [(&str, &str); 16] = [
     ("hops", ""),
     ("timeout", ""),
     ("drained", ""),
+    ("sentKnown", ""),
+    ("stamped", ""),
 ];
 
 /// Fields of the event itself that are assigned though they only tell: where, and what to do.
