@@ -46,6 +46,7 @@ local WRITES = set(0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b)
 local WRITES_WITH_IMMEDIATE = set(0x09, 0x0b)
 local RETHS = set(0x06, 0x0a, 0x0b, 0x0c)
 local AETHS = set(0x0d, 0x0f, 0x10, 0x11, 0x12, 0xc0)
+local READ_RESPONSES = set(0x0d, 0x0e, 0x0f, 0x10)
 local ATOMICS = set(0x13, 0x14)
 local ATOMIC_RESULTS = set(0x12)
 local IMMEDIATES = set(0x03, 0x05, 0x09, 0x0b)
@@ -245,7 +246,7 @@ layout_words[NDP] = function(cursor, tree, opcode)
   bits(tree, "ndp.first_window", flags, 1, 1)
   bits(tree, "ndp.drained", flags, 2, 1)
   bits(tree, "ndp.returned", flags, 3, 1)
-  if SENDS[opcode] or WRITES[opcode] then bits(tree, "ndp.source_qp", flags, 8, 24) end
+  if SENDS[opcode] or WRITES[opcode] or READ_RESPONSES[opcode] then bits(tree, "ndp.source_qp", flags, 8, 24) end
   if SENDS[opcode] or WRITES_WITH_IMMEDIATE[opcode] then
     bits(tree, "ssn", cursor:take(4), 8, 24)
   end

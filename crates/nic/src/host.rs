@@ -585,7 +585,7 @@ fn place(net: &mut Net, spare: Option<PacketId>, from: HostId, segment: &Segment
 #[inline]
 fn keep_telemetry(net: &mut Net, id: PacketId, packet: &mut Packet) -> u32 {
     let told = net.packets().extra(id).map_or(0, |extra| extra.hops().len());
-    if told == 0 || packet.header.opcode != Opcode::ACKNOWLEDGE {
+    if told == 0 || !matches!(packet.header.opcode, Opcode::ACKNOWLEDGE | Opcode::READ_ACKNOWLEDGE) {
         net.packets_mut().drop_extra(id);
         return 0;
     }

@@ -165,7 +165,7 @@ impl Engine {
             Class::WRITE
         } else if shape.has(Shape::RESPONSE) && shape.has(Shape::PAYLOAD) {
             Class::READ_RESPONSE
-        } else if shape.has(Shape::RESPONSE) {
+        } else if shape.has(Shape::RESPONSE) || header.opcode == Opcode::READ_ACKNOWLEDGE {
             Class::ACK
         } else if shape.has(Shape::RETH) {
             Class::READ_REQUEST

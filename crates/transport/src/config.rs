@@ -71,13 +71,12 @@ impl Recovery {
         matches!(self, Self::Srnic)
     }
 
-    /// The program that sends READ responses again: those that own a window have it for requests alone, and NDP's has
-    /// no NAKs.
+    /// The program that sends READ responses again: those that own a window have it for requests alone.
     #[must_use]
     pub(crate) const fn of_responses(self) -> Self {
         match self {
-            Self::GoBackN | Self::Irn | Self::Reno | Self::NewReno | Self::Sack | Self::Ndp => Self::Irn,
-            Self::Srnic => Self::Srnic,
+            Self::GoBackN | Self::Irn | Self::Reno | Self::NewReno | Self::Sack => Self::Irn,
+            Self::Srnic | Self::Ndp => self,
         }
     }
 

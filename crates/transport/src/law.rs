@@ -414,7 +414,7 @@ impl Engine {
     pub(crate) fn law_admits(&mut self, now: Instant, slot: usize, plan: &mut Plan) -> bool {
         let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return true };
-        if !plan.response && state.tokens.limit() {
+        if state.tokens.limit() && (!plan.response || state.tokens.count_packets()) {
             let mtu = self.profiles[usize::from(self.qps[slot].common.profile)].mtu;
             let run = state.tokens.allow(plan.packets, plan.length, mtu, plan.fresh);
             if run < plan.packets {
@@ -465,7 +465,7 @@ impl Engine {
         {
             state.slot = slot as u32;
         }
-        if !plan.response {
+        if !plan.response || state.tokens.count_packets() {
             state.tokens.spend(plan.packets, plan.length, plan.fresh);
         }
         if let Some(port) = state.port_mut() {

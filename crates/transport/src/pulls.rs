@@ -12,7 +12,7 @@ use crate::transmit::Plan;
 use roci_control::{Class, Event};
 use roci_units::{Instant, Psn};
 use roci_wire::layout::ndp::Pull;
-use roci_wire::{Flags, Header, Layout, NakCode, Opcode, Syndrome};
+use roci_wire::{Flags, Header, Layout, NakCode, Opcode, Shape, Syndrome};
 
 /// A count that is ahead by more is none: a packet that came draws one pull, and no more come between two answers that are
 /// heard than a window of them, sent as often as retries allow.
@@ -55,10 +55,17 @@ impl Engine {
         header: &Header,
         reaction: &mut Reaction,
     ) {
-        let expected = self.qps[slot].responder.expected;
-        let at = sequence(header.psn, expected);
-        let missing = after(at, expected) >= 0 && self.is_missing(slot, at);
-        self.answer_packet(slot, header.psn, missing, reaction);
+        let responds = header.opcode.shape().has(Shape::RESPONSE);
+        if responds {
+            if !self.trimmed_response(slot, header, reaction) {
+                return;
+            }
+        } else {
+            let expected = self.qps[slot].responder.expected;
+            let at = sequence(header.psn, expected);
+            let missing = after(at, expected) >= 0 && self.is_missing(slot, at);
+            self.answer_packet(slot, header.psn, missing, reaction);
+        }
         let length = u32::from(self.profile(slot).mtu);
         let event = Event {
             opcode: header.opcode.0,
@@ -78,18 +85,29 @@ impl Engine {
         let (una, high) = (self.qps[slot].requester.una, self.qps[slot].requester.high);
         let at = sequence(header.psn, una);
         let is_ours = self.profile(slot).layout == Layout::Ndp && self.state(slot).sends();
-        if !is_ours || after(at, una) < 0 || after(at, high) >= 0 {
+        if !is_ours {
             return;
         }
-        self.lost(now, slot, Loss::Lost { psn: header.psn });
+        if header.opcode.shape().has(Shape::RESPONSE) {
+            if !self.response_returned(now, slot, header.psn) {
+                return;
+            }
+        } else if after(at, una) < 0 || after(at, high) >= 0 {
+            return;
+        } else {
+            self.lost(now, slot, Loss::Lost { psn: header.psn });
+        }
         if self.hears(slot, Class::TRIMMED) {
             let event = Event { opcode: header.opcode.0, ..self.event(now, slot, Class::TRIMMED) };
             self.tell_law(now, slot, &event);
         }
     }
 
-    /// Packets from the first that is missing up to this one of a request.
+    /// Packets from the first that is missing up to this one of a request, or of a READ's data.
     pub(crate) fn missing_up_to(&self, slot: usize, header: &Header) -> u32 {
+        if header.opcode.shape().has(Shape::RESPONSE) {
+            return self.responses_missing_up_to(slot, header.psn);
+        }
         let expected = self.qps[slot].responder.expected;
         after(sequence(header.psn, expected).wrapping_add(1), expected).max(0).cast_unsigned()
     }
@@ -140,39 +158,56 @@ impl Engine {
         }
     }
 
-    /// Packets that an answer newly lets go, and whether the last one that was sent said that nothing follows.
+    /// `event` with what an answer says of pulls: the packets that it newly lets go, whether the last one that was sent said
+    /// that nothing follows, and what that one's answer means for those that nobody pulls for.
     #[cold]
-    pub(crate) fn take_pull(&mut self, slot: usize, header: &Header) -> (u32, bool) {
-        let counts = header.opcode == Opcode::ACKNOWLEDGE || header.opcode == Opcode::PULL;
+    pub(crate) fn pulled_event<'a>(&mut self, slot: usize, header: &Header, event: Event<'a>) -> Event<'a> {
+        let (pulled, drained) = self.take_pull(slot, header);
+        let lapse = self.take_lapse(slot, header);
+        Event { pulled, drained, lapsed: lapse.is_some(), missing: lapse.unwrap_or(0), ..event }
+    }
+
+    /// Packets that an answer newly lets go, and whether the last one that was sent said that nothing follows.
+    fn take_pull(&mut self, slot: usize, header: &Header) -> (u32, bool) {
+        let counts = matches!(header.opcode, Opcode::ACKNOWLEDGE | Opcode::READ_ACKNOWLEDGE | Opcode::PULL);
         let counter = header.pull().counter;
+        // An acknowledgement of responses tells of requests as well how many are in flight, but not the other way about.
+        let alone = header.opcode == Opcode::READ_ACKNOWLEDGE || self.responses_in_flight(slot) == 0;
         let aside = self.aside(slot);
+        let drained = aside.drained && alone;
         let news = counter.wrapping_sub(aside.pulls_seen);
         // Answers overtake each other; an older count tells nothing.
         if !counts || news > PULLS_MAX {
-            return (0, aside.drained);
+            return (0, drained);
         }
         aside.pulls_seen = counter;
-        (news, aside.drained)
+        (news, drained)
     }
 
-    /// Whether the packet that is answered is the last that said that nothing follows, and how many are missing up to it.
-    #[cold]
-    pub(crate) fn take_lapse(&mut self, slot: usize, header: &Header) -> (bool, u32) {
+    /// Where the packet that is answered is the last that said that nothing follows: how many are missing up to it.
+    fn take_lapse(&mut self, slot: usize, header: &Header) -> Option<u32> {
+        if header.opcode == Opcode::READ_ACKNOWLEDGE {
+            return self.take_response_lapse(slot, header.psn);
+        }
         let una = self.qps[slot].requester.una;
         let at = sequence(header.psn, una);
-        let aside = self.aside(slot);
-        if header.opcode == Opcode::PULL || aside.drained_at != Some(at) {
-            return (false, 0);
+        if header.opcode == Opcode::PULL {
+            return None;
         }
-        aside.drained_at = None;
-        (true, after(at, una).saturating_add(1).max(0).cast_unsigned())
+        self.aside(slot).drained_at.take_if(|drained_at| *drained_at == at)?;
+        Some(after(at, una).saturating_add(1).max(0).cast_unsigned())
+    }
+
+    /// Whether anything waits to be sent for the first time or again.
+    pub(crate) fn more_follows(&self, slot: usize) -> bool {
+        let requester = &self.qps[slot].requester;
+        requester.current != NONE || requester.notes.has(Notes::RESENDS) || self.responses_follow(slot)
     }
 
     /// Says with the last of the packets of `plan` whether more follows, and remembers it.
     #[cold]
     pub(crate) fn drained(&mut self, slot: usize, plan: &Plan) -> Flags {
-        let requester = &self.qps[slot].requester;
-        let more = requester.current != NONE || requester.notes.has(Notes::RESENDS);
+        let more = self.more_follows(slot);
         let aside = self.aside(slot);
         aside.drained = !more;
         if !more {

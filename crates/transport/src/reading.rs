@@ -15,7 +15,11 @@ use crate::responder::ACK;
 use crate::token::Purpose;
 use roci_control::Class;
 use roci_units::{Instant, Psn};
+use roci_wire::layout::ndp::Pull;
 use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome};
+
+/// The syndrome of a NAK with PSN sequence error.
+const NAK: u8 = Syndrome::Nak(NakCode::PsnSequenceError).to_u8();
 
 /// The READs of one queue pair.
 #[derive(Debug)]
@@ -141,11 +145,13 @@ impl Engine {
             let qpn = self.qps[slot].common.qpn;
             reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
         }
+        let pulled = profile.layout == Layout::Ndp;
         if in_order {
             self.responses_came(now, slot, at.wrapping_add(1));
             if let Some(reading) = self.reading(slot) {
                 reading.unacknowledged = reading.unacknowledged.saturating_add(1);
-                if last || reading.unacknowledged >= profile.ack_every {
+                let asks = header.flags.has(Flags::ACK_REQUEST);
+                if last || asks || pulled || reading.unacknowledged >= profile.ack_every {
                     self.acknowledge_response(slot, ACK, header, reaction);
                 }
             }
@@ -156,12 +162,39 @@ impl Engine {
             } else {
                 self.responses_decided(now, slot);
             }
-            let nak = Syndrome::Nak(NakCode::PsnSequenceError).to_u8();
-            self.acknowledge_response(slot, if at == expected { ACK } else { nak }, header, reaction);
+            // With NDP a gap is no loss.
+            let syndrome = if at == expected || pulled { ACK } else { NAK };
+            self.acknowledge_response(slot, syndrome, header, reaction);
         }
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
         self.arm(now, slot);
         Ok(())
+    }
+
+    /// A response whose payload a switch cut off: NDP's responder hears which it was.
+    /// False where it is none that was asked for.
+    pub(crate) fn trimmed_response(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) -> bool {
+        let kept = &self.kept;
+        let Some(reading) = self.asides.get(self.qps[slot].common.aside).and_then(|a| a.reading.as_ref())
+        else {
+            return false;
+        };
+        let at = sequence(header.psn, reading.expected);
+        if after(at, reading.end) >= 0 {
+            return false;
+        }
+        let came = after(at, reading.expected) < 0
+            || reading.onloaded.as_ref().is_some_and(|onloaded| onloaded.knows(kept, header.psn));
+        self.acknowledge_response(slot, if came { ACK } else { NAK }, header, reaction);
+        true
+    }
+
+    /// Responses from the first that is missing up to that with `psn`.
+    pub(crate) fn responses_missing_up_to(&self, slot: usize, psn: Psn) -> u32 {
+        let reading = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.reading.as_ref());
+        reading.map_or(0, |reading| {
+            after(sequence(psn, reading.expected).wrapping_add(1), reading.expected).max(0).cast_unsigned()
+        })
     }
 
     /// Into the loss recovery state with a response, or on in it.
@@ -290,6 +323,9 @@ impl Engine {
         }
         let psn = header.psn;
         set_drawn_by(&mut header, layout, psn);
+        if layout == Layout::Ndp {
+            header.set_pull(Pull { expected, ..self.pull_words(slot) });
+        }
         header
     }
 

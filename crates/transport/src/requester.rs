@@ -374,11 +374,9 @@ impl Engine {
         }
         if self.hears(slot, class) {
             let is_pulled = self.profile(slot).layout == Layout::Ndp;
-            let (pulled, drained) = if is_pulled { self.take_pull(slot, arrival.header) } else { (0, false) };
             let mut event = self.answer_event(now, slot, arrival, class, progress.octets);
-            (event.pulled, event.drained) = (pulled, drained);
             if is_pulled {
-                (event.lapsed, event.missing) = self.take_lapse(slot, arrival.header);
+                event = self.pulled_event(slot, arrival.header, event);
             }
             self.tell_law(now, slot, &event);
         }
@@ -590,17 +588,19 @@ const fn status_of(code: NakCode) -> Status {
 pub(crate) const fn drawn_by(header: &Header, layout: Layout) -> Psn {
     match layout {
         Layout::Srnic => header.echoed_psn(),
+        Layout::Ndp => header.psn,
         _ => header.trigger(),
     }
 }
 
-/// Names the packet that draws an acknowledgement. In layout `ndp` what answers a request has no words for that: they say
-/// what is pulled, and its BTH names the packet.
+/// Names the packet that draws an acknowledgement. In layout `ndp` there are no words for that: they say what is pulled, and
+/// the BTH names the packet. Who answers a request there names it himself.
 #[inline]
 pub(crate) const fn set_drawn_by(header: &mut Header, layout: Layout, psn: Psn) {
     match layout {
         Layout::Srnic => header.set_echoed_psn(psn),
         Layout::Ndp if header.opcode.0 == Opcode::ACKNOWLEDGE.0 => {}
+        Layout::Ndp => header.psn = psn,
         _ => header.set_trigger(psn),
     }
 }

@@ -550,10 +550,11 @@ impl Engine {
     ) -> Refusal {
         let expected = self.qps[slot].responder.expected;
         let is_ahead = after(sequence(header.psn, expected), expected) >= 0;
-        let is_request = !header.opcode.shape().has(Shape::RESPONSE);
+        let shape = header.opcode.shape();
+        let is_request = !shape.has(Shape::RESPONSE);
         if header.flags.has(Flags::RETURNED) {
             self.on_returned(now, slot, header);
-        } else if is_request && self.profile(slot).layout == Layout::Ndp {
+        } else if (is_request || shape.has(Shape::PAYLOAD)) && self.profile(slot).layout == Layout::Ndp {
             self.answer_trimmed(now, slot, header, reaction);
         } else if is_request && is_ahead && !self.profile(slot).recovery.keeps_out_of_order() {
             self.complain(slot, None, reaction);

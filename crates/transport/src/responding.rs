@@ -9,7 +9,7 @@ use crate::delivery::program::{Event as Loss, Program};
 use crate::delivery::sender::{Resend, Sender};
 use crate::engine::{Engine, TIMER_ACK};
 use crate::laws::{LawState, SentTimes};
-use crate::qp::{Common, Notes, after, sequence};
+use crate::qp::{Common, Notes, Requester, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access, Stage};
 use crate::requester::drawn_by;
@@ -19,7 +19,7 @@ use crate::work::Status;
 use alloc::boxed::Box;
 use roci_control::{Class, Event};
 use roci_units::{Instant, Psn, Span};
-use roci_wire::{Flags, NakCode, Syndrome};
+use roci_wire::{Flags, Layout, NakCode, Syndrome};
 
 /// The responses of one queue pair.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub(crate) struct Responding {
     end: u32,
     /// The window, while in a loss.
     sender: Option<Sender>,
+    /// Sent since one last asked for an acknowledgement.
+    unasked: u16,
+    /// The last that said that nothing follows (NDP).
+    drained_at: Option<u32>,
     /// When some of them were sent, for a law that measures round trips.
     sent: SentTimes,
     /// When the oldest is given up for lost.
@@ -59,6 +63,8 @@ impl Engine {
                 next: first,
                 end: first,
                 sender: None,
+                unasked: 0,
+                drained_at: None,
                 sent,
                 deadline,
                 retries,
@@ -118,7 +124,8 @@ impl Engine {
         } else {
             let room = window.saturating_sub(responding.next.wrapping_sub(responding.una));
             let octets = requester.window.saturating_sub(requester.in_flight);
-            let lets = if requester.in_flight == 0 { 1 } else { 0 };
+            // Behind what asks for no answer one more goes, and asks.
+            let lets = u32::from(requester.in_flight == 0 || responding.unasked > 0);
             (responding.next, most.min(room).min(lets.max(octets.div_ceil(mtu))))
         };
         if most == 0 || resend.is_none() && responding.next == responding.end {
@@ -141,8 +148,67 @@ impl Engine {
         true
     }
 
-    /// Accounts for responses that were sent.
-    pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan) {
+    /// Accounts for responses that were sent; gives the flags of the last of them, which may end a READ.
+    pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan, ends: bool) -> Flags {
+        self.account_for_responses(now, slot, plan);
+        let asks = self.asks_for_answer(now, slot, plan);
+        let profile = self.profile(slot);
+        let (every, pulled) = (profile.asks_every, profile.layout == Layout::Ndp);
+        let drained = pulled && !self.more_follows(slot);
+        let Some(responding) = self.responding(slot) else { return Flags::NONE };
+        let mut flags = Flags::NONE;
+        responding.unasked = responding.unasked.saturating_add(plan.packets);
+        if asks || ends || responding.unasked >= every.into() {
+            responding.unasked = 0;
+            flags = Flags::ACK_REQUEST;
+        }
+        if drained {
+            responding.drained_at = Some(plan.at.wrapping_add(u32::from(plan.packets) - 1));
+            flags = flags.with(Flags::DRAINED);
+        }
+        self.aside(slot).drained = drained;
+        flags
+    }
+
+    /// Whether the last of the responses that were sent has to ask for an acknowledgement: what is sent again does, where
+    /// the requester may know of no gap; and where nothing new may follow before one comes, or so slowly that a timeout
+    /// would pass.
+    fn asks_for_answer(&mut self, now: Instant, slot: usize, plan: &Plan) -> bool {
+        let profile = self.profile(slot);
+        let (window, every, timeout) = (profile.max_in_flight, profile.ack_every, profile.timeout);
+        let Requester { in_flight, window: octets, pacer, .. } = &self.qps[slot].requester;
+        let shuts = in_flight >= octets;
+        let late = !timeout.is_zero() && pacer.eligible_at().since(now) * u64::from(every) > timeout / 2;
+        self.responding(slot).is_some_and(|responding| {
+            !plan.fresh || shuts || late || responding.next.wrapping_sub(responding.una) >= window
+        })
+    }
+
+    /// Whether responses wait to be sent for the first time or again.
+    pub(crate) fn responses_follow(&self, slot: usize) -> bool {
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        aside.and_then(|aside| aside.responding.as_ref()).is_some_and(|responding| {
+            let resends = responding.sender.as_ref().is_some_and(|sender| sender.has_marked(&self.boards));
+            resends || responding.next != responding.end
+        })
+    }
+
+    /// Responses that were sent and are not acknowledged in order.
+    pub(crate) fn responses_in_flight(&self, slot: usize) -> u32 {
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        aside.and_then(|aside| aside.responding.as_ref()).map_or(0, |r| r.next.wrapping_sub(r.una))
+    }
+
+    /// Where the answer to response `psn` is that to the last that said that nothing follows: forgets that it did, and gives
+    /// how many are missing up to it.
+    pub(crate) fn take_response_lapse(&mut self, slot: usize, psn: Psn) -> Option<u32> {
+        let responding = self.responding(slot)?;
+        let at = sequence(psn, responding.una);
+        responding.drained_at.take_if(|drained_at| *drained_at == at)?;
+        Some(after(at, responding.una).saturating_add(1).max(0).cast_unsigned())
+    }
+
+    fn account_for_responses(&mut self, now: Instant, slot: usize, plan: &Plan) {
         let timeout = self.response_timeout(slot, u32::from(plan.packets));
         let Common { aside: index, law, .. } = self.qps[slot].common;
         let timed = self.laws.states.get(law as usize).is_some_and(LawState::is_timed);
@@ -183,17 +249,19 @@ impl Engine {
         let Some(responding) = self.responding(slot) else { return Err(Refusal::UnexpectedResponse) };
         let (una, next) = (responding.una, responding.next);
         let at = sequence(header.psn, una);
+        let pulled = layout == Layout::Ndp;
         let (upto, class) = match Syndrome::from_u8(header.aeth().syndrome) {
             Some(Syndrome::Ack { .. }) => (at.wrapping_add(1), Class::ACK),
             Some(Syndrome::Nak(NakCode::PsnSequenceError)) => (at, Class::NACK),
             _ => return Err(Refusal::UnexpectedResponse),
         };
+        let upto = if pulled { sequence(header.pull().expected, una) } else { upto };
         if after(upto, next) > 0 || class == Class::NACK && upto == next {
             return Err(Refusal::UnexpectedResponse);
         }
         let drawn_by = sequence(drawn_by(header, layout), una);
         let came = after(drawn_by, upto) > 0 && after(drawn_by, una) >= 0 && after(drawn_by, next) < 0;
-        if after(upto, una) < 0 && !came {
+        if after(upto, una) < 0 && !came && !pulled {
             return Err(Refusal::Duplicate);
         }
         let mut octets = self.responses_arrived(now, slot, upto);
@@ -202,6 +270,13 @@ impl Engine {
         if class == Class::NACK {
             self.aside(slot).naks += 1;
             loss = Loss::Nack { cumulative, trigger: came };
+            let una = self.responding(slot).map_or(upto, |responding| responding.una);
+            if pulled && after(drawn_by, una) >= 0 && after(drawn_by, next) < 0 {
+                octets += self.observe_responses(now, slot, Loss::Ack { cumulative, selective: None });
+                loss = Loss::Lost { psn: Psn::new(drawn_by) };
+            } else if pulled {
+                loss = Loss::Ack { cumulative, selective: None };
+            }
         }
         octets += self.observe_responses(now, slot, loss);
         self.note_responses(slot);
@@ -215,14 +290,29 @@ impl Engine {
                 ecn: header.flags.has(Flags::BECN),
                 acked: octets,
                 sent: answered.2,
+                hop_count: u8::try_from(arrival.hops.len()).unwrap_or(u8::MAX),
                 acked_sequence: event.acked_sequence.wrapping_add(answered.0.wrapping_sub(base)),
                 next_sequence: event.next_sequence.wrapping_add(answered.1.wrapping_sub(base)),
                 ..event
             };
+            let event = if pulled { self.pulled_event(slot, header, event) } else { event };
             self.tell_law(now, slot, &event);
         }
         self.arm(now, slot);
         Ok(())
+    }
+
+    /// The header of response `psn` came back: it is lost. False where it is none that is under way.
+    pub(crate) fn response_returned(&mut self, now: Instant, slot: usize, psn: Psn) -> bool {
+        let Some(responding) = self.responding(slot) else { return false };
+        let at = sequence(psn, responding.una);
+        if after(at, responding.una) < 0 || after(at, responding.next) >= 0 {
+            return false;
+        }
+        self.observe_responses(now, slot, Loss::Lost { psn });
+        self.note_responses(slot);
+        self.arm(now, slot);
+        true
     }
 
     /// Responses before `upto` have arrived; gives their octets of payload.

@@ -4,7 +4,7 @@ use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Duties, Notes, after, sequence};
+use crate::qp::{Common, Duties, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
 use crate::requester::{payload_of, set_drawn_by};
@@ -407,18 +407,20 @@ impl Engine {
         words: Option<Words>,
     ) -> Segment {
         let profile = self.profile(slot);
-        let (mtu, srnic) = (profile.mtu, profile.layout == Layout::Srnic);
-        let peer = self.qps[slot].common.peer;
+        let (mtu, layout) = (profile.mtu, profile.layout);
+        let srnic = layout == Layout::Srnic;
+        let Common { peer, qpn, .. } = self.qps[slot].common;
         let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         let separate = reads.separate;
         let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
         let mut source = Source::default();
-        let mut last_opcode = header.opcode;
+        let (mut last_opcode, mut ends) = (header.opcode, false);
         if let Some(resource) = if separate { reads.answering(plan.at) } else { reads.turn() }
             && let Stored::Read { address, key, .. } = resource.access
         {
             let end = plan.at.wrapping_add(u32::from(plan.packets));
-            let (begins, ends) = (plan.at == resource.first, end == resource.end);
+            let begins = plan.at == resource.first;
+            ends = end == resource.end;
             let one = plan.packets == 1;
             header.opcode = response_opcode(begins, ends && one);
             last_opcode = response_opcode(begins && one, ends);
@@ -436,14 +438,22 @@ impl Engine {
                 header.set_request_position(RequestPosition { psn_offset, ..resource.position });
             }
         }
+        let mut last_flags = Flags::NONE;
         if separate {
-            self.sent_separately(now, slot, plan);
+            last_flags = self.sent_separately(now, slot, plan, ends);
         } else if !plan.fresh {
             self.aside(slot).retransmitted += u32::from(plan.packets);
         }
+        if plan.packets == 1 {
+            header.flags = last_flags;
+        }
         header.payload = payload_of(plan.length, mtu);
+        if layout == Layout::Ndp {
+            header.set_source_qpn(qpn);
+        }
         let segment = Segment {
             last_opcode,
+            last_flags,
             source,
             length: plan.length,
             packets: plan.packets,

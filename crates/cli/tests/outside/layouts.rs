@@ -181,7 +181,8 @@ fn in_header(header: &Header, layout: Layout, put: &mut impl FnMut(&'static str,
     put("ndp.first_window", u64::from(header.flags.has(Flags::FIRST_WINDOW)));
     put("ndp.drained", u64::from(header.flags.has(Flags::DRAINED)));
     put("ndp.returned", u64::from(header.flags.has(Flags::RETURNED)));
-    if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
+    let responds = shape.has(Shape::RESPONSE) && shape.has(Shape::PAYLOAD);
+    if shape.has(Shape::SEND) || shape.has(Shape::WRITE) || responds {
         put("ndp.source_qp", header.source_qpn().get().into());
     }
     if acknowledges || header.opcode == Opcode::PULL {

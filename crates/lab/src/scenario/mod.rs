@@ -197,9 +197,12 @@ impl Scenario {
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
+        let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
+        let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first
             .chain(nic.idle_notes())
             .chain(together)
+            .chain(unheld)
             .chain(outgrown)
             .chain(unfilled.into_iter().flatten())
             .chain(idle)

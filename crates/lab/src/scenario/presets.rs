@@ -49,8 +49,25 @@ pub(super) fn used<'a>(
     common: &'a Control,
     own: &'a [Control],
 ) -> impl Iterator<Item = &'a Control> {
-    let has =
-        move |index: Option<ControlIndex>| traffic.iter().flat_map(Traffic::controls).any(|it| it == index);
+    named(move || traffic.iter().flat_map(Traffic::controls), common, own)
+}
+
+/// Those of them under which traffic READs.
+pub(super) fn used_by_reads<'a>(
+    traffic: &'a [Traffic],
+    common: &'a Control,
+    own: &'a [Control],
+) -> impl Iterator<Item = &'a Control> {
+    named(move || traffic.iter().flat_map(Traffic::controls_of_reads), common, own)
+}
+
+/// Of `common` and `own`, what `names` name.
+fn named<'a, I: Iterator<Item = Option<ControlIndex>>>(
+    names: impl Fn() -> I + 'a,
+    common: &'a Control,
+    own: &'a [Control],
+) -> impl Iterator<Item = &'a Control> {
+    let has = move |index: Option<ControlIndex>| names().any(|it| it == index);
     let first = has(None).then_some(common);
     let others = (0u32..).zip(own).filter(move |(n, _)| has(Some(ControlIndex(*n)))).map(|(_, own)| own);
     first.into_iter().chain(others)

@@ -63,6 +63,33 @@ pub(super) fn notes<'a>(
     notes
 }
 
+/// A note for each law of `reads`, under which traffic READs, that nothing tells of the responses.
+pub(super) fn unheld_reads<'a>(
+    transport: &Transport,
+    reads: impl Iterator<Item = &'a Control>,
+) -> Vec<String> {
+    let note = |control: &Control| {
+        let law = control.law.value.as_str();
+        match law {
+            "homa" => Some(
+                "`homa` grants messages, and READ responses go without: nothing holds them back".to_owned(),
+            ),
+            "timely" | "dctcp" | "hpcc" | "swift" | "nscc" if transport.recovery == Recovery::GoBackN => {
+                Some(format!(
+                    "`{law}` hears of acknowledgements, and with `transport.recovery = \"go-back-n\"` READ responses are not \
+                 acknowledged: nothing holds them back. Set `transport.recovery = \"irn\"`, or another that keeps what comes out of \
+                 order"
+                ))
+            }
+            _ => None,
+        }
+    };
+    let mut notes: Vec<String> = reads.filter_map(note).collect();
+    notes.sort();
+    notes.dedup();
+    notes
+}
+
 /// A note for each key that is set and that the chosen recovery or law has no use for.
 pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Traffic]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -129,6 +156,8 @@ mod tests {
                 "`nic.with.cores.clock` and `nic.with.cores.load` do nothing: `cx6` has no cores",
             ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
+            ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
+            ("op = \"read\"\n[transport]\ncontrol = \"homa\"\n", "READ responses go without"),
         ];
         for (lines, what) in told {
             assert!(notes(lines).contains(what), "{lines}: {}", notes(lines));
@@ -136,6 +165,12 @@ mod tests {
         let clocked = "[nic]\nmodel = \"swcc\"\nwith = { cores = { clock = \"1GHz\" } }\n[transport]\ncontrol = \"none\"\n";
         let given = clocked.replace("swcc", "cx5").replace("{ clock", "{ pairs = 2, clock");
         assert_eq!([notes(clocked), notes(&given)], ["", ""]);
+        for held in ["control = \"dcqcn\"", "control = \"dctcp\"\nrecovery = \"irn\"\nmax_in_flight = 60"] {
+            assert!(
+                !notes(&format!("op = \"read\"\n[transport]\n{held}\n")).contains("READ responses"),
+                "{held}"
+            );
+        }
         let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
         assert_eq!(notes(fine), "");
     }

@@ -126,10 +126,19 @@ impl Traffic {
 
     /// The congestion controls that its flows have, some of them more than once; `None`: the common one.
     pub fn controls(&self) -> Box<dyn Iterator<Item = Option<ControlIndex>> + '_> {
+        Box::new(self.commons().map(|common| common.control))
+    }
+
+    /// Those of its flows that READ.
+    pub fn controls_of_reads(&self) -> impl Iterator<Item = Option<ControlIndex>> + '_ {
+        self.commons().filter(|common| common.op == Op::Read).map(|common| common.control)
+    }
+
+    fn commons(&self) -> Box<dyn Iterator<Item = Common> + '_> {
         match self {
-            Self::Flows(flows) => Box::new(flows.iter().map(|flow| flow.common.control)),
-            Self::Hpcc(hpcc) => Box::new(std::iter::once(hpcc.common.control)),
-            other => Box::new(other.common().map(|common| common.control).into_iter()),
+            Self::Flows(flows) => Box::new(flows.iter().map(|flow| flow.common)),
+            Self::Hpcc(hpcc) => Box::new(std::iter::once(hpcc.common)),
+            other => Box::new(other.common().into_iter()),
         }
     }
 

@@ -62,7 +62,7 @@ impl Pulls {
 
 impl PortAgent for Pulls {
     fn on_event(&mut self, event: &Event<'_>) {
-        if !event.class.meets(Class::DATA.with(Class::TRIMMED)) || event.class == Class::READ_RESPONSE {
+        if !event.class.meets(Class::DATA.with(Class::TRIMMED)) {
             return;
         }
         let place = self.sender(event.qpn);

@@ -36,6 +36,13 @@ impl Tokens {
         self.left != Credit::UNLIMITED
     }
 
+    /// Whether they stand for packets of whatever kind, READ responses among them, not for octets of a message.
+    #[inline]
+    #[must_use]
+    pub const fn count_packets(self) -> bool {
+        matches!(self.unit, TokenUnit::Packets)
+    }
+
     /// What the law answers: as many as are left from now on, but for what is owed.
     #[inline]
     pub const fn set(&mut self, left: u32) {

@@ -137,6 +137,72 @@ fn a_lost_pull_is_made_good_by_the_next_answer() {
     }
 }
 
+/// A READ of [`PACKETS`], the fates those of the responder's packets; what came of it.
+fn read_after(fates: &[(Side, usize, Fate)]) -> Pair {
+    let mut pair = pair(fates);
+    let length = PACKETS * u32::from(MTU);
+    for (place, octet) in pair.server.memory[..length as usize].iter_mut().enumerate() {
+        *octet = place as u8 ^ (place >> 8) as u8;
+    }
+    pair.read(1, 0, 0, length);
+    pair.run_until(Instant::ZERO + Span::from_millis(1));
+    assert_eq!(pair.client.ended(), [(1, Status::Success)], "{:?}", pair.server.story());
+    assert!(pair.server.memory[..length as usize] == pair.client.memory[..length as usize]);
+    pair
+}
+
+fn is_response(packet: &&Packet) -> bool {
+    (Opcode::READ_RESPONSE_FIRST.0..=Opcode::READ_RESPONSE_ONLY.0).contains(&packet.header.opcode.0)
+}
+
+fn responses_again(pair: &Pair) -> u32 {
+    pair.server.engine.counters(pair.server.qpns[0]).retransmitted
+}
+
+/// The places of the first responses among what the responder sends.
+fn places(pair: &Pair) -> Vec<usize> {
+    let sent = pair.server.sent.iter().enumerate();
+    sent.filter(|(_, packet)| is_response(packet)).map(|(place, _)| place).collect()
+}
+
+#[test]
+fn read_data_beyond_the_first_window_is_pulled_as_a_writes_is() {
+    let pair = read_after(&[]);
+    let is_pull = |packet: &&Packet| packet.header.opcode == Opcode::PULL;
+    let pulls = pair.client.sent.iter().filter(is_pull).count();
+    assert!(EXPECTED.contains(&pulls), "{pulls} pulls");
+    let responses: Vec<&Packet> = pair.server.sent.iter().filter(is_response).collect();
+    assert_eq!((responses.len(), responses_again(&pair)), (PACKETS as usize, 0));
+    let drained = responses.iter().position(|packet| packet.header.flags.has(Flags::DRAINED));
+    assert_eq!(drained, Some(PACKETS as usize - 1));
+    // Nobody pulls for what pulls or acknowledges: the one request is all that this side receives.
+    assert!(pair.pulls().len() <= 1, "{:?}", pair.server.story());
+}
+
+#[test]
+fn a_response_that_is_trimmed_or_comes_back_is_sent_again_alone_and_without_a_timeout() {
+    let places = places(&read_after(&[]));
+    for fate in [Fate::Trim, Fate::Return] {
+        for number in [0, 3, FIRST - 1, FIRST + 4, PACKETS as usize - 1] {
+            let pair = read_after(&[(Server, places[number], fate)]);
+            assert_eq!(responses_again(&pair), 1, "{fate:?} {number}: {:?}", pair.server.story());
+        }
+        // The first window as a whole.
+        let all: Vec<_> = places[..FIRST].iter().map(|&place| (Server, place, fate)).collect();
+        assert_eq!(responses_again(&read_after(&all)), FIRST as u32, "{fate:?}");
+    }
+}
+
+#[test]
+fn responses_that_overtake_each_other_are_not_taken_for_lost() {
+    let places = places(&read_after(&[]));
+    for number in [0, 3, FIRST + 4] {
+        let late = Fate::Delay(Span::from_micros(3));
+        let pair = read_after(&[(Server, places[number], late)]);
+        assert_eq!(responses_again(&pair), 0, "{number}: {:?}", pair.server.story());
+    }
+}
+
 #[test]
 fn a_pull_that_goes_ahead_of_results_has_no_atomic_sent_again() {
     let atomics = |fates: &[(Side, usize, Fate)]| {

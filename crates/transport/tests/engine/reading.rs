@@ -1,6 +1,6 @@
 //! READ responses that are acknowledged, under a responder's law: it hears of them as a sender's does of its packets.
 
-use crate::pair::Pair;
+use crate::pair::{Fate, Pair, Side};
 use crate::scripts::{MTU, config};
 use roci_control::{Law, Value};
 use roci_transport::{Engine, EngineConfig, QpConfig, Recovery, Status};
@@ -21,6 +21,27 @@ fn read(law: &str, packets: u32) -> Pair {
     pair.read(1, 0, 0, packets * MTU);
     pair.run_until(Instant::ZERO + Span::from_millis(1));
     pair
+}
+
+#[test]
+fn a_window_that_shuts_over_responses_asks_for_an_answer_however_rarely_they_are_acknowledged() {
+    for law in ["swift", "dctcp", "hpcc", "nscc"] {
+        let mut config = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, law: 1, ..config() };
+        config.ack_every = 1_000;
+        let engine = |seed| {
+            let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+            engine.add_law(Law::from_settings(law, &[], LINK).unwrap());
+            engine
+        };
+        let mut pair = Pair::with_engines(engine(1), engine(2), config, 1);
+        // Each law's first window is below what is read; marks shut it further.
+        pair = (0..8).fold(pair, |pair, number| pair.fate_of(Side::Server, 40 + 7 * number, Fate::Mark));
+        pair.read(1, 0, 0, 400 * MTU);
+        pair.run_until(Instant::ZERO + Span::from_millis(20));
+        let counters = pair.server.engine.counters(pair.server.qpns[0]);
+        assert_eq!(pair.client.ended(), [(1, Status::Success)], "{law}");
+        assert_eq!((counters.retransmitted, counters.timeouts), (0, 0), "{law}");
+    }
 }
 
 fn register(pair: &mut Pair, name: &str) -> Option<Value> {

@@ -1,9 +1,10 @@
 //! Layout `ndp`: trimmed packets and pulls (NDP, SIGCOMM 2017).
 //!
-//! Every packet begins with a word of flags, which live in [`Flags`]: trimmed, first window, drained, returned; WRITEs and
-//! SENDs name the sending queue pair beside them. Packets are sprayed and overtake each other, so WRITEs and SENDs are placed as in layout `irn`. What goes from receiver to
-//! sender (ACK, NAK, PULL) carries the pull counter and the next expected PSN. An ACK speaks for the one packet that
-//! its BTH names; a NAK with "PSN sequence error" says that this packet arrived without its payload.
+//! Every packet begins with a word of flags, which live in [`Flags`]: trimmed, first window, drained, returned; WRITEs,
+//! SENDs and READ responses name the sending queue pair beside them. Packets are sprayed and overtake each other, so
+//! WRITEs and SENDs are placed as in layout `irn`. What goes from receiver to sender (ACK, NAK, PULL) carries the pull
+//! counter and the next expected PSN. An ACK speaks for the one packet that its BTH names; a NAK with "PSN sequence
+//! error" says that this packet arrived without its payload.
 
 use crate::{Flags, Header, Opcode, Shape};
 use roci_units::{Psn, Qpn};
@@ -28,8 +29,8 @@ impl Header {
         Pull { counter, expected: Psn::new(expected) }
     }
 
-    /// The queue pair that sent this WRITE or SEND, in layout `ndp`; zero for other packets. A switch that sends a
-    /// header back makes it the destination.
+    /// The queue pair that sent this WRITE, SEND or READ response, in layout `ndp`; zero for other packets. A switch that
+    /// sends a header back makes it the destination.
     pub const fn source_qpn(&self) -> Qpn {
         let [_, second, third] = self.layout_words();
         match (names_source(self.opcode), self.opcode.shape().has(Shape::SEND)) {
@@ -39,7 +40,8 @@ impl Header {
         }
     }
 
-    /// Sets the queue pair that sends a WRITE or SEND; nothing for other packets. [`set_send_position`] comes before.
+    /// Sets the queue pair that sends a WRITE, SEND or READ response; nothing for other packets. [`set_send_position`] comes
+    /// before.
     ///
     /// [`set_send_position`]: Header::set_send_position
     pub const fn set_source_qpn(&mut self, qpn: Qpn) {
@@ -76,7 +78,10 @@ const BITS: [(Flags, u32); 4] =
 
 /// Whether packets with `opcode` name the queue pair that sends them: what can be trimmed and is then sent again.
 const fn names_source(opcode: Opcode) -> bool {
-    opcode.shape().has(Shape::SEND) || opcode.shape().has(Shape::WRITE)
+    let shape = opcode.shape();
+    shape.has(Shape::SEND)
+        || shape.has(Shape::WRITE)
+        || shape.has(Shape::RESPONSE) && shape.has(Shape::PAYLOAD)
 }
 
 /// The word of flags as emitted: T, W, D and R in its four uppermost bits, the sending queue pair in its lower 24.
