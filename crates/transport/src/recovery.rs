@@ -443,12 +443,12 @@ impl Engine {
     /// Whether `packets` that are about to be sent have to be acknowledged at once: they were lost before, or no others
     /// follow until they are.
     ///
-    /// Where single packets are sent again and READ responses acknowledge what came before them, as in layout `homa`, a
-    /// responder that has the packet may owe no answer but to one that asks.
+    /// Where single packets are sent again, they may fill no gap that the receiver knows of, as after the loss of all that
+    /// followed: it would take them for the next of many. And where READ responses acknowledge what came before them, as in
+    /// layout `homa`, a responder that has the packet may owe no answer but to one that asks.
     pub(crate) fn wants_answer(&self, slot: usize, plan: &Plan) -> bool {
         let profile = self.profile(slot);
-        let lone = profile.recovery.keeps_out_of_order() && !profile.separate_reads();
-        !plan.fresh && lone
+        !plan.fresh && profile.recovery.keeps_out_of_order()
             || profile.recovery.owns_window()
                 && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
     }

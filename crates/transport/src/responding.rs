@@ -350,8 +350,8 @@ impl Engine {
     /// Takes an event into the window of responses and does what the recovery program answers; gives the octets that
     /// turned out to have arrived before.
     fn observe_responses(&mut self, now: Instant, slot: usize, event: Loss) -> u32 {
-        let recovery = self.profile(slot).recovery.of_responses();
-        let slow = recovery.has_slow_path();
+        let recovery = self.profile(slot).recovery;
+        let (recovery, slow) = (recovery.of_responses(), recovery.has_slow_path());
         let index = self.qps[slot].common.aside;
         let Some(responding) = &mut self.asides.get_mut(index).responding else { return 0 };
         let in_flight = responding.next.wrapping_sub(responding.una);
