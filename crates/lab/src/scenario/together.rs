@@ -56,6 +56,12 @@ pub(super) fn notes<'a>(
             ),
         );
         note(
+            law == "homa" && transport.recovery == Recovery::GoBackN,
+            "`homa` lets messages overtake each other by their priorities, and `transport.recovery = \"go-back-n\"` takes packets for \
+             lost that others overtake. Set `transport.recovery = \"irn\"`"
+                .to_owned(),
+        );
+        note(
             switch.config.ecn.is_none() && matches!(law, "dctcp" | "nscc"),
             format!("`{law}` slows down for marks, and `switch.ecn` is off: set `switch.ecn = true`"),
         );
@@ -65,12 +71,18 @@ pub(super) fn notes<'a>(
 
 /// A note for each law of `reads`, under which traffic READs, that nothing tells of the responses.
 pub(super) fn unheld_reads<'a>(
+    switch: &Switch,
     transport: &Transport,
     reads: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let note = |control: &Control| {
         let law = control.law.value.as_str();
         match law {
+            "homa" if matches!(switch.routing, Routing::Spray) => Some(
+                "`homa` keeps no READ data that comes out of order, as it does with `switch.routing = \"spray\"`: it is asked for \
+                 again. Set `switch.routing = \"ecmp\"`, or `op = \"write\"`"
+                    .to_owned(),
+            ),
             "homa" => Some(
                 "`homa` grants messages, and READ responses go without: nothing holds them back".to_owned(),
             ),
@@ -158,6 +170,14 @@ mod tests {
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
             ("op = \"read\"\n[transport]\ncontrol = \"homa\"\n", "READ responses go without"),
+            (
+                "op = \"read\"\n[switch]\nrouting = \"spray\"\n[transport]\ncontrol = \"homa\"\n",
+                "no READ data that comes out of order",
+            ),
+            (
+                "[transport]\ncontrol = \"homa\"\nrecovery = \"go-back-n\"\n",
+                "overtake each other by their priorities",
+            ),
         ];
         for (lines, what) in told {
             assert!(notes(lines).contains(what), "{lines}: {}", notes(lines));
