@@ -296,15 +296,17 @@ impl Driver {
         }
         let sender = hosts[at(live.src)].engine.counters(live.src_qpn);
         let receiver = hosts[at(live.dst)].engine.counters(live.dst_qpn);
-        // A READ's data travel the other way: its responder sends and counts them.
+        // A READ's data travel the other way: its responder sends and counts them, and waits for what acknowledges them; the
+        // requester waits for the answer to its request.
         let (data, arrivals) = if live.op == Op::Read { (receiver, sender) } else { (sender, receiver) };
+        let both = |one: u32, other: u32| if live.op == Op::Read { one + other } else { one };
         let counted = Counted {
             delivered,
             packets: data.packets,
             retransmitted: data.retransmitted,
             repeated: data.repeated,
-            timeouts: sender.timeouts,
-            naks: sender.naks,
+            timeouts: both(sender.timeouts, receiver.timeouts),
+            naks: both(sender.naks, receiver.naks),
             cnps: data.cnps,
             ecn_marked: arrivals.ecn_marked,
         };
