@@ -32,8 +32,10 @@ struct Sender {
     earned: u32,
     /// Pulls sent.
     pulled: u32,
-    /// Octets of payload of its longest packet.
+    /// Octets of payload of the longest packet that came whole.
     packet: u32,
+    /// What is taken for that until one comes: a header does not tell how long its packet was.
+    guess: u32,
 }
 
 impl Pulls {
@@ -54,7 +56,7 @@ impl Pulls {
     #[expect(clippy::cast_possible_truncation, reason = "at most one for each queue pair")]
     fn sender(&mut self, qpn: u32) -> u32 {
         *self.places.entry(qpn).or_insert_with(|| {
-            self.senders.push(Sender { qpn, earned: 0, pulled: 0, packet: 0 });
+            self.senders.push(Sender { qpn, earned: 0, pulled: 0, packet: 0, guess: 0 });
             self.senders.len() as u32 - 1
         })
     }
@@ -67,7 +69,11 @@ impl PortAgent for Pulls {
         }
         let place = self.sender(event.qpn);
         let sender = &mut self.senders[place as usize];
-        sender.packet = sender.packet.max(event.length);
+        if event.class == Class::TRIMMED {
+            sender.guess = event.length;
+        } else {
+            sender.packet = sender.packet.max(event.length);
+        }
         let waited = sender.earned > 0;
         sender.earned += 1;
         if event.drained {
@@ -91,7 +97,8 @@ impl PortAgent for Pulls {
         if sender.earned > 0 {
             self.turns.push_back(place);
         }
-        self.pacer.charge(now, sender.packet + self.overhead);
+        let packet = if sender.packet > 0 { sender.packet } else { sender.guess };
+        self.pacer.charge(now, packet + self.overhead);
         let part = Part { end: sender.pulled, ..Part::default() };
         Some((Qpn::new(sender.qpn), Emit { part, ..Emit::plain(Class::PULL) }))
     }
@@ -108,7 +115,7 @@ impl PortAgent for Pulls {
         // Its place stays for the next queue pair of that number, which begins to count anew.
         if let Some(&place) = self.places.get(&qpn.get()) {
             let sender = &mut self.senders[place as usize];
-            (sender.earned, sender.pulled, sender.packet) = (0, 0, 0);
+            (sender.earned, sender.pulled, sender.packet, sender.guess) = (0, 0, 0, 0);
             self.turns.retain(|turn| *turn != place);
         }
     }
@@ -156,6 +163,16 @@ mod tests {
         let mut pulls = pulls();
         arrives(&mut pulls, 2, Class::TRIMMED, false, 3);
         assert_eq!(sent(&mut pulls).len(), 1);
+    }
+
+    #[test]
+    fn small_packets_are_pulled_as_fast_as_they_come_though_some_are_trimmed() {
+        let mut pulls = pulls();
+        let small = Event { class: Class::WRITE, qpn: 2, length: 125, ..Event::default() };
+        arrives(&mut pulls, 2, Class::TRIMMED, false, 3);
+        pulls.on_event(&small);
+        arrives(&mut pulls, 2, Class::TRIMMED, false, 3);
+        assert_eq!(sent(&mut pulls), [(0, 2, 1), (300, 2, 2), (600, 2, 3)]);
     }
 
     #[test]
