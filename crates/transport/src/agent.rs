@@ -180,7 +180,7 @@ impl Engine {
             ecn: arrival.ce,
             part: if self.names_messages(slot) { part_of(arrival) } else { Part::default() },
             missing: if pulled { self.missing_up_to(slot, header) } else { 0 },
-            drained: pulled && header.flags.has(Flags::DRAINED),
+            drained: pulled && self.lapse_flag(slot).has(Flags::DRAINED),
             ..self.heard(now, slot, arrival, class)
         };
         if let Some(agent) = &mut self.agent {

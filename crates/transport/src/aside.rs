@@ -40,8 +40,11 @@ pub(crate) struct Aside {
     pub(crate) pulls_seen: u32,
     /// Whether the last packet sent said that nothing follows (NDP).
     pub(crate) drained: bool,
-    /// The sequence of the last packet that said so.
-    pub(crate) drained_at: Option<u32>,
+    /// As receiver, the furthest packet of a request that came, and of READ data.
+    pub(crate) newest: Option<u32>,
+    pub(crate) newest_response: Option<u32>,
+    /// Whether the packet that is being dealt with says that nothing follows, and nothing that followed it has come before.
+    pub(crate) lapses: bool,
     /// When the peer sent what arrived last, by its own clock, where layouts tell.
     pub(crate) peer_sent: u32,
     /// Where the requester stood when it last asked for a READ's data again, until a timer says to.
@@ -177,7 +180,8 @@ impl Asides {
         (place.asked_at, place.named) = (None, None);
         place.held = None;
         place.peer_sent = 0;
-        (place.pulls, place.pulls_seen, place.drained, place.drained_at) = (0, 0, false, None);
+        (place.pulls, place.pulls_seen, place.drained, place.lapses) = (0, 0, false, false);
+        (place.newest, place.newest_response) = (None, None);
         (place.unheard, place.outdated) = (0, false);
         self.free.push(index);
     }

@@ -8,7 +8,6 @@ use crate::engine::Engine;
 use crate::qp::{BITMAP_PACKETS, Duties, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::responder::ACK;
-use crate::transmit::Plan;
 use roci_control::{Class, Event};
 use roci_units::{Instant, Psn};
 use roci_wire::layout::ndp::Pull;
@@ -44,6 +43,7 @@ impl Engine {
         let syndrome = if trimmed { Syndrome::Nak(NakCode::PsnSequenceError).to_u8() } else { ACK };
         let mut header = self.acknowledgement(slot, syndrome);
         header.psn = psn;
+        header.flags = header.flags.with(self.lapse_flag(slot));
         self.answer_with(slot, header, reaction);
     }
 
@@ -71,7 +71,7 @@ impl Engine {
             opcode: header.opcode.0,
             length,
             missing: self.missing_up_to(slot, header),
-            drained: header.flags.has(Flags::DRAINED),
+            drained: self.lapse_flag(slot).has(Flags::DRAINED),
             ..self.event(now, slot, Class::TRIMMED)
         };
         if let Some(agent) = &mut self.agent {
@@ -184,18 +184,50 @@ impl Engine {
         (news, drained)
     }
 
-    /// Where the packet that is answered is the last that said that nothing follows: how many are missing up to it.
+    /// Where the receiver says that it took the packet which it answers for the last, and pulls for no more than is missing:
+    /// how many are missing up to that.
     fn take_lapse(&mut self, slot: usize, header: &Header) -> Option<u32> {
-        if header.opcode == Opcode::READ_ACKNOWLEDGE {
-            return self.take_response_lapse(slot, header.psn);
-        }
-        let una = self.qps[slot].requester.una;
-        let at = sequence(header.psn, una);
-        if header.opcode == Opcode::PULL {
+        if !header.flags.has(Flags::DRAINED) || header.opcode == Opcode::PULL {
             return None;
         }
-        self.aside(slot).drained_at.take_if(|drained_at| *drained_at == at)?;
-        Some(after(at, una).saturating_add(1).max(0).cast_unsigned())
+        if header.opcode == Opcode::READ_ACKNOWLEDGE {
+            return Some(self.responses_unanswered_up_to(slot, header.psn));
+        }
+        let una = self.qps[slot].requester.una;
+        Some(after(sequence(header.psn, una), una).saturating_add(1).max(0).cast_unsigned())
+    }
+
+    /// Notes of a packet that arrived whether it says that nothing follows and is right: one that others have overtaken said
+    /// so before those were sent. The answer tells that it was believed.
+    #[cold]
+    pub(crate) fn note_last(&mut self, slot: usize, header: &Header) {
+        let shape = header.opcode.shape();
+        let responds = shape.has(Shape::RESPONSE);
+        self.aside(slot).lapses = false;
+        if shape.has(Shape::AGENT)
+            || header.opcode == Opcode::READ_ACKNOWLEDGE
+            || responds && !shape.has(Shape::PAYLOAD)
+        {
+            return;
+        }
+        let next = if responds { self.next_response(slot) } else { Some(self.qps[slot].responder.expected) };
+        let Some(expected) = next else { return };
+        let at = sequence(header.psn, expected);
+        if after(at, expected) >= BITMAP_PACKETS.cast_signed() {
+            return;
+        }
+        let aside = self.aside(slot);
+        let newest = if responds { &mut aside.newest_response } else { &mut aside.newest };
+        if newest.is_none_or(|newest| after(at, newest) >= 0) {
+            *newest = Some(at);
+            aside.lapses = header.flags.has(Flags::DRAINED);
+        }
+    }
+
+    /// What an answer to the packet that is being dealt with says of pulls for it.
+    pub(crate) fn lapse_flag(&self, slot: usize) -> Flags {
+        let lapses = self.asides.get(self.qps[slot].common.aside).is_some_and(|aside| aside.lapses);
+        if lapses { Flags::DRAINED } else { Flags::NONE }
     }
 
     /// Whether anything waits to be sent for the first time or again.
@@ -204,15 +236,11 @@ impl Engine {
         requester.current != NONE || requester.notes.has(Notes::RESENDS) || self.responses_follow(slot)
     }
 
-    /// Says with the last of the packets of `plan` whether more follows, and remembers it.
+    /// Says with the last of the packets that are sent whether more follows, and remembers it.
     #[cold]
-    pub(crate) fn drained(&mut self, slot: usize, plan: &Plan) -> Flags {
+    pub(crate) fn drained(&mut self, slot: usize) -> Flags {
         let more = self.more_follows(slot);
-        let aside = self.aside(slot);
-        aside.drained = !more;
-        if !more {
-            aside.drained_at = Some(plan.at.wrapping_add(u32::from(plan.packets) - 1));
-        }
+        self.aside(slot).drained = !more;
         if more { Flags::NONE } else { Flags::DRAINED }
     }
 }

@@ -303,6 +303,7 @@ impl Engine {
         let layout = self.profile(slot).layout;
         let mut answer = self.response_acknowledgement(slot, syndrome);
         set_drawn_by(&mut answer, layout, header.psn);
+        answer.flags = answer.flags.with(self.lapse_flag(slot));
         if layout == Layout::Srnic {
             answer.set_request_position(header.request_position());
         }
@@ -463,6 +464,12 @@ impl Engine {
         }
         let segment = self.control(slot, header);
         self.post(segment);
+    }
+
+    /// The sequence of the next response expected, if any ever was.
+    pub(crate) fn next_response(&self, slot: usize) -> Option<u32> {
+        let reading = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.reading.as_ref());
+        reading.map(|reading| reading.expected)
     }
 
     /// Responses that have arrived in order.

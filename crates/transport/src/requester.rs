@@ -84,7 +84,7 @@ impl Engine {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
             if pulled {
-                draft.last_flags = draft.last_flags.with(self.drained(slot, plan));
+                draft.last_flags = draft.last_flags.with(self.drained(slot));
             }
             return draft;
         }
@@ -112,7 +112,7 @@ impl Engine {
             self.start_timer(now, slot);
         }
         if pulled {
-            draft.last_flags = draft.last_flags.with(self.drained(slot, plan));
+            draft.last_flags = draft.last_flags.with(self.drained(slot));
         }
         draft
     }

@@ -34,8 +34,6 @@ pub(crate) struct Responding {
     sender: Option<Sender>,
     /// Sent since one last asked for an acknowledgement.
     unasked: u16,
-    /// The last that said that nothing follows (NDP).
-    drained_at: Option<u32>,
     /// When some of them were sent, for a law that measures round trips.
     sent: SentTimes,
     /// When the oldest is given up for lost.
@@ -64,7 +62,6 @@ impl Engine {
                 end: first,
                 sender: None,
                 unasked: 0,
-                drained_at: None,
                 sent,
                 deadline,
                 retries,
@@ -163,7 +160,6 @@ impl Engine {
             flags = Flags::ACK_REQUEST;
         }
         if drained {
-            responding.drained_at = Some(plan.at.wrapping_add(u32::from(plan.packets) - 1));
             flags = flags.with(Flags::DRAINED);
         }
         self.aside(slot).drained = drained;
@@ -199,13 +195,12 @@ impl Engine {
         aside.and_then(|aside| aside.responding.as_ref()).map_or(0, |r| r.next.wrapping_sub(r.una))
     }
 
-    /// Where the answer to response `psn` is that to the last that said that nothing follows: forgets that it did, and gives
-    /// how many are missing up to it.
-    pub(crate) fn take_response_lapse(&mut self, slot: usize, psn: Psn) -> Option<u32> {
-        let responding = self.responding(slot)?;
-        let at = sequence(psn, responding.una);
-        responding.drained_at.take_if(|drained_at| *drained_at == at)?;
-        Some(after(at, responding.una).saturating_add(1).max(0).cast_unsigned())
+    /// How many responses are missing up to `psn`, as far as is known.
+    pub(crate) fn responses_unanswered_up_to(&mut self, slot: usize, psn: Psn) -> u32 {
+        self.responding(slot).map_or(0, |responding| {
+            let at = sequence(psn, responding.una);
+            after(at, responding.una).saturating_add(1).max(0).cast_unsigned()
+        })
     }
 
     fn account_for_responses(&mut self, now: Instant, slot: usize, plan: &Plan) {

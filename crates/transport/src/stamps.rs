@@ -12,14 +12,17 @@ use roci_wire::Layout;
 use roci_wire::layout::cc::Cc;
 
 impl Engine {
-    /// Remembers when the peer sent what arrived, for what answers it.
+    /// Remembers of what arrived what its answer needs: when the peer sent it, or whether it is the last.
     #[inline]
     pub(crate) fn note_stamp(&mut self, slot: usize, arrival: &Arrival<'_>) {
-        if let Layout::Cc(cc) = self.profile(slot).layout
-            && cc.has_time()
-            && let &[peer_sent, ..] = arrival.words
-        {
-            self.aside(slot).peer_sent = peer_sent;
+        match self.profile(slot).layout {
+            Layout::Cc(cc) if cc.has_time() => {
+                if let &[peer_sent, ..] = arrival.words {
+                    self.aside(slot).peer_sent = peer_sent;
+                }
+            }
+            Layout::Ndp => self.note_last(slot, arrival.header),
+            _ => {}
         }
     }
 

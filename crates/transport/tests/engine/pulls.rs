@@ -204,6 +204,27 @@ fn responses_that_overtake_each_other_are_not_taken_for_lost() {
 }
 
 #[test]
+fn who_says_that_nothing_follows_and_is_overtaken_by_what_follows_is_not_believed() {
+    let late = (Client, 0, Fate::Delay(Span::from_micros(5)));
+    let mut pair = pair(&[late]);
+    let rkey = pair.server.key;
+    let write = |id, packets| {
+        let operation = Operation::Write { va: 0, rkey, tail: Tail::Plain };
+        request(id, operation, 0, packets * u32::from(MTU))
+    };
+    pair.post(Client, write(1, 1));
+    pair.run_until(Instant::ZERO + Span::from_nanos(50));
+    assert!(pair.client.sent.first().is_some_and(|first| first.header.flags.has(Flags::DRAINED)));
+    pair.post(Client, write(2, 2 * PACKETS));
+    pair.run_until(Instant::ZERO + Span::from_micros(60));
+    assert_eq!(pair.client.ended().len(), 2, "{:?} {:?}", pair.client.story(), pair.server.story());
+    assert_eq!(pair.sent_again(), 0);
+    // Of the answers one alone says that nothing more is pulled for.
+    let believed: Vec<_> = pair.server.sent.iter().filter(|it| it.header.flags.has(Flags::DRAINED)).collect();
+    assert_eq!(believed.iter().map(|it| it.header.psn.get()).collect::<Vec<_>>(), [2 * PACKETS]);
+}
+
+#[test]
 fn a_pull_that_goes_ahead_of_results_has_no_atomic_sent_again() {
     let atomics = |fates: &[(Side, usize, Fate)]| {
         let mut pair = pair(fates);
