@@ -620,8 +620,8 @@ fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
     assert!(printed.contains("firmware/credit.elf failed with 4 queue pairs"), "{printed}");
-    assert!(printed.contains("4 overran") && printed.contains("h0, flow 0"), "{printed}");
-    assert!(printed.contains("LoopBacks in a row, and nothing was sent"), "{printed}");
+    assert!(printed.contains("4 let nothing go any more") && printed.contains("h0, flow 0"), "{printed}");
+    assert!(printed.contains("LoopBack with nothing in flight"), "{printed}");
     let failures = &scratch.summary("out/stuck/summary.json")["programs"][0]["failures"];
     assert_eq!((failures.as_array().map(Vec::len), &failures[3]["function"]), (Some(4), &"send".into()));
 }

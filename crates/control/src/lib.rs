@@ -495,6 +495,29 @@ impl Law {
             law.give_up(state, event, outcome);
         }
     }
+
+    /// Whether the program of `context`, which has just answered LoopBack, will answer so until an event comes, however often
+    /// the packet comes back.
+    pub fn repeats(&self, context: &Context) -> bool {
+        matches!(context, Context::Program(state) if state.repeats())
+    }
+
+    /// A retransmission timeout of a queue pair has come: how many there were in a row since each of which its program was
+    /// asked and let nothing go; of a native law, none.
+    pub const fn note_timeout(&mut self, context: &mut Context) -> u32 {
+        match context {
+            Context::Program(state) => state.note_timeout(),
+            _ => 0,
+        }
+    }
+
+    /// A program has let nothing go for so many of those that its queue pair would fail: it is stopped, and `outcome` is what
+    /// its fallback answers.
+    pub fn starve(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
+        if let (Self::Program(law), Context::Program(state)) = (self, context) {
+            law.starve(state, event, outcome);
+        }
+    }
 }
 
 #[cfg(test)]

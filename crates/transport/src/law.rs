@@ -390,6 +390,39 @@ impl Engine {
         }
     }
 
+    /// Whether the law, which has just said LoopBack, will say so until an event comes.
+    pub(crate) fn law_repeats(&self, slot: usize) -> bool {
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        state.is_some_and(|state| self.laws.laws[usize::from(state.law)].repeats(&state.context))
+    }
+
+    /// A retransmission timeout has come, and a retry is about to be spent on it. Where none is left the queue pair would fail:
+    /// a program that has let nothing go since the timeout before is stopped instead, for what it waits for does not come. The
+    /// retries begin anew then, and are the fallback's. A program that waits for long, and in the end not in vain, is left alone.
+    pub(crate) fn stop_what_starves(&mut self, now: Instant, slot: usize) {
+        if !self.hears(slot, Class::TRANSMIT) {
+            return;
+        }
+        let event = self.event(now, slot, Class::TRANSMIT);
+        let (left, all) = (self.qps[slot].requester.retries, self.profile(slot).retry);
+        let index = self.qps[slot].common.law;
+        let Laws { laws, states, timers, .. } = &mut self.laws;
+        let Some(state) = states.get_mut(index as usize) else { return };
+        let law = &mut laws[usize::from(state.law)];
+        if law.note_timeout(&mut state.context) == 0 || left > 0 {
+            return;
+        }
+        let wake = state.wake(timers, index);
+        let mut outcome = Outcome::unchanged(state.credit(&self.qps[slot].requester), wake);
+        law.starve(&mut state.context, &event, &mut outcome);
+        if self.qps[slot].requester.standing.has(Standing::LAW_OUT) {
+            self.aside(slot).outdated = true;
+        }
+        self.qps[slot].requester.retries = all;
+        self.apply(now, slot, &outcome);
+        self.unpark(now, slot);
+    }
+
     /// Asks the law about a packet that is about to be sent. `None`: not now; else the words that it carries.
     #[inline]
     pub(crate) fn ask_law(&mut self, now: Instant, slot: usize, plan: &Plan) -> Option<Option<Words>> {

@@ -546,6 +546,7 @@ impl Engine {
             return;
         }
         self.aside(slot).timeouts += 1;
+        self.stop_what_starves(now, slot);
         if !self.spend_retry(now, slot) {
             return;
         }

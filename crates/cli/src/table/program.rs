@@ -17,7 +17,12 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     if tally.fallen() == 0 {
         return String::new();
     }
-    let counts = [(tally.traps, "trapped"), (tally.overruns, "overran"), (tally.wrong, "answered wrongly")];
+    let counts = [
+        (tally.traps, "trapped"),
+        (tally.overruns, "overran"),
+        (tally.starved, "let nothing go any more"),
+        (tally.wrong, "answered wrongly"),
+    ];
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let counts: Vec<_> = counts.collect();
     let mut images: Vec<&str> = Vec::new();

@@ -2,11 +2,12 @@
 
 use super::csr::{Answer, Side, class_name};
 use crate::event::Class;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use roci_hart::Trap;
-use roci_units::Instant;
+use roci_units::{Instant, Span};
 
 /// Why a program was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +26,16 @@ pub enum Why {
         /// LoopBacks in a row.
         count: u32,
     },
-    /// It said LoopBack where nobody recirculates packets, with nothing in flight whose answer it could wait for and no
-    /// timer armed.
+    /// It said LoopBack with nothing in flight whose answer it could wait for and no timer armed, where nobody recirculates
+    /// packets, or it will say so each time.
     Stranded,
+    /// It let nothing go of what had to be sent again, timeout after timeout.
+    Starved {
+        /// Timeouts that passed in full.
+        timeouts: u32,
+        /// Since when it answers LoopBack.
+        waited: Span,
+    },
     /// It waits for another event without having answered.
     Silent,
     /// What it posted is no answer.
@@ -60,7 +68,14 @@ impl fmt::Display for Why {
             Self::Timers => f.write_str("timers that run out too often"),
             Self::LoopBacks { count } => write!(f, "{count} LoopBacks in a row, and nothing was sent"),
             Self::Stranded => f.write_str(
-                "LoopBack with nothing in flight and no timer armed, where nothing else brings the packet back",
+                "LoopBack with nothing in flight and no timer armed: nothing comes that would change its answer",
+            ),
+            Self::Starved { timeouts, waited } => write!(
+                f,
+                "LoopBack for {}, through {timeouts} retransmission timeout{}, and nothing was sent again: whatever it waits for, \
+                 such as credit, was lost as well (Loss tells when to give it back)",
+                micros(*waited),
+                if *timeouts == 1 { "" } else { "s" }
             ),
             Self::Silent => f.write_str("no answer"),
             Self::Answer { word } => {
@@ -96,10 +111,15 @@ pub struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { side, qpn, at, place, why, .. } = self;
-        let ns = at.as_ps() / 1_000;
-        let (us, ns) = (ns / 1_000, ns % 1_000);
-        write!(f, "{} at {us}.{ns:03} us of queue pair {qpn}, {place}: {why}", side.function())
+        let at = micros(at.since(Instant::ZERO));
+        write!(f, "{} at {at} of queue pair {qpn}, {place}: {why}", side.function())
     }
+}
+
+/// Microseconds, to the nanosecond.
+fn micros(span: Span) -> String {
+    let ns = span.as_ps() / 1_000;
+    format!("{}.{:03} us", ns / 1_000, ns % 1_000)
 }
 
 /// Failures that are kept in words; all are counted.
@@ -114,8 +134,10 @@ pub struct Tally {
     pub cycles: [u64; 2],
     /// Traps, each with a queue pair that fell back.
     pub traps: u64,
-    /// Overruns, alike: of cycles, of timers, of LoopBacks and what they strand.
+    /// Overruns, alike: of cycles and of timers.
     pub overruns: u64,
+    /// Programs that let nothing go any more, alike: by LoopBacks without end, or with nothing to wait for.
+    pub starved: u64,
     /// Answers that were none, alike.
     pub wrong: u64,
     /// Packets that it asked for and that were left out, because the layout of their queue pair has none of their class.
@@ -131,7 +153,7 @@ pub struct Tally {
 impl Tally {
     /// Queue pairs that went over to the fallback law.
     pub const fn fallen(&self) -> u64 {
-        self.traps + self.overruns + self.wrong
+        self.traps + self.overruns + self.starved + self.wrong
     }
 
     /// The first failure.
@@ -142,7 +164,8 @@ impl Tally {
     pub(super) fn note(&mut self, fault: Fault) {
         match fault.why {
             Why::Trap(_) => self.traps += 1,
-            Why::Overrun { .. } | Why::Timers | Why::LoopBacks { .. } | Why::Stranded => self.overruns += 1,
+            Why::Overrun { .. } | Why::Timers => self.overruns += 1,
+            Why::LoopBacks { .. } | Why::Stranded | Why::Starved { .. } => self.starved += 1,
             _ => self.wrong += 1,
         }
         if self.faults.len() < FAULTS_KEPT {
@@ -158,6 +181,7 @@ impl Tally {
         }
         self.traps += other.traps;
         self.overruns += other.overruns;
+        self.starved += other.starved;
         self.wrong += other.wrong;
         self.left_out += other.left_out;
         self.left_out_classes = self.left_out_classes.with(other.left_out_classes);
@@ -172,7 +196,6 @@ impl Tally {
 mod tests {
     use super::*;
     use alloc::string::ToString;
-    use roci_units::Span;
 
     #[test]
     fn a_failure_says_when_to_the_nanosecond() {

@@ -26,6 +26,9 @@ const EXPIRIES_MAX: u32 = 1 << 20;
 /// a second: longer than a packet of 4 KiB at 1 Mb/s, and than the timeouts for which a program without credit waits.
 pub const LOOP_BACKS_MAX: u32 = 1 << 20;
 
+/// LoopBacks in a row after which it is looked whether the next can differ; then after so many again.
+pub(super) const LOOP_BACKS_LOOK: u32 = 1 << 10;
+
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
 /// run out therefore let time pass, and a run of them ends.
 pub const TIMER_MIN_NS: u32 = 100;
@@ -68,6 +71,16 @@ pub struct State {
     traces: Class,
     /// LoopBacks in a row.
     loop_backs: u32,
+    /// When the first of them was.
+    refuses_since: Instant,
+    /// Retransmission timeouts in a row between which nothing was let go.
+    timeouts: u32,
+    /// Whether something was let go since the last timeout.
+    sends: bool,
+    /// The context as one of them left it, to be held beside what the next one leaves.
+    refused: Option<Box<[u32; csr::CONTEXT_WORDS]>>,
+    /// Whether the last LoopBack is what will be answered until an event comes.
+    repeats: bool,
     /// Packets that it asked for and that are still to be handed over: an outcome has room for one.
     unsent: VecDeque<Emit>,
     /// When it was made.
@@ -89,6 +102,20 @@ impl State {
     /// Whether the fallback law has taken over.
     pub fn has_fallen(&self) -> bool {
         self.fallen.is_some()
+    }
+
+    /// Whether the last LoopBack of its program is what it will answer to the same packet until an event comes.
+    pub(crate) const fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// A retransmission timeout has come: how many have, in a row, since each of which the program was asked and let nothing
+    /// go. Whoever waits for the answers to what was sent has let go what it could when the first comes.
+    pub(crate) const fn note_timeout(&mut self) -> u32 {
+        let starves = self.fallen.is_none() && self.loop_backs > 0 && !self.sends;
+        self.timeouts = if starves { self.timeouts + 1 } else { 0 };
+        self.sends = false;
+        self.timeouts
     }
 
     /// Hands over the first packet that was asked for, and asks to be woken at once where there are more: timers that
@@ -147,7 +174,12 @@ impl Programmed {
 
     /// Cores of so many pairs that have not begun.
     pub(super) fn fresh_cores(&self, pairs: u32) -> Cores {
-        Cores::new(pairs, self.started.as_ref().map_or(self.image.keeps(), |started| started.keeps))
+        Cores::new(pairs, self.keeps())
+    }
+
+    /// Which sides' cores find at an event what an earlier one left.
+    fn keeps(&self) -> [bool; 2] {
+        self.started.as_ref().map_or(self.image.keeps(), |started| started.keeps)
     }
 
     /// The same for queue pairs of its own, which ran law number `origin` before, with cores that have not begun and
@@ -268,6 +300,11 @@ impl Programmed {
             generation: self.generation,
             traces: self.traced(),
             loop_backs: 0,
+            refuses_since: Instant::ZERO,
+            timeouts: 0,
+            sends: true,
+            refused: None,
+            repeats: false,
             unsent: VecDeque::new(),
             opened: now,
             sets_rate: false,
@@ -331,13 +368,33 @@ impl Programmed {
             }
         }
         if outcome.verdict == Verdict::LoopBack {
+            if state.loop_backs == 0 {
+                state.refuses_since = event.now;
+            }
             state.loop_backs += 1;
+            state.repeats = self.repeats(state);
             if state.loop_backs >= LOOP_BACKS_MAX {
                 let why = Why::LoopBacks { count: state.loop_backs };
                 self.fall(state, event, side, why, outcome);
             }
         } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
             state.loop_backs = 0;
+            state.sends = true;
+        }
+    }
+
+    /// Whether the program, which has just said LoopBack, will say so again to the same packet until an event comes: it did
+    /// before, from the same context, and looks at no clock and at nothing that a core keeps.
+    fn repeats(&self, state: &mut State) -> bool {
+        let context = &state.block[..csr::CONTEXT_WORDS];
+        match state.loop_backs % LOOP_BACKS_LOOK {
+            0 if self.image.send_is_timeless() && !self.keeps()[Side::Tx as usize] => {
+                let kept = state.refused.get_or_insert_with(|| Box::new([0; csr::CONTEXT_WORDS]));
+                kept.copy_from_slice(context);
+                false
+            }
+            1 => state.refused.take().is_some_and(|before| before[..] == *context),
+            _ => false,
         }
     }
 
@@ -514,11 +571,21 @@ impl Programmed {
         self.tally.left_out_classes = self.tally.left_out_classes.with(class);
     }
 
-    /// The program has answered LoopBack where nothing brings the packet back: it is stopped, and the fallback law answers.
+    /// The program has answered LoopBack where nothing brings the packet back, or will bring another answer: it is
+    /// stopped, and the fallback law answers.
     #[cold]
     pub(crate) fn give_up(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if state.fallen.is_none() {
             self.fall(state, event, Side::Tx, Why::Stranded, outcome);
+        }
+    }
+
+    /// The program has let nothing go for so many retransmission timeouts that it is stopped, and the fallback law answers.
+    #[cold]
+    pub(crate) fn starve(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        if state.fallen.is_none() {
+            let why = Why::Starved { timeouts: state.timeouts, waited: event.now.since(state.refuses_since) };
+            self.fall(state, event, Side::Tx, why, outcome);
         }
     }
 

@@ -63,8 +63,13 @@ impl DeviceInner {
             "Queue pairs that programs lost to their fallback, by why.",
         );
         for (name, tally) in self.programs() {
-            for (why, count) in [("trap", tally.traps), ("overrun", tally.overruns), ("answer", tally.wrong)]
-            {
+            let whys = [
+                ("trap", tally.traps),
+                ("overrun", tally.overruns),
+                ("starved", tally.starved),
+                ("answer", tally.wrong),
+            ];
+            for (why, count) in whys {
                 text.value(
                     "program_failures_total",
                     &format!("{device},program=\"{name}\",why=\"{why}\""),

@@ -1,6 +1,7 @@
 //! Figures that sum up many flows: percentiles, fairness, and slowdown by message size.
 
 use super::{FlowResult, Results};
+use roci_control::program::Fault;
 use roci_units::{Bytes, Instant};
 
 /// Values in ascending order, of which percentiles are asked.
@@ -61,7 +62,17 @@ impl Results {
     pub fn failure(&self) -> Option<String> {
         let (failed, flows) = (self.failed().count(), self.flows.len());
         let of_flows = self.failed().next().map(|first| {
-            format!("{failed} of {flows} flows failed, the first: {}, {}", first.name, first.status.name())
+            let mut text = format!(
+                "{failed} of {flows} flows failed, the first: {}, {}",
+                first.name,
+                first.status.name()
+            );
+            let failures = self.programs.iter().flat_map(|program| &program.failures);
+            if let Some(failure) = failures.into_iter().find(|one| self.flow_of(one) == Some(&first.name)) {
+                let Fault { image, why, .. } = &failure.fault;
+                text += &format!(", after its program {image} had failed ({why})");
+            }
+            text
         });
         match &self.deadlock {
             None => of_flows,

@@ -2,7 +2,7 @@
 
 use super::{PAIR, control, flows, run, text};
 use roci_lab::results::FlowStatus;
-use roci_units::Span;
+use roci_units::{Instant, Span};
 
 /// NICs whose cores run programs, and one that runs them in no time.
 pub(super) const NICS: [&str; 4] = ["swcc", "bluefield3", "soft-roce", "ideal"];
@@ -91,12 +91,14 @@ fn a_packet_that_waits_for_a_timer_goes_when_it_runs_out() {
 fn a_credit_that_lets_nothing_go_is_found_out() {
     let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
     let small = PAIR.replace("4MB", "40KB");
-    // Where packets come back, after many rounds; where they do not, at once.
-    for (nic, says) in [("swcc", "LoopBacks in a row"), ("ideal", "nothing in flight and no timer armed")] {
+    // Where packets come back, after a thousand rounds; where they do not, at once.
+    for nic in ["swcc", "ideal"] {
+        let says = "nothing in flight and no timer armed";
         let results = run(&text(&small, &[("transport.control", credit), ("nic.model", nic)]).unwrap());
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
         let program = &results.programs[0];
-        assert_eq!((program.tally.overruns, program.tally.fallen()), (2, 2), "{nic}");
+        assert_eq!((program.tally.starved, program.tally.fallen()), (2, 2), "{nic}");
+        assert!(program.failures[1].fault.at < Instant::ZERO + Span::from_micros(200), "{nic}");
         let told = program
             .failures
             .iter()
@@ -104,6 +106,36 @@ fn a_credit_that_lets_nothing_go_is_found_out() {
         let told: Vec<_> = told.collect();
         assert!(told[0].starts_with("h0, flow a: send at ") && told[0].contains(says), "{nic}: {told:?}");
         assert!(told[1].starts_with("h1, flow b: send at "), "{nic}: {told:?}");
+    }
+}
+
+#[test]
+fn a_program_whose_credit_is_lost_with_its_packets_falls_back_before_its_flows_fail() {
+    let incast = PAIR.replace("4MB", "1MB");
+    let loss = ("faults.loss", "0.002");
+    let credit =
+        |elf: &str, word: &str| format!("{{ law = \"program\", elf = \"{elf}\", context = {{ {word} }} }}");
+    for nic in ["swcc", "ideal"] {
+        // It never hears of a loss, and gets no credit for what is lost.
+        let spends = credit("../../control/tests/images/spends.elf", "credit = 16");
+        let results =
+            run(&text(&incast, &[("transport.control", &spends), loss, ("nic.model", nic)]).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        let program = &results.programs[0];
+        assert_eq!((program.tally.starved, program.tally.fallen()), (2, 2), "{nic}");
+        let why = program.failures[0].fault.why.to_string();
+        assert!(
+            why.contains("through 6 retransmission timeouts, and nothing was sent again"),
+            "{nic}: {why}"
+        );
+        // One that does, waits for credit all the time, and goes on.
+        for over in [&[loss][..], &[]] {
+            let waits = credit("firmware/credit.elf", "total_credit = \"8KiB\"");
+            let over = [&[("transport.control", waits.as_str()), ("nic.model", nic)], over].concat();
+            let results = run(&text(&incast, &over).unwrap());
+            assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}");
+            assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}: {:?}", results.programs[0].failures);
+        }
     }
 }
 

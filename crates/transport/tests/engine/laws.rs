@@ -2,7 +2,7 @@
 
 use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
-use roci_control::program::Options;
+use roci_control::program::{Options, Why};
 use roci_control::{Class, Emit, Event, Image, Law, Programmed};
 use roci_transport::{
     Access, Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, Pd, PortAgent,
@@ -654,13 +654,53 @@ fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
         }
         assert!(next(&mut engine, now).is_some_and(|segment| segment.length == 22), "{deferred}");
         let tally = tally(&mut engine);
-        assert_eq!((tally.fallen(), tally.overruns), (1, 1));
+        assert_eq!((tally.fallen(), tally.starved), (1, 1));
         let fault = tally.first().unwrap().to_string();
         assert!(
             fault.starts_with("send at 5.000 us of queue pair") && fault.contains("nothing in flight"),
             "{fault}"
         );
     }
+}
+
+#[test]
+fn a_program_that_lets_nothing_be_sent_again_is_stopped_before_its_queue_pair_fails() {
+    let file = include_bytes!("../../../control/tests/images/spends.elf");
+    let image = Arc::new(Image::new("spends", file, &Options::default()).unwrap());
+    // Whether the flow is done, after how many timeouts the program was stopped, and how many there were in all.
+    let run = |credit: &str, retry: u8, lost: usize| {
+        let engine = |seed| {
+            let fallback = Law::from_settings("dctcp", &[], LINK).unwrap();
+            let mut program = Programmed::new(image.clone(), fallback).unwrap();
+            program.set_initial("credit", credit).unwrap();
+            let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+            assert_eq!(engine.add_law(Law::Program(Box::new(program))), 1);
+            engine
+        };
+        let config = QpConfig { law: 1, retry, ..config() };
+        let mut pair = Pair::with_engines(engine(1), engine(2), config, 1)
+            .script(move |side, n, _, _| if side == Client && n < lost { Fate::Drop } else { Fate::Pass });
+        pair.write(1, 0, 4096, 4 * MTU);
+        pair.run();
+        let Some(Law::Program(program)) = pair.client.engine.law_mut(1) else { panic!("a program") };
+        let tally = program.tally().clone();
+        let stopped = tally.first().map(|fault| fault.why);
+        let timeouts = pair.client.engine.counters(pair.client.qpns[0]).timeouts;
+        (pair.client.ended()[0].1, stopped, tally.starved, timeouts)
+    };
+    // All four are lost, and with them the credit.
+    for retry in [1, 2, 7] {
+        let waited = u32::from(retry) + 1;
+        let (status, stopped, starved, timeouts) = run("4", retry, 4);
+        assert_eq!((status, starved, timeouts), (Status::Success, 1, waited), "{retry} retries");
+        let Some(Why::Starved { timeouts, .. }) = stopped else { panic!("{retry} retries: {stopped:?}") };
+        assert_eq!(timeouts, waited - 1, "{retry} retries");
+    }
+    // One that has credit left sends again, and waits for its acknowledgements with nothing left to spend.
+    assert_eq!(run("8", 7, 4), (Status::Success, None, 0, 1));
+    assert_eq!(run("1", 7, 0), (Status::Success, None, 0, 0));
+    // Without retries there is nothing to come before.
+    assert_eq!(run("4", 0, 4), (Status::TransportRetryCounterExceeded, None, 0, 1));
 }
 
 #[test]
