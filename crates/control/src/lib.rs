@@ -300,7 +300,7 @@ impl Law {
             (Self::Hpcc(law), Context::Hpcc(state)) => law.write(state, name, text, outcome),
             (Self::Swift(law), Context::Swift(state)) => law.write(state, name, text, outcome),
             (Self::Nscc(law), Context::Nscc(state)) => law.write(state, name, text, outcome),
-            (Self::Program(law), Context::Program(state)) => law.write(state, name, text),
+            (Self::Program(law), Context::Program(state)) => law.write(state, name, text, outcome),
             _ => None,
         };
         done.unwrap_or_else(|| Err(self.unknown(name, true)))

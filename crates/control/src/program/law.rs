@@ -99,6 +99,13 @@ impl State {
         &self.block[..csr::CONTEXT_WORDS]
     }
 
+    /// The pacer's rate where the program, or somebody in its place, sets `kbps`.
+    #[inline]
+    pub(super) fn pace(&mut self, kbps: u32) -> u32 {
+        self.sets_rate = true;
+        if kbps < self.link_kbps { kbps.max(1) } else { Credit::UNLIMITED }
+    }
+
     /// Whether the fallback law has taken over.
     pub fn has_fallen(&self) -> bool {
         self.fallen.is_some()
@@ -521,10 +528,10 @@ impl Programmed {
             return Err(Why::Overrun { cycles });
         }
         if block[csr::RATE] != rate {
-            state.sets_rate = true;
-            let kbps = block[csr::RATE].max(1);
-            outcome.credit.rate_kbps = if kbps < state.link_kbps { kbps } else { Credit::UNLIMITED };
+            let kbps = block[csr::RATE];
+            outcome.credit.rate_kbps = state.pace(kbps);
         }
+        let block = &state.block;
         outcome.credit.window = block[csr::WINDOW];
         outcome.credit.tokens = block[csr::TOKENS];
         match (side, answer) {

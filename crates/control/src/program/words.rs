@@ -13,6 +13,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 
+/// The word of a context that is, by its name, the rate of the pacer in kb/s.
+const RATE: &str = "rate";
+
 impl Programmed {
     /// Sets a word of the context of queue pairs that are yet to be made, where the context has one of that name, and
     /// else a parameter of the program. `Open` comes after it.
@@ -99,15 +102,26 @@ impl Programmed {
         look(&state, &outcome.credit)
     }
 
-    /// Writes a word of the context.
+    /// Writes a word of the context. The word [`RATE`], while it says at which rate the pacer stands, takes the pacer with it,
+    /// as the register of that name does of a law in Rust: the program itself would let it have the new rate with the
+    /// next event at which it calls `setRate`, which may never come.
     pub(crate) fn write(
         &self,
         state: &mut State,
         name: &str,
         text: &str,
+        outcome: &mut Outcome,
     ) -> Option<Result<(), SettingError>> {
         self.image.field(name)?;
-        Some(self.word(name, text).map(|(word, value)| state.block[usize::from(word)] = value))
+        let (word, value) = match self.word(name, text) {
+            Ok(word) => word,
+            Err(error) => return Some(Err(error)),
+        };
+        let before = core::mem::replace(&mut state.block[usize::from(word)], value);
+        if name == RATE && before == outcome.credit.rate_kbps.min(state.link_kbps) {
+            outcome.credit.rate_kbps = state.pace(value);
+        }
+        Some(Ok(()))
     }
 
     /// What a time series records: the rate that is in force, where the program has ever set one, with `credit` the queue

@@ -1,6 +1,7 @@
 //! What a scenario sets of a program, before a run and during it, and reads.
 
 use super::{PAIR, at, run, text};
+use roci_units::Span;
 
 #[test]
 fn parameters_are_set_by_name() {
@@ -46,6 +47,21 @@ fn a_parameter_is_written_during_the_run() {
     let wrong = format!("{PAIR}\n[[at]]\ntime = \"1ms\"\nset = {{ \"transport.control.g\" = 2 }}\n");
     let refused = text(&wrong, &[]).unwrap_err();
     assert!(refused.contains("the program refuses g = \"2\"") && refused.contains("dcqcn.c:62"), "{refused}");
+}
+
+#[test]
+fn a_rate_that_is_written_is_paced_at_though_no_event_comes() {
+    // Nothing is marked, so the program hears of nothing that would have it set the rate.
+    let slowest = |more: &str| {
+        let text = text(&format!("{PAIR}{more}"), &[("switch.ecn", "false")]).unwrap();
+        run(&text).flows.iter().map(|flow| flow.fct().unwrap()).max().unwrap()
+    };
+    let usual = slowest("");
+    assert!(usual < Span::from_millis(8), "{usual}");
+    let paced = slowest(&at("1ms", "rate", "1Gb/s"));
+    assert!(paced > Span::from_millis(25), "4 MB at 1 Gb/s are 32 ms: {paced}");
+    // A word that is no rate of the pacer's says nothing to it.
+    assert_eq!(slowest(&at("1ms", "target", "1Gb/s")), usual);
 }
 
 #[test]
