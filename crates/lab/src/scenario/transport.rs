@@ -275,9 +275,15 @@ fn layout(table: Table<'_>) -> Result<Option<Layout>, ScenarioError> {
         None => Err(table.refuse(
             "layout",
             "this CC header takes more than 16 words",
-            "time takes 2 words; leave it out, or lower `words`",
+            "`time`, which is there unless it is false, takes 2 words: set `time = false`, or `words` to 14 or fewer",
         )),
     }
+}
+
+/// The value of `layout` that has so many words of a program's own; times beside them, where there is room.
+fn room_for(words: u8) -> String {
+    let times = Cc::new(true, false, words).is_some();
+    format!("{{ words = {words}{} }}", if times { "" } else { ", time = false" })
 }
 
 impl Control {
@@ -317,7 +323,7 @@ impl Control {
             return Err(source.error(
                 self.law.origin,
                 format!("this program puts {words} words of its own into each packet, and the layout has no room for them"),
-                format!("set `transport.layout = {{ words = {words} }}`, with recovery \"go-back-n\""),
+                format!("set `transport.layout = {}`, with recovery \"go-back-n\"", room_for(words)),
             ));
         }
         if let Some(image) = self.loaded.image() {

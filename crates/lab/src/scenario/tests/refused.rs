@@ -51,6 +51,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("a share above one", tail("[switch]\necn = { pmax = 2 }")),
         ("thresholds the wrong way round", tail("[switch]\necn = { kmin = \"1MB\" }")),
         ("two kinds of marking", tail("[switch]\necn = { step = \"30KB\", pmax = 0.1 }")),
+        ("a CC header of sixteen words beside the times", tail("[transport]\nlayout = { words = 16 }")),
         ("a date", tail("[nic]\nmtu = 2026-01-01")),
         ("a flow to itself", flow("src = \"h1\", dst = \"h1\", size = \"1MB\"")),
         ("a flow to nowhere", flow("src = \"h0\", dst = \"h9\", size = \"1MB\"")),
