@@ -41,12 +41,16 @@ pub fn write(out: &mut (impl Write + Send), results: &Results) -> io::Result<()>
             outcome = columns.flush(&mut file);
         }
     });
-    results.series.words(|at, flow, word, value| {
-        let metric = ByteArray::from(format!("context.{word}").into_bytes());
+    let mut word = |metric: String, at: Instant, flow: u32, value: i64| {
+        let metric = ByteArray::from(metric.into_bytes());
         columns.push(at, "flow", names.of(Source::Flow(flow)), metric, drawn(value));
         if columns.at.len() == GROUP && outcome.is_ok() {
             outcome = columns.flush(&mut file);
         }
+    };
+    results.series.words(|at, flow, name, value| word(format!("context.{name}"), at, flow, value));
+    results.series.receiver_words(|at, flow, name, value| {
+        word(format!("receiver.context.{name}"), at, flow, value);
     });
     outcome.and_then(|()| columns.flush(&mut file)).map_err(io::Error::other)?;
     file.close().map_err(io::Error::other)?;

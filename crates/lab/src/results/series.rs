@@ -27,6 +27,8 @@ pub struct Series {
     queues: Vec<Row<QueueSample>>,
     /// Words of programs' contexts, by their names.
     words: Vec<Row<(&'static str, i64)>>,
+    /// Those of the other end, where they are asked for.
+    receivers: Vec<Row<(&'static str, i64)>>,
     /// Whether each flow has rows, by its place in the results.
     chosen: Vec<bool>,
     chosen_count: usize,
@@ -99,6 +101,7 @@ impl Series {
             flows: Vec::new(),
             queues: Vec::new(),
             words: Vec::new(),
+            receivers: Vec::new(),
             chosen: Vec::new(),
             chosen_count: 0,
         }
@@ -137,7 +140,8 @@ impl Series {
     /// When `now` is not after the sample before.
     pub fn begin(&mut self, now: Instant) {
         assert!(self.times.last().is_none_or(|last| *last < now), "samples go forward in time");
-        if self.flows.len() + self.queues.len() + self.words.len() >= self.rows_max && self.times.len() > 1 {
+        let rows = self.flows.len() + self.queues.len() + self.words.len() + self.receivers.len();
+        if rows >= self.rows_max && self.times.len() > 1 {
             self.halve();
         }
         self.times.push(now);
@@ -178,6 +182,17 @@ impl Series {
         }
     }
 
+    /// The same of the program at the end of the flow that does not send its data.
+    ///
+    /// # Panics
+    /// Before the first [`Series::begin`].
+    pub fn receiver_word(&mut self, flow: u32, name: &'static str, value: i64) {
+        let sample = self.current();
+        if self.chosen.get(flow as usize).is_some_and(|chosen| *chosen) {
+            self.receivers.push(Row { sample, source: flow, reading: (name, value) });
+        }
+    }
+
     /// Records a queue, unless nothing about it changed since its last row.
     ///
     /// # Panics
@@ -204,6 +219,7 @@ impl Series {
         thin(&mut self.flows, |_| ());
         thin(&mut self.queues, |_| ());
         thin(&mut self.words, |&(name, _)| name);
+        thin(&mut self.receivers, |&(name, _)| name);
         self.interval = self.interval * 2;
     }
 }
@@ -320,7 +336,7 @@ impl Series {
         for row in &mut self.flows {
             row.source = places[row.source as usize];
         }
-        for row in &mut self.words {
+        for row in self.words.iter_mut().chain(&mut self.receivers) {
             row.source = places[row.source as usize];
         }
         let mut chosen = vec![false; places.len()];
@@ -339,6 +355,14 @@ impl Series {
     /// Calls `each` with the time, the flow, the name and the value of every word of a program's context.
     pub fn words(&self, mut each: impl FnMut(Instant, u32, &'static str, i64)) {
         for row in &self.words {
+            let (name, value) = row.reading;
+            each(self.times[row.sample as usize], row.source, name, value);
+        }
+    }
+
+    /// The same of the programs at the ends of flows that do not send their data.
+    pub fn receiver_words(&self, mut each: impl FnMut(Instant, u32, &'static str, i64)) {
+        for row in &self.receivers {
             let (name, value) = row.reading;
             each(self.times[row.sample as usize], row.source, name, value);
         }

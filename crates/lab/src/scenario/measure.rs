@@ -16,11 +16,13 @@ pub struct Measure {
     pub sample: Option<Span>,
     /// The hosts and switches whose packets are captured.
     pub pcap: Vec<Located<String>>,
+    /// Whether the time series holds the words of programs' contexts at receivers, besides those at senders.
+    pub receivers: bool,
 }
 
 impl Default for Measure {
     fn default() -> Self {
-        Self { sample: Some(Span::from_micros(100)), pcap: Vec::new() }
+        Self { sample: Some(Span::from_micros(100)), pcap: Vec::new(), receivers: false }
     }
 }
 
@@ -37,7 +39,8 @@ impl Measure {
             None => default.sample,
             Some(span) => (!span.is_zero()).then_some(span),
         };
-        Ok(Self { sample, pcap })
+        let receivers = table.flag("receivers")?.unwrap_or(default.receivers);
+        Ok(Self { sample, pcap, receivers })
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Sampler {
     data: u8,
     /// Octets besides payload of a data packet on the wire.
     overhead: u64,
+    /// Whether the contexts of receivers are read as well.
+    receivers: bool,
 }
 
 /// A queue that is read.
@@ -59,6 +61,7 @@ impl Sampler {
             nodes: graph.hosts.iter().chain(&graph.switches).cloned().collect(),
             data: data_priority(scenario),
             overhead: overhead + WIRE_OVERHEAD as u64,
+            receivers: scenario.measure.receivers,
         };
         if !interval.is_zero() {
             // Single CNPs that wait are no queue worth a line, unless data share their priority.
@@ -140,6 +143,12 @@ impl Sampler {
             nics.hosts[usize::from(sender.0)]
                 .engine
                 .program_context(qpn, now, |name, value| series.word(live.number, name, value));
+            if self.receivers {
+                let (receiver, qpn) = receiving_end(&live);
+                nics.hosts[usize::from(receiver.0)]
+                    .engine
+                    .program_context(qpn, now, |name, value| series.receiver_word(live.number, name, value));
+            }
         }
         self.find_queues(net);
         for (place, &Queue { port, priority, first }) in (0u32..).zip(&self.queues) {
@@ -193,6 +202,12 @@ fn data_priority(scenario: &Scenario) -> u8 {
 pub(super) fn sending_end(live: &Live) -> (HostId, Qpn) {
     let reads = live.op == crate::results::Op::Read;
     if reads { (live.dst, live.dst_qpn) } else { (live.src, live.src_qpn) }
+}
+
+/// The other end.
+fn receiving_end(live: &Live) -> (HostId, Qpn) {
+    let reads = live.op == crate::results::Op::Read;
+    if reads { (live.src, live.src_qpn) } else { (live.dst, live.dst_qpn) }
 }
 
 /// What a flow has done so far and may do now.

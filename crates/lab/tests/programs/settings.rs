@@ -99,6 +99,36 @@ fn flows_whose_program_lacks_the_word_that_is_written_are_named() {
 }
 
 #[test]
+fn contexts_of_receivers_are_in_the_series_where_they_are_asked_for() {
+    let stamps = r#"{ law = "program", elf = "../../control/tests/images/stamps.elf" }"#;
+    let words = |receivers: &str| {
+        let over = [
+            ("transport.control", stamps),
+            ("transport.layout", "{ words = 1, time = true }"),
+            ("measure.receivers", receivers),
+        ];
+        let results = run(&text(PAIR, &over).unwrap());
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
+        results.series.words(|_, flow, name, value| sent.push((flow, name, value)));
+        results.series.receiver_words(|_, flow, name, value| received.push((flow, name, value)));
+        (sent, received)
+    };
+    let (sent, received) = words("true");
+    assert_eq!(words("false"), (sent.clone(), Vec::new()));
+    // Both ends run the program, and what they have heard is not the same.
+    let most = |words: &[(u32, &str, i64)], flow| {
+        words.iter().filter(|(of, name, _)| (*of, *name) == (flow, "heard")).map(|word| word.2).max()
+    };
+    for flow in 0..2 {
+        assert_eq!(
+            sent.iter().filter(|word| word.0 == flow).count(),
+            received.iter().filter(|word| word.0 == flow).count()
+        );
+        assert!(most(&received, flow).is_some() && most(&received, flow) != most(&sent, flow), "{flow}");
+    }
+}
+
+#[test]
 fn a_context_is_read_in_the_series_and_written_during_the_run() {
     let written =
         format!("{PAIR}\n[[at]]\ntime = \"400us\"\nset = {{ \"transport.control.rate\" = \"1Gb/s\" }}\n");

@@ -18,6 +18,12 @@ pub static MEASURE: Section = section(
             "`[]`",
             "Whose packets are captured into `capture.pcapng`.",
         ),
+        key(
+            "receivers",
+            "true or false",
+            "`false`",
+            "Whether the time series holds the words of programs' contexts at receivers too, as `receiver.context.<name>`.",
+        ),
     ],
 );
 
