@@ -619,7 +619,7 @@ fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
     let output = scratch.roci(&["run", "stuck.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
-    assert!(printed.contains("firmware/credit.elf failed with 4 queue pairs"), "{printed}");
+    assert!(printed.contains("firmware/credit.elf failed with 4 flows (4 queue pairs)"), "{printed}");
     assert!(printed.contains("4 let nothing go any more") && printed.contains("h0, flow 0"), "{printed}");
     assert!(printed.contains("LoopBack with nothing in flight"), "{printed}");
     let failures = &scratch.summary("out/stuck/summary.json")["programs"][0]["failures"];

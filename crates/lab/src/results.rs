@@ -79,6 +79,9 @@ pub struct ProgramResult {
     pub elf: String,
     /// Events, cycles and failures.
     pub tally: Tally,
+    /// Flows that had a queue pair with which a program failed, at whichever end, and that ended under its fallback law or
+    /// were still under way.
+    pub flows_fallen: u64,
     /// The first failures, in the order of time.
     pub failures: Vec<Failure>,
     /// The events that were recorded, as text ([`crate::program::events`]); empty where none were.

@@ -36,11 +36,17 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     if tally.replaced > 0 && tally.fallen() > program.failures.len() as u64 {
         images.push("perhaps others");
     }
+    let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let pairs = counted(tally.fallen(), "queue pair");
+    // A flow has two of them, of which either may have failed, or both.
+    let whom = match program.flows_fallen {
+        // Another program came after the failure, and the flow fell back no more.
+        flows if flows == 0 || tally.replaced > 0 => pairs,
+        flows => format!("{} ({pairs})", counted(flows, "flow")),
+    };
     let mut text = format!(
-        "\n  {} failed with {} queue pair{}, which went over to the fallback law: {}\n",
+        "\n  {} failed with {whom}, which went over to the fallback law: {}\n",
         images.join(" and "),
-        tally.fallen(),
-        if tally.fallen() == 1 { "" } else { "s" },
         counts.join(", ")
     );
     for failure in program.failures.iter().take(TOLD) {
@@ -273,7 +279,9 @@ mod tests {
             let (elf, events) = ("last.elf".into(), String::new());
             let hosts = vec![HostResult { name: "h0".into(), ..HostResult::default() }];
             let results = Results { hosts, ..Results::default() };
-            super::failures(&ProgramResult { control: 0, elf, tally, failures, events }, &results)
+            let flows_fallen = if replaced > 0 { 0 } else { fallen / 2 };
+            let program = ProgramResult { control: 0, elf, tally, flows_fallen, failures, events };
+            super::failures(&program, &results)
         };
         let both = told(&["a.elf", "b.elf", "a.elf"], 3, 2);
         assert!(both.contains("  a.elf and b.elf failed with 3 queue pairs"), "{both}");
@@ -283,7 +291,7 @@ mod tests {
         assert!(more.contains("  a.elf and perhaps others failed with 4 queue pairs"), "{more}");
         assert!(more.contains("    h0: recv at "), "{more}");
         let one = told(&["last.elf"; 3], 4, 0);
-        assert!(one.contains("  last.elf failed with 4 queue pairs"), "{one}");
+        assert!(one.contains("  last.elf failed with 2 flows (4 queue pairs), which went over"), "{one}");
     }
 
     #[test]

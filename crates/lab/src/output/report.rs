@@ -188,6 +188,7 @@ mod tests {
         results.programs.push(ProgramResult {
             control: 0,
             elf: "later.elf".into(),
+            flows_fallen: 1,
             tally: Tally { wrong: 3, faults: vec![fault.clone()], ..Tally::default() },
             failures: vec![Failure { host: 1, flow: Some(0), fault }],
             events: String::new(),

@@ -45,7 +45,7 @@ use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Span};
 use sampler::Sampler;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
@@ -339,7 +339,14 @@ impl<'a> Simulation<'a> {
         });
         let mut warnings = std::mem::take(&mut self.warnings);
         let hosts: Vec<_> = hosts.collect();
-        let programs = programs(&mut nics.hosts, &nics.application.fallen, &places);
+        let fallen = &nics.application.fallen;
+        let mut programs = programs(&mut nics.hosts, fallen, &places);
+        let with_failures: BTreeSet<u32> =
+            fallen.iter().map(|fallen| places[fallen.number as usize]).collect();
+        for program in &mut programs {
+            let its = |place: &&u32| flows[**place as usize].control == program.control;
+            program.flows_fallen = with_failures.iter().filter(its).count() as u64;
+        }
         warnings.extend(programs.iter().filter_map(left_out));
         Results {
             name: self.scenario.name.clone(),
@@ -407,7 +414,7 @@ fn programs(hosts: &mut [Host], fallen: &[Fallen], places: &[u32]) -> Vec<Progra
             let place = known.unwrap_or_else(|| {
                 let elf = law.image().name().to_owned();
                 let (tally, failures, events) = (Tally::default(), Vec::new(), String::new());
-                programs.push(ProgramResult { control, elf, tally, failures, events });
+                programs.push(ProgramResult { control, elf, tally, flows_fallen: 0, failures, events });
                 recorded.push(Events::of(law.image()));
                 programs.len() - 1
             });
