@@ -236,7 +236,7 @@ pub(crate) struct ProgramProfile {
     /// The clock of the cores [default: that of the NIC's]
     #[arg(long, value_name = "FREQUENCY", value_parser = clock)]
     pub(crate) clock: Option<u64>,
-    /// Pairs of a core for what is received and one for what is sent
+    /// How many pairs of a core for what is received and one for what is sent are counted, whatever the NIC has
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) pairs: u32,
     /// Print all as JSON

@@ -142,7 +142,8 @@ fn machine(nic: &str) -> Result<Machine, Failure> {
 fn cores(nic: &str, clock: Option<u64>, pairs: u32) -> Result<table::Cores<'_>, Failure> {
     let clock = clock.or_else(|| roci_lab::program::clock(nic));
     let clock = clock.ok_or_else(|| Failure::Request(format!("{nic} has no cores")))?;
-    Ok(table::Cores { nic, clock, pairs, load: roci_lab::program::load(nic, clock) })
+    let (load, all) = (roci_lab::program::load(nic, clock), roci_lab::program::pairs(nic));
+    Ok(table::Cores { nic, clock, pairs, all, load })
 }
 
 /// The events in the file at `path`.
@@ -169,7 +170,7 @@ fn profile_json(name: &str, profile: &Profile, rates: &[Rate], cores: table::Cor
         "cycles_per_packet": {
             "recv": profile.cycles_per_packet(Side::Rx, cores.load), "send": profile.cycles_per_packet(Side::Tx, cores.load),
         },
-        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs, "load_cycles": cores.load,
+        "nic": cores.nic, "clock_hz": cores.clock, "core_pairs": cores.pairs, "core_pairs_of_nic": cores.all, "load_cycles": cores.load,
         "events": kinds.collect::<Vec<_>>(), "rates": rates_json(rates),
     })
 }

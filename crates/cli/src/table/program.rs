@@ -135,6 +135,7 @@ pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
         row("the start", side.start_cycles);
         text += &lines(&rows);
     }
+    let of = cores.all.filter(|all| *all > 1).map_or_else(String::new, |all| format!(" of {nic}'s {all}"));
     let longest = check.sides.iter().map(|side| format!("{} {}", side.side.function(), side.cycles));
     let longest = longest.collect::<Vec<_>>().join(", ");
     text += &format!("\nif each packet takes its longest event ({longest} cycles");
@@ -143,7 +144,7 @@ pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
     } else {
         "), ".to_owned()
     };
-    text += &format!("one core pair at {megahertz} MHz sustains, and for a link needs a clock of\n\n");
+    text += &format!("one core pair{of} at {megahertz} MHz sustains, and for a link needs a clock of\n\n");
     text + &rates(&check.rates(clock, load)) + "\n"
 }
 
@@ -171,13 +172,30 @@ pub(crate) struct Cores<'a> {
     pub(crate) clock: u64,
     /// How many pairs there are.
     pub(crate) pairs: u32,
+    /// How many the NIC has, if it is one.
+    pub(crate) all: Option<u32>,
     /// Cycles that an event takes before the program sees it.
     pub(crate) load: f64,
 }
 
+impl Cores<'_> {
+    /// How many they are, and of how many.
+    fn counted(&self) -> String {
+        let Self { nic, pairs, all, .. } = *self;
+        let number = if pairs == 1 { "one core pair".to_owned() } else { format!("{pairs} core pairs") };
+        match all {
+            Some(all) if all > 1 && pairs == 1 => {
+                format!("{number} of {nic}'s {all} (`--pairs {all}` counts all)")
+            }
+            Some(all) if all != pairs => format!("{number} ({nic} has {all})"),
+            _ => number,
+        }
+    }
+}
+
 /// What a program took.
 pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Cores<'_>) -> String {
-    let Cores { nic, clock, pairs, load } = cores;
+    let Cores { nic, clock, load, .. } = cores;
     let mut text =
         format!("{name}, on cores of {nic}: {} packets offered, {} sent\n\n", profile.offered, profile.sent);
     let refused = Some(("  LoopBack", &profile.refused)).filter(|(_, histogram)| !histogram.is_empty());
@@ -221,8 +239,12 @@ pub(crate) fn profile(name: &str, profile: &Profile, rates: &[Rate], cores: Core
         text +=
             "A LoopBack is not among them: it takes its cycles again each time that the packet comes back.\n";
     }
-    text +=
-        &format!("{pairs} core pair(s) at {megahertz} MHz sustain, and for a link they need a clock of\n\n");
+    text += &match cores.pairs {
+        1 => format!("{} at {megahertz} MHz sustains, and for a link needs a clock of\n\n", cores.counted()),
+        _ => {
+            format!("{} at {megahertz} MHz sustain, and for a link they need a clock of\n\n", cores.counted())
+        }
+    };
     text + &self::rates(rates)
 }
 
@@ -292,6 +314,16 @@ mod tests {
         assert!(more.contains("    h0: recv at "), "{more}");
         let one = told(&["last.elf"; 3], 4, 0);
         assert!(one.contains("  last.elf failed with 2 flows (4 queue pairs), which went over"), "{one}");
+    }
+
+    #[test]
+    fn core_pairs_are_counted_beside_those_of_the_nic() {
+        let counted = |pairs, all| Cores { nic: "swcc", clock: 1, pairs, all, load: 0.0 }.counted();
+        assert_eq!(counted(1, Some(8)), "one core pair of swcc's 8 (`--pairs 8` counts all)");
+        assert_eq!(counted(8, Some(8)), "8 core pairs");
+        assert_eq!(counted(4, Some(8)), "4 core pairs (swcc has 8)");
+        assert_eq!(counted(1, None), "one core pair");
+        assert_eq!(counted(8, None), "8 core pairs");
     }
 
     #[test]

@@ -89,6 +89,11 @@ pub fn clock(nic: &str) -> Option<u64> {
     nic.core_clock().map(|clock| clock.hz())
 }
 
+/// How many pairs of cores a NIC has that [`machine`] is about; `None` of [`BARE`], which is no NIC.
+pub fn pairs(nic: &str) -> Option<u32> {
+    crate::nic::load(nic).ok().map(|nic| nic.cores.pairs).filter(|pairs| *pairs > 0)
+}
+
 /// Cycles of `clock` hertz until the context and header of an event are in the registers of the cores that [`machine`] is about;
 /// [`BARE`] has nothing that loads them.
 #[expect(clippy::cast_precision_loss, reason = "a clock is below 2^53 Hz")]
