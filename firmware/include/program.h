@@ -198,9 +198,14 @@ enum {
 #define setHeaderWord(n, value) ROCI_SET(((n) >> 4 ? (roci_no_word(), 0) : ROCI_HEADER + (n)), value)
 #define hopWord(hop, field) headerWord((hop) % 4 * 4 + (field))
 
-/* Before the first poll: refuses parameters that the program cannot work with. */
+/* Before the first poll: refuses parameters that the program cannot work with. The condition stands in the image, but
+   not in the cores' memory, for whoever is told of it. */
 #define require(condition)                                                                                             \
     do {                                                                                                               \
+        static const struct {                                                                                          \
+            uint32_t line;                                                                                             \
+            char text[sizeof #condition];                                                                              \
+        } roci_required __attribute__((used, section(".roci_require"))) = {__LINE__, #condition};                      \
         if (!(condition)) ROCI_DO(15, 0);                                                                              \
     } while (0)
 

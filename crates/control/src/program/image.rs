@@ -119,6 +119,16 @@ pub struct Image {
     fields: Vec<ContextField>,
     registers: &'static [Register],
     parameters: Vec<Parameter>,
+    requirements: Vec<Requirement>,
+}
+
+/// A condition that a program requires of its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    /// The line on which it stands.
+    line: u32,
+    /// The condition, as it is written.
+    condition: String,
 }
 
 /// Both sides' cores as they wait for their first event, and what the program hears.
@@ -193,6 +203,8 @@ impl Image {
         let header_octets = size("header_octets", "header", HEADER_WORDS)?;
         let (mut started, mut budgets, mut bounds) = ([None, None], [0; 2], [None, None]);
         let (mut rotes, mut kept) = ([None; 2], [false; 2]);
+        let parameters = parameters(&program, &roci_hart::variables(file));
+        let requirements = requirements(file);
         let (mut traces, mut sends, mut reads) = (Class::NONE, Class::NONE, BTreeSet::new());
         let mut send_is_timeless = false;
         for (at, side) in Side::ALL.into_iter().enumerate() {
@@ -217,7 +229,8 @@ impl Image {
             }
             let mut core = Core::new(program.clone());
             core.set_pc(start);
-            traces = traces.with(begin(&mut core, side, options.cycles_max)?);
+            let unmet = |core: &Core, at| unmet(&requirements, &parameters, core, at);
+            traces = traces.with(begin(&mut core, side, options.cycles_max, &unmet)?);
             kept[at] = keeps(&core);
             rotes[at] = rote(&core, side, header_octets, options.cycles_max);
             started[at] = Some(core);
@@ -226,7 +239,6 @@ impl Image {
         let foreign = csr::number(csr::HEADER + header_octets as usize / 4)..csr::number(csr::EVENT);
         let mut fields = context_fields(file, context_octets);
         fields.sort_by_key(|field| field.word);
-        let parameters = parameters(&program, &roci_hart::variables(file));
         Ok(Self {
             name: name.to_string(),
             file: file.into(),
@@ -250,6 +262,7 @@ impl Image {
             header_words: (header_octets / 4) as u8,
             registers: registers(&fields, &parameters),
             parameters,
+            requirements,
             fields,
         })
     }
@@ -303,7 +316,9 @@ impl Image {
                 // Where a parameter lies, was found out from the memory that it lies in.
                 place.map(|parameter| core.store(parameter.address, 4, *value));
             }
-            started.traces = started.traces.with(begin(&mut core, side, self.options.cycles_max)?);
+            let unmet = |core: &Core, at| unmet(&self.requirements, &self.parameters, core, at);
+            let traces = begin(&mut core, side, self.options.cycles_max, &unmet)?;
+            started.traces = started.traces.with(traces);
             started.keeps[side as usize] = keeps(&core);
             started.cores[side as usize] = Some(core);
         }
@@ -445,7 +460,12 @@ fn rote(waits: &Core, side: Side, header_octets: u32, budget: u64) -> Option<Rot
 }
 
 /// Runs the start of `core` up to its first poll; returns what it traces.
-fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> {
+fn begin(
+    core: &mut Core,
+    side: Side,
+    budget: u64,
+    unmet: &dyn Fn(&Core, u32) -> String,
+) -> Result<Class, ImageError> {
     let mut traces = if side == Side::Tx { Class::TRANSMIT } else { Class::NONE };
     let mut block = [0; CSR_WORDS];
     // A core that stopped at a write stands behind it.
@@ -464,7 +484,7 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
                 Some(Command::Trace { classes } | Command::TraceToo { classes }) => {
                     traces = traces.with(classes)
                 }
-                None => return written(core, &"it does not take these parameters"),
+                None => return written(core, &unmet(core, core.pc().wrapping_sub(4))),
                 _ => return written(core, &"a command that needs an event"),
             }
             continue;
@@ -478,6 +498,43 @@ fn begin(core: &mut Core, side: Side, budget: u64) -> Result<Class, ImageError> 
         }
     }
     refused(core, &"too many cycles")
+}
+
+/// What `require` has left of its conditions in the image: a line and a text that a zero ends, each at a multiple of four.
+/// Where that is something else, there are none.
+fn requirements(file: &[u8]) -> Vec<Requirement> {
+    let mut rest = roci_hart::section(file, ".roci_require").unwrap_or_default();
+    let mut all = Vec::new();
+    while let Some((line, text)) = rest.split_first_chunk::<4>() {
+        let Some(length) = text.iter().position(|octet| *octet == 0) else { break };
+        let Ok(condition) = core::str::from_utf8(&text[..length]) else { break };
+        all.push(Requirement { line: u32::from_le_bytes(*line), condition: condition.to_string() });
+        rest = text.get((length + 1).next_multiple_of(4)..).unwrap_or_default();
+    }
+    all
+}
+
+/// What a program says by the command at `at` that refuses its parameters: the condition, and the parameters in it as they
+/// stand in the memory of `core`.
+fn unmet(requirements: &[Requirement], parameters: &[Parameter], core: &Core, at: u32) -> String {
+    let line = core.program().locate(at).line.map(|(_, line)| line);
+    let found = match requirements {
+        [only] => Some(only),
+        several => several.iter().find(|one| Some(one.line) == line),
+    };
+    let Some(Requirement { condition, .. }) = found else {
+        return "it does not take these parameters".to_string();
+    };
+    let words: BTreeSet<&str> = condition.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let named = parameters.iter().filter(|parameter| words.contains(parameter.register.name));
+    let values = named.filter_map(|parameter| {
+        let value = core.memory().load(parameter.address, 4).ok()?;
+        let value = super::words::shown(value, parameter.unit, parameter.signed);
+        Some(alloc::format!("{} = {value}", parameter.register.name))
+    });
+    let values = values.collect::<Vec<_>>().join(", ");
+    let with = if values.is_empty() { String::new() } else { alloc::format!(", with {values}") };
+    alloc::format!("it requires {condition}{with}")
 }
 
 /// The words of `QPContext`; without `-g`, numbered ones.

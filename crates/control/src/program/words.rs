@@ -154,7 +154,7 @@ impl Programmed {
 }
 
 /// What a word says, below zero only where its type is known to be signed.
-fn shown(word: u32, unit: Unit, signed: Option<bool>) -> Value {
+pub(super) fn shown(word: u32, unit: Unit, signed: Option<bool>) -> Value {
     let number = word.cast_signed();
     match unit {
         Unit::Number if number < 0 && signed == Some(true) => Value::Below(number),

@@ -47,6 +47,11 @@ fn a_parameter_is_written_during_the_run() {
     let wrong = format!("{PAIR}\n[[at]]\ntime = \"1ms\"\nset = {{ \"transport.control.g\" = 2 }}\n");
     let refused = text(&wrong, &[]).unwrap_err();
     assert!(refused.contains("the program refuses g = \"2\"") && refused.contains("dcqcn.c:62"), "{refused}");
+    let condition = "it requires g > 0 && g <= ONE && cnp_gap > 0, with ";
+    assert!(
+        refused.contains(condition) && refused.contains("g = 2") && refused.contains("cnp_gap = 50us"),
+        "{refused}"
+    );
 }
 
 #[test]
