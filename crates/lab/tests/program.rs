@@ -84,6 +84,22 @@ fn a_bad_program_is_refused_at_the_line_that_is_wrong() {
 }
 
 #[test]
+fn a_quotient_by_zero_is_named_where_a_loop_has_no_bound_but_for_it() {
+    let (image, source) = (include_bytes!("programs/quotient.elf"), include_str!("programs/quotient.c"));
+    let line = |what: &str| 1 + source.lines().position(|line| line.contains(what)).expect("it has it");
+    let told = refusal(image);
+    assert!(
+        told.contains(&format!(", quotient.c:{}): the loop that starts here", line("wrong: "))),
+        "{told}"
+    );
+    let cause = format!(", quotient.c:{}) is 2³² − 1 where the divisor is zero", line("the cause: "));
+    assert!(told.contains("what to do: the quotient at 0x") && told.contains(&cause), "{told}");
+    // Others have no such cause.
+    let [(_, unbounded, _)] = bad!["unbounded"];
+    assert!(!refusal(unbounded).contains("divisor"), "{}", refusal(unbounded));
+}
+
+#[test]
 fn the_lines_are_named_that_call_what_takes_too_long_wherever_the_compiler_put_it() {
     let line = |source: &str, text: &str| {
         1 + source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"))

@@ -203,6 +203,9 @@ impl<'a> Evaluation<'a> {
                 state.spend(cost);
                 self.note_written(address, &instruction, &state);
                 self.note_reach(address, &instruction, &state);
+                if self.policy.divisors.contains(&address) {
+                    state.suppose_not_zero(instruction.rs2);
+                }
                 state.execute(self.program, address, &instruction)?;
                 self.access(&instruction, &mut state)?;
                 if instruction.destination() == Some(Register::SP) {

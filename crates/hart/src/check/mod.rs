@@ -56,6 +56,9 @@ pub struct Policy {
     pub valid: Option<(u32, u32)>,
     /// Functions that must not return, by their addresses: nothing waits behind them.
     pub endless: BTreeSet<u32>,
+    /// Divisions by their addresses whose divisor is taken for granted not to be zero. Nothing is proved with that, but it tells
+    /// whether a refusal comes of such a quotient.
+    pub divisors: BTreeSet<u32>,
 }
 
 /// A kind of event, known by what CSRs hold when it begins: each is read as that until the program writes it.
@@ -88,6 +91,7 @@ impl Policy {
             watched: BTreeSet::new(),
             valid: None,
             endless: BTreeSet::new(),
+            divisors: BTreeSet::new(),
         }
     }
 }

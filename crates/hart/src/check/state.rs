@@ -283,6 +283,14 @@ impl State {
         })
     }
 
+    /// From now on `register` is taken not to be zero, unless that is all that it can be.
+    pub(super) fn suppose_not_zero(&mut self, register: Register) {
+        let Interval { low, high } = self.read(register);
+        if low == 0 && high > 0 {
+            self.write(register, Interval::new(1, high));
+        }
+    }
+
     /// Carries out an instruction that does not transfer control.
     pub(super) fn execute(
         &mut self,

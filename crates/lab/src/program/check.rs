@@ -9,7 +9,7 @@ use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
 use roci_hart::{
-    CSR_WORDS, Core, Kind, LoadError, Machine, Policy, Program, Reason, Refused, Stop, check, inlined,
+    CSR_WORDS, Core, Kind, LoadError, Machine, Op, Policy, Program, Reason, Refused, Stop, check, inlined,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub const CYCLES_MAX: u64 = 10_000;
 /// How far a bound is looked for of what is refused: a millisecond at 1 GHz.
 const BOUND_MAX: u64 = 1_000_000;
+/// Divisions of a program that are looked at for what a loop without a bound comes of.
+const DIVISIONS_MAX: usize = 16;
 /// The sizes of payload for which [`Check::rates`] are told.
 pub const SIZES: [u16; 2] = [1024, 4096];
 
@@ -347,6 +349,34 @@ fn size(
     if octets as usize > most { Err(CheckError::TooLarge { what, octets, most }) } else { Ok(octets) }
 }
 
+/// The division without whose quotient by zero the loop of `why` would end, if it is one, and whether it is of the rest. A
+/// compiler may have made several of one, which are tried together.
+fn by_zero(program: &Program, policy: &Policy, why: &Refused) -> Option<(bool, u32)> {
+    let (start, end) = program.code();
+    let mut divisions: Vec<(bool, BTreeSet<u32>)> = Vec::new();
+    for address in (start..end).step_by(4) {
+        let rest = match program.instruction(address).map(|instruction| instruction.op) {
+            Some(Op::Div | Op::Divu) => false,
+            Some(Op::Rem | Op::Remu) => true,
+            _ => continue,
+        };
+        let line = |address: u32| program.locate(address).line;
+        let same = |(_, of): &&mut (bool, BTreeSet<u32>)| {
+            line(address).is_some() && of.iter().any(|other| line(*other) == line(address))
+        };
+        match divisions.iter_mut().find(same) {
+            Some((_, of)) => _ = of.insert(address),
+            None => divisions.push((rest, [address].into())),
+        }
+    }
+    divisions.into_iter().take(DIVISIONS_MAX).find_map(|(rest, divisors)| {
+        let first = *divisors.first()?;
+        let policy = Policy { divisors, ..policy.clone() };
+        let ends = check(program, &policy).err().is_none_or(|other| other.address != why.address);
+        ends.then_some((rest, first))
+    })
+}
+
 fn check_side(
     file: &[u8],
     program: &Arc<Program>,
@@ -367,7 +397,18 @@ fn check_side(
             register: register(&why.reason, context),
             callers: callers(file, program, &why),
             remedy: match why.reason {
-                Reason::LongLoop { .. } | Reason::TooLong { .. } => remedies::of_bound(enough(), BOUND_MAX),
+                Reason::LongLoop { .. } | Reason::TooLong { .. } | Reason::EndlessLoop => {
+                    let enough = enough();
+                    let divided = enough.is_none().then(|| by_zero(program, &unlimited, &why)).flatten();
+                    let cause = divided.map_or_else(String::new, |(rest, at)| {
+                        remedies::of_quotient(rest, &place(file, program, at))
+                    });
+                    let bound = match why.reason {
+                        Reason::EndlessLoop => String::new(),
+                        _ => remedies::of_bound(enough, BOUND_MAX),
+                    };
+                    cause + &bound
+                }
                 _ => String::new(),
             } + &remedies::of(&why.reason, function),
         };

@@ -142,6 +142,16 @@ pub(super) fn of_bound(enough: Option<u64>, most: u64) -> String {
     }
 }
 
+/// Where a loop would end, had the quotient at `place`, or the rest that is left there, a divisor other than zero.
+pub(super) fn of_quotient(rest: bool, place: &str) -> String {
+    let (what, is) =
+        if rest { ("rest of the division", "is the dividend") } else { ("quotient", "is 2³² − 1") };
+    format!(
+        "the {what} at {place} {is} where the divisor is zero, which the loop would then count to; it ends where that is excluded: divide by \
+         `most(n, 1)`; "
+    )
+}
+
 /// Where it has more words than a NIC holds.
 pub(super) fn of_size(what: &str) -> String {
     format!(
