@@ -100,6 +100,20 @@ fn a_quotient_by_zero_is_named_where_a_loop_has_no_bound_but_for_it() {
 }
 
 #[test]
+fn a_timer_that_the_core_cannot_keep_up_with_is_warned_of() {
+    let check = of_image(include_bytes!("programs/hasty.elf"), CYCLES_MAX).expect("it is sound");
+    let told = |clock| check.hasty(clock).collect::<Vec<_>>();
+    let slow = told(250_000_000);
+    assert!(
+        slow.len() == 1 && slow[0].contains("hasty.c:15): arms a timer of 100 ns, and a core at 250 MHz"),
+        "{slow:?}"
+    );
+    assert_eq!(told(100_000_000_000), Vec::<String>::new());
+    let other = of_image(include_bytes!("../../../firmware/timely.elf"), CYCLES_MAX).expect("it is sound");
+    assert_eq!(other.hasty(1_000_000).count(), 0);
+}
+
+#[test]
 fn the_lines_are_named_that_call_what_takes_too_long_wherever_the_compiler_put_it() {
     let line = |source: &str, text: &str| {
         1 + source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"))

@@ -208,7 +208,7 @@ fn check_json(name: &str, check: &Check, cores: table::Cores<'_>) -> Value {
             "keeps": keeps.collect::<serde_json::Map<_, _>>(), "keeps_perhaps": side.kept.strays || side.kept.locals,
         })
     });
-    let warnings: Vec<_> = check.warnings().collect();
+    let warnings: Vec<_> = check.warnings().chain(check.hasty(cores.clock)).collect();
     json!({
         "file": name, "warnings": warnings, "nic": cores.nic, "clock_hz": cores.clock, "code_octets": check.code, "context_octets": check.context,
         "header_octets": check.header, "sides": sides.collect::<Vec<_>>(), "load_cycles": cores.load,

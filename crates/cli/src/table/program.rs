@@ -117,7 +117,7 @@ pub(crate) fn check(name: &str, check: &Check, cores: Cores<'_>) -> String {
         "{name}: {} B of code, {} B of 128 B of context, {} B of 64 B of header, on cores of {nic} at {megahertz} MHz\n",
         check.code, check.context, check.header
     );
-    for warning in check.warnings() {
+    for warning in check.warnings().chain(check.hasty(clock)) {
         text += &format!("\nwarning: {warning}\n");
     }
     for side in &check.sides {

@@ -83,10 +83,13 @@ impl fmt::Display for Why {
             }
             Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
             Self::Command { word } => write!(f, "{word:#010x} is no command"),
-            Self::Packet { class } => match class_name(Class(*class)) {
-                "?" => write!(f, "a packet of {class:#x}, which is no class, cannot be asked for"),
-                name => write!(f, "a packet of class {name} cannot be asked for"),
-            },
+            Self::Packet { class: 0 } => f.write_str("a packet of no class cannot be asked for"),
+            Self::Packet { class } if class.is_power_of_two() => {
+                write!(f, "a packet of class {} cannot be asked for", names(*class))
+            }
+            Self::Packet { class } => {
+                write!(f, "a packet of several classes, {}, cannot be asked for: it has one", names(*class))
+            }
         }
     }
 }
@@ -114,6 +117,16 @@ impl fmt::Display for Fault {
         let at = micros(at.since(Instant::ZERO));
         write!(f, "{} at {at} of queue pair {qpn}, {place}: {why}", side.function())
     }
+}
+
+/// The classes that are set in `bits`, by their names.
+fn names(bits: u32) -> String {
+    let set = (0..32).filter(|bit| bits >> bit & 1 != 0);
+    let names = set.map(|bit| match class_name(Class(1 << bit)) {
+        "?" => format!("bit {bit}, which is none"),
+        name => name.into(),
+    });
+    names.collect::<Vec<_>>().join(" | ")
 }
 
 /// Microseconds, to the nanosecond.
@@ -196,6 +209,17 @@ impl Tally {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+
+    #[test]
+    fn a_packet_that_cannot_be_asked_for_is_told_by_its_names() {
+        let told = |class: Class| Why::Packet { class: class.0 }.to_string();
+        assert_eq!(told(Class::WRITE), "a packet of class WRITE_REQ cannot be asked for");
+        assert_eq!(
+            told(Class::ACK.with(Class::CNP)),
+            "a packet of several classes, ACK | CNP, cannot be asked for: it has one"
+        );
+        assert_eq!(told(Class::NONE), "a packet of no class cannot be asked for");
+    }
 
     #[test]
     fn a_failure_says_when_to_the_nanosecond() {

@@ -96,6 +96,13 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::File { path, error } if error.kind() == io::ErrorKind::NotFound && is_source(path) => {
+                write!(
+                    f,
+                    "{}: there is no such file here; `roci program new NAME` begins a program",
+                    path.display()
+                )
+            }
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Refused { path, why } => write!(f, "{}: {why}", path.display()),
             Self::NoCompiler => write!(
@@ -109,6 +116,11 @@ impl fmt::Display for BuildError {
             Self::Compiler { compiler, message } => write!(f, "{compiler}:\n{message}"),
         }
     }
+}
+
+/// Whether `path` has the name of a file of C, not of an image.
+fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "c")
 }
 
 impl std::error::Error for BuildError {}
@@ -383,6 +395,21 @@ impl Drop for Interface {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_that_is_not_there_is_told_of_without_the_systems_words() {
+        let told = |path: &str| {
+            BuildError::File { path: path.into(), error: io::ErrorKind::NotFound.into() }.to_string()
+        };
+        assert_eq!(
+            told("nope.c"),
+            "nope.c: there is no such file here; `roci program new NAME` begins a program"
+        );
+        assert!(
+            !told("nowhere/nope.elf").contains("program new"),
+            "the folder of an image is another matter"
+        );
+    }
 
     #[test]
     fn what_the_text_around_asks_of_a_program_is_said_of_its_file() {

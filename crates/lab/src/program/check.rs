@@ -61,6 +61,8 @@ pub struct SideCheck {
     pub futile: Vec<Futile>,
     /// What it keeps in its core's memory from one event to the next.
     pub kept: Kept,
+    /// Timers that it arms for a time that is known, in nanoseconds, at their places; private ones are not among them.
+    pub timers: Vec<(String, u32)>,
 }
 
 /// A store or a load through an address that comes from a packet, or from anywhere else where nothing is known of it. It stands for a
@@ -327,6 +329,26 @@ impl Check {
         wrong.chain(futile).chain(stray).chain(self.floats.iter().map(FloatLine::to_string))
     }
 
+    /// Warnings of timers that run out sooner than a core with a clock of `clock` hertz may be done with their event: whoever arms
+    /// such a one at each event keeps the core busy with nothing else.
+    pub fn hasty(&self, clock: u64) -> impl Iterator<Item = String> {
+        let told = self.side(Side::Rx).and_then(|side| {
+            let (_, cycles) = side.kinds.iter().find(|(class, _)| *class == Class::TIMER)?;
+            Some(u128::from(*cycles) * 1_000_000_000 / u128::from(clock.max(1)))
+        });
+        let timers =
+            self.sides.iter().flat_map(|side| side.timers.iter().map(move |timer| (side.side, timer)));
+        timers.filter_map(move |(side, (place, ns))| {
+            let takes = told.filter(|takes| u128::from(*ns) < *takes)?;
+            Some(format!(
+                "in {}(): {place}: arms a timer of {ns} ns, and a core at {} MHz takes up to {takes} ns for the event of one: armed anew at \
+                 each event it leaves no time for packets",
+                side.function(),
+                clock / 1_000_000
+            ))
+        })
+    }
+
     /// One side of it.
     pub fn side(&self, side: Side) -> Option<&SideCheck> {
         self.sides.iter().find(|one| one.side == side)
@@ -437,6 +459,14 @@ fn check_side(
     let sides = Side::ALL.iter().filter(|side| side.start(program).is_some()).count();
     let futile = futile::of(program, &named, side, sides, &heard, &bounds);
     let kept = Kept::of(program, &whole, &waits);
+    let timers = bounds.written.iter().filter_map(|(&(csr, address), written)| {
+        let command = (csr == csr::number(csr::DETAIL) && written.low == written.high).then_some(written.low);
+        match Command::new(command?)? {
+            Command::Timer { ns, private: false, .. } if ns > 0 => Some((named(address), ns)),
+            _ => None,
+        }
+    });
+    let timers = timers.collect();
     let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
     let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
     Ok(SideCheck {
@@ -449,6 +479,7 @@ fn check_side(
         stray,
         futile,
         kept,
+        timers,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::keys;
 use super::program::Loaded;
 use super::read::Table;
-use super::source::{Located, ScenarioError, Source, nearest};
+use super::source::{Located, Origin, ScenarioError, Source, nearest};
 use super::topology::Names;
 use super::traffic::Reading;
 use super::tree::Kind;
@@ -83,10 +83,19 @@ impl RegisterWrite {
                 let Some(register) = entry.key.strip_prefix(PREFIX) else {
                     let near =
                         nearest(&entry.key, [PREFIX]).map_or(String::new(), |_| " (with quotes)".to_owned());
+                    let remedy = match entry.key_origin {
+                        // A path ends at each of its dots, quotes or not.
+                        Origin::Override(_) if !near.is_empty() => {
+                            "a path takes the dots of \"transport.control.g\" for its own: write \
+                             `at.0.set={ \"transport.control.g\" = \"1/128\" }`, with the number of the `[[at]]` that is meant"
+                                .to_owned()
+                        }
+                        _ => format!("name a register of the law, such as \"transport.control.g\"{near}"),
+                    };
                     return Err(table.source.error(
                         entry.key_origin,
                         format!("`{}` cannot be written during a run", entry.key),
-                        format!("name a register of the law, such as \"transport.control.g\"{near}"),
+                        remedy,
                     ));
                 };
                 let Some(text) = entry.value.scalar() else {

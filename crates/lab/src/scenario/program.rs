@@ -1,7 +1,7 @@
 //! Programs as congestion control: `control = { law = "program", elf = "…" }`.
 
 use super::file;
-use super::source::{Located, Origin, ScenarioError, Source, listed};
+use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::transport::Control;
 use crate::program::CLASSES;
 use roci_control::program::csr::{machine, machine_with};
@@ -212,15 +212,26 @@ impl Control {
         for setting in &self.settings {
             let Some(name) = setting.key.value.strip_prefix(CONTEXT) else { continue };
             law.set_initial(name, &setting.text.value).map_err(|error| {
+                let is_value = error.valid().is_empty();
                 let remedy = match error.valid() {
                     _ if matches!(error, SettingError::Refused { .. }) => REFUSED.to_owned(),
                     [] => {
                         "it is a number, octets, a rate (kept in kb/s), a time (kept in ns) or a fraction (in 16.16)"
                             .to_owned()
                     }
-                    valid => format!("its context and its parameters are {}", listed(valid.iter().copied())),
+                    valid => {
+                        let near = nearest(name, valid.iter().copied());
+                        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+                        format!("{near}its context and its parameters are {}", listed(valid.iter().copied()))
+                    }
                 };
-                let at = if error.valid().is_empty() { setting.text.origin } else { setting.key.origin };
+                let error = match error {
+                    SettingError::Key { name, .. } => {
+                        format!("neither a word of its context nor a parameter is called `{name}`")
+                    }
+                    error => error.to_string(),
+                };
+                let at = if is_value { setting.text.origin } else { setting.key.origin };
                 source.error(at, format!("`{}`: {error}", law.image().name()), remedy)
             })?;
         }

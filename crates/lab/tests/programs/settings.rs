@@ -20,6 +20,30 @@ fn parameters_are_set_by_name() {
 }
 
 #[test]
+fn a_name_that_is_none_is_refused_with_the_nearest() {
+    let refused = |set: &str| {
+        let control = format!(r#"{{ law = "program", elf = "firmware/dcqcn.elf", context = {{ {set} }} }}"#);
+        text(PAIR, &[("transport.control", &control)]).unwrap_err()
+    };
+    let told = refused("alfa = 1");
+    assert!(told.contains("neither a word of its context nor a parameter is called `alfa`"), "{told}");
+    assert!(
+        told.contains("did you mean `alpha`? its context and its parameters are `link`, `rate`"),
+        "{told}"
+    );
+    // A path of an override ends at each dot.
+    let written = format!("{PAIR}{}", at("1ms", "rate", "1Gb/s"));
+    let told = text(&written, &[("at.0.set.transport.control.rate", "2Gb/s")]).unwrap_err();
+    assert!(told.contains("write `at.0.set={ \"transport.control.g\" = \"1/128\" }`"), "{told}");
+    assert_eq!(
+        text(&written, &[("at.0.set", "{ \"transport.control.rate\" = \"2Gb/s\" }")]).unwrap().writes[0]
+            .text
+            .value,
+        "2Gb/s"
+    );
+}
+
+#[test]
 fn a_parameter_is_written_during_the_run() {
     let rates = |flow: &str| {
         // Rates rise by a hundredth of what they did, after a cut.
