@@ -295,7 +295,9 @@ impl Engine {
                 self.answered_for_pulls(now, slot);
             }
         }
-        self.advanced(now, slot, 0);
+        // Nothing more of the requests has arrived by it: a program that counts repeated acknowledgements would take each
+        // response for one, and the third for a loss.
+        self.answers(now, slot);
     }
 
     /// The answer to a response, which names it.

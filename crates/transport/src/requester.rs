@@ -419,18 +419,25 @@ impl Engine {
     /// What progress brings with it: the cursor is never behind it, the counters and the timer start again.
     #[inline]
     pub(crate) fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
+        let requester = &mut self.qps[slot].requester;
+        requester.in_flight = requester.in_flight.saturating_sub(octets);
+        self.answers(now, slot);
+        if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
+            // The program says whether the timer starts again.
+            self.recovery_advanced(now, slot);
+        }
+    }
+
+    /// The responder is there and gets on, though it may have acknowledged no request.
+    #[inline]
+    pub(crate) fn answers(&mut self, now: Instant, slot: usize) {
         let common = &self.qps[slot].common;
         let profile = &self.profiles[usize::from(common.profile)];
         let requester = &mut self.qps[slot].requester;
-        requester.in_flight = requester.in_flight.saturating_sub(octets);
         requester.retries = profile.retry;
         requester.rnr_retries = profile.rnr_retry;
         if requester.una == requester.high || !requester.notes.has(Notes::RECOVERING) {
             self.restart_timer(now, slot);
-        }
-        if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
-            // The program says whether the timer starts again.
-            self.recovery_advanced(now, slot);
         }
     }
 

@@ -55,3 +55,19 @@ fn the_round_trips_of_responses_are_told() {
     let Some(Value::Time(rtt)) = register(&mut pair, "rtt") else { panic!("a time") };
     assert!(rtt > Span::ZERO && rtt < Span::from_micros(50), "{rtt}");
 }
+
+#[test]
+fn responses_are_no_repeated_acknowledgements_of_the_requests_that_are_under_way() {
+    for recovery in [Recovery::Irn, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let config = QpConfig { recovery, layout: Layout::Irn, ..config() };
+        let mut pair = Pair::connected(config).apart(Span::from_micros(50));
+        pair.read(1, 0, 0, 100 * MTU);
+        // The responses are on their way, and come before another request has been acknowledged.
+        pair.run_until(Instant::ZERO + Span::from_micros(60));
+        pair.read(2, 40_000, 0, MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)], "{recovery:?}");
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts), (0, 0), "{recovery:?}");
+    }
+}
