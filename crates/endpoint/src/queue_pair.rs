@@ -171,7 +171,7 @@ impl QueuePairBuilder {
 
     /// Each packet of a WRITE is a message of its own (RDMA WRITE ONLY): more of them fit a run of segmentation offload, all
     /// of whose packets are of one length, where a message's first one is longer. Any peer takes them. They cost 16
-    /// octets a packet. And the peer checks each packet by itself, not the whole message by its first one: a WRITE that
+    /// octets a packet. A WRITE with immediate stays one message, whose length the peer's completion tells. And the peer checks each packet by itself, not the whole message by its first one: a WRITE that
     /// leaves the region fails all the same, but not before the part of it that lies within may have been placed. Without
     /// effect on other layouts than the standard one.
     pub fn lone_writes(mut self, lone: bool) -> Self {

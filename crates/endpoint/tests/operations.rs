@@ -193,3 +193,18 @@ fn an_atomic_sees_what_was_written_before_it_in_the_same_run() {
     a.done();
     assert_eq!((a.done().original, b.open.load(64).unwrap()), (7, 8));
 }
+
+#[test]
+fn a_write_with_immediate_tells_its_whole_length_even_where_writes_are_many_messages() {
+    for lone in [false, true] {
+        let Pair { a, b, .. } = in_memory(4, |qp| qp.path_mtu(Mtu::Mtu1024).lone_writes(lone));
+        for length in [8, 1024, 5000] {
+            b.qp.post_recv(RecvWr::empty()).unwrap();
+            let buffer = a.own.buffer(0..length).unwrap();
+            a.qp.post_send(SendWr::write(buffer, b.open.remote()).imm(7)).unwrap();
+            let received = b.done();
+            assert_eq!((received.byte_len as usize, received.imm()), (length, Some(7)), "lone: {lone}");
+            a.done();
+        }
+    }
+}

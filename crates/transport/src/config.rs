@@ -145,7 +145,8 @@ pub struct QpConfig {
     /// Each packet of a WRITE is a message of its own, RDMA WRITE ONLY. The peer cannot tell the difference but by its MSN;
     /// all packets have one length, which segmentation offload needs, and cost 16 octets more. Nor is the whole of the WRITE
     /// checked at its first packet then: where it leaves the region, or the key ends meanwhile, what lies before is placed,
-    /// and the NAK is for the first packet that does not fit. On the standard layout, with go-back-N; elsewhere without effect.
+    /// and the NAK is for the first packet that does not fit. A WRITE with immediate is one message all the same, for the peer's completion
+    /// tells its length. On the standard layout, with go-back-N; elsewhere without effect.
     pub lone_writes: bool,
     /// The law, by its place among those added to the engine.
     pub law: u16,

@@ -5,25 +5,26 @@ use crate::transmit::Plan;
 use roci_wire::Opcode;
 
 /// The opcodes of the first packet that was planned of a request, of those between, and of the last.
-pub(crate) fn request_opcodes(work: &SendWork, plan: &Plan, lone_writes: bool) -> (Opcode, Opcode, Opcode) {
+pub(crate) fn request_opcodes(work: &SendWork, plan: &Plan, lone: bool) -> (Opcode, Opcode, Opcode) {
     let ends = plan.at.wrapping_add(u32::from(plan.packets)) == work.end;
-    let (first, last) = opcodes(work, plan.at == work.first, ends, plan.packets, lone_writes);
+    let (first, last) = opcodes(work, plan.at == work.first, ends, plan.packets, lone);
     let middle = match work.kind {
-        Kind::Write if lone_writes => Opcode::WRITE_ONLY,
+        Kind::Write if lone => Opcode::WRITE_ONLY,
         Kind::Write => Opcode::WRITE_MIDDLE,
         _ => Opcode::SEND_MIDDLE,
     };
     (first, middle, last)
 }
 
-/// The opcodes of the first and the last packet of a run that `begins` or `ends` its message.
+/// The opcodes of the first and the last packet of a run that `begins` or `ends` its message, or each of
+/// whose packets is a `lone` one.
 #[inline]
 pub(crate) fn opcodes(
     work: &SendWork,
     begins: bool,
     ends: bool,
     packets: u16,
-    lone_writes: bool,
+    lone: bool,
 ) -> (Opcode, Opcode) {
     let single = match work.kind {
         Kind::Read => Some(Opcode::READ_REQUEST),
@@ -44,9 +45,8 @@ pub(crate) fn opcodes(
         _ => &SEND,
     };
     let one = packets == 1;
-    if lone_writes && work.kind == Kind::Write {
-        let last = if ends { table[3] } else { Opcode::WRITE_ONLY };
-        return (if one { last } else { Opcode::WRITE_ONLY }, last);
+    if lone {
+        return (Opcode::WRITE_ONLY, Opcode::WRITE_ONLY);
     }
     (
         table[usize::from(begins) << 1 | usize::from(ends && one)],

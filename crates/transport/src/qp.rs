@@ -7,7 +7,7 @@
 use crate::arrival::Deferred;
 use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
-use crate::queue::{Kind, NONE, RecvQueue, SendWork};
+use crate::queue::{Kind, NONE, RecvQueue, SendWork, flag};
 use crate::state::QpState;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
@@ -329,12 +329,19 @@ impl Profile {
         self.recovery.keeps_out_of_order() && !matches!(self.layout, Layout::Homa)
     }
 
+    /// Whether each packet of a request is a message of its own. A WRITE with immediate is one message, for the peer's
+    /// completion tells its length.
+    #[inline]
+    pub(crate) const fn is_lone(&self, work: &SendWork) -> bool {
+        self.lone_writes && matches!(work.kind, Kind::Write) && !work.has(flag::IMMEDIATE)
+    }
+
     /// Whether what of a request is neither its first nor its last packet goes the quick way of `stream`.
     #[inline]
     pub(crate) const fn streams(&self, work: &SendWork) -> bool {
         let alike = match work.kind {
             Kind::Send => true,
-            Kind::Write => !self.lone_writes,
+            Kind::Write => !self.is_lone(work),
             _ => false,
         };
         let names_place = matches!(self.layout, Layout::Irn) && work.consumes_receive();

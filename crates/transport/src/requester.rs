@@ -132,14 +132,14 @@ impl Engine {
         let profile = &self.profiles[usize::from(common.profile)];
         let work = &draft.work;
         let at = plan.at.wrapping_sub(work.first);
-        let (opcode, last_opcode) = opcodes(work, at == 0, draft.last, plan.packets, profile.lone_writes);
+        let lone = profile.is_lone(work);
+        let (opcode, last_opcode) = opcodes(work, at == 0, draft.last, plan.packets, lone);
         let offset = at * u32::from(profile.mtu);
         let mut header = Header::new(opcode, common.peer, Psn::new(plan.at));
         header.payload = payload_of(plan.length, profile.mtu);
         if plan.packets == 1 {
             header.flags = draft.last_flags;
         }
-        let lone = profile.lone_writes && work.kind == Kind::Write;
         let mut path = common.path;
         let mut source = Source { address: work.address.wrapping_add(u64::from(offset)), lkey: work.lkey };
         match work.kind {

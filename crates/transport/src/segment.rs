@@ -210,7 +210,7 @@ mod tests {
         engine.create_qp(config).unwrap();
         let request = SendRequest {
             id: 1,
-            operation: Operation::Write { va: 10_000, rkey: 7, tail: Tail::Immediate(5) },
+            operation: Operation::Write { va: 10_000, rkey: 7, tail: Tail::Plain },
             length: 5_000,
             address: 0,
             lkey: 0,
@@ -229,9 +229,7 @@ mod tests {
             let va = 10_000 + u64::from(index) * 1_024;
             assert_eq!((header.psn.get(), u32::from(header.payload)), (index, length));
             assert_eq!((header.reth(), source.address), (Reth { va, rkey: 7, length }, va - 10_000));
-            let last = index == 4;
-            let opcode = if last { Opcode::WRITE_ONLY_IMMEDIATE } else { Opcode::WRITE_ONLY };
-            assert_eq!(header.opcode, opcode);
+            assert_eq!(header.opcode, Opcode::WRITE_ONLY);
         }
         assert_eq!(sent.len(), 5);
     }

@@ -527,7 +527,8 @@ impl Engine {
         let (first, middle, last) = if plan.response {
             self.response_opcodes(slot, plan)
         } else {
-            request_opcodes(self.sends.get(plan.work), plan, self.profile(slot).lone_writes)
+            let work = self.sends.get(plan.work);
+            request_opcodes(work, plan, self.profile(slot).is_lone(work))
         };
         let profile = self.profile(slot);
         let octets = |opcode: Opcode, payload: u32| {
