@@ -55,7 +55,8 @@ impl Engine {
             };
         }
         self.ask_memory(slot);
-        self.arm_responses(now, slot);
+        // It may have taken the place of a READ that was to be answered again, behind which results have waited.
+        self.answer(now, slot);
     }
 
     /// Asks the world for the next access to memory.

@@ -2,7 +2,7 @@
 
 use crate::pair::{Client, Pair};
 use crate::scripts::{MTU, config, request};
-use roci_transport::{Arrival, Engine, Grant, Operation, QpConfig, Reaction, Status};
+use roci_transport::{Arrival, Deferral, Engine, Grant, Operation, QpConfig, Reaction, Resolution, Status};
 
 /// A WRITE, a READ of four packets and a FETCH-ADD, all answered: PSNs 0, 1 to 4, and 5.
 fn answered() -> Pair {
@@ -136,4 +136,30 @@ fn what_is_offered_of_responses_is_either_all_new_or_all_sent_again() {
     );
     let counters = engine.counters(qpn);
     assert_eq!((counters.packets, counters.retransmitted), (9, 3));
+}
+
+#[test]
+fn a_result_behind_a_read_that_comes_again_goes_when_another_read_takes_that_one_s_place() {
+    let mut pair = Pair::connected(QpConfig { max_dest_rd_atomic: 2, ..config() });
+    let (now, rkey) = (pair.now, pair.server.key);
+    pair.read(1, 50_000, 8192, MTU);
+    pair.post(Client, request(2, Operation::FetchAdd { va: 64, rkey, add: 2 }, 0, 8));
+    pair.read(3, 50_000, 8192, MTU);
+    let headers = [(); 3].map(|()| pair.client.engine.transmit(now).expect("a request").header);
+    let engine = &mut pair.server.engine;
+    let mut reaction = Reaction::default();
+    let mut arrives = |engine: &mut Engine, number: usize| {
+        let arrival = Arrival { header: &headers[number], path: 9, ce: false, words: &[], hops: &[] };
+        engine.receive(now, &arrival, &mut reaction);
+        while let Some(Deferral::Memory { token, .. }) = engine.poll_deferral() {
+            engine.resolve(now, token, Resolution::Memory { original: 40 });
+        }
+        reaction.notice.take().or_else(|| engine.poll_notice()).map(|segment| segment.header.psn.get())
+    };
+    assert_eq!(arrives(engine, 0), None);
+    assert_eq!(engine.transmit(now).map(|segment| segment.header.psn.get()), Some(0));
+    assert_eq!(arrives(engine, 0), None);
+    assert_eq!(arrives(engine, 1), None, "the first READ is to be answered before");
+    assert_eq!(arrives(engine, 2), Some(1));
+    assert_eq!(engine.transmit(now).map(|segment| segment.header.psn.get()), Some(2));
 }
