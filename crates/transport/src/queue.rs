@@ -25,7 +25,7 @@ pub(crate) mod flag {
     pub(crate) const INVALIDATE: u8 = 16;
     /// Its packets have sequence numbers.
     pub(crate) const NUMBERED: u8 = 32;
-    /// All responses of a READ have come, where they are acknowledged on their own.
+    /// All responses of a READ have come, or the result of an atomic, where READ responses are acknowledged on their own.
     pub(crate) const ANSWERED: u8 = 64;
     /// Its packets, but the first and the last, are all alike: full, and with nothing that a law or a layout adds to one
     /// of them.
@@ -66,7 +66,7 @@ impl Kind {
 #[repr(C, align(64))]
 pub(crate) struct SendWork {
     pub(crate) id: u64,
-    /// Where the octets lie, or go.
+    /// Where the octets lie, or go; the result of an atomic that is [answered](flag::ANSWERED).
     pub(crate) address: u64,
     /// Remote address; the path of a datagram.
     pub(crate) va: u64,

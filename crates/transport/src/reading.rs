@@ -348,6 +348,7 @@ impl Engine {
             let mut reach = if after(upto, work.end) < 0 { upto } else { work.end };
             match work.kind {
                 Kind::Read => reach = work.end,
+                Kind::FetchAdd | Kind::CompareSwap if work.has(flag::ANSWERED) => reach = work.end,
                 Kind::FetchAdd | Kind::CompareSwap => {
                     progress.implies_loss = true;
                     let held = &mut self.aside(slot).held;
@@ -379,41 +380,59 @@ impl Engine {
                 return;
             }
             let work = self.sends.get(head);
-            let waits = work.kind == Kind::Read && !work.has(flag::ANSWERED);
+            let is_read = work.kind == Kind::Read;
+            let waits = is_read && !work.has(flag::ANSWERED);
             if !work.has(flag::NUMBERED) || after(work.end, self.qps[slot].requester.una) > 0 || waits {
                 return;
             }
-            let original =
-                if work.kind.is_read_or_atomic() && work.kind != Kind::Read { work.operand } else { 0 };
+            let original = if work.kind.is_read_or_atomic() && !is_read { work.address } else { 0 };
             self.complete(slot, original);
         }
     }
 
-    /// The result of an atomic, which is next to be acknowledged, and after it what had to wait for the result: nobody
-    /// need say again that a READ arrived whose responses have come.
-    pub(crate) fn atomic_answered(
+    /// The result of the atomic with sequence `at`. One that comes before the result of an earlier atomic tells that this one is
+    /// lost, and is kept: were it dropped, it would have to be asked for as well, and by then the next one would have come too early.
+    pub(crate) fn on_separate_result(
         &mut self,
+        now: Instant,
         slot: usize,
-        original: u64,
-        progress: &mut Progress,
+        arrival: &Arrival<'_>,
+        at: u32,
     ) -> Result<(), Refusal> {
-        let una = self.qps[slot].requester.una;
         let mut index = self.qps[slot].common.head;
-        while index != NONE && after(self.sends.get(index).end, una) <= 0 {
+        while index != NONE && after(self.sends.get(index).end, at) <= 0 {
             index = self.sends.get(index).next;
         }
         if index == NONE || !matches!(self.sends.get(index).kind, Kind::FetchAdd | Kind::CompareSwap) {
             return Err(Refusal::UnexpectedResponse);
         }
-        self.sends.get_mut(index).operand = original;
-        self.qps[slot].requester.una = una.wrapping_add(1);
-        self.pop_complete(slot);
+        let work = self.sends.get_mut(index);
+        if work.has(flag::ANSWERED) {
+            return Err(Refusal::Duplicate);
+        }
+        // Its request may have to be sent again all the same, so that what it asks for stays as it is.
+        (work.flags, work.address) = (work.flags | flag::ANSWERED, arrival.header.atomic_ack());
+        let mut progress = self.acknowledge(now, slot, at.wrapping_add(1));
+        if progress.implies_loss {
+            self.acknowledged(now, slot, arrival, Class::NACK, progress);
+            // Who counts what comes behind a loss would take the result for lost once more.
+            if !self.profile(slot).recovery.owns_window() {
+                self.came_out_of_order(now, slot, arrival.header.psn);
+            }
+            return Ok(());
+        }
         let index = self.qps[slot].common.aside;
         if index != NONE
             && let Some(upto) = self.asides.get_mut(index).held.take()
         {
-            self.acknowledge_past_reads(slot, upto, progress);
+            // What had to wait for the result. Nobody need say again that a READ arrived whose responses have come.
+            let (una, octets) = (self.qps[slot].requester.una, progress.octets);
+            self.acknowledge_past_reads(slot, upto, &mut progress);
+            if self.qps[slot].requester.una != una {
+                self.advanced(now, slot, progress.octets - octets);
+            }
         }
+        self.acknowledged(now, slot, arrival, Class::ACK, progress);
         Ok(())
     }
 

@@ -110,23 +110,21 @@ impl Engine {
         if after(at, self.qps[slot].requester.high) >= 0 {
             return Err(Refusal::UnexpectedResponse);
         }
-        let mut progress = self.acknowledge(now, slot, at);
+        if self.profile(slot).separate_reads() {
+            return self.on_separate_result(now, slot, arrival, at);
+        }
+        let progress = self.acknowledge(now, slot, at);
         if progress.implies_loss {
             self.acknowledged(now, slot, arrival, Class::NACK, progress);
             return Err(Refusal::OutOfSequence);
         }
-        let before = progress.octets;
-        if self.profile(slot).separate_reads() {
-            self.atomic_answered(slot, header.atomic_ack(), &mut progress)?;
-        } else {
-            let work = self.sends.get(self.qps[slot].common.head);
-            if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
-                return Err(Refusal::UnexpectedResponse);
-            }
-            self.qps[slot].requester.una = at.wrapping_add(1);
-            self.complete(slot, header.atomic_ack());
+        let work = self.sends.get(self.qps[slot].common.head);
+        if !matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) {
+            return Err(Refusal::UnexpectedResponse);
         }
-        self.advanced(now, slot, progress.octets - before);
+        self.qps[slot].requester.una = at.wrapping_add(1);
+        self.complete(slot, header.atomic_ack());
+        self.advanced(now, slot, 0);
         self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
         Ok(())
     }

@@ -516,6 +516,23 @@ fn a_read_whose_data_overtook_the_lost_result_of_an_atomic_is_not_asked_for_agai
 }
 
 #[test]
+fn a_lost_result_alone_is_asked_for_again_however_many_atomics_follow() {
+    for (recovery, layout) in SELECTIVE {
+        let mut pair = without_first_result(recovery, layout, None);
+        pair.server.memory[64..72].copy_from_slice(&40u64.to_le_bytes());
+        for id in 0..50 {
+            pair.add(id);
+        }
+        pair.run();
+        let originals: Vec<u64> =
+            pair.client.completions.iter().map(|completion| completion.original).collect();
+        assert_eq!(originals, (40..90).collect::<Vec<_>>(), "{recovery:?}");
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts), (1, 0), "{recovery:?}");
+    }
+}
+
+#[test]
 fn selective_repeat_complains_again_after_a_receiver_that_was_not_ready() {
     let wait = Span::from_micros(10);
     let srnic =
