@@ -140,3 +140,25 @@ fn marks_come_back_as_notifications_that_dcqcn_hears() {
     assert!(a.qp.counters().cnps > 0, "{:?}", a.qp.counters());
     assert!(rate < 10_000_000, "DCQCN has slowed down, but the rate is {rate} kb/s");
 }
+
+#[test]
+fn a_slow_flow_hears_of_its_packets_before_its_timer_runs_out() {
+    let wire = MemoryWire::new(6);
+    let link = BitsPerSec::from_gbps(10);
+    let open = |address: &str| {
+        let settings = [("increase_timer", "1000s"), ("byte_counter", "0B"), ("rmin", "1Mb/s")];
+        let law = roci_control::Law::from_settings("dcqcn", &settings, link).unwrap();
+        let backend = Backend::Memory(wire.clone());
+        let config = DeviceConfig { backend, link, laws: vec![law], ..DeviceConfig::default() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let (a, b) = (open("10.0.0.1"), open("10.0.0.2"));
+    // Its timer takes 67 ms, and each packet 3.3: the 32 of them that an acknowledgement is asked for take 107.
+    let Pair { a, b, .. } = common::connect(&a, &b, |qp| qp.timeout(14));
+    a.qp.set_register("rc", "10Mb/s").unwrap();
+    let buffer = a.own.buffer(0..400_000).unwrap();
+    a.qp.post_send(SendWr::write(buffer, b.open.remote())).unwrap();
+    a.done();
+    let counters = a.qp.counters();
+    assert_eq!((counters.timeouts, counters.retransmitted), (0, 0));
+}

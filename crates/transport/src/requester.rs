@@ -53,6 +53,14 @@ fn shuts(requester: &Requester, profile: &Profile, plan: &Plan, end: u32) -> boo
         || end.wrapping_sub(requester.una) >= profile.max_in_flight
 }
 
+/// Whether most of the timer has run out on a paced queue pair: at its rate it may take longer than the timer until as many
+/// packets have left as ask for an acknowledgement, so that these ask for one now.
+#[inline(always)]
+pub(crate) fn is_late(requester: &Requester, profile: &Profile, now: Instant) -> bool {
+    requester.pacer.rate_kbps() != Credit::UNLIMITED
+        && requester.deadline.since(now).as_ps() < profile.timeout.as_ps() / 4
+}
+
 impl Engine {
     /// Accounts for the packets that were planned as sent, and keeps what is needed to make them: their request may
     /// end with this.
@@ -71,7 +79,12 @@ impl Engine {
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
         let due = requester.unasked >= profile.asks_every;
-        if last || wants_answer || due || shuts(requester, profile, plan, end) {
+        if last
+            || wants_answer
+            || due
+            || shuts(requester, profile, plan, end)
+            || is_late(requester, profile, now)
+        {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::qp::{Notes, Profile, Qp, Requester};
 use crate::queue::{Kind, SendWork, flag};
 use crate::recovery;
+use crate::requester::is_late;
 use crate::segment::{Segment, Source};
 use crate::transmit::{Plan, window_lets};
 use roci_control::{Class, Credit};
@@ -66,10 +67,11 @@ impl Engine {
         let staged = requester.staged - 1;
         let in_flight = requester.in_flight.saturating_add(mtu);
         let mut unasked = requester.unasked.wrapping_add(1); // it is below `asks_every`
-        // As `shuts` has it.
+        // As `advance_request` has it.
         let asks = (unasked >= profile.asks_every)
             | (outstanding + 1 >= profile.max_in_flight)
-            | (staged == 0 && (in_flight.saturating_add(mtu) > requester.window || common.shuts));
+            | (staged == 0 && (in_flight.saturating_add(mtu) > requester.window || common.shuts))
+            | is_late(requester, profile, now);
         let flags = if asks { Flags::ACK_REQUEST } else { Flags::NONE };
         if asks {
             unasked = 0;
