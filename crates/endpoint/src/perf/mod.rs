@@ -402,7 +402,7 @@ pub enum PerfError {
     #[error(transparent)]
     QueuePair(#[from] QueuePairError),
     /// RDMA-CM made no connection.
-    #[error(transparent)]
+    #[error("{0}{more}", more = whereabouts(.0))]
     Connect(#[from] CmError),
     /// Memory could not be registered.
     #[error(transparent)]
@@ -432,6 +432,16 @@ fn remedy(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::AddrInUse => "; another server is there, or take another port at both ends (-p)",
         io::ErrorKind::AddrNotAvailable => "; it is no address of this host",
+        _ => "",
+    }
+}
+
+/// Where a server may be that does not answer RDMA-CM.
+fn whereabouts(error: &CmError) -> &'static str {
+    match error {
+        CmError::Unreachable(SocketAddr::V6(_)) => {
+            "; a server is at its host's first IPv4 address, unless it is told this one (-d)"
+        }
         _ => "",
     }
 }
@@ -476,4 +486,18 @@ fn gather(cq: &CompletionQueue, to: &mut Vec<WorkCompletion>, patience: Duration
         Err(error) => return Err(error.into()),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_over_ipv6_is_perhaps_at_its_host_s_ipv4_address() {
+        for (address, hints) in [("[fd00::1]:18515", true), ("10.0.0.1:18515", false)] {
+            let told = PerfError::from(CmError::Unreachable(address.parse().unwrap())).to_string();
+            assert!(told.starts_with(&format!("{address} does not answer")), "{told}");
+            assert_eq!(told.ends_with("unless it is told this one (-d)"), hints, "{told}");
+        }
+    }
 }
