@@ -151,3 +151,58 @@ fn lost_bursts_cost_little_more_where_packets_are_rarely_acknowledged() {
         }
     }
 }
+
+/// Two pairs with four queue pairs each, over links that fail packets so.
+fn failing(recovery: &str, op: &str, faults: &str) -> Cost {
+    let message = if op == "fetch-add" { "8B" } else { "5KB" };
+    let (pfc, trimming) = (recovery == "go-back-n", recovery == "ndp");
+    let text = format!(
+        r#"
+        faults = {{ {faults} }}
+        [topology]
+        kind = "star"
+        hosts = 5
+        rate = "100Gb/s"
+        delay = "1us"
+        [switch]
+        pfc = {pfc}
+        trimming = {trimming}
+        [transport]
+        recovery = "{recovery}"
+        control = "none"
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h1", "h0"], ["h2", "h3"]]
+        qps = 4
+        op = "{op}"
+        message = "{message}"
+        depth = 8
+        count = 50
+        "#
+    );
+    cost(&run(&text).expect("it goes together"), &text)
+}
+
+#[test]
+fn lost_late_and_doubled_packets_cost_round_trips_and_seldom_a_timeout() {
+    let timeout = 500e-6;
+    for recovery in RECOVERIES {
+        for op in ["send", "write", "read", "fetch-add"] {
+            let clean = failing(recovery, op, "").end;
+            let late = failing(recovery, op, "reorder = { share = 0.02, by = \"5us\" }");
+            let doubled = failing(recovery, op, "duplicate = 0.01");
+            let lost = failing(recovery, op, "loss = 0.005");
+            let what = format!(
+                "{recovery} {op}: {clean} s, {} late, {} doubled, {} and {} timeouts lost",
+                late.end, doubled.end, lost.end, lost.timeouts
+            );
+            println!("{what}");
+            assert!(late.timeouts == 0 && late.end < 3.0 * clean, "{what}");
+            assert!(doubled.timeouts == 0 && doubled.end < 1.3 * clean, "{what}");
+            // The last packets of a message show no gap, and a packet may be lost twice. NDP hears of losses by trimmed
+            // headers alone: each of the 30 that links lose costs a timeout.
+            let timeouts = if recovery == "ndp" { 10.0 } else { 2.5 };
+            assert!(lost.end < 2.0 * clean + timeouts * timeout, "{what}");
+        }
+    }
+}
