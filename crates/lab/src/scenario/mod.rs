@@ -49,7 +49,7 @@ pub use source::{Located, Origin, Place, ScenarioError, Source};
 pub use switch::{Classes, Routing, Switch};
 pub use transport::{Control, Setting, Transport};
 
-use crate::traffic::spec::{ControlIndex, Traffic};
+use crate::traffic::spec::{ControlIndex, Op, Traffic};
 use reach::Reach;
 use read::Table;
 use roci_control::Law;
@@ -181,8 +181,14 @@ impl Scenario {
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
-        let product = reach.product(&topology.graph, frame);
-        let unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
+        let mut product = reach.product(&topology.graph, frame);
+        let mut unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
+        if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)
+            && product.as_ref().is_some_and(|product| product.packets >= transport.max_rd_atomic.into())
+        {
+            // Of atomics a round trip holds more than a queue pair may have outstanding, whatever bounds it besides.
+            (product, unbounded) = (None, None);
+        }
         let unnamed: Vec<String> =
             controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note).collect();
         let window = transport_table.is_some_and(|table| table.get("initial_window").is_some());

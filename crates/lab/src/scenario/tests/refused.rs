@@ -484,3 +484,22 @@ proptest! {
         let _ = with(DESIGN, &[(path.trim_start_matches('.'), value)]);
     }
 }
+
+#[test]
+fn atomics_of_which_a_round_trip_holds_more_than_may_be_outstanding_draw_no_advice_on_packets_in_flight() {
+    let told = |op: &str, lines: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 5\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[switch]\npfc = false\n\
+             [[traffic]]\nkind = \"closed-loop\"\npairs = [[\"h1\", \"h0\"]]\nop = \"{op}\"\nmessage = \"8B\"\ncount = 9\n\
+             [transport]\nrecovery = \"irn\"\ncontrol = \"none\"\n{lines}"
+        );
+        parse(&text).unwrap().notes().collect::<Vec<_>>().join(" ")
+    };
+    for atomic in ["fetch-add", "compare-swap"] {
+        assert_eq!(told(atomic, ""), "", "16 of 459");
+        assert_eq!(told(atomic, "max_in_flight = 20\n"), "");
+    }
+    for (op, packets) in [("write", 47), ("send", 48), ("read", 48)] {
+        assert!(told(op, "").contains(&format!("Set `transport.max_in_flight` to {packets}: ")), "{op}");
+    }
+}
