@@ -8,6 +8,7 @@ use super::remedies;
 use super::{CLASSES, class_name};
 use roci_control::Class;
 use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
+use roci_control::program::law::TIMER_MIN_NS;
 use roci_hart::{
     CSR_WORDS, Core, Kind, LoadError, Machine, Op, Policy, Program, Reason, Refused, Stop, check, inlined,
 };
@@ -339,7 +340,9 @@ impl Check {
         let timers =
             self.sides.iter().flat_map(|side| side.timers.iter().map(move |timer| (side.side, timer)));
         timers.filter_map(move |(side, (place, ns))| {
-            let takes = told.filter(|takes| u128::from(*ns) < *takes)?;
+            // Less is taken for the least.
+            let ns = (*ns).max(TIMER_MIN_NS);
+            let takes = told.filter(|takes| u128::from(ns) < *takes)?;
             Some(format!(
                 "in {}(): {place}: arms a timer of {ns} ns, and a core at {} MHz takes up to {takes} ns for the event of one: armed anew at \
                  each event it leaves no time for packets",
