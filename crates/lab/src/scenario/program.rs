@@ -383,6 +383,7 @@ fn load(source: &Source, elf: &Located<String>, options: &Options) -> Result<Arc
             ImageError::Refused { .. } => {
                 "`roci program check` says more; `check = false` runs it all the same, until it fails"
             }
+            ImageError::Start { .. } => "`roci program check` says more",
             _ => "build it with `roci program build`",
         };
         source.error(elf.origin, format!("{name}: {error}"), remedy)
