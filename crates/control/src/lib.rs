@@ -496,12 +496,6 @@ impl Law {
         }
     }
 
-    /// Whether the program of `context`, which has just answered LoopBack, will answer so until an event comes, however often
-    /// the packet comes back.
-    pub fn repeats(&self, context: &Context) -> bool {
-        matches!(context, Context::Program(state) if state.repeats())
-    }
-
     /// A retransmission timeout of a queue pair has come: how many there were in a row since each of which its program was
     /// asked and let nothing go; of a native law, none.
     pub const fn note_timeout(&mut self, context: &mut Context) -> u32 {

@@ -183,11 +183,7 @@ impl Engine {
         self.note_tokens(slot);
         // Whoever was replaced while this event was out: it is the law of today that answers it.
         self.aside(slot).outdated = false;
-        let mut outcome = self.run_law(slot, event);
-        if outcome.verdict == Verdict::LoopBack && self.law_repeats(slot) {
-            // A caller that recirculates packets would ask for ever.
-            self.refuse_what_strands(slot, event, &mut outcome);
-        }
+        let outcome = self.run_law(slot, event);
         if outcome.verdict == Verdict::LoopBack {
             // Nobody commits to what is refused, but its timers and its credit count.
             self.apply(event.now, slot, &outcome);

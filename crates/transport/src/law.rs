@@ -380,7 +380,7 @@ impl Engine {
     /// for nothing is in flight, no timer runs and the law waits for no receiver's leave, the law has to give up.
     #[cold]
     pub(crate) fn refuse_what_strands(&mut self, slot: usize, event: &Event<'_>, outcome: &mut Outcome) {
-        const LEAVE: Class = Class::GRANT.with(Class::PULL);
+        const LEAVE: Class = Class::GRANT.with(Class::PULL).with(Class::CNP).with(Class::LAW);
         if event.in_flight > 0 || outcome.wake != Instant::NEVER || self.hears(slot, LEAVE) {
             return;
         }
@@ -388,12 +388,6 @@ impl Engine {
         if let Some(state) = states.get_mut(self.qps[slot].common.law as usize) {
             laws[usize::from(state.law)].give_up(&mut state.context, event, outcome);
         }
-    }
-
-    /// Whether the law, which has just said LoopBack, will say so until an event comes.
-    pub(crate) fn law_repeats(&self, slot: usize) -> bool {
-        let state = self.laws.states.get(self.qps[slot].common.law as usize);
-        state.is_some_and(|state| self.laws.laws[usize::from(state.law)].repeats(&state.context))
     }
 
     /// A retransmission timeout has come, and a retry is about to be spent on it. Where none is left the queue pair would fail:

@@ -26,8 +26,8 @@ pub enum Why {
         /// LoopBacks in a row.
         count: u32,
     },
-    /// It said LoopBack with nothing in flight whose answer it could wait for and no timer armed, where nobody recirculates
-    /// packets, or it will say so each time.
+    /// It said LoopBack where nobody recirculates packets, with nothing in flight whose answer it could wait for and no
+    /// timer armed.
     Stranded,
     /// It let nothing go of what had to be sent again, timeout after timeout.
     Starved {
@@ -68,7 +68,7 @@ impl fmt::Display for Why {
             Self::Timers => f.write_str("timers that run out too often"),
             Self::LoopBacks { count } => write!(f, "{count} LoopBacks in a row, and nothing was sent"),
             Self::Stranded => f.write_str(
-                "LoopBack with nothing in flight and no timer armed: nothing comes that would change its answer",
+                "LoopBack with nothing in flight and no timer armed, where nothing else brings the packet back",
             ),
             Self::Starved { timeouts, waited } => write!(
                 f,

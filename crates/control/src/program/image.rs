@@ -114,8 +114,6 @@ pub struct Image {
     sends: Class,
     header_words: u8,
     reads_telemetry: bool,
-    /// Whether `send` is known to look at no clock.
-    send_is_timeless: bool,
     fields: Vec<ContextField>,
     registers: &'static [Register],
     parameters: Vec<Parameter>,
@@ -206,7 +204,6 @@ impl Image {
         let parameters = parameters(&program, &roci_hart::variables(file));
         let requirements = requirements(file);
         let (mut traces, mut sends, mut reads) = (Class::NONE, Class::NONE, BTreeSet::new());
-        let mut send_is_timeless = false;
         for (at, side) in Side::ALL.into_iter().enumerate() {
             let Some(start) = side.start(&program) else {
                 if side == Side::Rx {
@@ -224,7 +221,6 @@ impl Image {
                 let written = proved.values.into_values().flatten().flatten();
                 let exact = written.filter(|(low, high)| low == high).map(|(class, _)| Class(class));
                 sends = exact.filter(|class| class.opcode().is_some()).fold(sends, Class::with);
-                send_is_timeless |= side == Side::Tx && !proved.reads.contains(&csr::number(csr::NOW));
                 reads.extend(proved.reads);
             }
             let mut core = Core::new(program.clone());
@@ -257,7 +253,6 @@ impl Image {
             traces,
             sends,
             reads_telemetry: traces.meets(Class::ACK) && reads.iter().any(|csr| foreign.contains(csr)),
-            send_is_timeless,
             #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
             header_words: (header_octets / 4) as u8,
             registers: registers(&fields, &parameters),
@@ -385,11 +380,6 @@ impl Image {
     /// not write itself.
     pub fn reads_telemetry(&self) -> bool {
         self.reads_telemetry
-    }
-
-    /// Whether its `send` looks at no clock, as far as the checker saw: it answers by context, packet and credit.
-    pub(crate) fn send_is_timeless(&self) -> bool {
-        self.send_is_timeless
     }
 
     /// Whether it deals by the message on grants, and so needs packets that name their messages, and a receiver that

@@ -26,9 +26,6 @@ const EXPIRIES_MAX: u32 = 1 << 20;
 /// a second: longer than a packet of 4 KiB at 1 Mb/s, and than the timeouts for which a program without credit waits.
 pub const LOOP_BACKS_MAX: u32 = 1 << 20;
 
-/// LoopBacks in a row after which it is looked whether the next can differ; then after so many again.
-pub(super) const LOOP_BACKS_LOOK: u32 = 1 << 10;
-
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
 /// run out therefore let time pass, and a run of them ends.
 pub const TIMER_MIN_NS: u32 = 100;
@@ -77,10 +74,6 @@ pub struct State {
     timeouts: u32,
     /// Whether something was let go since the last timeout.
     sends: bool,
-    /// The context as one of them left it, to be held beside what the next one leaves.
-    refused: Option<Box<[u32; csr::CONTEXT_WORDS]>>,
-    /// Whether the last LoopBack is what will be answered until an event comes.
-    repeats: bool,
     /// Packets that it asked for and that are still to be handed over: an outcome has room for one.
     unsent: VecDeque<Emit>,
     /// When it was made.
@@ -109,11 +102,6 @@ impl State {
     /// Whether the fallback law has taken over.
     pub fn has_fallen(&self) -> bool {
         self.fallen.is_some()
-    }
-
-    /// Whether the last LoopBack of its program is what it will answer to the same packet until an event comes.
-    pub(crate) const fn repeats(&self) -> bool {
-        self.repeats
     }
 
     /// A retransmission timeout has come: how many have, in a row, since each of which the program was asked and let nothing
@@ -310,8 +298,6 @@ impl Programmed {
             refuses_since: Instant::ZERO,
             timeouts: 0,
             sends: true,
-            refused: None,
-            repeats: false,
             unsent: VecDeque::new(),
             opened: now,
             sets_rate: false,
@@ -379,7 +365,6 @@ impl Programmed {
                 state.refuses_since = event.now;
             }
             state.loop_backs += 1;
-            state.repeats = self.repeats(state);
             if state.loop_backs >= LOOP_BACKS_MAX {
                 let why = Why::LoopBacks { count: state.loop_backs };
                 self.fall(state, event, side, why, outcome);
@@ -387,21 +372,6 @@ impl Programmed {
         } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
             state.loop_backs = 0;
             state.sends = true;
-        }
-    }
-
-    /// Whether the program, which has just said LoopBack, will say so again to the same packet until an event comes: it did
-    /// before, from the same context, and looks at no clock and at nothing that a core keeps.
-    fn repeats(&self, state: &mut State) -> bool {
-        let context = &state.block[..csr::CONTEXT_WORDS];
-        match state.loop_backs % LOOP_BACKS_LOOK {
-            0 if self.image.send_is_timeless() && !self.keeps()[Side::Tx as usize] => {
-                let kept = state.refused.get_or_insert_with(|| Box::new([0; csr::CONTEXT_WORDS]));
-                kept.copy_from_slice(context);
-                false
-            }
-            1 => state.refused.take().is_some_and(|before| before[..] == *context),
-            _ => false,
         }
     }
 
@@ -578,8 +548,7 @@ impl Programmed {
         self.tally.left_out_classes = self.tally.left_out_classes.with(class);
     }
 
-    /// The program has answered LoopBack where nothing brings the packet back, or will bring another answer: it is
-    /// stopped, and the fallback law answers.
+    /// The program has answered LoopBack where nothing brings the packet back: it is stopped, and the fallback law answers.
     #[cold]
     pub(crate) fn give_up(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if state.fallen.is_none() {

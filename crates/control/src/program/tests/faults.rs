@@ -175,39 +175,6 @@ fn a_program_that_only_loops_back_is_stopped() {
 }
 
 #[test]
-fn a_program_says_the_same_again_where_neither_clock_nor_context_can_change_its_mind() {
-    /// How many LoopBacks it takes until the next is known to be one too.
-    fn known(file: &[u8], initial: &[(&str, &str)], checked: bool) -> Option<u32> {
-        let options = Options { checked, ..Options::default() };
-        let image = Arc::new(Image::new("test", file, &options).unwrap());
-        let mut law = Programmed::new(image, fallback()).unwrap();
-        for (name, text) in initial {
-            law.set_initial(name, text).unwrap();
-        }
-        let (mut state, _) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
-        let mut now = Instant::ZERO;
-        let mut refuses = |_: &u32| {
-            now += Span::from_micros(1);
-            let event = Event { class: Class::TRANSMIT, now, length: 1000, ..Event::default() };
-            let mut outcome = Outcome::unchanged(crate::Credit::FREE, Instant::NEVER);
-            law.on_event(&mut state, &event, &mut outcome);
-            outcome.verdict == Verdict::LoopBack && state.repeats()
-        };
-        (1..=4 * law::LOOP_BACKS_LOOK).find(&mut refuses)
-    }
-    const SPENDS: &[u8] = include_bytes!("../../../tests/images/spends.elf");
-    let soon = Some(law::LOOP_BACKS_LOOK + 1);
-    assert_eq!(known(SPENDS, &[], true), soon);
-    // Two packets go before.
-    assert_eq!(known(SPENDS, &[("credit", "2")], true), Some(law::LOOP_BACKS_LOOK + 3));
-    // Nobody has looked at what it reads; it counts in its context; it looks at the clock.
-    assert_eq!(known(SPENDS, &[], false), None);
-    assert_eq!(known(include_bytes!("../../../tests/images/refuses.elf"), &[], true), None);
-    const PACED: &[u8] = include_bytes!("../../../../../firmware/paced.elf");
-    assert_eq!(known(PACED, &[], true), None);
-}
-
-#[test]
 fn loop_backs_between_packets_are_pacing() {
     let mut pair = Pair::new(&[]);
     for at in 0..2 * law::LOOP_BACKS_MAX {
