@@ -37,38 +37,59 @@ fn cost(results: &Results, what: &str) -> Cost {
 const RECOVERIES: [&str; 7] = ["go-back-n", "irn", "srnic", "reno", "newreno", "sack", "ndp"];
 const LAWS: [&str; 8] = ["none", "dcqcn", "dctcp", "hpcc", "swift", "nscc", "homa", "ndp"];
 
-/// Five hosts send to one, or it reads of them.
-fn incast(recovery: &str, law: &str, op: &str, ack_every: u16) -> Option<Cost> {
-    let one = |other: u32| {
-        if op == "read" { format!("[\"h0\", \"h{other}\"]") } else { format!("[\"h{other}\", \"h0\"]") }
+/// Traffic over one switch: `lines` come first, `switch` and `transport` are of those tables, and each of `pairs` moves
+/// `count` messages, `depth` at a time; READs go the other way, so that the octets do not. `None` where it does not go together.
+fn star(lines: &str, switch: &str, transport: &str, traffic: &Traffic<'_>) -> Option<Cost> {
+    let &Traffic { op, pairs, message, each } = traffic;
+    let way = |&(from, to): &(u32, u32)| {
+        let (src, dst) = if op == "read" { (to, from) } else { (from, to) };
+        format!("[\"h{src}\", \"h{dst}\"]")
     };
-    let pairs = (1..6).map(one).collect::<Vec<_>>().join(", ");
-    let (pfc, trimming) = (recovery == "go-back-n", recovery == "ndp");
+    let pairs = pairs.iter().map(way).collect::<Vec<_>>().join(", ");
     let text = format!(
         r#"
+        {lines}
         [topology]
         kind = "star"
         hosts = 6
         rate = "100Gb/s"
         delay = "1us"
         [switch]
-        pfc = {pfc}
-        trimming = {trimming}
-        ecn = {{ kmin = "100KB", kmax = "400KB", pmax = 0.2 }}
+        {switch}
         [transport]
-        recovery = "{recovery}"
-        control = "{law}"
-        ack_every = {ack_every}
+        {transport}
         [[traffic]]
         kind = "closed-loop"
         pairs = [{pairs}]
         op = "{op}"
-        message = "100KB"
-        depth = 4
-        count = 10
+        message = "{message}"
+        {each}
         "#
     );
     run(&text).map(|results| cost(&results, &text))
+}
+
+struct Traffic<'a> {
+    op: &'a str,
+    /// From where to where the octets go.
+    pairs: &'a [(u32, u32)],
+    message: &'a str,
+    /// What else is said of each pair.
+    each: &'a str,
+}
+
+/// Five hosts send to one, or it reads of them.
+const INCAST: [(u32, u32); 5] = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)];
+
+fn incast(recovery: &str, law: &str, op: &str, ack_every: u16) -> Option<Cost> {
+    let switch = format!(
+        "pfc = {}\ntrimming = {}\necn = {{ kmin = \"100KB\", kmax = \"400KB\", pmax = 0.2 }}",
+        recovery == "go-back-n",
+        recovery == "ndp"
+    );
+    let transport = format!("recovery = \"{recovery}\"\ncontrol = \"{law}\"\nack_every = {ack_every}");
+    let traffic = Traffic { op, pairs: &INCAST, message: "100KB", each: "depth = 4\ncount = 10" };
+    star("", &switch, &transport, &traffic)
 }
 
 #[test]
@@ -107,34 +128,9 @@ fn reads_take_as_long_as_writes_under_each_law_and_recovery_however_rarely_packe
 
 /// The same incast into a small buffer, with nothing to hold it back.
 fn overflowing(recovery: &str, op: &str, ack_every: u16) -> Cost {
-    let pairs = (1..6).map(|other| {
-        if op == "read" { format!("[\"h0\", \"h{other}\"]") } else { format!("[\"h{other}\", \"h0\"]") }
-    });
-    let pairs = pairs.collect::<Vec<_>>().join(", ");
-    let text = format!(
-        r#"
-        [topology]
-        kind = "star"
-        hosts = 6
-        rate = "100Gb/s"
-        delay = "300ns"
-        [switch]
-        pfc = false
-        buffer = "600KB"
-        [transport]
-        recovery = "{recovery}"
-        control = "none"
-        ack_every = {ack_every}
-        [[traffic]]
-        kind = "closed-loop"
-        pairs = [{pairs}]
-        op = "{op}"
-        message = "100KB"
-        depth = 16
-        count = 10
-        "#
-    );
-    cost(&run(&text).expect("it goes together"), &text)
+    let transport = format!("recovery = \"{recovery}\"\ncontrol = \"none\"\nack_every = {ack_every}");
+    let traffic = Traffic { op, pairs: &INCAST, message: "100KB", each: "depth = 16\ncount = 10" };
+    star("", "pfc = false\nbuffer = \"600KB\"", &transport, &traffic).expect("it goes together")
 }
 
 #[test]
@@ -154,33 +150,12 @@ fn lost_bursts_cost_little_more_where_packets_are_rarely_acknowledged() {
 
 /// Two pairs with four queue pairs each, over links that fail packets so.
 fn failing(recovery: &str, op: &str, faults: &str) -> Cost {
+    let switch = format!("pfc = {}\ntrimming = {}", recovery == "go-back-n", recovery == "ndp");
+    let transport = format!("recovery = \"{recovery}\"\ncontrol = \"none\"");
     let message = if op == "fetch-add" { "8B" } else { "5KB" };
-    let (pfc, trimming) = (recovery == "go-back-n", recovery == "ndp");
-    let text = format!(
-        r#"
-        faults = {{ {faults} }}
-        [topology]
-        kind = "star"
-        hosts = 5
-        rate = "100Gb/s"
-        delay = "1us"
-        [switch]
-        pfc = {pfc}
-        trimming = {trimming}
-        [transport]
-        recovery = "{recovery}"
-        control = "none"
-        [[traffic]]
-        kind = "closed-loop"
-        pairs = [["h1", "h0"], ["h2", "h3"]]
-        qps = 4
-        op = "{op}"
-        message = "{message}"
-        depth = 8
-        count = 50
-        "#
-    );
-    cost(&run(&text).expect("it goes together"), &text)
+    let each = "qps = 4\ndepth = 8\ncount = 50";
+    let traffic = Traffic { op, pairs: &[(1, 0), (2, 3)], message, each };
+    star(&format!("faults = {{ {faults} }}"), &switch, &transport, &traffic).expect("it goes together")
 }
 
 #[test]

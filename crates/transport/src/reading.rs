@@ -58,6 +58,10 @@ impl Engine {
         }
     }
 
+    fn reads_of(&self, slot: usize) -> Option<&Reading> {
+        self.asides.get(self.qps[slot].common.aside)?.reading.as_deref()
+    }
+
     /// A READ comes to be sent: its responses get their sequences.
     pub(crate) fn begin_read(&mut self, slot: usize, index: u32) {
         let packets = packets_of(self.sends.get(index), self.profile(slot).mtu);
@@ -171,28 +175,23 @@ impl Engine {
         Ok(())
     }
 
-    /// A response whose payload a switch cut off: NDP's responder hears which it was.
-    /// False where it is none that was asked for.
+    /// A response whose payload a switch cut off: NDP's responder hears which it was. False where it is none that was asked
+    /// for.
     pub(crate) fn trimmed_response(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) -> bool {
-        let kept = &self.kept;
-        let Some(reading) = self.asides.get(self.qps[slot].common.aside).and_then(|a| a.reading.as_ref())
-        else {
-            return false;
-        };
+        let Some(reading) = self.reads_of(slot) else { return false };
         let at = sequence(header.psn, reading.expected);
         if after(at, reading.end) >= 0 {
             return false;
         }
         let came = after(at, reading.expected) < 0
-            || reading.onloaded.as_ref().is_some_and(|onloaded| onloaded.knows(kept, header.psn));
+            || reading.onloaded.as_ref().is_some_and(|onloaded| onloaded.knows(&self.kept, header.psn));
         self.acknowledge_response(slot, if came { ACK } else { NAK }, header, reaction);
         true
     }
 
     /// Responses from the first that is missing up to that with `psn`.
     pub(crate) fn responses_missing_up_to(&self, slot: usize, psn: Psn) -> u32 {
-        let reading = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.reading.as_ref());
-        reading.map_or(0, |reading| {
+        self.reads_of(slot).map_or(0, |reading| {
             after(sequence(psn, reading.expected).wrapping_add(1), reading.expected).max(0).cast_unsigned()
         })
     }
@@ -489,14 +488,12 @@ impl Engine {
 
     /// The sequence of the next response expected, if any ever was.
     pub(crate) fn next_response(&self, slot: usize) -> Option<u32> {
-        let reading = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.reading.as_ref());
-        reading.map(|reading| reading.expected)
+        self.reads_of(slot).map(|reading| reading.expected)
     }
 
     /// Responses that have arrived in order.
     pub(crate) fn responses_in_order(&self, slot: usize) -> u32 {
-        let reading = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.reading.as_ref());
-        reading.map_or(0, |reading| reading.expected.wrapping_sub(reading.first))
+        self.reads_of(slot).map_or(0, |reading| reading.expected.wrapping_sub(reading.first))
     }
 
     /// The queue pair has failed: nothing is read any more, and what was stays known.

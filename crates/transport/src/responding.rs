@@ -50,6 +50,10 @@ impl Engine {
         }
     }
 
+    fn responses_of(&self, slot: usize) -> Option<&Responding> {
+        self.asides.get(self.qps[slot].common.aside)?.responding.as_deref()
+    }
+
     /// Sequences for the `packets` responses of a READ.
     pub(crate) fn grant_responses(&mut self, slot: usize, packets: u32) -> (u32, u32) {
         let first = self.qps[slot].responder.course().first;
@@ -169,21 +173,20 @@ impl Engine {
     /// Whether the last of the responses that were sent has to ask for an acknowledgement: what is sent again does, where
     /// the requester may know of no gap; and where nothing new may follow before one comes, or so slowly that a timeout
     /// would pass.
-    fn asks_for_answer(&mut self, now: Instant, slot: usize, plan: &Plan) -> bool {
+    fn asks_for_answer(&self, now: Instant, slot: usize, plan: &Plan) -> bool {
         let profile = self.profile(slot);
         let (window, every, timeout) = (profile.max_in_flight, profile.ack_every, profile.timeout);
         let Requester { in_flight, window: octets, pacer, .. } = &self.qps[slot].requester;
         let shuts = in_flight >= octets;
         let late = !timeout.is_zero() && pacer.eligible_at().since(now) * u64::from(every) > timeout / 2;
-        self.responding(slot).is_some_and(|responding| {
+        self.responses_of(slot).is_some_and(|responding| {
             !plan.fresh || shuts || late || responding.next.wrapping_sub(responding.una) >= window
         })
     }
 
     /// Whether responses wait to be sent for the first time or again.
     pub(crate) fn responses_follow(&self, slot: usize) -> bool {
-        let aside = self.asides.get(self.qps[slot].common.aside);
-        aside.and_then(|aside| aside.responding.as_ref()).is_some_and(|responding| {
+        self.responses_of(slot).is_some_and(|responding| {
             let resends = responding.sender.as_ref().is_some_and(|sender| sender.has_marked(&self.boards));
             resends || responding.next != responding.end
         })
@@ -191,13 +194,12 @@ impl Engine {
 
     /// Responses that were sent and are not acknowledged in order.
     pub(crate) fn responses_in_flight(&self, slot: usize) -> u32 {
-        let aside = self.asides.get(self.qps[slot].common.aside);
-        aside.and_then(|aside| aside.responding.as_ref()).map_or(0, |r| r.next.wrapping_sub(r.una))
+        self.responses_of(slot).map_or(0, |r| r.next.wrapping_sub(r.una))
     }
 
     /// How many responses are missing up to `psn`, as far as is known.
-    pub(crate) fn responses_unanswered_up_to(&mut self, slot: usize, psn: Psn) -> u32 {
-        self.responding(slot).map_or(0, |responding| {
+    pub(crate) fn responses_unanswered_up_to(&self, slot: usize, psn: Psn) -> u32 {
+        self.responses_of(slot).map_or(0, |responding| {
             let at = sequence(psn, responding.una);
             after(at, responding.una).saturating_add(1).max(0).cast_unsigned()
         })

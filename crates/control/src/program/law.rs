@@ -169,12 +169,7 @@ impl Programmed {
 
     /// Cores of so many pairs that have not begun.
     pub(super) fn fresh_cores(&self, pairs: u32) -> Cores {
-        Cores::new(pairs, self.keeps())
-    }
-
-    /// Which sides' cores find at an event what an earlier one left.
-    fn keeps(&self) -> [bool; 2] {
-        self.started.as_ref().map_or(self.image.keeps(), |started| started.keeps)
+        Cores::new(pairs, self.started.as_ref().map_or(self.image.keeps(), |started| started.keeps))
     }
 
     /// The same for queue pairs of its own, which ran law number `origin` before, with cores that have not begun and

@@ -102,9 +102,9 @@ impl Programmed {
         look(&state, &outcome.credit)
     }
 
-    /// Writes a word of the context. The word [`RATE`], while it says at which rate the pacer stands, takes the pacer with it,
-    /// as the register of that name does of a law in Rust: the program itself would let it have the new rate with the
-    /// next event at which it calls `setRate`, which may never come.
+    /// Writes a word of the context. The word [`RATE`], while it says at which rate the pacer stands, takes the pacer with it:
+    /// the program itself would let it have the new rate with the next event at which it calls `setRate`, which may never
+    /// come. Timers by which a program recovers are its own affair, and are not armed by this.
     pub(crate) fn write(
         &self,
         state: &mut State,
