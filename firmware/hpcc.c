@@ -71,9 +71,9 @@ static uint32_t lasts(uint32_t octets, uint32_t octet) {
     return high >> 15 ? INT32_MAX : high << 16 | octets * octet >> 16;
 }
 
-/* T times what a link was used in a gap beyond it. */
+/* T times what a link was used in a gap beyond it; nothing where an ACK overtook this one. */
 static uint32_t slow(uint32_t sent, uint32_t octet, uint32_t gap) {
-    uint32_t busy = least(saturate((uint64_t)sent * octet >> 24), gap);
+    uint32_t busy = gap >> 31 ? 0 : least(saturate((uint64_t)sent * octet >> 24), gap);
     int shift = gap >> 28 ? 16 : gap >> 24 ? 12 : gap >> 20 ? 8 : gap >> 16 ? 4 : 0;
     return mulShift((busy >> shift << 16) / (gap >> shift), base_rtt << 8, 16);
 }

@@ -237,6 +237,10 @@ impl Hpcc {
     /// first bits at least.
     #[cold]
     fn slow(&self, link: &Link, sent: u32, gap: u32) -> u32 {
+        if gap.cast_signed() < 0 {
+            // An acknowledgement overtook this one: that its counters are lower says nothing of the link.
+            return 0;
+        }
         let busy = saturate((u64::from(sent) * u64::from(link.octet)) >> 24).min(gap);
         let shift = [28, 24, 20, 16].into_iter().find(|bit| gap >> bit > 0).map_or(0, |bit| bit - 12);
         scale(((busy >> shift) << 16) / (gap >> shift), self.t << 8)

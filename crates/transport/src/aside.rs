@@ -54,6 +54,8 @@ pub(crate) struct Aside {
     pub(crate) named: Option<u32>,
     /// The sequence before which all is acknowledged, once the result of the atomic that is next has come.
     pub(crate) held: Option<u32>,
+    /// Octets that the law heard were acknowledged, of packets beyond one that is missing.
+    pub(crate) told: u32,
     /// The sending side of a loss.
     pub(crate) losing: Option<Losing>,
     /// Its events that wait for a decision, oldest first; the memory stays when it is over.
@@ -178,7 +180,7 @@ impl Asides {
         (place.retransmitted, place.repeated, place.timeouts) = (0, 0, 0);
         (place.naks, place.rnr) = (0, 0);
         (place.asked_at, place.named) = (None, None);
-        place.held = None;
+        (place.held, place.told) = (None, 0);
         place.peer_sent = 0;
         (place.pulls, place.pulls_seen, place.drained, place.lapses) = (0, 0, false, false);
         (place.newest, place.newest_response) = (None, None);

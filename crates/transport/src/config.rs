@@ -63,6 +63,11 @@ impl Recovery {
         !matches!(self, Self::GoBackN)
     }
 
+    /// Whether the sender keeps track of single packets beyond the first that is missing.
+    pub(crate) const fn is_selective(self) -> bool {
+        !matches!(self, Self::GoBackN | Self::Reno | Self::NewReno)
+    }
+
     /// Whether bitmaps are on a slow path: what it does is counted ([`Engine::slow_path`](crate::Engine::slow_path)), and
     /// when it is deferred the queue pair goes on.
     #[inline]

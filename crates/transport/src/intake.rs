@@ -127,7 +127,9 @@ impl Engine {
             let (cumulative, next) = (Psn::new(upto), Psn::new(qp.requester.high));
             let named = drawn_by(header, profile.layout);
             let names = profile.recovery == Recovery::Sack && named.since(cumulative) >= 0;
-            if names || qp.common.aside == NONE {
+            // The round trip may be that of an earlier packet.
+            let apart = heard && named != header.psn;
+            if names || apart || qp.common.aside == NONE {
                 return false;
             }
             let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };

@@ -94,10 +94,10 @@ impl LawState {
         self.sent_mut().map_or(Instant::ZERO, |sent| sent.before(sequence))
     }
 
-    /// When the packet at `sequence` was sent, if it was timed and is not forgotten.
+    /// When the packet at `sequence` was sent, if it was timed; asked again it is forgotten.
     #[cold]
-    pub(crate) fn sent_alone(&self, sequence: u32) -> Option<Instant> {
-        self.extra.as_ref()?.sent.as_ref()?.of(sequence)
+    pub(crate) fn sent_alone(&mut self, sequence: u32) -> Instant {
+        self.sent_mut().map_or(Instant::ZERO, |sent| sent.take(sequence))
     }
 
     /// When the law is to be woken, of this state at `index`.
@@ -176,13 +176,32 @@ impl SentTimes {
         Instant::ZERO
     }
 
-    /// When the packet at `sequence` was sent, if it was timed and is not forgotten.
-    fn of(&self, sequence: u32) -> Option<Instant> {
-        let &(first, _) = self.times.front()?;
-        let distance = |sequence: u32| sequence.wrapping_sub(first);
-        let place =
-            self.times.binary_search_by_key(&distance(sequence), |&(timed, _)| distance(timed)).ok()?;
-        self.times.get(place).map(|&(_, instant)| instant)
+    /// When the packet at `sequence` was sent, if it was timed: once, for it is acknowledged once.
+    pub(crate) fn take(&mut self, sequence: u32) -> Instant {
+        let place = self.place(sequence);
+        match self.times.get_mut(place) {
+            Some((timed, instant)) if *timed == sequence => core::mem::replace(instant, Instant::ZERO),
+            _ => Instant::ZERO,
+        }
+    }
+
+    /// Where the packet at `sequence` stands, or would.
+    fn place(&self, sequence: u32) -> usize {
+        let Some(&(first, _)) = self.times.front() else { return 0 };
+        let distance = |sequence: u32| sequence.wrapping_sub(first).cast_signed();
+        self.times.partition_point(|&(timed, _)| distance(timed) < distance(sequence))
+    }
+
+    /// Packets from `from` to before `to` are sent again: what is acknowledged of them does not tell which of the two it
+    /// answers.
+    pub(crate) fn forget_between(&mut self, from: u32, to: u32) {
+        let first = self.place(from);
+        for (timed, instant) in self.times.iter_mut().skip(first) {
+            if to.wrapping_sub(*timed).cast_signed() <= 0 {
+                break;
+            }
+            *instant = Instant::ZERO;
+        }
     }
 
     /// An acknowledgement of what was sent twice does not tell which of the two it answers (Karn and Partridge).
@@ -394,6 +413,13 @@ impl Laws {
         if state.wake(&self.timers, index) != wake {
             state.wakes = wake != Instant::NEVER;
             self.timers.arm(TimerId { qp: index, kind: TIMER_LAW }, wake);
+        }
+    }
+
+    /// Forgets the sending times of packets from `from` to before `to`, where acknowledgements name the packet that they answer.
+    pub(crate) fn forget_times_between(&mut self, index: u32, from: u32, to: u32) {
+        if let Some(sent) = self.states.get_mut(index as usize).and_then(LawState::sent_mut) {
+            sent.forget_between(from, to);
         }
     }
 

@@ -413,6 +413,7 @@ impl Engine {
         (work.flags, work.address) = (work.flags | flag::ANSWERED, arrival.header.atomic_ack());
         let mut progress = self.acknowledge(now, slot, at.wrapping_add(1));
         if progress.implies_loss {
+            progress.names = true;
             self.acknowledged(now, slot, arrival, Class::NACK, progress);
             // Who counts what comes behind a loss would take the result for lost once more.
             if !self.profile(slot).recovery.owns_window() {
@@ -428,7 +429,10 @@ impl Engine {
             let (una, octets) = (self.qps[slot].requester.una, progress.octets);
             self.acknowledge_past_reads(slot, upto, &mut progress);
             if self.qps[slot].requester.una != una {
-                self.advanced(now, slot, progress.octets - octets);
+                let more = progress.octets - octets;
+                let told = self.take_told(slot, more);
+                self.advanced(now, slot, more);
+                progress.octets -= told;
             }
         }
         self.acknowledged(now, slot, arrival, Class::ACK, progress);

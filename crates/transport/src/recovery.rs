@@ -80,7 +80,9 @@ impl Engine {
             // What the law refused before it heard of the loss, it may let go now.
             self.qps[slot].requester.standing.clear(Standing::PARKED);
         }
-        self.laws.forget_times(self.qps[slot].common.law);
+        if !self.profile(slot).names_packets() {
+            self.laws.forget_times(self.qps[slot].common.law);
+        }
         self.arm(now, slot);
     }
 
@@ -205,9 +207,15 @@ impl Engine {
         if decision.restart_timer {
             self.restart_timer(now, slot);
         }
-        if decision.mark.is_some() {
-            // An acknowledgement of what was sent twice does not tell which of the two it answers (Karn and Partridge).
-            self.laws.forget_times(self.qps[slot].common.law);
+        if let Some((from, to)) = decision.mark {
+            // An acknowledgement of what was sent twice does not tell which of the two it answers (Karn and Partridge). Where it
+            // names no packet that holds for all that is in flight.
+            let (law, una) = (self.qps[slot].common.law, self.qps[slot].requester.una);
+            if self.profile(slot).names_packets() {
+                self.laws.forget_times_between(law, sequence(from, una), sequence(to, una));
+            } else {
+                self.laws.forget_times(law);
+            }
         }
         self.note_resends(slot);
     }
@@ -303,6 +311,57 @@ impl Engine {
             let event = self.event(now, slot, Class::LOSS);
             self.tell_law(now, slot, &event);
         }
+    }
+
+    /// The octets of the packet `psn` if an acknowledgement that names it is the first to say that it arrived, beyond one that
+    /// is missing. They are told to the law now, and not again when all before it have arrived as well. A loss `begins` with that
+    /// acknowledgement, or has begun.
+    #[cold]
+    pub(crate) fn take_news(&mut self, slot: usize, psn: Psn, begins: bool) -> Option<u32> {
+        let (una, high) = (self.qps[slot].requester.una, self.qps[slot].requester.high);
+        let at = sequence(psn, una);
+        let profile = self.profile(slot);
+        let mtu = u32::from(profile.mtu);
+        if !profile.names_packets()
+            || !profile.recovery.is_selective()
+            || after(at, una) < 0
+            || after(at, high) >= 0
+        {
+            return None;
+        }
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        let remembers = match aside.and_then(|aside| aside.losing.as_ref()) {
+            Some(losing) if losing.sender.knows(&self.boards, psn) => false,
+            Some(losing) => losing.sender.remembers(&self.boards),
+            None => begins && self.boards.available(),
+        };
+        if !remembers {
+            return None;
+        }
+        let mut index = self.qps[slot].common.head;
+        while after(at, self.sends.get(index).end) >= 0 {
+            index = self.sends.get(index).next;
+        }
+        let work = self.sends.get(index);
+        let octets = match work.kind {
+            _ if work.kind.is_read_or_atomic() => 0,
+            _ if at.wrapping_add(1) == work.end => work.length - at.wrapping_sub(work.first) * mtu,
+            _ => mtu,
+        };
+        self.aside(slot).told += octets;
+        Some(octets)
+    }
+
+    /// How many of `octets`, newly acknowledged in order, the law has been told of: all that it has, at most.
+    #[inline]
+    pub(crate) fn take_told(&mut self, slot: usize, octets: u32) -> u32 {
+        if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
+            return 0;
+        }
+        let told = &mut self.aside(slot).told;
+        let before = octets.min(*told);
+        *told -= before;
+        before
     }
 
     /// An acknowledgement named a packet that came out of order.

@@ -26,6 +26,8 @@ pub(crate) struct Progress {
     pub(crate) moved: bool,
     /// Whether it reaches beyond a READ or atomic whose response is missing.
     pub(crate) implies_loss: bool,
+    /// It is about the packet that it names, and not about the last one before the window's start: something is missing.
+    pub(crate) names: bool,
 }
 
 /// What is kept of a request while one of its segments is made.
@@ -272,9 +274,15 @@ impl Engine {
             }
             Syndrome::Ack { .. } => {
                 let upto = at.wrapping_add(1);
-                let progress = self.acknowledge(now, slot, upto);
+                let names = self.qps[slot].requester.notes.has(Notes::RECOVERING);
+                let mut progress = self.acknowledge(now, slot, upto);
+                progress.names = names;
                 if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
-                    let drawn_by = drawn_by(header, self.profile(slot).layout);
+                    let profile = self.profile(slot);
+                    let drawn_by = drawn_by(header, profile.layout);
+                    if self.hears(slot, Class::ACK) && (profile.recovery.owns_window() || !progress.moved) {
+                        progress.octets += self.take_news(slot, drawn_by, false).unwrap_or(0);
+                    }
                     self.acknowledged_again(now, slot, upto, drawn_by, progress.moved);
                 }
                 if !progress.moved {
@@ -355,10 +363,21 @@ impl Engine {
         if again && self.aside(slot).named == Some(at) {
             return Err(Refusal::Duplicate);
         }
-        let progress = self.acknowledge(now, slot, at);
+        let mut progress = self.acknowledge(now, slot, at);
         self.aside(slot).naks += 1;
-        self.acknowledged(now, slot, arrival, Class::NACK, progress);
-        if !self.state(slot).sends() || self.qps[slot].requester.una != at && !is_old {
+        let stands = self.state(slot).sends() && (self.qps[slot].requester.una == at || is_old);
+        let mut class = Class::NACK;
+        progress.names = true;
+        if names && self.hears(slot, Class::ACK) {
+            let news = trigger.filter(|_| stands).and_then(|trigger| self.take_news(slot, trigger, true));
+            progress.octets += news.unwrap_or(0);
+            // It acknowledges the packet that drew it, which is what a law that hears nothing else of NAKs waits for.
+            if !self.hears(slot, Class::NACK) && (news.is_some() || progress.octets > 0) {
+                class = Class::ACK;
+            }
+        }
+        self.acknowledged(now, slot, arrival, class, progress);
+        if !stands || !self.state(slot).sends() {
             // The NAK is beyond a READ whose response is missing, which has been asked for again.
             return Ok(());
         }
@@ -387,7 +406,7 @@ impl Engine {
         }
         if self.hears(slot, class) {
             let is_pulled = self.profile(slot).layout == Layout::Ndp;
-            let mut event = self.answer_event(now, slot, arrival, class, progress.octets);
+            let mut event = self.answer_event(now, slot, arrival, class, progress);
             if is_pulled {
                 event = self.pulled_event(slot, arrival.header, event);
             }
@@ -424,7 +443,10 @@ impl Engine {
             }
         }
         if progress.moved {
+            // With progress a loss may be over, and then nobody knows.
+            let told = self.take_told(slot, progress.octets);
             self.advanced(now, slot, progress.octets);
+            progress.octets -= told;
         }
         progress
     }

@@ -36,6 +36,8 @@ pub(crate) struct Responding {
     unasked: u16,
     /// When some of them were sent, for a law that measures round trips.
     sent: SentTimes,
+    /// Octets that the law heard were acknowledged, of responses beyond one that is missing.
+    told: u32,
     /// When the oldest is given up for lost.
     deadline: Instant,
     /// Timeouts left before the queue pair fails.
@@ -67,6 +69,7 @@ impl Engine {
                 sender: None,
                 unasked: 0,
                 sent,
+                told: 0,
                 deadline,
                 retries,
             })
@@ -262,6 +265,7 @@ impl Engine {
             return Err(Refusal::Duplicate);
         }
         let mut octets = self.responses_arrived(now, slot, upto);
+        let news = if came { self.news_of_responses(slot, drawn_by, class) } else { 0 };
         let (cumulative, came) = (Psn::new(upto), came.then(|| Psn::new(drawn_by)));
         let mut loss = Loss::Ack { cumulative, selective: came };
         if class == Class::NACK {
@@ -276,9 +280,21 @@ impl Engine {
             }
         }
         octets += self.observe_responses(now, slot, loss);
+        if let Some(responding) = self.responding(slot) {
+            let told = octets.min(responding.told);
+            responding.told = responding.told - told + news;
+            octets = octets - told + news;
+        }
         self.note_responses(slot);
+        // As with requests: a NAK acknowledges the response that drew it.
+        let stands_in = class == Class::NACK && !self.hears(slot, class) && octets > 0;
+        let class = if stands_in { Class::ACK } else { class };
         if self.hears(slot, class) {
-            let answered = self.responding(slot).map(|r| (r.una, r.next, r.sent.before(r.una)));
+            let answered = self.responding(slot).map(|r| {
+                let sent = r.sent.take(drawn_by);
+                r.sent.before(r.una);
+                (r.una, r.next, sent)
+            });
             let answered = answered.unwrap_or((0, 0, Instant::ZERO));
             let base = self.qps[slot].responder.course().first;
             let event = self.heard(now, slot, arrival, class);
@@ -310,6 +326,24 @@ impl Engine {
         self.note_responses(slot);
         self.arm(now, slot);
         true
+    }
+
+    /// The octets of the response `at` if the acknowledgement of `class` that names it is the first to say that it arrived, and
+    /// that will be remembered.
+    fn news_of_responses(&mut self, slot: usize, at: u32, class: Class) -> u32 {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let (index, reads) = (self.qps[slot].common.aside, self.qps[slot].responder.reads);
+        let Some(responding) = &self.asides.get_mut(index).responding else { return 0 };
+        let remembers = match &responding.sender {
+            Some(sender) => !sender.knows(&self.boards, Psn::new(at)) && sender.remembers(&self.boards),
+            None => class == Class::NACK && self.boards.available(),
+        };
+        if !remembers || reads == NONE {
+            return 0;
+        }
+        let Some(resource) = self.reads.get_mut(reads).answering(at) else { return 0 };
+        let Access::Read { length, .. } = resource.access else { return 0 };
+        mtu.min(length.saturating_sub(at.wrapping_sub(resource.first) * mtu))
     }
 
     /// Responses before `upto` have arrived; gives their octets of payload.
@@ -373,8 +407,9 @@ impl Engine {
             self.slow.bitmap_writes += u64::from(counts && observed.newly_acked > 0);
             let decision = sender.decide(&self.boards, now, &observed);
             sender.apply(&mut self.boards, &decision);
-            if decision.mark.is_some() {
-                responding.sent.forget();
+            if let Some((from, to)) = decision.mark {
+                let [from, to] = [from, to].map(|psn| sequence(psn, responding.una));
+                responding.sent.forget_between(from, to);
             }
         }
         let missing = sequence(sender.first_missing(&self.boards), responding.una);

@@ -242,7 +242,7 @@ fn packets_allocate_nothing_and_queue_pairs_little() {
         let what = format!("{} with {:?}{late}", kind.law, kind.recovery);
         for wire in [Wire { lost: 0, marked: 0 }, Wire { lost: 0, marked: 8 }, Wire { lost: 3, marked: 8 }] {
             let mut ends = Ends::new(kind, 48);
-            for _ in 0..300 {
+            for _ in 0..500 {
                 ends.round(wire);
             }
             let (before, packets) = (CALLS.load(Ordering::Relaxed), ends.packets);

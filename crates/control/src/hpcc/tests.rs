@@ -171,3 +171,28 @@ fn another_path_is_met_before_it_is_judged() {
     hear(&law, &mut state, &[hop(9_000, 1 << 30, 900_000, LINK), hop(9_000, 7, 0, LINK)], 2);
     assert_eq!((state.window, state.hop_count), (before, 2));
 }
+
+#[test]
+fn telemetry_that_an_acknowledgement_overtook_says_nothing() {
+    let law = law("hpcc");
+    let mut state = law.connect(LINK);
+    // A link that is nine tenths full.
+    let told = |at: u64| [hop(at, at * 45 / 4, 0, LINK)];
+    for at in 1..=100 {
+        hear(&law, &mut state, &told(1000 * at), 1);
+    }
+    let (utilisation, window) = (state.utilisation, state.window);
+    hear(&law, &mut state, &told(95_000), 1);
+    assert_eq!(state.window, window);
+    assert!(
+        state.utilisation.abs_diff(utilisation) < utilisation / 500,
+        "{} {utilisation}",
+        state.utilisation
+    );
+    hear(&law, &mut state, &told(101_000), 1);
+    assert!(
+        state.utilisation.abs_diff(utilisation) < utilisation / 500,
+        "{} {utilisation}",
+        state.utilisation
+    );
+}

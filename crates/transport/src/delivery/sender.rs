@@ -390,6 +390,19 @@ impl Sender {
         is_new
     }
 
+    /// Whether `psn`, a packet of the window, is known to have arrived.
+    #[must_use]
+    pub fn knows(&self, pool: &Pool, psn: Psn) -> bool {
+        self.board.as_ref().is_some_and(|slot| pool.plane(slot, ACKED).test(psn))
+    }
+
+    /// Whether a packet that arrives beyond a missing one would be remembered.
+    #[must_use]
+    pub fn remembers(&self, pool: &Pool) -> bool {
+        let takes = || pool.available() && self.in_flight() <= pool.packets();
+        self.program.is_selective() && (self.board.is_some() || takes())
+    }
+
     /// Takes back that the first packet arrived: it is to be sent again when an event says so.
     pub fn doubt_first(&mut self, pool: &mut Pool) {
         if let Some(slot) = &self.board {

@@ -3,7 +3,7 @@
 use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_control::program::{Options, Why};
-use roci_control::{Class, Emit, Event, Image, Law, Programmed};
+use roci_control::{Class, Emit, Event, Image, Law, Programmed, Value};
 use roci_transport::{
     Access, Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, Pd, PortAgent,
     QpConfig, QpState, Reaction, Recovery, Refusal, Resolution, Segment, Status, Tail, Transition, Until,
@@ -28,6 +28,28 @@ fn dcqcn(settings: &[(&str, &str)], config: QpConfig, count: u32) -> Pair {
 
 fn rate(pair: &Pair, qp: usize) -> u32 {
     pair.client.engine.query(pair.client.qpns[qp]).unwrap().credit.rate_kbps
+}
+
+#[test]
+fn packets_that_come_behind_a_late_one_bring_the_law_their_round_trips() {
+    for (recovery, layout) in
+        [(Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic), (Recovery::Sack, Layout::Irn)]
+    {
+        let engine = |seed| {
+            let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
+            engine.add_law(Law::from_settings("swift", &[], LINK).unwrap());
+            engine
+        };
+        let config = QpConfig { recovery, layout, law: 1, initial_window: 30, ..config() };
+        let late = Fate::Delay(Span::from_micros(40));
+        let mut pair = Pair::with_engines(engine(1), engine(2), config, 1).fate(0, late);
+        pair.write(1, 0, 4096, 10 * MTU);
+        // Each packet takes 100 ns to leave and each way 1 us; the first is sent again after 2 us.
+        pair.run_until(Instant::ZERO + Span::from_micros(3));
+        let rtt = pair.client.engine.control_get(pair.client.qpns[0], "rtt", pair.now);
+        let Some(Value::Time(rtt)) = rtt else { panic!("a time") };
+        assert!((Span::from_micros(2)..Span::from_micros(3)).contains(&rtt), "{recovery:?}: {rtt}");
+    }
 }
 
 #[test]

@@ -11,16 +11,20 @@ const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
 /// A READ of so many packets under `law`.
 fn read(law: &str, packets: u32) -> Pair {
+    let mut pair = readers(law);
+    pair.read(1, 0, 0, packets * MTU);
+    pair.run_until(Instant::ZERO + Span::from_millis(1));
+    pair
+}
+
+fn readers(law: &str) -> Pair {
     let engine = |seed| {
         let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
         engine.add_law(Law::from_settings(law, &[], LINK).unwrap());
         engine
     };
     let config = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, law: 1, ..config() };
-    let mut pair = Pair::with_engines(engine(1), engine(2), config, 1);
-    pair.read(1, 0, 0, packets * MTU);
-    pair.run_until(Instant::ZERO + Span::from_millis(1));
-    pair
+    Pair::with_engines(engine(1), engine(2), config, 1)
 }
 
 #[test]
@@ -70,4 +74,14 @@ fn responses_are_no_repeated_acknowledgements_of_the_requests_that_are_under_way
         let counters = pair.client.engine.counters(pair.client.qpns[0]);
         assert_eq!((counters.retransmitted, counters.timeouts), (0, 0), "{recovery:?}");
     }
+}
+
+#[test]
+fn the_round_trips_of_responses_behind_one_that_is_late_are_told_as_they_come() {
+    // The first response comes 40 us late.
+    let mut pair = readers("swift").fate_of(Side::Server, 1, Fate::Delay(Span::from_micros(40)));
+    pair.read(1, 0, 0, 20 * MTU);
+    pair.run_until(Instant::ZERO + Span::from_micros(4));
+    let Some(Value::Time(rtt)) = register(&mut pair, "rtt") else { panic!("a time") };
+    assert!((Span::from_micros(2)..Span::from_micros(3)).contains(&rtt), "{rtt}: {:?}", pair.server.story());
 }
