@@ -11,7 +11,7 @@ use crate::delivery::receive::Receiver;
 use crate::delivery::sender::Sender;
 use crate::laws::{Laws, TIMER_PACE};
 use crate::memory::{Access, AccessError, Regions, RegisterError};
-use crate::qp::{BITMAP_PACKETS, Profile, Qp, Standing};
+use crate::qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Profile, Qp, Standing};
 use crate::queue::{NONE, RecvQueue, RecvWork, SendWork, Slab};
 use crate::reads::ReadPool;
 use crate::schedule::Schedule;
@@ -86,6 +86,16 @@ pub(crate) const TIMER_ACK: u8 = 1;
 impl Engine {
     /// An engine without queue pairs. Law 0 is "none" ([`Law::None`]).
     pub fn new(config: EngineConfig) -> Self {
+        Self::with_bitmaps(config, BITMAP_PACKETS)
+    }
+
+    /// The same with bitmaps of selective repeat that cover `bitmap` packets: no more are in flight on a queue pair that keeps
+    /// what comes out of order. Both ends need the same.
+    ///
+    /// # Panics
+    /// When `bitmap` is no power of two from [`BITMAP_PACKETS`] to [`BITMAP_PACKETS_MAX`].
+    pub fn with_bitmaps(config: EngineConfig, bitmap: u32) -> Self {
+        assert!((BITMAP_PACKETS..=BITMAP_PACKETS_MAX).contains(&bitmap), "a bitmap of {bitmap} packets");
         Self {
             config,
             qps: Vec::new(),
@@ -98,8 +108,8 @@ impl Engine {
             laws: Laws::new(),
             asides: Asides::default(),
             reads: ReadPool::default(),
-            boards: Sender::pool(BITMAP_PACKETS, BITMAPS_MAX),
-            kept: Receiver::pool(BITMAP_PACKETS, BITMAPS_MAX),
+            boards: Sender::pool(bitmap, BITMAPS_MAX),
+            kept: Receiver::pool(bitmap, BITMAPS_MAX),
             regions: Regions::new(config.seed),
             schedule: Schedule::new(),
             timers: Timers::new(2),

@@ -437,7 +437,7 @@ impl Engine {
         // Each message between has a packet at least, so that a number says no more than the sequence does.
         let expected = self.qps[slot].responder.expected;
         let beyond = sequence(header.psn, expected).wrapping_sub(expected);
-        if ahead >= crate::qp::BITMAP_PACKETS || ahead > beyond {
+        if ahead >= self.kept.packets() || ahead > beyond {
             return None;
         }
         // The message in course has its own place; those ahead of it stand in line behind.

@@ -70,7 +70,7 @@ pub use arrival::{
 pub use config::{Change, EngineConfig, Pd, QpConfig, QpError, Recovery, Service, Srq};
 pub use engine::Engine;
 pub use memory::{Access, AccessError, RegisterError};
-pub use qp::BITMAP_PACKETS;
+pub use qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX};
 pub use segment::{Grant, Offer, OwnedEvent, Segment, Source, Until};
 pub use setup::{Counters, QpStatus, RecvTarget};
 pub use state::{QpState, Transition};

@@ -5,7 +5,7 @@ use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::delivery::program::Event as Loss;
 use crate::engine::Engine;
-use crate::qp::{BITMAP_PACKETS, Duties, Notes, after, sequence};
+use crate::qp::{BITMAP_PACKETS_MAX, Duties, Notes, after, sequence};
 use crate::queue::NONE;
 use crate::responder::ACK;
 use roci_control::{Class, Event};
@@ -15,7 +15,7 @@ use roci_wire::{Flags, Header, Layout, NakCode, Opcode, Shape, Syndrome};
 
 /// A count that is ahead by more is none: a packet that came draws one pull, and no more come between two answers that are
 /// heard than a window of them, sent as often as retries allow.
-const PULLS_MAX: u32 = 8 * BITMAP_PACKETS;
+const PULLS_MAX: u32 = 8 * BITMAP_PACKETS_MAX;
 
 impl Engine {
     /// Whether the packet is for a queue pair whose receiver pulls.
@@ -213,7 +213,7 @@ impl Engine {
         let next = if responds { self.next_response(slot) } else { Some(self.qps[slot].responder.expected) };
         let Some(expected) = next else { return };
         let at = sequence(header.psn, expected);
-        if after(at, expected) >= BITMAP_PACKETS.cast_signed() {
+        if after(at, expected) >= self.kept.packets().cast_signed() {
             return;
         }
         let aside = self.aside(slot);

@@ -354,7 +354,8 @@ impl Profile {
         alike && !names_place && self.middle_octets != 0
     }
 
-    pub(crate) const fn new(config: &QpConfig) -> Self {
+    /// Of a queue pair whose bitmaps are `bitmap` packets long.
+    pub(crate) const fn new(config: &QpConfig, bitmap: u32) -> Self {
         let lone_writes = config.lone_writes
             && matches!(config.layout, Layout::Standard)
             && matches!(config.recovery, Recovery::GoBackN);
@@ -365,8 +366,7 @@ impl Profile {
             srq: config.srq,
             q_key: config.q_key,
             max_in_flight: {
-                let most =
-                    if config.recovery.keeps_out_of_order() { BITMAP_PACKETS } else { MAX_OUTSTANDING };
+                let most = if config.recovery.keeps_out_of_order() { bitmap } else { MAX_OUTSTANDING };
                 let wanted = config.max_in_flight;
                 if wanted == 0 || wanted > most { most } else { wanted }
             },
@@ -404,8 +404,13 @@ const fn middle_octets(layout: Layout, mtu: u16) -> u16 {
 /// Packets that may be outstanding: half the circle less one, so that "before" and "after" stay apart.
 pub(crate) const MAX_OUTSTANDING: u32 = (1 << 23) - 1;
 
-/// Packets that a bitmap of selective repeat covers: no more are in flight on a queue pair that keeps what comes out of order.
+/// Packets that a bitmap of selective repeat covers unless an engine asks for longer ones
+/// ([`Engine::with_bitmaps`](crate::Engine::with_bitmaps)): no more are in flight on a queue pair that keeps what
+/// comes out of order.
 pub const BITMAP_PACKETS: u32 = 2048;
+
+/// The most that a bitmap covers: 400 Gb/s times 180 us in packets of 1024 octets.
+pub const BITMAP_PACKETS_MAX: u32 = 8192;
 
 impl Requester {
     pub(crate) const fn new(psn: Psn, profile: &Profile, priority: u8, credit: Credit) -> Self {

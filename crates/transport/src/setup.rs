@@ -94,7 +94,7 @@ impl Engine {
             Some(qpn) => qpn,
             None => self.draw_qpn(slot),
         };
-        let profile = self.share(Profile::new(&config))?;
+        let profile = self.share(Profile::new(&config, self.kept.packets()))?;
         self.vacant.pop();
         let place = slot as usize;
         let generation = self.qps.get(place).map_or(0, |qp| qp.common.generation);

@@ -3,7 +3,7 @@
 use super::reach::Product;
 use super::{Control, Source, Transport};
 use roci_control::{Context, Law, Value};
-use roci_transport::BITMAP_PACKETS;
+use roci_transport::BITMAP_PACKETS_MAX;
 use roci_units::{Instant, Span};
 use std::fmt::Write as _;
 
@@ -37,12 +37,18 @@ pub(super) fn notes<'a>(
         notes
             .extend(belief(&law, &control.law.value, switches).and_then(|it| it.note(control, product, mtu)));
     }
-    if transport.recovery.keeps_out_of_order() && product.packets > u64::from(BITMAP_PACKETS) {
-        notes.push(format!(
-            "bitmaps of selective repeat are {BITMAP_PACKETS} packets long, and no more are in flight; the product of bandwidth and \
+    let bitmap = transport.bitmap_packets();
+    if transport.recovery.keeps_out_of_order() && product.packets > u64::from(bitmap) {
+        let mut note = format!(
+            "bitmaps of selective repeat are {bitmap} packets long, and no more are in flight; the product of bandwidth and \
              delay is {} packets: {product}. A flow alone between these hosts does not fill the link",
             product.packets
-        ));
+        );
+        if !transport.recovery.owns_window() && bitmap < BITMAP_PACKETS_MAX {
+            let most = product.packets.min(BITMAP_PACKETS_MAX.into());
+            _ = write!(note, ". They are longer where `transport.max_in_flight` is: set it to {most}");
+        }
+        notes.push(note);
     }
     notes.dedup();
     notes
@@ -166,6 +172,12 @@ mod tests {
             let note = told("100us", &format!("recovery = \"{recovery}\"\ncontrol = \"none\""));
             assert!(note.contains("bitmaps of selective repeat are 2048 packets long"), "{recovery}: {note}");
             assert_eq!(told("25us", &format!("recovery = \"{recovery}\"\ncontrol = \"none\"")), "");
+        }
+        for (recovery, asked) in [("irn", true), ("srnic", true), ("sack", false)] {
+            let lines = format!("recovery = \"{recovery}\"\ncontrol = \"none\"\n");
+            let needs = "longer where `transport.max_in_flight` is: set it to 4";
+            assert_eq!(told("100us", &lines).contains(needs), asked, "{recovery}");
+            assert_eq!(told("100us", &(lines + "max_in_flight = 4600")).is_empty(), asked, "{recovery}");
         }
         assert_eq!(told("100us", "recovery = \"go-back-n\"\ncontrol = \"none\""), "");
     }

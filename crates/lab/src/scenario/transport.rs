@@ -7,7 +7,7 @@ use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
 use roci_control::{Law, SettingError};
-use roci_transport::{BITMAP_PACKETS, Recovery};
+use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery};
 use roci_units::{BitsPerSec, Bytes, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
@@ -122,6 +122,15 @@ impl Default for Control {
 }
 
 impl Transport {
+    /// Packets that bitmaps of selective repeat cover: more where more are asked for in flight and no congestion window, which
+    /// ends where the shortest bitmaps do, keeps them from it.
+    pub(crate) fn bitmap_packets(&self) -> u32 {
+        if self.recovery.owns_window() {
+            return BITMAP_PACKETS;
+        }
+        self.max_in_flight.clamp(BITMAP_PACKETS, BITMAP_PACKETS_MAX).next_power_of_two()
+    }
+
     /// What a user should know of IRN that may lose packets and whose bound on those in flight is missing or far from the
     /// network's product of bandwidth and delay; `None` elsewhere.
     pub(super) fn bound_note(&self, pfc: bool, product: Option<&Product>) -> Option<String> {
@@ -131,7 +140,7 @@ impl Transport {
         let set = u64::from(self.max_in_flight);
         match product {
             // Bitmaps are such a bound, and have a note of their own.
-            Some(product) if product.packets > u64::from(BITMAP_PACKETS) => None,
+            Some(product) if product.packets > u64::from(self.bitmap_packets()) => None,
             _ if set == 0 => {
                 let these = match product {
                     None => "these, rate times round trip over the packet".to_owned(),

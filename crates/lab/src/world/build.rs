@@ -41,7 +41,7 @@ pub(super) fn fabric(
             cnp_priority: scenario.switch.classes.cnp,
             ..EngineConfig::default()
         };
-        let mut engine = Engine::new(config);
+        let mut engine = Engine::with_bitmaps(config, scenario.transport.bitmap_packets());
         let cores = match &scenario.nic.config_of(name).model {
             NicModel::Parts(parts) if parts.cores.pairs > 0 => Some(&parts.cores),
             _ => None,

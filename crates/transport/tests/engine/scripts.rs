@@ -2,8 +2,8 @@
 
 use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use roci_transport::{
-    Access, Arrival, Change, CompletionKind, Deferred, Operation, QpConfig, QpState, Reaction, Recovery,
-    Refusal, SendRequest, Status, Tail, Transition,
+    Access, Arrival, Change, CompletionKind, Deferred, Engine, EngineConfig, Operation, QpConfig, QpState,
+    Reaction, Recovery, Refusal, SendRequest, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Span};
 use roci_wire::layout::srnic::RequestPosition;
@@ -566,6 +566,34 @@ fn on_a_long_link_selective_repeat_times_out_as_it_is_told_to() {
         waited > Span::from_micros(1_025) && waited < Span::from_millis(2),
         "{waited}, by the shorter timeout"
     );
+}
+
+#[test]
+fn longer_bitmaps_keep_more_in_flight_and_all_of_it_behind_a_lost_packet() {
+    let engine =
+        |seed, bitmap| Engine::with_bitmaps(EngineConfig { seed, ..EngineConfig::default() }, bitmap);
+    for (recovery, layout) in [(Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)] {
+        for (bitmap, in_flight) in [(2048, 2048), (8192, 5000)] {
+            let config = QpConfig {
+                recovery,
+                layout,
+                max_in_flight: 5000,
+                timeout: Span::from_millis(20),
+                ..config()
+            };
+            let mut pair = Pair::with_engines(engine(1, bitmap), engine(2, bitmap), config, 1)
+                .apart(Span::from_micros(400))
+                .fate(0, Fate::Drop);
+            (1..=6000).for_each(|id| pair.write(id, 0, 4096 + id % 1000 * 8, 8));
+            // Each packet takes 100 ns to leave; the first answer comes after 800 us.
+            pair.run_until(Instant::ZERO + Span::from_micros(790));
+            assert_eq!(pair.client.sent.len(), in_flight, "{recovery:?}");
+            pair.run();
+            let counters = pair.client.engine.counters(pair.client.qpns[0]);
+            assert_eq!((counters.retransmitted, counters.timeouts), (1, 0), "{recovery:?}");
+            assert_eq!(pair.client.ended().len(), 6000, "{recovery:?}");
+        }
+    }
 }
 
 fn with_window(recovery: Recovery) -> QpConfig {

@@ -63,7 +63,8 @@ pub static TRANSPORT: Section = section(
             "a whole number, 0 to 8388608",
             "`0`: no bound of its own",
             "Packets that may be unacknowledged whatever the law says (IRN's BDP-FC). All recoveries but `go-back-n` have at \
-             most 2048 in flight, for so long are their bitmaps.",
+             most 2048 in flight, for so long are their bitmaps, or, where more are asked for here, the next power of two, at most \
+             8192; congestion windows of `reno`, `newreno` and `sack` end at 2048.",
         ),
         key(
             "initial_window",
