@@ -75,6 +75,8 @@ pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
 
 /// Short messages among long ones.
 pub(super) const HOMA: Text = scenario!("figures/validation-homa.toml");
+/// The same as SENDs, several outstanding on a queue pair.
+pub(super) const HOMA_SENDS: Text = scenario!("figures/validation-homa-sends.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
@@ -89,7 +91,7 @@ pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 26] = [
+pub(super) const SCENARIOS: [Text; 27] = [
     INCAST,
     FORGED,
     THREE,
@@ -111,6 +113,7 @@ pub(super) const SCENARIOS: [Text; 26] = [
     HPCC,
     HEADER,
     HOMA,
+    HOMA_SENDS,
     NDP,
     SWCC_DELAY,
     SWCC_DRAIN,

@@ -1,11 +1,11 @@
 //! What receiver-driven transports promise: Homa's short messages hardly wait at 80 % load (Montazeri et al., SIGCOMM
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
-use super::super::bench::{Bench, HOMA, NDP};
+use super::super::bench::{Bench, HOMA, HOMA_SENDS, NDP};
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
 use super::super::{FigureError, Measured};
-use crate::results::Results;
+use crate::results::{FlowResult, Results};
 use std::ops::RangeInclusive;
 
 /// Octets of messages that count as short, of longer ones, and of long ones.
@@ -27,7 +27,50 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     measured.each("incomplete", &runs, incomplete);
     measured.each("drops", &runs, drops);
     measured.each("again", &runs, again);
+    sends(bench, &mut measured)?;
     Ok(measured)
+}
+
+/// The place of the queue pair of short SENDs among the flows; the two before it send long ones.
+const SHORTS: usize = 2;
+/// Round trips that the short SENDs take alone: 3000 messages, four at a time.
+const ROUNDS: f64 = 750.0;
+/// What a lost packet of a long message and a lost short message wait for, as in the scenario, in seconds.
+const RESEND: f64 = 500e-6;
+const TIMEOUT: f64 = 5e-3;
+
+/// Short SENDs among long ones, and the same with a packet lost in a thousand on each link.
+fn sends(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
+    let clean = bench.run(HOMA_SENDS, &[])?;
+    let lossy = bench.run(HOMA_SENDS, &[("faults.loss", "0.001")])?;
+    let short = |results: &Results| results.flows.get(SHORTS).and_then(FlowResult::slowdown);
+    measured.each("sends_short", &clean, |results| short(results).unwrap_or(f64::NAN));
+    measured.each("sends_load", &clean, |results| {
+        let long = results.flows.iter().take(SHORTS);
+        let last = long.clone().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
+        octets(long.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
+    });
+    measured.each("sends_again", &clean, again);
+    measured.each("sends_incomplete", &lossy, incomplete);
+    measured.each("sends_lost", &lossy, again);
+    let (mut long, mut short) = (Vec::new(), Vec::new());
+    for (clean, lossy) in clean.iter().zip(&lossy) {
+        let mut added: Vec<_> = clean.flows.iter().zip(&lossy.flows).map(added).collect();
+        let trip = clean.flows.get(SHORTS).and_then(|flow| flow.ideal);
+        let trip = trip.map_or(f64::NAN, |ideal| ideal.as_secs_f64() / ROUNDS);
+        let of_short = added.split_off(SHORTS.min(added.len()));
+        long.push(added.into_iter().fold(0.0, f64::max) / (RESEND + trip));
+        short.push(of_short.into_iter().fold(0.0, f64::max) / (TIMEOUT + trip));
+    }
+    measured.add("sends_long_added", long);
+    measured.add("sends_short_added", short);
+    Ok(())
+}
+
+/// Seconds by which losses delayed the end of a flow, for each packet of it that was sent again.
+fn added((clean, lossy): (&FlowResult, &FlowResult)) -> f64 {
+    let later = lossy.end.as_secs_f64() - clean.end.as_secs_f64();
+    later / f64::from(lossy.retransmitted.max(1))
 }
 
 /// Packets that a sender of NDP's sends before it is pulled, by default.
