@@ -1,6 +1,6 @@
 //! What the endpoint makes of a loopback interface, beside what bare UDP sockets make of it, in interleaved rounds.
 //!
-//! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections]`; `-- v6 4096 1048576 standard` is one line of
+//! `cargo bench -p roci-endpoint [-- throughput | icrc | latency | connections | crowds]`; `-- v6 4096 1048576 standard` is one line of
 //! the first, `-- latency v6 one` one of the third. Over IPv6 the endpoint sends from connected sockets; *plain* is what it does
 //! without them. Both ends run on one thread unless it says otherwise. Goals: throughput at least 60 % of bare sockets at a path MTU
 //! of 4096 and 50 % at 1024, neither of which is met, the second by the ceiling printed beside; latency at most 1.3 times
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 mod bare;
 mod ceiling;
+mod crowd;
 // The endpoint's own CRC, so that the ceiling has the quickest there is.
 #[path = "../src/io/fold.rs"]
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "the crate uses all of it")]
@@ -59,6 +60,9 @@ fn main() {
     }
     if wants("connections") {
         connections();
+    }
+    if wants("crowds") {
+        crowd::crowds();
     }
 }
 

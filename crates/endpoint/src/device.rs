@@ -117,6 +117,11 @@ pub struct DeviceConfig {
     pub dscp: u8,
     /// The code point of CNPs.
     pub cnp_dscp: u8,
+    /// Octets of READ data that each shard's queue pairs may have asked for together and not yet received, at least as many as one
+    /// of them may by its window; READs that would be more wait for their turns. Short ones, of at most a 64th, may have as much
+    /// besides. An eighth of what the system lets the socket hold, if not said, where each packet counts with its bookkeeping: what
+    /// 64 queue pairs read at once was lost there else, and read again.
+    pub read_room: Option<u32>,
     /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none. The first is that of queue
     /// pairs that name none; if not said, it is DCQCN as its authors had it.
     pub laws: Vec<Law>,
@@ -132,6 +137,7 @@ impl Default for DeviceConfig {
             link: LINK,
             dscp: 0,
             cnp_dscp: 48,
+            read_room: None,
             laws: Law::from_settings("dcqcn", &[], LINK).into_iter().collect(),
         }
     }
@@ -146,6 +152,10 @@ pub const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
 const PACING_BURST: Span = Span::from_millis(20);
 /// The longest run of a paced queue pair: a few packets at 1 Gb/s, and what offload takes at once from 8 Gb/s on.
 const PACED_RUN: Span = Span::from_micros(64);
+
+/// READ data on its way takes this part of the receive buffer, and short READs' as much: the kernel counts a packet of 1024 octets
+/// as more than twice that, other packets come as well, and what is read again comes twice.
+const READ_PART: u64 = 8;
 
 /// The payload of a full packet: IBTA's five path MTUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -552,6 +562,10 @@ impl Core {
         for law in &config.laws {
             engine.add_law(law.clone());
         }
+        let read_room = config.read_room.map_or(io.receive_buffer() / READ_PART, u64::from);
+        if read_room > 0 {
+            engine.bound_reads(read_room);
+        }
         Self {
             engine,
             local: io.local(),
@@ -570,6 +584,7 @@ impl Core {
             has_ended: false,
             unanswered: 0,
             reply_octets: crate::shard::REPLY_OCTETS_MAX,
+            reads_stand: None,
             reaction: Reaction::default(),
             counters: IoCounters::default(),
             solver: Solver::default(),

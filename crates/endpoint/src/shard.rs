@@ -96,6 +96,8 @@ pub(crate) struct Core {
     pub(crate) unanswered: usize,
     /// After how many of them they are sent.
     pub(crate) reply_octets: usize,
+    /// Where READs wait for others to end, since when none of them has got on, and the engine's number for that.
+    pub(crate) reads_stand: Option<(u32, Instant)>,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
     pub(crate) solver: Solver,
@@ -120,6 +122,12 @@ pub(crate) const REPLY_OCTETS_MAX: usize = 500 << 10;
 /// and its next message most likely comes before it would miss the acknowledgement: sent between the two, it would hold up both.
 const REPLY_HELD: Span = Span::from_micros(16);
 
+/// READs wait for others no longer than this while none of them ends and the socket is empty: those are answered slowly, and the
+/// room that they take is not needed for them.
+const READS_STAND: Span = Span::from_millis(1);
+/// What may be read beyond the room then: a gigabyte each second.
+const READS_EXTRA: u64 = 1 << 20;
+
 impl Shard {
     /// Does all that there is to do now; whether there was anything.
     pub(crate) fn run(&mut self, now: Instant) -> bool {
@@ -137,6 +145,7 @@ impl Shard {
         core.settle(now);
         let sent = self.send(now);
         self.core.complete();
+        self.core.mind_reads(now, arrived == 0);
         if arrived == 0 && now.since(self.core.answered_at) >= REPLY_HELD
             || self.core.unanswered >= self.core.reply_octets
             || now.since(self.core.replied_at) >= REPLY_WAIT
@@ -179,7 +188,9 @@ impl Shard {
         if self.core.engine.has_work(0xff) || !self.core.replies.is_empty() {
             return Some(now);
         }
-        self.core.engine.next_wakeup()
+        let read = self.core.reads_stand.map_or(Instant::NEVER, |(_, since)| since + READS_STAND);
+        let wakeup = self.core.engine.next_wakeup().unwrap_or(Instant::NEVER).min(read);
+        (wakeup != Instant::NEVER).then_some(wakeup)
     }
 }
 
@@ -315,10 +326,25 @@ impl Core {
         }
     }
 
-    /// A queue pair with this window has been made: acknowledgements are sent as the smallest needs it.
+    /// A queue pair with this window has been made: acknowledgements are sent as the smallest needs it, and
+    /// READs bounded as the largest does.
     pub(crate) fn mind_window(&mut self, window: u32) {
         let half = usize::try_from(window / 2).unwrap_or(usize::MAX);
         self.reply_octets = self.reply_octets.min(half.max(REPLY_OCTETS_MIN));
+        self.engine.widen_reads(window.into());
+    }
+
+    /// Lets READs that wait for others go on where these are answered slowly and the socket `is_empty`.
+    fn mind_reads(&mut self, now: Instant, is_empty: bool) {
+        match (self.engine.reads_wait(), self.reads_stand) {
+            (None, _) => self.reads_stand = None,
+            (Some(turns), Some((seen, since))) if turns == seen => {
+                if is_empty && now.since(since) >= READS_STAND {
+                    self.engine.let_reads(READS_EXTRA);
+                }
+            }
+            (Some(turns), _) => self.reads_stand = Some((turns, now)),
+        }
     }
 
     /// Makes room for a queue pair; gives its place.

@@ -324,4 +324,49 @@ mod tests {
         let sent = answers(&[&[(WRITE, 0), (ADD, 1), (WRITE, 2)], &[(WRITE, 3), (WRITE, 0)]]);
         assert_eq!(sent[1], [("ack", 3)]);
     }
+
+    #[test]
+    fn reads_wait_for_others_while_these_bring_something_and_not_for_long_where_they_do_not() {
+        let wire = MemoryWire::new(1);
+        let config = DeviceConfig {
+            backend: Backend::Memory(wire.clone()),
+            progress: Progress::Caller,
+            read_room: Some(2 << 20),
+            ..DeviceConfig::default()
+        };
+        let device = Device::open_with(HERE.into(), config).unwrap();
+        // It answers nothing.
+        let mut peer = wire.attach(PEER.into()).unwrap();
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let region = pd.reg_mr(vec![0; 9 << 20], Access::ALL).unwrap();
+        let now = device.inner.now();
+        let mut qps: Vec<_> = (0..9)
+            .map(|index| {
+                let qp = pd.create_qp(&cq, &cq).timeout(0).build().unwrap();
+                qp.connect(QpInfo { address: PEER.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+                let buffer = region.buffer(index << 20..(index + 1) << 20).unwrap();
+                qp.post_send(SendWr::read(buffer, region.remote())).unwrap();
+                qp
+            })
+            .collect();
+        let mut asked = |at: Instant| {
+            let mut shard = device.inner.cells[0].lock();
+            shard.run(at);
+            shard.run(at);
+            assert_eq!(shard.next_wakeup(at).is_some(), shard.core.engine.reads_wait().is_some());
+            let mut count = 0;
+            peer.receive(&mut |_| count += 1).unwrap();
+            count
+        };
+        let after = |micros| now + Span::from_secs(1) + Span::from_micros(micros);
+        assert_eq!([asked(after(0)), asked(after(900))], [2, 0]);
+        // Where none gets on in a millisecond, one more goes.
+        assert_eq!([asked(after(1000)), asked(after(1900)), asked(after(2001))], [1, 0, 1]);
+        // Where some end, as many go as there is room for then.
+        qps.drain(..2);
+        assert_eq!(asked(after(2100)), 0);
+        qps.drain(..2);
+        assert_eq!([asked(after(2200)), asked(after(3100)), asked(after(3201))], [2, 0, 1]);
+        assert_eq!([asked(after(4202)), asked(after(5203)), asked(after(6204))], [1, 1, 0]);
+    }
 }

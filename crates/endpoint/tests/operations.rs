@@ -4,7 +4,9 @@
 mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
-use roci_endpoint::{Backend, CompletionKind, Device, DeviceConfig, Mtu, Recovery, RecvWr, SendWr, Status};
+use roci_endpoint::{
+    Access, Backend, CompletionKind, Device, DeviceConfig, Mtu, Recovery, RecvWr, SendWr, Status,
+};
 use roci_wire::Layout;
 
 fn everything(pair: &Pair) {
@@ -207,4 +209,33 @@ fn a_write_with_immediate_tells_its_whole_length_even_where_writes_are_many_mess
             a.done();
         }
     }
+}
+
+#[test]
+fn what_many_queue_pairs_read_at_once_is_not_lost_in_the_reader_s_socket() {
+    const PAIRS: usize = 64;
+    let address = "127.0.0.1".parse().unwrap();
+    let (a, b) = (Device::open(address).unwrap(), Device::open(address).unwrap());
+    let (ours, theirs) = (a.alloc_pd(), b.alloc_pd());
+    let (cq, other) = (a.create_cq().unwrap(), b.create_cq().unwrap());
+    let data = pattern(9, SIZE);
+    let open = theirs.reg_mr(data.clone(), Access::ALL).unwrap();
+    let own = ours.reg_mr(vec![0; PAIRS * SIZE], Access::LOCAL_WRITE).unwrap();
+    let qps: Vec<_> = (0..PAIRS)
+        .map(|index| {
+            let here = ours.create_qp(&cq, &cq).timeout(18).build().unwrap();
+            let there = theirs.create_qp(&other, &other).build().unwrap();
+            here.connect(there.info()).unwrap();
+            there.connect(here.info()).unwrap();
+            let buffer = own.buffer(index * SIZE..(index + 1) * SIZE).unwrap();
+            here.post_send(SendWr::read(buffer, open.remote())).unwrap();
+            (here, there)
+        })
+        .collect();
+    for _ in &qps {
+        let read = cq.wait(common::WAIT).expect("a completion");
+        assert!(read.is_ok(), "{read:?}");
+        assert!(read.into_buffer().unwrap().as_slice().unwrap() == data);
+    }
+    assert_eq!(a.counters().overflowed, 0);
 }

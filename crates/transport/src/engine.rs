@@ -4,6 +4,7 @@ use crate::agent::{Agents, PortAgent};
 use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
+use crate::credit::room::ReadRooms;
 use crate::deferred_law::Backlog;
 use crate::delivery::onload::SlowPath;
 use crate::delivery::pool::Pool;
@@ -76,6 +77,8 @@ pub struct Engine {
     pub(crate) slow: SlowPath,
     /// What laws that are out have not heard.
     pub(crate) backlog: Option<Box<Backlog>>,
+    /// What READs may ask for together, where that is bounded.
+    pub(crate) read_rooms: Option<Box<ReadRooms>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -123,6 +126,7 @@ impl Engine {
             last_pd: 0,
             slow: SlowPath::default(),
             backlog: None,
+            read_rooms: None,
             agent: None,
         }
     }
@@ -137,6 +141,28 @@ impl Engine {
     /// A law that was added, for its parameters.
     pub fn law_mut(&mut self, law: u16) -> Option<&mut Law> {
         self.laws.law_mut(law)
+    }
+
+    /// Bounds what all queue pairs together may have asked for by READs and not yet received, to `octets`: for a port whose
+    /// receive buffer holds so many. Short READs, of at most a 64th, have as much for themselves, and one that is longer goes when
+    /// it is alone. Without this nothing bounds them but each queue pair's window. It is said before any is posted.
+    ///
+    /// READs that are answered slowly hold others up, though the buffer is empty: whoever sees that it is, and that
+    /// [`reads_wait`](Self::reads_wait) has not changed for a while, calls [`let_reads`](Self::let_reads).
+    pub fn bound_reads(&mut self, octets: u64) {
+        self.read_rooms = Some(Box::new(ReadRooms::new(octets)));
+    }
+
+    /// Raises that bound to `octets`, if there is one and it is lower: what one queue pair may have asked for alone.
+    pub fn widen_reads(&mut self, octets: u64) {
+        if let Some(rooms) = &mut self.read_rooms {
+            rooms.widen(octets);
+        }
+    }
+
+    /// Where READs wait for others to end, a number that changes when any of them gets on.
+    pub fn reads_wait(&self) -> Option<u32> {
+        self.read_rooms.as_ref()?.waiting()
     }
 
     /// Makes a protection domain. [`Pd`] 0 exists from the beginning.

@@ -111,6 +111,9 @@ impl Engine {
         requester.in_flight = requester.in_flight.saturating_add(plan.length);
         if work.kind.is_read_or_atomic() {
             requester.reads += 1;
+            if let Some(rooms) = &mut self.read_rooms {
+                rooms.sent(slot);
+            }
         }
         if work.kind == Kind::Datagram {
             requester.una = end;
@@ -502,6 +505,9 @@ impl Engine {
         self.pop_work(slot);
         if work.kind.is_read_or_atomic() {
             self.qps[slot].requester.reads -= 1;
+            if self.read_rooms.is_some() && work.kind == Kind::Read {
+                self.leave_read_rooms(slot, Some(work.length));
+            }
         }
         if work.has(flag::SIGNALED) {
             let qpn = self.qps[slot].common.qpn;

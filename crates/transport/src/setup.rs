@@ -324,6 +324,7 @@ impl Engine {
         }
         self.end_reading(slot);
         self.end_responding(slot);
+        self.leave_read_rooms(slot, None);
         let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
@@ -644,6 +645,7 @@ impl Engine {
         requester.standing.clear(Standing::OFFERED.with(Standing::RECOVERY_OUT).with(Standing::RNR_WAIT));
         self.end_recovery(slot);
         self.stop_reading(slot);
+        self.leave_read_rooms(slot, None);
         self.end_responses(now, slot);
     }
 

@@ -396,7 +396,8 @@ impl Engine {
         if work.kind.is_read_or_atomic() {
             (plan.packets, plan.length) = (1, 0);
             // A READ longer than the window goes by itself.
-            return left <= room || outstanding == 0;
+            return (left <= room || outstanding == 0)
+                && (self.read_rooms.is_none() || self.admits_read(slot, current));
         }
         let packets = if quantum <= mtu { 1 } else { (quantum / mtu).min(u32::from(u16::MAX)) };
         let mut run = left.min(packets).min(room);
@@ -420,6 +421,42 @@ impl Engine {
             plan.packets = run as u16;
         }
         run > 0
+    }
+
+    /// Whether the port has room for what READ `current` brings; where it has none, the queue pair waits in line.
+    #[cold]
+    fn admits_read(&mut self, slot: usize, current: u32) -> bool {
+        let work = self.sends.get(current);
+        work.kind != Kind::Read || self.read_rooms.as_mut().is_none_or(|rooms| rooms.admit(slot, work.length))
+    }
+
+    /// A READ of `length` octets has come to its end, or, where that is `None`, nothing more of the queue pair's is to be
+    /// expected: who waited for the room goes.
+    #[cold]
+    pub(crate) fn leave_read_rooms(&mut self, slot: usize, length: Option<u32>) {
+        let Some(rooms) = &mut self.read_rooms else { return };
+        let awaited = match length {
+            Some(length) => rooms.leave(slot, length),
+            None => rooms.forget(slot),
+        };
+        if awaited {
+            self.let_reads(0);
+        }
+    }
+
+    /// Lets READs go that wait for others to end (see [`bound_reads`](Self::bound_reads)): those that there is room for, and
+    /// about `extra` octets more.
+    #[cold]
+    pub fn let_reads(&mut self, mut extra: u64) {
+        let Some(mut rooms) = self.read_rooms.take() else { return };
+        while let Some((next, left)) = rooms.next(extra, |next| self.request_ready(next)) {
+            extra = left;
+            if self.wants_to_send(next) {
+                #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+                self.schedule.add(next as u32, self.qps[next].requester.priority);
+            }
+        }
+        self.read_rooms = Some(rooms);
     }
 
     /// The next request comes to be sent: its packets get their numbers. False where it has to wait.

@@ -66,6 +66,12 @@ pub trait PacketIo: Send {
         Ok(())
     }
 
+    /// Octets that what arrives may take, as the system counts them, before it is received: with each packet's bookkeeping.
+    /// Zero where there is no bound.
+    fn receive_buffer(&self) -> u64 {
+        0
+    }
+
     /// Datagrams that were lost before they could be received, as far as that is known.
     fn overflowed(&self) -> u64 {
         0

@@ -72,6 +72,11 @@ pub(crate) fn enlarge(fd: &impl AsRawFd, name: libc::c_int, forced: libc::c_int)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, name, SOCKET_BUFFER))
 }
 
+/// Octets that what a socket has not yet been asked for may take, with each packet's bookkeeping.
+pub(crate) fn receive_buffer(fd: &impl AsRawFd) -> u64 {
+    option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF).ok().and_then(|octets| octets.try_into().ok()).unwrap_or(0)
+}
+
 /// A UDP socket with a large buffer for what it sends, none of which is fragmented.
 pub(crate) fn sending_socket(v6: bool) -> io::Result<OwnedFd> {
     let socket = socket(if v6 { libc::AF_INET6 } else { libc::AF_INET }, libc::SOCK_DGRAM, 0)?;

@@ -241,6 +241,10 @@ impl PacketIo for UdpIo {
         self.claim.claim_management()
     }
 
+    fn receive_buffer(&self) -> u64 {
+        sys::receive_buffer(&self.socket)
+    }
+
     fn overflowed(&self) -> u64 {
         self.overflowed
     }

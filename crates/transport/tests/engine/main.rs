@@ -15,6 +15,7 @@ mod laws;
 mod messages;
 mod pair;
 mod pulls;
+mod read_room;
 mod reading;
 mod retries;
 mod scripts;

@@ -1,0 +1,260 @@
+//! Room for READ data: how many octets a port's queue pairs may have asked for together.
+//!
+//! What a queue pair has under way is bounded by its window, and READ data by the requests for it; but nothing says that the port
+//! takes what all of them have asked for. Where that comes to a buffer of a given size, requests beyond it wait here.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A READ of more than this part of the room is a long one.
+const SHORT: u64 = 64;
+
+/// The rooms of a port, one for long READs and one as large for short ones, which would otherwise wait for all that long ones
+/// bring. A READ that is longer than its room goes when nothing else is in it.
+///
+/// Each queue pair waits in line with one READ, and nobody overtakes it: so all get their turns, whatever their READs' lengths.
+/// One that is let in has its room before it is sent, and keeps it until it ends.
+#[derive(Debug)]
+pub(crate) struct ReadRooms {
+    /// The octets of each.
+    octets: u64,
+    /// The longest that counts as short.
+    short: u32,
+    rooms: [Room; 2],
+    /// READs that were let in, and that have ended.
+    turns: u32,
+    /// By the places of queue pairs.
+    guests: Vec<Guest>,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    taken: u64,
+    /// The places of queue pairs, each with the length of its READ, in line.
+    line: VecDeque<(usize, u32)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Guest {
+    /// Octets that it has in each room.
+    taken: [u64; 2],
+    /// Whether it stands in a line.
+    waits: bool,
+    /// Whether its next READ is in.
+    admitted: bool,
+}
+
+impl ReadRooms {
+    pub(crate) fn new(octets: u64) -> Self {
+        let short = u32::try_from(octets / SHORT).unwrap_or(u32::MAX);
+        Self { octets, short, rooms: Default::default(), turns: 0, guests: Vec::new() }
+    }
+
+    /// Makes the rooms larger, if they are not as large.
+    pub(crate) fn widen(&mut self, octets: u64) {
+        self.octets = self.octets.max(octets);
+    }
+
+    /// How many READs have been let in or have ended, where any waits: while that number stands, none gets on.
+    pub(crate) fn waiting(&self) -> Option<u32> {
+        self.rooms.iter().any(|room| !room.line.is_empty()).then_some(self.turns)
+    }
+
+    /// Lets the next READ of queue pair `place` in, of `length` octets, or has it wait in line.
+    pub(crate) fn admit(&mut self, place: usize, length: u32) -> bool {
+        let class = self.class(length);
+        if self.guests.len() <= place {
+            self.guests.resize(place + 1, Guest::default());
+        }
+        if self.guests[place].admitted {
+            return true;
+        }
+        if self.guests[place].waits {
+            return false;
+        }
+        if self.rooms[class].line.is_empty() && self.fits(class, length) {
+            self.take(place, length);
+            return true;
+        }
+        self.guests[place].waits = true;
+        self.rooms[class].line.push_back((place, length));
+        false
+    }
+
+    /// The READ that was let in has been sent.
+    pub(crate) fn sent(&mut self, place: usize) {
+        if let Some(guest) = self.guests.get_mut(place) {
+            guest.admitted = false;
+        }
+    }
+
+    /// A READ of `length` octets has ended. Whether anybody waits for what it leaves.
+    pub(crate) fn leave(&mut self, place: usize, length: u32) -> bool {
+        let class = self.class(length);
+        let Some(guest) = self.guests.get_mut(place) else { return false };
+        self.turns = self.turns.wrapping_add(1);
+        let octets = u64::from(length).min(guest.taken[class]);
+        guest.taken[class] -= octets;
+        self.rooms[class].taken -= octets;
+        !self.rooms[class].line.is_empty()
+    }
+
+    /// Gives up all that a queue pair has here, its place in a line included. Whether anybody waits.
+    pub(crate) fn forget(&mut self, place: usize) -> bool {
+        let Some(guest) = self.guests.get_mut(place) else { return false };
+        let Guest { taken, waits, .. } = core::mem::take(guest);
+        for (room, taken) in self.rooms.iter_mut().zip(taken) {
+            room.taken -= taken;
+            if waits {
+                room.line.retain(|&(waiting, _)| waiting != place);
+            }
+        }
+        self.rooms.iter().any(|room| !room.line.is_empty())
+    }
+
+    /// Lets in the first in a line for whom there is room, or `extra` octets more than that, if he is `ready` to send; who is not
+    /// comes again when he is. Gives his place, and what of `extra` is left.
+    pub(crate) fn next(&mut self, extra: u64, mut ready: impl FnMut(usize) -> bool) -> Option<(usize, u64)> {
+        for class in 0..self.rooms.len() {
+            while let Some(&(place, length)) = self.rooms[class].line.front() {
+                let fits = self.fits(class, length);
+                if !fits && extra == 0 {
+                    break;
+                }
+                self.rooms[class].line.pop_front();
+                self.guests[place].waits = false;
+                if ready(place) {
+                    self.take(place, length);
+                    return Some((place, if fits { extra } else { extra.saturating_sub(length.into()) }));
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether it is for the room of short ones.
+    fn class(&self, length: u32) -> usize {
+        usize::from(length <= self.short)
+    }
+
+    fn fits(&self, class: usize, length: u32) -> bool {
+        let taken = self.rooms[class].taken;
+        taken == 0 || taken + u64::from(length) <= self.octets
+    }
+
+    fn take(&mut self, place: usize, length: u32) {
+        let class = self.class(length);
+        self.turns = self.turns.wrapping_add(1);
+        let guest = &mut self.guests[place];
+        guest.admitted = true;
+        guest.taken[class] += u64::from(length);
+        self.rooms[class].taken += u64::from(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn admitted(rooms: &mut ReadRooms, wanted: &[(usize, u32)]) -> Vec<usize> {
+        wanted
+            .iter()
+            .filter(|&&(place, length)| rooms.admit(place, length))
+            .map(|&(place, _)| place)
+            .collect()
+    }
+
+    #[test]
+    fn short_reads_do_not_wait_for_long_ones_nor_a_longer_one_than_the_room_for_ever() {
+        let mut rooms = ReadRooms::new(6400);
+        assert_eq!(admitted(&mut rooms, &[(0, 10_000), (1, 101), (2, 100), (3, 8), (4, 200)]), [0, 2, 3]);
+        assert!(rooms.leave(0, 10_000));
+        let mut all = Vec::new();
+        while let Some((place, _)) = rooms.next(0, |_| true) {
+            all.push(place);
+        }
+        assert_eq!(all, [1, 4]);
+    }
+
+    #[test]
+    fn nobody_overtakes_who_stands_in_line_and_who_is_not_ready_comes_again() {
+        let mut rooms = ReadRooms::new(1000);
+        assert_eq!(admitted(&mut rooms, &[(0, 600), (1, 500), (2, 300), (1, 500), (0, 600)]), [0, 0]);
+        assert!(!rooms.admit(3, 100), "it would fit, but others are before it");
+        assert!(rooms.leave(0, 600));
+        assert_eq!(rooms.next(0, |place| place != 1), Some((2, 0)));
+        assert!(!rooms.admit(1, 500), "it has lost its place");
+        assert_eq!(rooms.next(0, |_| true), Some((3, 0)));
+        assert_eq!(rooms.next(0, |_| true), Some((1, 0)));
+        assert_eq!(rooms.next(0, |_| true), None);
+    }
+
+    #[test]
+    fn what_is_beyond_the_room_is_let_in_by_its_octets() {
+        let mut rooms = ReadRooms::new(1000);
+        assert_eq!(admitted(&mut rooms, &[(0, 900), (1, 400), (2, 400), (3, 400)]), [0]);
+        let before = rooms.waiting();
+        assert_eq!(rooms.next(500, |_| true), Some((1, 100)));
+        assert_eq!(rooms.next(100, |_| true), Some((2, 0)));
+        assert_eq!(rooms.next(0, |_| true), None);
+        assert!(before.is_some() && rooms.waiting() != before);
+    }
+
+    proptest! {
+        #[test]
+        fn everybody_is_let_in_and_the_rooms_are_empty_when_all_have_left(
+            octets in 1u64..3000,
+            steps in proptest::collection::vec((0usize..6, 0u32..2000, 0u8..8), 1..200),
+        ) {
+            let mut rooms = ReadRooms::new(octets);
+            // What each waits to send, and what each has sent.
+            let (mut wanted, mut under_way) = ([None; 6], [const { VecDeque::new() }; 6]);
+            let mut run = |rooms: &mut ReadRooms, place: usize, length: u32, what: u8| {
+                match what {
+                    0..=3 => {
+                        wanted[place].get_or_insert(length);
+                    }
+                    4..=6 => {
+                        if let Some(length) = under_way[place].pop_front() {
+                            rooms.leave(place, length);
+                        }
+                    }
+                    _ => {
+                        rooms.forget(place);
+                        (wanted[place], under_way[place]) = (None, VecDeque::new());
+                    }
+                }
+                while rooms.next(0, |place| wanted[place].is_some()).is_some() {}
+                for place in 0..6 {
+                    if let Some(length) = wanted[place] && rooms.admit(place, length) {
+                        rooms.sent(place);
+                        under_way[place].push_back(length);
+                        wanted[place] = None;
+                    }
+                }
+                let counted: u64 = under_way.iter().flatten().map(|&length| u64::from(length)).sum();
+                let taken: u64 = rooms.rooms.iter().map(|room| room.taken).sum();
+                assert_eq!(taken, counted);
+                let is_one = |class| {
+                    let of = |length: &&u32| usize::from(**length <= rooms.short) == class;
+                    under_way.iter().flatten().filter(of).filter(|length| **length > 0).count() <= 1
+                };
+                for class in 0..2 {
+                    assert!(rooms.rooms[class].taken <= octets || is_one(class));
+                }
+                (counted, wanted.iter().flatten().count())
+            };
+            for (place, length, what) in steps {
+                run(&mut rooms, place, length, what);
+            }
+            for _ in 0..200 {
+                for place in 0..6 {
+                    run(&mut rooms, place, 0, 4);
+                }
+            }
+            prop_assert_eq!(run(&mut rooms, 0, 0, 4), (0, 0));
+            prop_assert_eq!(rooms.waiting(), None);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! READs whose data a port has room for, and those that wait for others to end.
+
+use crate::pair::{Client, Fate, Pair, Side};
+use crate::scripts::{MTU, config, request};
+use roci_transport::{
+    Access, Change, Engine, EngineConfig, Operation, Pd, QpConfig, Recovery, Status, Transition,
+};
+use roci_units::{Instant, Qpn, Span};
+use roci_wire::{Layout, Opcode};
+
+/// An engine with room for `packets` of READ data, and so many queue pairs that READ four packets each.
+fn engine(packets: u32, qps: u32) -> (Engine, Vec<Qpn>) {
+    let mut engine = Engine::new(EngineConfig::default());
+    engine.bound_reads(u64::from(packets * MTU));
+    let (lkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+    let qpns: Vec<_> = (0..qps).map(|_| engine.create_qp(config()).unwrap()).collect();
+    for &qpn in &qpns {
+        let read = request(1, Operation::Read { va: 0, rkey: 7 }, 0, 4 * MTU);
+        engine.post_send(Instant::ZERO, qpn, &roci_transport::SendRequest { lkey, ..read }).unwrap();
+    }
+    (engine, qpns)
+}
+
+/// How many READ requests leave now.
+fn asked(engine: &mut Engine) -> usize {
+    core::iter::from_fn(|| engine.transmit(Instant::ZERO))
+        .filter(|segment| segment.header.opcode == Opcode::READ_REQUEST)
+        .count()
+}
+
+#[test]
+fn reads_that_there_is_no_room_for_wait_until_others_have_ended_or_failed() {
+    let (mut engine, qpns) = engine(10, 6);
+    assert_eq!(asked(&mut engine), 2);
+    assert!(engine.reads_wait().is_some());
+    let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+    engine.modify_qp(Instant::ZERO, qpns[0], &fail).unwrap();
+    assert_eq!(asked(&mut engine), 1);
+    // One of those that wait leaves its place to others.
+    engine.destroy_qp(qpns[3]).unwrap();
+    assert_eq!(asked(&mut engine), 0);
+    engine.destroy_qp(qpns[1]).unwrap();
+    assert_eq!(asked(&mut engine), 1);
+    engine.let_reads(1);
+    assert_eq!((asked(&mut engine), engine.reads_wait()), (1, None));
+}
+
+#[test]
+fn a_read_that_is_longer_than_the_room_goes_alone_and_what_is_wider_is_not_narrowed() {
+    let (mut engine, _) = engine(3, 4);
+    assert_eq!(asked(&mut engine), 1);
+    engine.widen_reads(u64::from(12 * MTU));
+    engine.widen_reads(u64::from(MTU));
+    engine.let_reads(0);
+    assert_eq!(asked(&mut engine), 2);
+}
+
+#[test]
+fn all_reads_end_well_whatever_is_lost_and_other_requests_keep_their_order() {
+    for (recovery, layout) in [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn)] {
+        let engine = |seed| {
+            let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
+            engine.bound_reads(u64::from(5 * MTU));
+            engine
+        };
+        let config = QpConfig { recovery, layout, ..config() };
+        let mut pair = Pair::with_engines(engine(1), engine(2), config, 8);
+        for number in [3, 9, 17, 30] {
+            pair = pair.fate_of(Side::Server, number, Fate::Drop);
+        }
+        let rkey = pair.server.key;
+        let lengths = [1, 3 * MTU, 9 * MTU, 40, 5 * MTU];
+        let mut id = 0;
+        for (turn, length) in lengths.into_iter().enumerate() {
+            for qp in 0..8 {
+                let to = (turn * 8 + qp) as u64 * 16 * u64::from(MTU);
+                let read = Operation::Read { va: 0, rkey };
+                let write = Operation::Write { va: 1 << 18, rkey, tail: roci_transport::Tail::Plain };
+                pair.post_on(Client, qp, request(id, read, to, length));
+                pair.post_on(Client, qp, request(id + 1, write, 0, MTU));
+                id += 2;
+            }
+        }
+        pair.run_until(Instant::ZERO + Span::from_secs(1));
+        let ended = pair.client.ended();
+        assert_eq!(ended.len() as u64, id, "{recovery:?}");
+        assert!(ended.iter().all(|(_, status)| *status == Status::Success), "{recovery:?}: {ended:?}");
+        assert_eq!(pair.client.engine.reads_wait(), None);
+    }
+}
