@@ -12,7 +12,7 @@ use crate::delivery::receive::Receiver;
 use crate::delivery::sender::Sender;
 use crate::laws::{Laws, TIMER_PACE};
 use crate::memory::{Access, AccessError, Regions, RegisterError};
-use crate::qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Profile, Qp, Standing};
+use crate::qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Common, Facts, Profile, Qp, Standing};
 use crate::queue::{NONE, RecvQueue, RecvWork, SendWork, Slab};
 use crate::reads::ReadPool;
 use crate::schedule::Schedule;
@@ -367,7 +367,8 @@ impl Engine {
     pub fn resolve(&mut self, now: Instant, token: Token, resolution: Resolution) {
         let parts = TokenParts::read(token);
         let slot = parts.slot as usize;
-        if self.qps.get(slot).is_none_or(|qp| !qp.common.alive || qp.common.generation != parts.generation) {
+        let is_of = |common: &Common| common.facts.has(Facts::ALIVE) && common.generation == parts.generation;
+        if !self.qps.get(slot).is_some_and(|qp| is_of(&qp.common)) {
             return;
         }
         match (parts.purpose, resolution) {
@@ -530,7 +531,7 @@ impl Engine {
         if let Some(place) = direct(qpn)
             && let Some(Qp { common, .. }) = self.qps.get(place)
             && common.qpn == qpn
-            && common.alive
+            && common.facts.has(Facts::ALIVE)
         {
             return Some(place);
         }

@@ -8,7 +8,7 @@ use crate::arrival::{Arrival, Placement, Reaction};
 use crate::config::Recovery;
 use crate::engine::{Engine, direct};
 use crate::memory::{Access, Regions};
-use crate::qp::{Duties, Notes, Profile, Qp, Requester, ShortWay, Standing, after, sequence};
+use crate::qp::{Duties, Facts, Notes, Profile, Qp, Requester, ShortWay, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork};
 use crate::recovery::bound;
 use crate::requester::drawn_by;
@@ -189,7 +189,7 @@ impl Engine {
 fn is_known(qp: &Qp, arrival: &Arrival<'_>) -> bool {
     let common = &qp.common;
     common.qpn == arrival.header.dest_qpn
-        && common.alive
+        && common.facts.has(Facts::ALIVE)
         && common.state.receives()
         && common.path == arrival.path
         && !qp.requester.standing.meets(Standing::PARKED)

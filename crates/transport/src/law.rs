@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::events::answer_event;
 use crate::laws::{LawState, Laws, TIMER_PACE, User};
 use crate::messages::message_words;
-use crate::qp::{Common, Notes, Qp, Standing};
+use crate::qp::{Common, Facts, Notes, Qp, Standing};
 use crate::queue::{NONE, flag};
 use crate::timer::TimerId;
 use crate::transmit::Plan;
@@ -143,7 +143,7 @@ impl Engine {
         state.tokens.set(tokens);
         if let Some(octets) = outcome.byte_counter {
             (state.count_down, state.counts) = (octets, octets);
-            self.qps[slot].common.counts = octets != 0 || state.is_timed();
+            self.qps[slot].common.facts.put(Facts::COUNTS, octets != 0 || state.is_timed());
         }
         let requester = &mut self.qps[slot].requester;
         requester.window = window;
@@ -186,8 +186,9 @@ impl Engine {
 
     /// The queue pair is paced at `rate_kbps` from now on.
     fn set_rate(&mut self, now: Instant, slot: usize, rate_kbps: u32) {
-        let requester = &mut self.qps[slot].requester;
+        let Qp { requester, common, .. } = &mut self.qps[slot];
         requester.pacer.set_rate(now, rate_kbps);
+        common.asks_every = self.profiles[usize::from(common.profile)].asks_every_at(rate_kbps);
         if requester.notes.has(Notes::SEND_TIMER) && !requester.standing.has(Standing::HELD) {
             let eligible = requester.pacer.eligible_at();
             self.set_send_timer(slot, eligible);
@@ -203,7 +204,7 @@ impl Engine {
             state.traces = traces;
             let timed = traces.meets(Class::ACK) && self.laws.laws[usize::from(state.law)].wants_times();
             state.set_timed(timed);
-            common.counts = state.counts != 0 || timed;
+            common.facts.put(Facts::COUNTS, state.counts != 0 || timed);
         }
     }
 
@@ -215,7 +216,9 @@ impl Engine {
         for slot in 0..self.qps.len() {
             let common = &self.qps[slot].common;
             let state = self.laws.states.get(common.law as usize);
-            if !common.alive || state.map_or(self.profile(slot).law, |state| state.law) != number {
+            if !common.facts.has(Facts::ALIVE)
+                || state.map_or(self.profile(slot).law, |state| state.law) != number
+            {
                 continue;
             }
             self.begin_program(now, slot, number);

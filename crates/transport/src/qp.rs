@@ -107,6 +107,28 @@ bits! {
     }
 }
 
+bits! {
+    /// What is so or not of a queue pair as a whole.
+    Facts {
+        /// The place is taken.
+        ALIVE = 1,
+        /// The law's state counts the octets or the times of what is sent.
+        COUNTS = 2,
+    }
+}
+
+impl Facts {
+    /// Says whether `fact` is so.
+    #[inline]
+    pub(crate) const fn put(&mut self, fact: Self, is: bool) {
+        if is {
+            self.set(fact);
+        } else {
+            self.clear(fact);
+        }
+    }
+}
+
 /// A queue pair: three cache lines, one for each part. A sender needs the first two, which the processor fetches as
 /// a pair.
 #[derive(Clone, Debug)]
@@ -251,10 +273,10 @@ pub(crate) struct Common {
     /// How often this place was used: a token of an earlier queue pair is refused.
     pub(crate) generation: u16,
     pub(crate) state: QpState,
-    /// Whether the place is taken.
-    pub(crate) alive: bool,
-    /// Whether the law's state counts the octets or the times of what is sent.
-    pub(crate) counts: bool,
+    pub(crate) facts: Facts,
+    /// After how many packets at most the sender asks for an acknowledgement at its rate, and so for responses that are
+    /// acknowledged: as [`Profile::asks_every_at`] has it.
+    pub(crate) asks_every: u8,
     /// Whether the last packet that is staged is also the last that the program lets go which owns the window.
     pub(crate) shuts: bool,
 }
@@ -352,6 +374,24 @@ impl Profile {
         };
         let names_place = matches!(self.layout, Layout::Irn) && work.consumes_receive();
         alike && !names_place && self.middle_octets != 0
+    }
+
+    /// After how many packets at most the sender asks for an acknowledgement when it is paced at `rate_kbps`: of a slow one
+    /// fewer, which take no more than a quarter of the timer, or it would give up what nobody has been asked about.
+    ///
+    /// It is found where the rate is set, so that a packet has but to be counted.
+    pub(crate) fn asks_every_at(&self, rate_kbps: u32) -> u8 {
+        if self.asks_every <= 1 || rate_kbps == Credit::UNLIMITED || self.timeout.is_zero() {
+            return self.asks_every;
+        }
+        // A kilobit per second times a picosecond is this part of an octet.
+        const PARTS: u64 = 8_000_000_000;
+        let packet = PARTS * u64::from(middle_octets(self.layout, self.mtu));
+        let quarter = u128::from(rate_kbps) * u128::from(self.timeout.as_ps() / 4);
+        if quarter >= u128::from(packet * u64::from(self.asks_every)) {
+            return self.asks_every;
+        }
+        u8::try_from(quarter / u128::from(packet)).map_or(self.asks_every, |packets| packets.max(1))
     }
 
     /// Of a queue pair whose bitmaps are `bitmap` packets long.

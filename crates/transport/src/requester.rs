@@ -6,7 +6,7 @@ use crate::config::Recovery;
 use crate::delivery::program::Event as Loss;
 use crate::engine::{Engine, TIMER_ACK};
 use crate::opcodes::opcodes;
-use crate::qp::{Notes, Profile, Requester, Standing, after, sequence};
+use crate::qp::{Notes, Profile, Qp, Requester, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
 use crate::segment::{Segment, Source};
 use crate::timer::TimerId;
@@ -55,14 +55,6 @@ fn shuts(requester: &Requester, profile: &Profile, plan: &Plan, end: u32) -> boo
         || end.wrapping_sub(requester.una) >= profile.max_in_flight
 }
 
-/// Whether most of the timer has run out on a paced queue pair: at its rate it may take longer than the timer until as many
-/// packets have left as ask for an acknowledgement, so that these ask for one now.
-#[inline(always)]
-pub(crate) fn is_late(requester: &Requester, profile: &Profile, now: Instant) -> bool {
-    requester.pacer.rate_kbps() != Credit::UNLIMITED
-        && requester.deadline.since(now).as_ps() < profile.timeout.as_ps() / 4
-}
-
 impl Engine {
     /// Accounts for the packets that were planned as sent, and keeps what is needed to make them: their request may
     /// end with this.
@@ -70,8 +62,8 @@ impl Engine {
     pub(crate) fn advance_request(&mut self, now: Instant, slot: usize, plan: &Plan) -> Draft {
         let wants_answer =
             self.qps[slot].requester.notes.has(Notes::RECOVERING) && self.wants_answer(slot, plan);
-        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
-        let requester = &mut self.qps[slot].requester;
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
         let work = *self.sends.get(plan.work);
         let end = match work.kind {
             Kind::Read => work.end,
@@ -80,13 +72,8 @@ impl Engine {
         let last = end == work.end;
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
-        let due = requester.unasked >= profile.asks_every;
-        if last
-            || wants_answer
-            || due
-            || shuts(requester, profile, plan, end)
-            || is_late(requester, profile, now)
-        {
+        let due = requester.unasked >= common.asks_every;
+        if last || wants_answer || due || shuts(requester, profile, plan, end) {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
         }

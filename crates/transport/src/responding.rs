@@ -155,9 +155,8 @@ impl Engine {
     /// Accounts for responses that were sent; gives the flags of the last of them, which may end a READ.
     pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan, ends: bool) -> Flags {
         self.account_for_responses(now, slot, plan);
-        let asks = self.asks_for_answer(now, slot, plan);
-        let profile = self.profile(slot);
-        let (every, pulled) = (profile.asks_every, profile.layout == Layout::Ndp);
+        let asks = self.asks_for_answer(slot, plan);
+        let (every, pulled) = (self.qps[slot].common.asks_every, self.profile(slot).layout == Layout::Ndp);
         let drained = pulled && !self.more_follows(slot);
         let Some(responding) = self.responding(slot) else { return Flags::NONE };
         let mut flags = Flags::NONE;
@@ -174,16 +173,13 @@ impl Engine {
     }
 
     /// Whether the last of the responses that were sent has to ask for an acknowledgement: what is sent again does, where
-    /// the requester may know of no gap; and where nothing new may follow before one comes, or so slowly that a timeout
-    /// would pass.
-    fn asks_for_answer(&self, now: Instant, slot: usize, plan: &Plan) -> bool {
-        let profile = self.profile(slot);
-        let (window, every, timeout) = (profile.max_in_flight, profile.ack_every, profile.timeout);
-        let Requester { in_flight, window: octets, pacer, .. } = &self.qps[slot].requester;
+    /// the requester may know of no gap; and where nothing new may follow before one comes.
+    fn asks_for_answer(&self, slot: usize, plan: &Plan) -> bool {
+        let window = self.profile(slot).max_in_flight;
+        let Requester { in_flight, window: octets, .. } = &self.qps[slot].requester;
         let shuts = in_flight >= octets;
-        let late = !timeout.is_zero() && pacer.eligible_at().since(now) * u64::from(every) > timeout / 2;
         self.responses_of(slot).is_some_and(|responding| {
-            !plan.fresh || shuts || late || responding.next.wrapping_sub(responding.una) >= window
+            !plan.fresh || shuts || responding.next.wrapping_sub(responding.una) >= window
         })
     }
 

@@ -6,7 +6,7 @@ use crate::credit::Pacer;
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::laws::{Begun, User};
 use crate::memory::Access;
-use crate::qp::{Common, Notes, Profile, Qp, Requester, Responder, Standing};
+use crate::qp::{Common, Facts, Notes, Profile, Qp, Requester, Responder, Standing};
 use crate::queue::{NONE, SendWork};
 use crate::state::{QpState, Transition};
 use crate::timer::TimerId;
@@ -136,8 +136,8 @@ impl Engine {
             profile,
             generation,
             state: config.state,
-            alive: true,
-            counts: self.laws.counts(law),
+            facts: if self.laws.counts(law) { Facts::ALIVE.with(Facts::COUNTS) } else { Facts::ALIVE },
+            asks_every: settings.asks_every_at(credit.rate_kbps),
             shuts: false,
         };
         let qp = Qp { requester, common, responder };
@@ -254,7 +254,8 @@ impl Engine {
             let requester = &mut self.qps[slot].requester;
             (requester.retries, requester.rnr_retries) = (profile.retry, profile.rnr_retry);
         }
-        let common = &mut self.qps[slot].common;
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps());
         common.peer = change.peer.unwrap_or(common.peer);
         common.path = change.path.unwrap_or(common.path);
         if let Some(psn) = change.send_psn {
@@ -299,7 +300,7 @@ impl Engine {
         let slot = self.find(qpn)?;
         self.forget(slot);
         let common = &mut self.qps[slot].common;
-        common.alive = false;
+        common.facts.clear(Facts::ALIVE);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
         self.laws.disconnect(common.law, place);
@@ -387,10 +388,11 @@ impl Engine {
         let usual = if hears.meets(Class::MESSAGE) { 7 } else { self.profile(slot).priority };
         let Qp { requester, common, .. } = &mut self.qps[slot];
         (common.law, common.hears) = (law, hears);
-        common.counts = self.laws.counts(law);
+        common.facts.put(Facts::COUNTS, self.laws.counts(law));
         (requester.window, requester.priority) = (credit.window, priority.map_or(usual, |own| own.min(7)));
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);
+        common.asks_every = self.profiles[usize::from(common.profile)].asks_every_at(credit.rate_kbps);
         if limits {
             requester.notes.set(Notes::LAW_CREDIT);
         } else {

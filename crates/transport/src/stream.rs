@@ -10,10 +10,9 @@
 use crate::aside::Asides;
 use crate::delivery::pool::Pool;
 use crate::engine::Engine;
-use crate::qp::{Notes, Profile, Qp, Requester};
+use crate::qp::{Facts, Notes, Profile, Qp, Requester};
 use crate::queue::{Kind, SendWork, flag};
 use crate::recovery;
-use crate::requester::is_late;
 use crate::segment::{Segment, Source};
 use crate::transmit::{Plan, window_lets};
 use roci_control::{Class, Credit};
@@ -66,12 +65,11 @@ impl Engine {
         let mtu = u32::from(profile.mtu);
         let staged = requester.staged - 1;
         let in_flight = requester.in_flight.saturating_add(mtu);
-        let mut unasked = requester.unasked.wrapping_add(1); // it is below `asks_every`
+        let mut unasked = requester.unasked.wrapping_add(1); // it is below the `asks_every` of its profile
         // As `advance_request` has it.
-        let asks = (unasked >= profile.asks_every)
+        let asks = (unasked >= common.asks_every)
             | (outstanding + 1 >= profile.max_in_flight)
-            | (staged == 0 && (in_flight.saturating_add(mtu) > requester.window || common.shuts))
-            | is_late(requester, profile, now);
+            | (staged == 0 && (in_flight.saturating_add(mtu) > requester.window || common.shuts));
         let flags = if asks { Flags::ACK_REQUEST } else { Flags::NONE };
         if asks {
             unasked = 0;
@@ -112,7 +110,7 @@ impl Engine {
         let more = requester.staged > 0 || requester.in_flight < requester.window;
         // Asked for together: each is the exception, and a branch for each cost more than the answers.
         let matters = !more
-            | common.counts
+            | common.facts.has(Facts::COUNTS)
             | (requester.pacer.rate_kbps() != Credit::UNLIMITED)
             | (requester.deadline == Instant::NEVER)
             | self.schedule.has_rules();
@@ -132,7 +130,7 @@ impl Engine {
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.schedule.charge(slot as u32, octets);
         requester.pacer.charge(now, octets);
-        if common.counts {
+        if common.facts.has(Facts::COUNTS) {
             let (length, at) = (u32::from(profile.mtu), requester.high.wrapping_sub(1));
             let plan = Plan { response: false, work: requester.current, at, packets: 1, length, fresh: true };
             self.law_sent(now, slot, &plan, octets);

@@ -10,7 +10,7 @@ use roci_transport::{
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
-use roci_wire::{Aeth, Header, IpVersion, Layout, Opcode, Reth, frame_len};
+use roci_wire::{Aeth, Flags, Header, IpVersion, Layout, Opcode, Reth, frame_len};
 use std::sync::{Arc, Mutex};
 
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
@@ -360,6 +360,63 @@ fn a_paced_responder_sends_octets_on_the_wire_at_its_rate() {
             }
             assert_paced(&mut engine, quantum, 16);
         }
+    }
+}
+
+#[test]
+fn a_slow_queue_pair_asks_for_acknowledgements_within_a_quarter_of_its_timer_for_requests_and_read_data() {
+    // A packet takes 1106 octets on the wire, or 1122 with IRN's headers, and a quarter of the timer is 125 µs. The last of a
+    // message asks whatever the rate.
+    for (rate, every) in [("10Gb/s", [16, 16]), ("1Gb/s", [14, 13]), ("200Mb/s", [2, 2]), ("1Mb/s", [1, 1])] {
+        for reads in [false, true] {
+            let mut engine =
+                engine(1, &[("increase_timer", "1000s"), ("byte_counter", "0"), ("rmin", "1Mb/s")]);
+            let (recovery, layout) =
+                if reads { (Recovery::Irn, Layout::Irn) } else { (Recovery::GoBackN, Layout::Standard) };
+            let config = QpConfig { law: 1, path: 9, ack_every: 16, recovery, layout, ..config() };
+            let qpn = engine.create_qp(config).unwrap();
+            engine.control_set(qpn, "rc", rate, Instant::ZERO).unwrap();
+            let length = 40 * MTU;
+            if reads {
+                let (rkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+                let mut header = Header::new(Opcode::READ_REQUEST, qpn, Psn::new(0));
+                header.set_reth(Reth { va: 0, rkey, length });
+                let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
+                engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
+            } else {
+                let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+                engine.post_send(Instant::ZERO, qpn, &request(1, write, 0, length)).unwrap();
+            }
+            // Nobody answers: what leaves before the first timeout, IRN's, is looked at.
+            let (mut now, mut asked) = (Instant::ZERO, Vec::new());
+            while asked.len() < 40 && now < Instant::ZERO + config.timeout / 16 * 5 {
+                match engine.transmit(now) {
+                    Some(segment) => asked.push(segment.header.flags.has(Flags::ACK_REQUEST)),
+                    None => now = engine.next_wakeup().unwrap(),
+                }
+                engine.wake(now);
+            }
+            let every = every[usize::from(reads)];
+            let expected: Vec<_> =
+                (1..=asked.len()).map(|packet| packet % every == 0 || packet == 40).collect();
+            assert_eq!(asked, expected, "{rate}, {reads}");
+            assert!(!asked.is_empty());
+        }
+    }
+}
+
+#[test]
+fn another_timer_changes_how_often_a_slow_queue_pair_asks() {
+    for (timeout, asks) in [(500, false), (36, true), (0, false)] {
+        let mut engine = engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
+        let qpn = engine.create_qp(QpConfig { law: 1, path: 9, ack_every: 16, ..config() }).unwrap();
+        engine.control_set(qpn, "rc", "1Gb/s", Instant::ZERO).unwrap();
+        let change = Change { timeout: Some(Span::from_micros(timeout)), ..Change::default() };
+        engine.modify_qp(Instant::ZERO, qpn, &change).unwrap();
+        let send = request(1, Operation::Send(Tail::Plain), 0, 4 * MTU);
+        engine.post_send(Instant::ZERO, qpn, &send).unwrap();
+        let first = engine.transmit(Instant::ZERO).unwrap();
+        assert_eq!(first.header.flags.has(Flags::ACK_REQUEST), asks, "{timeout} us");
     }
 }
 
