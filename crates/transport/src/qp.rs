@@ -394,6 +394,11 @@ impl Profile {
         u8::try_from(quarter / u128::from(packet)).map_or(self.asks_every, |packets| packets.max(1))
     }
 
+    /// The MTU is another one.
+    pub(crate) const fn set_mtu(&mut self, mtu: u16) {
+        (self.mtu, self.middle_octets) = (mtu, middle_octets_streamed(self.layout, mtu));
+    }
+
     /// Of a queue pair whose bitmaps are `bitmap` packets long.
     pub(crate) const fn new(config: &QpConfig, bitmap: u32) -> Self {
         let lone_writes = config.lone_writes
@@ -411,10 +416,7 @@ impl Profile {
                 if wanted == 0 || wanted > most { most } else { wanted }
             },
             mtu: config.mtu,
-            middle_octets: match config.layout {
-                Layout::Standard | Layout::Irn => middle_octets(config.layout, config.mtu),
-                Layout::Srnic | Layout::Ndp | Layout::Homa | Layout::Cc(_) => 0,
-            },
+            middle_octets: middle_octets_streamed(config.layout, config.mtu),
             ack_every: config.ack_every,
             #[expect(clippy::cast_possible_truncation, reason = "bounded here")]
             asks_every: if config.ack_every < 255 { config.ack_every as u8 } else { 255 },
@@ -433,6 +435,14 @@ impl Profile {
             lone_writes,
             short: ShortWay::of(config),
         }
+    }
+}
+
+/// [`Profile::middle_octets`].
+const fn middle_octets_streamed(layout: Layout, mtu: u16) -> u16 {
+    match layout {
+        Layout::Standard | Layout::Irn => middle_octets(layout, mtu),
+        Layout::Srnic | Layout::Ndp | Layout::Homa | Layout::Cc(_) => 0,
     }
 }
 

@@ -238,7 +238,7 @@ impl Engine {
         profile.timeout = change.timeout.unwrap_or(profile.timeout);
         profile.min_rnr_timer = change.min_rnr_timer.unwrap_or(profile.min_rnr_timer);
         profile.q_key = change.q_key.unwrap_or(profile.q_key);
-        profile.mtu = change.mtu.unwrap_or(profile.mtu);
+        profile.set_mtu(change.mtu.unwrap_or(profile.mtu));
         let early = matches!(state, QpState::Reset | QpState::Init);
         if profile.retry > 7 || profile.rnr_retry > 7 || !(1..=4096).contains(&profile.mtu) {
             return Err(QpError::Range("retry, rnr_retry or mtu"));

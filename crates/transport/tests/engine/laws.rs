@@ -420,6 +420,21 @@ fn another_timer_changes_how_often_a_slow_queue_pair_asks() {
     }
 }
 
+#[test]
+fn a_queue_pair_is_paced_by_the_packets_of_the_mtu_that_it_gets_last() {
+    let mut engine = engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
+    let made = QpConfig { law: 1, path: 9, timeout: Span::ZERO, mtu: 4096, state: QpState::Init, ..config() };
+    let qpn = engine.create_qp(made).unwrap();
+    let mtu = u16::try_from(MTU).ok();
+    for (way, mtu) in [(Transition::Receive, mtu), (Transition::Send, None)] {
+        let change = Change { transition: Some(way), mtu, ..Change::default() };
+        engine.modify_qp(Instant::ZERO, qpn, &change).unwrap();
+    }
+    engine.control_set(qpn, "rc", "1Gb/s", Instant::ZERO).unwrap();
+    engine.post_send(Instant::ZERO, qpn, &request(1, Operation::Send(Tail::Plain), 0, 40 * MTU)).unwrap();
+    assert_paced(&mut engine, 1, 40);
+}
+
 /// An engine with a queue pair that is paced at 1 Gb/s.
 fn paced() -> (Engine, Qpn) {
     let mut engine = engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
