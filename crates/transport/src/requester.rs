@@ -590,6 +590,11 @@ impl Engine {
             return self.probe(slot);
         }
         self.lost(now, slot, Loss::Timeout);
+        // Nobody can answer what the pacer holds back, and the law may have slowed it down for this timeout.
+        let eligible = self.qps[slot].requester.pacer.eligible_at();
+        if eligible > now && self.state(slot).sends() {
+            self.restart_timer(eligible, slot);
+        }
         self.arm(now, slot);
     }
 }

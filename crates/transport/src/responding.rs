@@ -468,8 +468,14 @@ impl Engine {
             return self.fail(now, slot, Status::TransportRetryCounterExceeded);
         }
         responding.retries -= 1;
-        responding.deadline = now + timeout;
         self.observe_responses(now, slot, Loss::Timeout);
+        // As for requests: nobody can answer what the pacer holds back.
+        let from = now.max(self.qps[slot].requester.pacer.eligible_at());
+        if let Some(responding) = self.responding(slot)
+            && responding.deadline != Instant::NEVER
+        {
+            responding.deadline = from + timeout;
+        }
         self.note_responses(slot);
         self.arm(now, slot);
     }

@@ -406,6 +406,36 @@ fn a_slow_queue_pair_asks_for_acknowledgements_within_a_quarter_of_its_timer_for
 }
 
 #[test]
+fn what_the_pacer_holds_back_for_long_is_not_given_up_before_it_was_sent_again() {
+    // A packet each 8.8 ms, which is more than all retries of a timer of 500 µs take.
+    let settings = [("increase_timer", "1000s"), ("byte_counter", "0"), ("rmin", "1Mb/s")];
+    for (recovery, layout) in [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+        (Recovery::NewReno, Layout::Irn),
+    ] {
+        // READ data has a timer of its own where it is acknowledged.
+        for reads in [false, true].into_iter().take(if recovery == Recovery::GoBackN { 1 } else { 2 }) {
+            let mut pair = dcqcn(&settings, QpConfig { recovery, layout, ..config() }, 1);
+            let lost = if reads { Server } else { Client };
+            pair = pair.fate_of(lost, 0, Fate::Drop).fate_of(lost, 2, Fate::Drop);
+            for side in [Client, Server] {
+                let node = pair.node(side);
+                node.engine.control_set(node.qpns[0], "rc", "1Mb/s", Instant::ZERO).unwrap();
+            }
+            if reads {
+                pair.read(1, 0, 0, 2 * MTU);
+            } else {
+                pair.write(1, 0, 0, 2 * MTU);
+            }
+            pair.run_until(Instant::ZERO + Span::from_millis(100));
+            assert_eq!(pair.client.ended(), [(1, Status::Success)], "{recovery:?}, {reads}");
+        }
+    }
+}
+
+#[test]
 fn another_timer_changes_how_often_a_slow_queue_pair_asks() {
     for (timeout, asks) in [(500, false), (36, true), (0, false)] {
         let mut engine = engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
