@@ -135,7 +135,7 @@ impl Engine {
             let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };
             let Some(room) = losing.advance_in_order(&self.boards, cumulative, next) else { return false };
             octets = advance(&mut qp.requester, profile, upto);
-            bound(qp, room);
+            bound(qp, profile, room);
             let timeout = profile.timeout;
             self.restart_timer_at(now, slot, timeout);
         } else if profile.recovery.owns_window() {
@@ -177,7 +177,7 @@ impl Engine {
         else {
             return false;
         };
-        bound(qp, room);
+        bound(qp, profile, room);
         self.note_stamp(slot, arrival);
         self.arm(now, slot);
         true

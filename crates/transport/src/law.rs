@@ -47,7 +47,10 @@ impl Engine {
         if !own || outcome.wake != wake || !outcome.is_credit_alone() {
             return self.apply(now, slot, &outcome);
         }
-        qp.requester.window = window;
+        if qp.requester.window != window {
+            self.set_window(slot, window);
+        }
+        let qp = &self.qps[slot];
         if qp.requester.pacer.rate_kbps() != rate_kbps {
             self.set_rate(now, slot, rate_kbps);
         }
@@ -145,8 +148,11 @@ impl Engine {
             (state.count_down, state.counts) = (octets, octets);
             self.qps[slot].common.facts.put(Facts::COUNTS, octets != 0 || state.is_timed());
         }
+        if self.qps[slot].requester.window != window {
+            self.set_window(slot, window);
+        }
+        let Some(state) = self.laws.states.get_mut(index as usize) else { return };
         let requester = &mut self.qps[slot].requester;
-        requester.window = window;
         if let Some(priority) = outcome.priority
             && priority.min(7) != requester.priority
         {
@@ -184,11 +190,21 @@ impl Engine {
         self.arm(now, slot);
     }
 
+    /// The queue pair's window has so many octets from now on.
+    #[inline]
+    fn set_window(&mut self, slot: usize, window: u32) {
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        requester.window = window;
+        let profile = &self.profiles[usize::from(common.profile)];
+        common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps(), window);
+    }
+
     /// The queue pair is paced at `rate_kbps` from now on.
     fn set_rate(&mut self, now: Instant, slot: usize, rate_kbps: u32) {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         requester.pacer.set_rate(now, rate_kbps);
-        common.asks_every = self.profiles[usize::from(common.profile)].asks_every_at(rate_kbps);
+        common.asks_every =
+            self.profiles[usize::from(common.profile)].asks_every_at(rate_kbps, requester.window);
         if requester.notes.has(Notes::SEND_TIMER) && !requester.standing.has(Standing::HELD) {
             let eligible = requester.pacer.eligible_at();
             self.set_send_timer(slot, eligible);
@@ -266,7 +282,7 @@ impl Engine {
     fn share_window(&mut self, now: Instant, index: u32, window: u32) {
         for slot in 0..self.qps.len() {
             if self.qps[slot].common.law == index {
-                self.qps[slot].requester.window = window;
+                self.set_window(slot, window);
                 self.arm(now, slot);
             }
         }

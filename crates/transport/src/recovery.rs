@@ -11,7 +11,7 @@ use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
-use crate::qp::{Notes, Qp, Standing, after, sequence};
+use crate::qp::{Notes, Profile, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
@@ -51,10 +51,25 @@ impl Losing {
 
 /// No more is let through than the program lets go, `room` new packets.
 #[inline]
-pub(crate) fn bound(qp: &mut Qp, room: u32) {
+pub(crate) fn bound(qp: &mut Qp, profile: &Profile, room: u32) {
     let Qp { requester, common, .. } = qp;
     requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
     common.shuts = room <= u32::from(requester.staged);
+    if profile.asks_every > 1 {
+        renew_asks(qp, profile, room);
+    }
+}
+
+/// A program that owns the window lets `room` new packets go: half of the window asks for an acknowledgement.
+#[cold]
+#[inline(never)]
+fn renew_asks(qp: &mut Qp, profile: &Profile, room: u32) {
+    let Qp { requester, common, .. } = qp;
+    if profile.recovery.owns_window() {
+        let packets = room.saturating_add(requester.high.wrapping_sub(requester.una));
+        let window = packets.saturating_mul(profile.mtu.into()).min(requester.window);
+        common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps(), window);
+    }
 }
 
 impl Engine {
@@ -94,6 +109,7 @@ impl Engine {
             let requester = &self.qps[slot].requester;
             let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
             self.begin_recovery(slot, una, in_flight);
+            self.bound_staged(slot);
         }
     }
 
@@ -119,10 +135,15 @@ impl Engine {
         Some(losing)
     }
 
+    fn bound(&mut self, slot: usize, room: u32) {
+        let qp = &mut self.qps[slot];
+        bound(qp, &self.profiles[usize::from(qp.common.profile)], room);
+    }
+
     /// No more is let through than the program lets go.
     fn bound_staged(&mut self, slot: usize) {
         let room = self.recovery_room(slot);
-        bound(&mut self.qps[slot], room);
+        self.bound(slot, room);
     }
 
     /// Takes an event into the window, and has it decided, now or elsewhere.
@@ -273,7 +294,7 @@ impl Engine {
             && let Some(losing) = &mut self.asides.get_mut(common.aside).losing
             && let Some(room) = losing.advance_in_order(&self.boards, cumulative, next)
         {
-            bound(&mut self.qps[slot], room);
+            self.bound(slot, room);
             let timeout = self.profile(slot).timeout;
             self.restart_timer_at(now, slot, timeout);
             return;

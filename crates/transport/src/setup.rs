@@ -137,7 +137,7 @@ impl Engine {
             generation,
             state: config.state,
             facts: if self.laws.counts(law) { Facts::ALIVE.with(Facts::COUNTS) } else { Facts::ALIVE },
-            asks_every: settings.asks_every_at(credit.rate_kbps),
+            asks_every: settings.asks_every_at(credit.rate_kbps, credit.window),
             shuts: false,
         };
         let qp = Qp { requester, common, responder };
@@ -255,7 +255,7 @@ impl Engine {
             (requester.retries, requester.rnr_retries) = (profile.retry, profile.rnr_retry);
         }
         let Qp { requester, common, .. } = &mut self.qps[slot];
-        common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps());
+        common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps(), requester.window);
         common.peer = change.peer.unwrap_or(common.peer);
         common.path = change.path.unwrap_or(common.path);
         if let Some(psn) = change.send_psn {
@@ -392,7 +392,8 @@ impl Engine {
         (requester.window, requester.priority) = (credit.window, priority.map_or(usual, |own| own.min(7)));
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);
-        common.asks_every = self.profiles[usize::from(common.profile)].asks_every_at(credit.rate_kbps);
+        common.asks_every =
+            self.profiles[usize::from(common.profile)].asks_every_at(credit.rate_kbps, credit.window);
         if limits {
             requester.notes.set(Notes::LAW_CREDIT);
         } else {
