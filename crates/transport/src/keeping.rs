@@ -30,6 +30,8 @@ pub(crate) struct Keeping {
     ends: VecDeque<End>,
     /// Receive requests taken for SENDs ahead of their turn, from the one whose number is the next on.
     taken: VecDeque<u32>,
+    /// The last packet that came ahead of its turn and found no receive request, so that it has to come again.
+    unready: Option<u32>,
 }
 
 /// The end of a message.
@@ -50,12 +52,13 @@ enum What {
 impl Keeping {
     /// Whether there is no gap, and nothing is kept.
     pub(crate) fn is_empty(&self) -> bool {
-        self.onloaded.is_none() && self.ends.is_empty() && self.taken.is_empty()
+        self.onloaded.is_none() && self.ends.is_empty() && self.taken.is_empty() && self.unready.is_none()
     }
 
     /// Forgets what came early; the gap and the receive requests went back before.
     fn clear(&mut self) {
         self.ends.clear();
+        self.unready = None;
     }
 }
 
@@ -128,6 +131,7 @@ impl Engine {
             (_, _, true) => Class::READ_REQUEST,
             _ => Class::ATOMIC,
         };
+        self.tell_of_unready(slot);
         if !single && self.law_acknowledges(slot) {
             self.tell_law_of_data(now, slot, arrival, class);
             return Ok(());
@@ -313,6 +317,7 @@ impl Engine {
             self.post(reply);
         }
         if ended.is_ok() {
+            self.tell_of_unready(slot);
             self.ask_about_gap(slot);
         }
     }
@@ -378,12 +383,12 @@ impl Engine {
                 return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
             }
             if shape.has(Shape::IMMEDIATE) && self.receive_for(slot, header).is_none() {
-                return Err(self.keep_not_ready(slot, next, reaction));
+                return Err(self.keep_not_ready(slot, header, next, reaction));
             }
             (address, key) = (reth.va, reth.rkey);
         } else {
             let Some(recv) = self.receive_for(slot, header) else {
-                return Err(self.keep_not_ready(slot, next, reaction));
+                return Err(self.keep_not_ready(slot, header, next, reaction));
             };
             let request = self.recvs.get(recv).request;
             let offset = match self.profile(slot).layout {
@@ -411,11 +416,43 @@ impl Engine {
         Ok(())
     }
 
-    fn keep_not_ready(&mut self, slot: usize, next: bool, reaction: &mut Reaction) -> Refusal {
+    /// No receive request for a packet. One that came ahead of its turn is like one that is lost, but for which no later one
+    /// may come that shows it: the requester hears of it when its turn has come.
+    fn keep_not_ready(
+        &mut self,
+        slot: usize,
+        header: &Header,
+        next: bool,
+        reaction: &mut Reaction,
+    ) -> Refusal {
         if next {
             return self.not_ready(slot, reaction);
         }
+        let at = sequence(header.psn, self.qps[slot].responder.expected);
+        let keeping = self.keeping(slot);
+        keeping.unready = keeping.unready.filter(|&last| after(last, at) > 0).or(Some(at));
         Refusal::ReceiverNotReady
+    }
+
+    /// Where the turn of a packet has come that found no receive request before, and nothing is missing before it: tells the
+    /// requester, once, as if it came now. That goes beside what acknowledges the packet which came.
+    #[inline]
+    fn tell_of_unready(&mut self, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        if index == NONE {
+            return;
+        }
+        let Some(keeping) = &mut self.asides.get_mut(index).keeping else { return };
+        let Some(at) = keeping.unready.filter(|_| keeping.onloaded.is_none()) else { return };
+        keeping.unready = None;
+        if after(at, self.qps[slot].responder.expected) < 0 {
+            return;
+        }
+        let mut reaction = Reaction::default();
+        self.not_ready(slot, &mut reaction);
+        if let Some(reply) = reaction.reply {
+            self.post(reply);
+        }
     }
 
     /// The receive request that a packet's message number means, taken now if it is not yet; `None` where the queue

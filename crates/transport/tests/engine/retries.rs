@@ -1,6 +1,6 @@
 //! When a sender gives up, and what it leaves behind.
 
-use crate::pair::{Client, Fate, Pair, Server};
+use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_transport::{
     Arrival, Change, Deferred, Engine, EngineConfig, Operation, QpConfig, Reaction, Recovery, RecvRequest,
@@ -197,5 +197,39 @@ fn a_send_that_began_keeps_its_shared_receive_request_until_its_queue_pair_fails
         pair.run();
         assert_eq!(pair.server.ended(), [(0, Status::WorkRequestFlushed), (3, Status::Success)]);
         assert_eq!(pair.client.ended()[1], (2, Status::Success));
+    }
+}
+
+#[test]
+fn what_came_ahead_of_its_turn_and_found_no_receive_is_asked_for_when_its_turn_has_come() {
+    for (recovery, layout) in [
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+        (Recovery::Sack, Layout::Irn),
+        (Recovery::NewReno, Layout::Srnic),
+    ] {
+        for late in [false, true] {
+            let timeout = Span::from_millis(100);
+            let config = QpConfig { recovery, layout, timeout, ..config() };
+            let config = if late { QpConfig { deferred: ALL_DEFERRED, ..config } } else { config };
+            let mut pair = Pair::connected(config).fate(0, Fate::Delay(Span::from_micros(20)));
+            if late {
+                pair = pair.late(5);
+            }
+            for id in 0..12 {
+                pair.send(id, 0, 64);
+            }
+            // A receive request from time to time.
+            for step in 0..40 {
+                if step < 12 {
+                    pair.post_recv(Server, step, 0, 64);
+                }
+                pair.run_until(Instant::ZERO + Span::from_millis(step + 1));
+            }
+            let ended = pair.client.ended();
+            assert_eq!(ended.len(), 12, "{recovery:?}, {late}: {ended:?}");
+            let counters = pair.client.engine.counters(pair.client.qpns[0]);
+            assert_eq!(counters.timeouts, 0, "{recovery:?}, {late}");
+        }
     }
 }
