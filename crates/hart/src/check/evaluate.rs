@@ -38,6 +38,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) values: BTreeMap<u16, Option<BTreeSet<(u32, u32)>>>,
     /// The same by the registers and the addresses of the writes.
     pub(super) written: BTreeMap<(u16, u32), Written>,
+    /// Writes of the present kind of event to CSRs that are watched, by the registers and their own addresses.
+    pub(super) kind_written: BTreeSet<(u16, u32)>,
     /// Answers by their addresses.
     pub(super) answers: BTreeMap<u32, Answered>,
     /// Stores by their addresses that may miss stack and data: the first and the last address that any way gives.
@@ -85,6 +87,7 @@ impl<'a> Evaluation<'a> {
             answer: 0,
             values: policy.watched.iter().map(|&csr| (csr, Some(BTreeSet::new()))).collect(),
             written: BTreeMap::new(),
+            kind_written: BTreeSet::new(),
             answers: BTreeMap::new(),
             stray: BTreeMap::new(),
             stray_loads: BTreeMap::new(),
@@ -104,6 +107,7 @@ impl<'a> Evaluation<'a> {
         self.work = self.policy.work_max;
         self.answer_cycles = 0;
         self.answers.clear();
+        self.kind_written.clear();
     }
 
     /// Follows the program from `root` to the next polling nodes, which collect in `reached`. Of the order only what control
@@ -295,6 +299,7 @@ impl<'a> Evaluation<'a> {
             known.untouched.retain(|csr| untouched.contains(csr));
         }
         let Some(values) = self.values.get_mut(&csr) else { return };
+        self.kind_written.insert((csr, address));
         let at_start = self.at_start;
         let written = self.written.entry((csr, address)).or_insert(Written { low, high, at_start });
         *written = Written {

@@ -113,6 +113,8 @@ pub struct Bounds {
     pub kind_wrong: Vec<BTreeMap<u32, (u32, u32)>>,
     /// Of each of [`Policy::kinds`], the answers by their addresses.
     pub kind_answered: Vec<BTreeMap<u32, Answered>>,
+    /// Of each of [`Policy::kinds`], the writes to [`Policy::watched`], by the register and their own addresses.
+    pub kind_written: Vec<BTreeSet<(u16, u32)>>,
     /// The most cycles from an answer to the next poll. From answer to answer an event takes at most this, left over
     /// from the one before, and its own cycles up to the answer.
     pub after_answer: u64,
@@ -407,6 +409,7 @@ fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]
         kind_answers: kind_cycles.iter().map(|kind| kind.to_answer).collect(),
         kind_wrong: kind_cycles.iter().map(|kind| kind.wrong(policy.valid)).collect(),
         kind_answered: kind_cycles.iter_mut().map(|kind| std::mem::take(&mut kind.answers)).collect(),
+        kind_written: kind_cycles.iter_mut().map(|kind| std::mem::take(&mut kind.written)).collect(),
         after_answer,
         to_answer,
         values: std::mem::take(&mut evaluation.values),
@@ -429,6 +432,8 @@ struct Longest {
     to_answer: u64,
     /// Its answers.
     answers: BTreeMap<u32, Answered>,
+    /// Its writes to CSRs that are watched.
+    written: BTreeSet<(u16, u32)>,
 }
 
 impl Longest {
@@ -455,7 +460,8 @@ fn longest_of(
     let reached = std::mem::take(&mut evaluation.reached);
     let cycles = reached.values().map(|state| state.cycles).max().unwrap_or(0);
     let answers = std::mem::take(&mut evaluation.answers);
-    Ok(Longest { cycles, to_answer: evaluation.answer_cycles, answers })
+    let written = std::mem::take(&mut evaluation.kind_written);
+    Ok(Longest { cycles, to_answer: evaluation.answer_cycles, answers, written })
 }
 
 /// Joins what was reached with what is known, and opens the polls where that is new. Returns the cycles of the longest

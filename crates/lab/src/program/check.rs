@@ -62,7 +62,8 @@ pub struct SideCheck {
     pub futile: Vec<Futile>,
     /// What it keeps in its core's memory from one event to the next.
     pub kept: Kept,
-    /// Timers that it arms for a time that is known, in nanoseconds, at their places; private ones are not among them.
+    /// Timers that it arms, at the event of one, for a time that is known, in nanoseconds, at their places; private ones are not
+    /// among them.
     pub timers: Vec<(String, u32)>,
 }
 
@@ -330,8 +331,9 @@ impl Check {
         wrong.chain(futile).chain(stray).chain(self.floats.iter().map(FloatLine::to_string))
     }
 
-    /// Warnings of timers that run out sooner than a core with a clock of `clock` hertz may be done with their event: whoever arms
-    /// such a one at each event keeps the core busy with nothing else.
+    /// Warnings of timers that the event of one arms, and that run out sooner than a core with a clock of `clock` hertz may be done
+    /// with that event: whoever goes on so keeps the core busy with nothing else. Timers that other events arm are told no more
+    /// often than those.
     pub fn hasty(&self, clock: u64) -> impl Iterator<Item = String> {
         let told = self.side(Side::Rx).and_then(|side| {
             let (_, cycles) = side.kinds.iter().find(|(class, _)| *class == Class::TIMER)?;
@@ -344,8 +346,8 @@ impl Check {
             let ns = (*ns).max(TIMER_MIN_NS);
             let takes = told.filter(|takes| u128::from(ns) < *takes)?;
             Some(format!(
-                "in {}(): {place}: arms a timer of {ns} ns, and a core at {} MHz takes up to {takes} ns for the event of one: armed anew at \
-                 each event it leaves no time for packets",
+                "in {}(): {place}: arms a timer of {ns} ns when one has run out, and a core at {} MHz takes up to {takes} ns for that event: \
+                 armed anew each time it leaves no time for packets",
                 side.function(),
                 clock / 1_000_000
             ))
@@ -462,8 +464,10 @@ fn check_side(
     let sides = Side::ALL.iter().filter(|side| side.start(program).is_some()).count();
     let futile = futile::of(program, &named, side, sides, &heard, &bounds);
     let kept = Kept::of(program, &whole, &waits);
-    let timers = bounds.written.iter().filter_map(|(&(csr, address), written)| {
-        let command = (csr == csr::number(csr::DETAIL) && written.low == written.high).then_some(written.low);
+    let at_timers = heard.iter().position(|class| *class == Class::TIMER).map(|at| &bounds.kind_written[at]);
+    let timers = bounds.written.iter().filter_map(|(write @ &(csr, address), written)| {
+        let known = csr == csr::number(csr::DETAIL) && written.low == written.high;
+        let command = (known && at_timers?.contains(write)).then_some(written.low);
         match Command::new(command?)? {
             Command::Timer { ns, private: false, .. } if ns > 0 => Some((named(address), ns)),
             _ => None,
