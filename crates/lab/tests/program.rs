@@ -118,6 +118,31 @@ fn a_timer_that_the_core_cannot_keep_up_with_is_warned_of() {
 }
 
 #[test]
+fn a_rest_is_a_bound_where_the_dividend_is_one() {
+    let event =
+        "uint32_t turns = (e.now & 15) % e.acked; int32_t more = (int32_t)(e.sent & 7) % (int32_t)e.rate;
+        for (uint32_t i = 0; i < turns; i++) __asm__ volatile(\"\");
+        for (int32_t i = 0; i < more; i++) __asm__ volatile(\"\");";
+    let Some(image) = built("rest", "uint32_t left;", "", event) else { return };
+    of_image(&image.expect("it builds"), CYCLES_MAX).expect("a rest is no more than the dividend");
+}
+
+#[test]
+fn the_division_that_a_loop_has_no_bound_of_is_found_among_many() {
+    let fields = "uint32_t w[24];";
+    let many: String =
+        (0..24).map(|at| format!("updateContext(e.context.w[{at}], e.now / (e.acked + {at}));\n")).collect();
+    let event = format!(
+        "{many}uint32_t turns = 1000 / (e.sent & 15); // the cause\n\
+         for (uint32_t i = 0; i < turns; i++) __asm__ volatile(\"\");"
+    );
+    let Some(image) = built("many", fields, "", &event) else { return };
+    let told = refusal(&image.expect("it builds"));
+    // Events begin at the eleventh line of the text, and each division has its own.
+    assert!(told.contains(&format!("law.c:{}) is 2³² − 1 where the divisor is zero", 11 + 24)), "{told}");
+}
+
+#[test]
 fn the_lines_are_named_that_call_what_takes_too_long_wherever_the_compiler_put_it() {
     let line = |source: &str, text: &str| {
         1 + source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"))

@@ -88,14 +88,20 @@ pub(super) fn compute(op: Op, a: Interval, b: Interval) -> Interval {
             Err(_) => Interval::ANY,
         },
         Op::Mulhu => Interval::new(arithmetic(op, a.low, b.low), arithmetic(op, a.high, b.high)),
-        Op::Divu if b.low > 0 => Interval::new(a.low / b.high, a.high / b.low),
+        // By zero the quotient is all ones, and the rest the dividend.
+        Op::Divu if b.high == 0 => Interval::one(u32::MAX),
+        Op::Divu => Interval::new(a.low / b.high, a.high.checked_div(b.low).unwrap_or(u32::MAX)),
+        Op::Remu if b.high == 0 => a,
         Op::Remu if b.low > 0 => Interval::new(0, a.high.min(b.high - 1)),
+        Op::Remu => Interval::new(0, a.high),
         Op::Div if b.low > 0 && a.is_positive() && b.is_positive() => {
             Interval::new(a.low / b.high, a.high / b.low)
         }
         Op::Rem if b.low > 0 && a.is_positive() && b.is_positive() => {
             Interval::new(0, a.high.min(b.high - 1))
         }
+        // It has the sign of the dividend, and is no further from zero, whatever the divisor.
+        Op::Rem if a.is_positive() => Interval::new(0, a.high),
         _ => Interval::ANY,
     }
 }
@@ -177,6 +183,23 @@ pub(super) mod tests {
                 prop_assert!(holds(interval, result), "{op} {of_a:?} {of_b:?}: {result:#x} outside {interval:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_rest_is_no_more_than_the_dividend_whatever_the_divisor() {
+        let (some, any) = (Interval::new(3, 15), Interval::ANY);
+        for op in [Op::Rem, Op::Remu] {
+            assert_eq!(compute(op, some, any), Interval::new(0, 15), "{op}");
+            assert_eq!(
+                compute(op, some, Interval::new(0, 4)),
+                Interval::new(0, 15),
+                "{op}: by zero it is the dividend"
+            );
+            assert_eq!(compute(op, some, Interval::new(1, 4)), Interval::new(0, 3), "{op}");
+        }
+        assert_eq!(compute(Op::Remu, some, Interval::one(0)), some);
+        assert_eq!(compute(Op::Divu, some, Interval::one(0)), Interval::one(u32::MAX));
+        assert_eq!(compute(Op::Divu, some, Interval::new(0, 3)), Interval::new(1, u32::MAX));
     }
 
     #[test]

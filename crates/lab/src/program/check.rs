@@ -21,8 +21,6 @@ use std::sync::Arc;
 pub const CYCLES_MAX: u64 = 10_000;
 /// How far a bound is looked for of what is refused: a millisecond at 1 GHz.
 const BOUND_MAX: u64 = 1_000_000;
-/// Divisions of a program that are looked at for what a loop without a bound comes of.
-const DIVISIONS_MAX: usize = 16;
 /// The sizes of payload for which [`Check::rates`] are told.
 pub const SIZES: [u16; 2] = [1024, 4096];
 
@@ -376,32 +374,42 @@ fn size(
     if octets as usize > most { Err(CheckError::TooLarge { what, octets, most }) } else { Ok(octets) }
 }
 
-/// The division without whose quotient by zero the loop of `why` would end, if it is one, and whether it is of the rest. A
+/// The division without whose quotient by zero the loop of `why` would end, if it is one, and what it is. A
 /// compiler may have made several of one, which are tried together.
-fn by_zero(program: &Program, policy: &Policy, why: &Refused) -> Option<(bool, u32)> {
+fn by_zero(program: &Program, policy: &Policy, why: &Refused) -> Option<(Op, u32)> {
     let (start, end) = program.code();
-    let mut divisions: Vec<(bool, BTreeSet<u32>)> = Vec::new();
+    let mut divisions: Vec<(Op, BTreeSet<u32>)> = Vec::new();
+    let mut lines = BTreeMap::new();
     for address in (start..end).step_by(4) {
-        let rest = match program.instruction(address).map(|instruction| instruction.op) {
-            Some(Op::Div | Op::Divu) => false,
-            Some(Op::Rem | Op::Remu) => true,
+        let op = match program.instruction(address).map(|instruction| instruction.op) {
+            Some(op @ (Op::Div | Op::Divu | Op::Rem | Op::Remu)) => op,
             _ => continue,
         };
-        let line = |address: u32| program.locate(address).line;
-        let same = |(_, of): &&mut (bool, BTreeSet<u32>)| {
-            line(address).is_some() && of.iter().any(|other| line(*other) == line(address))
-        };
-        match divisions.iter_mut().find(same) {
-            Some((_, of)) => _ = of.insert(address),
-            None => divisions.push((rest, [address].into())),
+        let next = divisions.len();
+        let at = program.locate(address).line.map_or(next, |line| *lines.entry(line).or_insert(next));
+        if at == next {
+            divisions.push((op, BTreeSet::new()));
         }
+        divisions[at].1.insert(address);
     }
-    divisions.into_iter().take(DIVISIONS_MAX).find_map(|(rest, divisors)| {
-        let first = *divisors.first()?;
+    let ends = |divisors: BTreeSet<u32>| {
         let policy = Policy { divisors, ..policy.clone() };
-        let ends = check(program, &policy).err().is_none_or(|other| other.address != why.address);
-        ends.then_some((rest, first))
-    })
+        check(program, &policy).err().is_none_or(|other| other.address != why.address)
+    };
+    let together = |count: usize| divisions[..count].iter().flat_map(|(_, of)| of).copied().collect();
+    // The first with which it ends, by halves: the more is taken for granted, the more ends.
+    let (mut without, mut with) = (0, divisions.len());
+    if with == 0 || !ends(together(with)) {
+        return None;
+    }
+    while with - without > 1 {
+        let middle = without.midpoint(with);
+        if ends(together(middle)) { with = middle } else { without = middle }
+    }
+    let (op, divisors) = divisions.swap_remove(with - 1);
+    let first = *divisors.first()?;
+    // It may take several.
+    (with == 1 || ends(divisors)).then_some((op, first))
 }
 
 fn check_side(
@@ -427,8 +435,8 @@ fn check_side(
                 Reason::LongLoop { .. } | Reason::TooLong { .. } | Reason::EndlessLoop => {
                     let enough = enough();
                     let divided = enough.is_none().then(|| by_zero(program, &unlimited, &why)).flatten();
-                    let cause = divided.map_or_else(String::new, |(rest, at)| {
-                        remedies::of_quotient(rest, &place(file, program, at))
+                    let cause = divided.map_or_else(String::new, |(op, at)| {
+                        remedies::of_quotient(op, &place(file, program, at))
                     });
                     let bound = match why.reason {
                         Reason::EndlessLoop => String::new(),

@@ -1,7 +1,7 @@
 //! What to do about a program that the checker refuses.
 
 use roci_control::program::csr::{self, CONTEXT_WORDS, FIRST, HEADER, HEADER_WORDS};
-use roci_hart::{LoadError, Reason};
+use roci_hart::{LoadError, Op, Reason};
 
 /// What to do about `reason`, found in the function `function`, if that is known.
 pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
@@ -142,10 +142,13 @@ pub(super) fn of_bound(enough: Option<u64>, most: u64) -> String {
     }
 }
 
-/// Where a loop would end, had the quotient at `place`, or the rest that is left there, a divisor other than zero.
-pub(super) fn of_quotient(rest: bool, place: &str) -> String {
-    let (what, is) =
-        if rest { ("rest of the division", "is the dividend") } else { ("quotient", "is 2³² − 1") };
+/// Where a loop would end, had the division `op` at `place`, of its quotient or its rest, a divisor other than zero.
+pub(super) fn of_quotient(op: Op, place: &str) -> String {
+    let (what, is) = match op {
+        Op::Rem | Op::Remu => ("rest of the division", "is the dividend"),
+        Op::Div => ("quotient", "is −1, as an unsigned number 2³² − 1,"),
+        _ => ("quotient", "is 2³² − 1"),
+    };
     format!(
         "the {what} at {place} {is} where the divisor is zero, which the loop would then count to; it ends where that is excluded: divide by \
          `most(n, 1)`; "
