@@ -1,5 +1,7 @@
 //! ELF files as the linker leaves them. Whatever stands in the file, loading ends with an image or a reason.
 
+use std::borrow::Cow;
+
 use object::LittleEndian as Le;
 use object::elf::{self, FileHeader32, ProgramHeader32, SHT_SYMTAB};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, Sym as _};
@@ -169,7 +171,7 @@ fn symbols(header: &Header, file: &[u8]) -> Vec<Symbol> {
         .filter_map(|symbol| {
             let name = name_at(strings, symbol.st_name(Le) as usize)?;
             (!name.is_empty() && !name.starts_with(['$', '.'])).then(|| Symbol {
-                name: name.to_owned(),
+                name: printable(name).into_owned(),
                 address: symbol.st_value(Le),
                 size: symbol.st_size(Le),
                 is_function: symbol.st_type() == elf::STT_FUNC,
@@ -188,6 +190,17 @@ pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&str> {
     let strings = &strings[..strings.len().min(256)];
     let length = strings.iter().position(|&octet| octet == 0)?;
     core::str::from_utf8(&strings[..length]).ok()
+}
+
+/// A text of a file with its control characters escaped, and those that change the direction of writing: whoever is told of it in a
+/// terminal sees them, and they do nothing there.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = text.chars().map(|c| if acts(c) { c.escape_default().to_string() } else { c.to_string() });
+    Cow::Owned(escaped.collect())
 }
 
 /// The contents of the section `name`, for what an embedder's tools leave beside the code.

@@ -1,10 +1,11 @@
 //! The fields of a program's types and the types of its variables, as `.debug_info` names them (DWARF 2 to 5).
 
 use core::cell::Cell;
+use std::borrow::Cow;
 
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Unit, UnitOffset};
 
-use crate::elf::section;
+use crate::elf::{printable, section};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
@@ -80,9 +81,10 @@ pub(crate) struct Reader<'a, 'u> {
 }
 
 impl<'a> Reader<'a, '_> {
-    pub(crate) fn name(&self, entry: &Entry<'a>) -> Option<&'a str> {
+    /// What an entry is called, [printable].
+    pub(crate) fn name(&self, entry: &Entry<'a>) -> Option<Cow<'a, str>> {
         let name = entry.attr_value(gimli::DW_AT_name)?;
-        core::str::from_utf8(self.dwarf.attr_string(self.unit, name).ok()?.slice()).ok()
+        core::str::from_utf8(self.dwarf.attr_string(self.unit, name).ok()?.slice()).ok().map(printable)
     }
 
     fn type_of(entry: &Entry<'a>) -> Option<UnitOffset> {
@@ -100,7 +102,7 @@ impl<'a> Reader<'a, '_> {
     fn typedef(&self, name: &str) -> Option<UnitOffset> {
         let mut entries = self.unit.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
-            if entry.tag() == gimli::DW_TAG_typedef && self.name(entry) == Some(name) {
+            if entry.tag() == gimli::DW_TAG_typedef && self.name(entry).is_some_and(|its| its == name) {
                 return Self::type_of(entry);
             }
         }
@@ -117,7 +119,7 @@ impl<'a> Reader<'a, '_> {
             let (Some(name), Some(at)) = (self.name(entry), Self::type_of(entry)) else { continue };
             let mut fields = Vec::new();
             if entry.tag() == gimli::DW_TAG_variable
-                && self.gather(at, name.to_owned(), 0, DEPTH_MAX, &mut fields).is_some()
+                && self.gather(at, name.to_string(), 0, DEPTH_MAX, &mut fields).is_some()
                 && let [variable] = &mut fields[..]
                 && variable.name == name
                 && variables.len() < FIELDS_MAX
@@ -160,7 +162,7 @@ impl<'a> Reader<'a, '_> {
                         continue;
                     }
                     let place = Self::number(member, gimli::DW_AT_data_member_location).unwrap_or(0);
-                    let own = self.name(member).unwrap_or("");
+                    let own = self.name(member).unwrap_or_default();
                     let dot = if name.is_empty() || own.is_empty() { "" } else { "." };
                     let place = offset.checked_add(place)?;
                     self.gather(
@@ -182,7 +184,7 @@ impl<'a> Reader<'a, '_> {
                     && let [field] = &mut fields[first..]
                     && field.name == name
                 {
-                    field.type_name = self.name(&entry).unwrap_or("").to_owned();
+                    field.type_name = self.name(&entry).unwrap_or_default().into_owned();
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use gimli::AttributeValue;
 
+use crate::elf::printable;
 use crate::fields::{Entry, Reader, each_unit};
 
 /// A call in whose place a function stands.
@@ -48,14 +49,14 @@ impl<'a> Reader<'a, '_> {
         let AttributeValue::UnitRef(origin) = entry.attr_value(gimli::DW_AT_abstract_origin)? else {
             return None;
         };
-        let function = self.name(&self.unit.entry(origin).ok()?)?.to_owned();
+        let function = self.name(&self.unit.entry(origin).ok()?)?.into_owned();
         let line = Self::number(entry, gimli::DW_AT_call_line)?;
         let AttributeValue::FileIndex(index) = entry.attr_value(gimli::DW_AT_call_file)? else {
             return None;
         };
         let file = self.unit.line_program.as_ref()?.header().file(index)?;
         let file = self.dwarf.attr_string(self.unit, file.path_name()).ok()?;
-        let file = core::str::from_utf8(file.slice()).ok()?.to_owned();
+        let file = printable(core::str::from_utf8(file.slice()).ok()?).into_owned();
         Some(Inlined { function, file, line })
     }
 }

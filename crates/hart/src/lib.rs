@@ -67,7 +67,7 @@ pub use check::{Answered, Bounds, Kind, Policy, Reason, Refused, Written, check}
 pub use csr::{CSR_WORDS, Csr, CsrBlock, CsrMap, Csrs, DeviceRead, DeviceWrite, OnRead, OnWrite};
 pub use cycles::CycleModel;
 pub use decode::{Extensions, decode};
-pub use elf::{Symbol, section};
+pub use elf::{Symbol, printable, section};
 pub use error::LoadError;
 pub use fields::{Field, fields, variables};
 pub use inlined::{Inlined, inlined};

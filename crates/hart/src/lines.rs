@@ -2,7 +2,7 @@
 
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LineRow, LittleEndian};
 
-use crate::elf::{name_at, section};
+use crate::elf::{name_at, printable, section};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -80,6 +80,6 @@ impl Strings<'_> {
             AttributeValue::DebugStrRef(offset) => name_at(self.shared, offset.0),
             _ => None,
         };
-        name.unwrap_or("?").to_owned()
+        printable(name.unwrap_or("?")).into_owned()
     }
 }

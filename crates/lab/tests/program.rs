@@ -100,6 +100,31 @@ fn a_quotient_by_zero_is_named_where_a_loop_has_no_bound_but_for_it() {
 }
 
 #[test]
+fn names_in_an_image_do_nothing_in_a_terminal() {
+    let with = |image: &[u8], from: &[u8], to: &[u8]| {
+        let mut image = image.to_vec();
+        let mut found = 0;
+        for at in 0..image.len() - from.len() {
+            if image[at..].starts_with(from) {
+                image[at..at + to.len()].copy_from_slice(to);
+                found += 1;
+            }
+        }
+        assert!(found > 0);
+        image
+    };
+    let [(_, recursion, _)] = bad!["recursion"];
+    for (from, to, escaped) in [
+        (&b"recursion.c\0"[..], &b"\x1b[31mion.c\0"[..], "\\u{1b}[31mion.c"),
+        (b"halvings\0", b"\rlving\x07\0", "\\rlving\\u{7}"),
+    ] {
+        let told = refusal(&with(recursion, from, to));
+        assert!(told.contains(escaped), "{told}");
+        assert!(!told.contains(|c: char| c.is_control() && c != '\n'), "{told:?}");
+    }
+}
+
+#[test]
 fn a_timer_that_the_core_cannot_keep_up_with_is_warned_of() {
     let check = of_image(include_bytes!("programs/hasty.elf"), CYCLES_MAX).expect("it is sound");
     let told = |clock| check.hasty(clock).collect::<Vec<_>>();

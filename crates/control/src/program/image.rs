@@ -498,7 +498,10 @@ fn requirements(file: &[u8]) -> Vec<Requirement> {
     while let Some((line, text)) = rest.split_first_chunk::<4>() {
         let Some(length) = text.iter().position(|octet| *octet == 0) else { break };
         let Ok(condition) = core::str::from_utf8(&text[..length]) else { break };
-        all.push(Requirement { line: u32::from_le_bytes(*line), condition: condition.to_string() });
+        all.push(Requirement {
+            line: u32::from_le_bytes(*line),
+            condition: roci_hart::printable(condition).into_owned(),
+        });
         rest = text.get((length + 1).next_multiple_of(4)..).unwrap_or_default();
     }
     all
