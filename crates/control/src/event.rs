@@ -119,6 +119,12 @@ impl Class {
         self.0 & !other.0 == 0
     }
 
+    /// This set without what is in the other.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

@@ -488,8 +488,9 @@ impl Law {
         }
     }
 
-    /// The law has answered `event`, of a packet to be sent, with LoopBack where nothing will ever bring the packet back:
-    /// a program is stopped there, and `outcome` is what its fallback answers. A native law does no such thing.
+    /// The law has answered `event`, of a packet to be sent, with LoopBack where nothing brings the packet back but an event
+    /// that comes unasked: a program that hears of no such event, or has waited long for one, is stopped there, and `outcome` is
+    /// what its fallback answers. Else `outcome` asks to be woken. A native law does no such thing.
     pub fn give_up(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
         if let (Self::Program(law), Context::Program(state)) = (self, context) {
             law.give_up(state, event, outcome);

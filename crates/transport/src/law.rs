@@ -395,12 +395,11 @@ impl Engine {
         }
     }
 
-    /// The law says LoopBack to the packet of `event`, which waits for the queue pair's next event. Where none can come,
-    /// for nothing is in flight, no timer runs and the law waits for no receiver's leave, the law has to give up.
+    /// The law says LoopBack to the packet of `event`, which waits for the queue pair's next event. Where nothing is in flight and
+    /// no timer runs, that is one that comes unasked: where none such can come, or none does, the law has to give up.
     #[cold]
     pub(crate) fn refuse_what_strands(&mut self, slot: usize, event: &Event<'_>, outcome: &mut Outcome) {
-        const LEAVE: Class = Class::GRANT.with(Class::PULL).with(Class::CNP).with(Class::LAW);
-        if event.in_flight > 0 || outcome.wake != Instant::NEVER || self.hears(slot, LEAVE) {
+        if event.in_flight > 0 || outcome.wake != Instant::NEVER {
             return;
         }
         let Laws { laws, states, .. } = &mut self.laws;

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::laws::Laws;
+use crate::qp::{Qp, Standing};
 use crate::queue::NONE;
 use roci_control::{Context, Law, Outcome, Place, Programmed, Sample, SettingError, Value};
 use roci_units::{Instant, Qpn};
@@ -55,6 +56,9 @@ impl Engine {
             law.write(&mut state.context, register, text, now, &mut outcome).map_err(Some)?;
         }
         self.apply(now, slot, &outcome);
+        // What was refused for want of what has been written may go now.
+        self.qps[slot].requester.standing.clear(Standing::PARKED);
+        self.arm(now, slot);
         Ok(())
     }
 
@@ -72,6 +76,17 @@ impl Engine {
     pub fn has_fallen(&self, qpn: Qpn) -> bool {
         let state = self.place(qpn).and_then(|slot| self.laws.states.get(self.qps[slot].common.law as usize));
         state.is_some_and(|state| matches!(&state.context, Context::Program(program) if program.has_fallen()))
+    }
+
+    /// Since when a queue pair's program has answered each packet with LoopBack that it was asked for, with nothing in flight.
+    pub fn refused_since(&self, qpn: Qpn) -> Option<Instant> {
+        let slot = self.place(qpn)?;
+        let state = self.laws.states.get(self.qps[slot].common.law as usize)?;
+        let Qp { requester, .. } = &self.qps[slot];
+        match &state.context {
+            Context::Program(program) if requester.una == requester.high => program.refused_since(),
+            _ => None,
+        }
     }
 
     /// Calls `each` with the name and value of every word of the context of a queue pair that runs a program, by the names of

@@ -25,10 +25,15 @@ pub enum Why {
     LoopBacks {
         /// LoopBacks in a row.
         count: u32,
+        /// How long they went on.
+        waited: Span,
     },
     /// It said LoopBack where nobody recirculates packets, with nothing in flight whose answer it could wait for and no
     /// timer armed.
-    Stranded,
+    Stranded {
+        /// How long it waited for what might have come unasked.
+        waited: Span,
+    },
     /// It let nothing go of what had to be sent again, timeout after timeout.
     Starved {
         /// Timeouts that passed in full.
@@ -66,10 +71,17 @@ impl fmt::Display for Why {
             Self::Trap(trap) => trap.cause.fmt(f),
             Self::Overrun { cycles } => write!(f, "no answer after {cycles} cycles"),
             Self::Timers => f.write_str("timers that run out too often"),
-            Self::LoopBacks { count } => write!(f, "{count} LoopBacks in a row, and nothing was sent"),
-            Self::Stranded => f.write_str(
-                "LoopBack with nothing in flight and no timer armed, where nothing else brings the packet back",
-            ),
+            Self::LoopBacks { count, waited } => {
+                write!(f, "{count} LoopBacks in a row, for {}, and nothing was sent", micros(*waited))
+            }
+            Self::Stranded { waited } => {
+                f.write_str("LoopBack with nothing in flight and no timer armed, ")?;
+                if waited.is_zero() {
+                    f.write_str("where nothing else brings the packet back")
+                } else {
+                    write!(f, "and nothing came for {} that changed its mind", micros(*waited))
+                }
+            }
             Self::Starved { timeouts, waited } => write!(
                 f,
                 "LoopBack for {}, through {timeouts} retransmission timeout{}, and nothing was sent again: whatever it waits for, \
@@ -79,7 +91,10 @@ impl fmt::Display for Why {
             ),
             Self::Silent => f.write_str("no answer"),
             Self::Answer { word } => {
-                write!(f, "eventType is {word:#x}, which is no answer: recv() takes Done or GenTxEvent, send() Send or LoopBack")
+                write!(
+                    f,
+                    "eventType is {word:#x}, which is no answer: recv() takes Done or GenTxEvent, send() Send or LoopBack"
+                )
             }
             Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
             Self::Command { word } => write!(f, "{word:#010x} is no command"),
@@ -178,7 +193,7 @@ impl Tally {
         match fault.why {
             Why::Trap(_) => self.traps += 1,
             Why::Overrun { .. } | Why::Timers => self.overruns += 1,
-            Why::LoopBacks { .. } | Why::Stranded | Why::Starved { .. } => self.starved += 1,
+            Why::LoopBacks { .. } | Why::Stranded { .. } | Why::Starved { .. } => self.starved += 1,
             _ => self.wrong += 1,
         }
         if self.faults.len() < FAULTS_KEPT {

@@ -11,20 +11,28 @@ use crate::event::{Class, Event};
 use crate::outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict};
 use crate::{Context, Law};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use roci_hart::{CSR_WORDS, CsrBlock, Stop};
-use roci_units::Instant;
+use roci_units::{Instant, Span};
 
 /// Runs of the program between two events that timers may cause; more is a program that arms them too close.
 const EXPIRIES_MAX: u32 = 1 << 20;
 
 /// LoopBacks in a row of one queue pair before its program is stopped: nothing has been sent meanwhile, nothing
-/// acknowledged, granted or pulled. On cores that take 100 ns for each, which is about what `swcc` takes, that is a tenth of
-/// a second: longer than a packet of 4 KiB at 1 Mb/s, and than the timeouts for which a program without credit waits.
+/// acknowledged, granted or pulled.
 pub const LOOP_BACKS_MAX: u32 = 1 << 20;
+
+/// How long they must have gone on: cores that take 50 ns for each, as those of `swcc`, have then come to [`LOOP_BACKS_MAX`] of them,
+/// those of others to more. It is longer than a packet of 4 KiB takes at 1 Mb/s, and than the timeouts for which a program
+/// without credit waits.
+pub const LOOP_BACKS_SPAN: Span = Span::from_millis(50);
+
+/// How long a packet that was answered with LoopBack waits, where no core makes it go round, for something that may come unasked: it is
+/// longer than receivers pace, and than hosts on which they run stand still.
+pub const PATIENCE: Span = Span::from_millis(500);
 
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
 /// run out therefore let time pass, and a run of them ends.
@@ -47,6 +55,8 @@ pub struct Programmed {
     pub(super) started: Option<Box<Started>>,
     pub(super) fallback: Box<Law>,
     tally: Tally,
+    /// Until when somebody is going to write to queue pairs, by their numbers.
+    awaited: BTreeMap<u32, Instant>,
     origin: Option<u16>,
     /// Single runs, where they are asked for.
     runs: Option<Vec<Run>>,
@@ -70,6 +80,10 @@ pub struct State {
     loop_backs: u32,
     /// When the first of them was.
     refuses_since: Instant,
+    /// Where the core stood behind the last.
+    refused_at: u32,
+    /// Until when what was refused waits for something that may come unasked; `NEVER` where it does not.
+    pub(super) patience: Instant,
     /// Retransmission timeouts in a row between which nothing was let go.
     timeouts: u32,
     /// Whether something was let go since the last timeout.
@@ -104,6 +118,11 @@ impl State {
         self.fallen.is_some()
     }
 
+    /// Since when it has answered each packet with LoopBack, if it has and was not stopped for it.
+    pub fn refused_since(&self) -> Option<Instant> {
+        (self.loop_backs > 0 && self.fallen.is_none()).then_some(self.refuses_since)
+    }
+
     /// A retransmission timeout has come: how many have, in a row, since each of which the program was asked and let nothing
     /// go. Whoever waits for the answers to what was sent has let go what it could when the first comes.
     pub(crate) const fn note_timeout(&mut self) -> u32 {
@@ -111,6 +130,20 @@ impl State {
         self.timeouts = if starves { self.timeouts + 1 } else { 0 };
         self.sends = false;
         self.timeouts
+    }
+
+    /// When it is to be woken: what has waited long enough has been by `now`.
+    fn wake(&self, now: Instant) -> Instant {
+        let patience = if self.patience > now { self.patience } else { Instant::NEVER };
+        self.timers.wake().min(patience)
+    }
+
+    /// The program has heard of something at `now`: what it refused may wait anew.
+    #[inline]
+    fn hope(&mut self, now: Instant) {
+        if self.patience != Instant::NEVER {
+            self.patience = self.patience.max(now + PATIENCE);
+        }
     }
 
     /// Hands over the first packet that was asked for, and asks to be woken at once where there are more: timers that
@@ -150,6 +183,7 @@ impl Programmed {
             started: None,
             fallback: Box::new(fallback),
             tally: Tally::default(),
+            awaited: BTreeMap::new(),
             origin: None,
             runs: None,
             recorder: None,
@@ -177,12 +211,21 @@ impl Programmed {
     #[must_use]
     pub fn apart(&self, origin: u16) -> Self {
         let runs = self.runs.as_ref().map(|_| Vec::new());
-        Self { origin: Some(origin), runs, ..self.clone_shallow() }
+        Self { origin: Some(origin), runs, awaited: self.awaited.clone(), ..self.clone_shallow() }
     }
 
     /// The law that its queue pairs ran before they had one of [their own](Programmed::apart).
     pub fn origin(&self) -> Option<u16> {
         self.origin
+    }
+
+    /// Until `until`, somebody is going to write to queue pair `qpn`, or to replace its program: what waits for nothing else may
+    /// wait for that.
+    pub fn await_write(&mut self, qpn: u32, until: Option<Instant>) {
+        match until {
+            Some(until) => _ = self.awaited.insert(qpn, until),
+            None => _ = self.awaited.remove(&qpn),
+        }
     }
 
     /// From now on each run is noted, to be [taken](Programmed::take_runs).
@@ -275,6 +318,7 @@ impl Programmed {
             started: self.started.clone(),
             fallback: self.fallback.clone(),
             tally: Tally::default(),
+            awaited: BTreeMap::new(),
             origin: None,
             runs: None,
             recorder: None,
@@ -291,6 +335,8 @@ impl Programmed {
             traces: self.traced(),
             loop_backs: 0,
             refuses_since: Instant::ZERO,
+            refused_at: 0,
+            patience: Instant::NEVER,
             timeouts: 0,
             sends: true,
             unsent: VecDeque::new(),
@@ -338,7 +384,7 @@ impl Programmed {
                 if event.class == Class::CE {
                     outcome.emit = self.fallback.notify(&mut state.notice, event.now);
                 }
-                outcome.wake = state.timers.wake();
+                outcome.wake = state.wake(event.now);
                 if !state.unsent.is_empty() {
                     state.hand_over(event.now, outcome);
                 }
@@ -350,7 +396,8 @@ impl Programmed {
             return self.fall(state, event, side, why, outcome);
         }
         if side == Side::Rx {
-            outcome.wake = state.timers.wake();
+            state.hope(event.now);
+            outcome.wake = state.wake(event.now);
             if !state.unsent.is_empty() {
                 state.hand_over(event.now, outcome);
             }
@@ -359,14 +406,20 @@ impl Programmed {
             if state.loop_backs == 0 {
                 state.refuses_since = event.now;
             }
-            state.loop_backs += 1;
-            if state.loop_backs >= LOOP_BACKS_MAX {
-                let why = Why::LoopBacks { count: state.loop_backs };
+            state.loop_backs = state.loop_backs.saturating_add(1);
+            let waited = event.now.since(state.refuses_since);
+            let awaits = |until: &Instant| event.now < *until + LOOP_BACKS_SPAN;
+            if state.loop_backs >= LOOP_BACKS_MAX
+                && waited >= LOOP_BACKS_SPAN
+                && !self.awaited.get(&event.qpn).is_some_and(awaits)
+            {
+                let why = Why::LoopBacks { count: state.loop_backs, waited };
                 self.fall(state, event, side, why, outcome);
             }
         } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
             state.loop_backs = 0;
             state.sends = true;
+            state.patience = Instant::NEVER;
         }
     }
 
@@ -389,6 +442,7 @@ impl Programmed {
             };
             let before = outcome.cycles;
             self.run(Side::Rx, state, &event, present, outcome)?;
+            state.hope(present);
             // A core would have run it when it ran out. Of a private timer's last time that may be too little ago.
             if expiry.again <= present {
                 outcome.late_cycles += outcome.cycles - before;
@@ -484,7 +538,7 @@ impl Programmed {
                 Stop::Trap(trap) => break Err(Why::Trap(trap)),
             }
         };
-        let cycles = core.cycles() - from;
+        let (cycles, stands) = (core.cycles() - from, core.pc());
         self.count(side, cycles, outcome);
         let image = &*self.image;
         let answer = answer?;
@@ -505,7 +559,10 @@ impl Programmed {
                     outcome.words = Some(event::words(block, image.header_words()));
                 }
             }
-            (Side::Tx, Answer::LoopBack) => outcome.verdict = Verdict::LoopBack,
+            (Side::Tx, Answer::LoopBack) => {
+                outcome.verdict = Verdict::LoopBack;
+                state.refused_at = stands;
+            }
             (Side::Rx, Answer::Done) => {}
             (Side::Rx, Answer::GenTxEvent) => {
                 let class = Class(block[csr::OPCODE]);
@@ -543,12 +600,26 @@ impl Programmed {
         self.tally.left_out_classes = self.tally.left_out_classes.with(class);
     }
 
-    /// The program has answered LoopBack where nothing brings the packet back: it is stopped, and the fallback law answers.
+    /// The program has answered LoopBack where nothing brings the packet back but an event, with nothing in flight and no timer
+    /// armed. Where none can come, or none has come for long, it is stopped, and the fallback law answers.
     #[cold]
     pub(crate) fn give_up(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if state.fallen.is_none() {
-            self.fall(state, event, Side::Tx, Why::Stranded, outcome);
+        if state.fallen.is_some() {
+            return;
         }
+        let now = event.now;
+        if state.patience == Instant::NEVER {
+            let until = self.awaited.get(&event.qpn).copied().filter(|until| *until >= now);
+            if until.is_some() || state.traces.meets(UNASKED) {
+                state.patience = until.unwrap_or(now) + PATIENCE;
+            }
+        }
+        if state.patience > now && state.patience != Instant::NEVER {
+            outcome.wake = state.patience;
+            return;
+        }
+        let waited = now.since(state.refuses_since);
+        self.fall(state, event, Side::Tx, Why::Stranded { waited }, outcome);
     }
 
     /// The program has let nothing go for so many retransmission timeouts that it is stopped, and the fallback law answers.
@@ -564,10 +635,17 @@ impl Programmed {
     #[cold]
     fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
         let at = self.cores.of(side, event.qpn).take().map_or(0, |core| core.pc());
-        // A core that stopped at a write stands behind it, and no instruction is shorter than four octets.
-        let written =
-            matches!(why, Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. });
-        let at = if written { at.wrapping_sub(4) } else { at };
+        // A core that stopped at a write stands behind it, and no instruction is shorter than four octets. Of what has refused for
+        // long, others may have had the core since.
+        let at = match why {
+            Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. } => {
+                at.wrapping_sub(4)
+            }
+            Why::LoopBacks { .. } | Why::Stranded { .. } | Why::Starved { .. } => {
+                state.refused_at.wrapping_sub(4)
+            }
+            Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent => at,
+        };
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();
         self.tally.note(Fault { image, side, qpn: event.qpn, at: event.now, place, why });
@@ -611,6 +689,10 @@ impl Programmed {
 
 /// What an arrival brings a sender besides acknowledgements.
 const CREDIT: Class = Class::GRANT.with(Class::PULL);
+
+/// What may come to a queue pair of which nothing is in flight: all but what answers what it sent, or is of its own making.
+const UNASKED: Class =
+    Class::ARRIVED.with(Class::TURN).without(Class::ACK.with(Class::NACK).with(Class::RNR));
 
 /// What the engine is asked for, for a program that traces `classes`: timers always, and never what it alone is told.
 /// Marks too, where `fallback` answers them: its notification point is the NIC's, and works beside a program that takes no

@@ -3,7 +3,9 @@
 use super::build::law_index;
 use super::profile::Profiles;
 use crate::results::{FlowName, FlowResult, FlowStatus, Op};
+use crate::scenario::RegisterWrite;
 use crate::traffic::{Job, JobId, Traffic, flow_name};
+use roci_control::Law;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::flow_hash;
@@ -142,9 +144,16 @@ impl Driver {
         self.alive + self.ended.len()
     }
 
-    /// Connects two queue pairs for `job`, whose ideal completion time is `ideal` if it has an end, and posts its first messages. The
-    /// caller pokes the source's NIC.
-    pub(super) fn start(&mut self, now: Instant, hosts: &mut [Host], job: &Job, ideal: Option<Span>) {
+    /// Connects two queue pairs for `job`, whose ideal completion time is `ideal` if it has an end, and posts its first messages;
+    /// `writes` are the registers that have yet to be written. The caller pokes the source's NIC.
+    pub(super) fn start(
+        &mut self,
+        now: Instant,
+        hosts: &mut [Host],
+        job: &Job,
+        ideal: Option<Span>,
+        writes: &[RegisterWrite],
+    ) {
         let law = law_index(job.common.control);
         let number = index(self.begun());
         let (src_qpn, dst_qpn, first_psn) =
@@ -182,7 +191,26 @@ impl Driver {
         });
         self.live[place as usize] = Some(live);
         self.alive += 1;
+        if !writes.is_empty() {
+            self.announce(hosts, &live, writes);
+        }
         self.post(now, hosts, place);
+    }
+
+    /// Lets a flow's programs know until when `writes`, in the order of time, may write to them.
+    fn announce(&self, hosts: &mut [Host], live: &Live, writes: &[RegisterWrite]) {
+        let name = self.name(live.id).to_string();
+        for (host, qpn) in [(live.src, live.src_qpn), (live.dst, live.dst_qpn)] {
+            let Some(Law::Program(program)) = hosts[at(host)].engine.law_mut(live.law) else { continue };
+            let names = program.registers();
+            let is_for = |write: &&RegisterWrite| {
+                write.flow.as_ref().is_none_or(|flow| flow.value == name)
+                    && (write.program.image().is_some()
+                        || names.iter().any(|register| register.name == write.register.value))
+            };
+            let last = writes.iter().rev().find(is_for).map(|write| write.time);
+            program.await_write(qpn.get(), last);
+        }
     }
 
     /// A pair of queue pairs that know each other, as connection management would leave them.

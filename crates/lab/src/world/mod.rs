@@ -227,6 +227,7 @@ impl<'a> Simulation<'a> {
         if !self.crawls {
             self.look_for_crawling(self.fabric.net.now());
         }
+        self.look_for_refused();
         self.capture.finish(&mut self.fabric.net)?;
         progress(&self.progress(self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop)));
         Ok(())
@@ -266,7 +267,8 @@ impl<'a> Simulation<'a> {
             let Fabric { net, nics } = &mut self.fabric;
             let mtu = nics.application.profiles.mtu(job.src, job.dst);
             let ideal = self.paths.ideal(net, &job, mtu);
-            nics.application.start(now, &mut nics.hosts, &job, ideal);
+            let writes = &self.scenario.writes[self.written..];
+            nics.application.start(now, &mut nics.hosts, &job, ideal, writes);
             nics.hosts[usize::from(job.src.0)].poke(net, job.src);
         }
         Ok(())

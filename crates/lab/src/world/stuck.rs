@@ -141,6 +141,28 @@ impl Simulation<'_> {
         Some(warning.into())
     }
 
+    /// Tells of flows that are under way at the end, whose programs have refused to send for long and not been stopped for it yet.
+    pub(super) fn look_for_refused(&mut self) {
+        /// A receiver that paces leaves its senders without credit for some time.
+        const LONG: Span = Span::from_millis(1);
+        let nics = &self.fabric.nics;
+        let (now, driver) = (self.fabric.net.now(), &nics.application);
+        let since = |live: &Live| {
+            let (sender, qpn) = sending_end(live);
+            let engine = &nics.hosts[usize::from(sender.0)].engine;
+            let since = engine.refused_since(qpn).filter(|since| now.since(*since) >= LONG)?;
+            Some((since, driver.name(live.id).to_string(), engine.program(qpn)?.image().name().to_owned()))
+        };
+        let mut refused: Vec<_> = driver.live.iter().flatten().filter_map(since).collect();
+        refused.sort();
+        let Some((since, flow, program)) = refused.first() else { return };
+        let (count, alive, ms) = (refused.len(), driver.alive, now.since(*since).as_ps() / 1_000_000_000);
+        self.warnings.push(format!(
+            "{count} of {alive} flows under way at {now} have nothing in flight and are not let send: for {ms} ms `{program}` has answered \
+             {flow} with LoopBack; look at what its send() waits for"
+        ));
+    }
+
     /// Ends a run without a `stop` whose flows are all let send at the least rate there is, now and when it was looked
     /// before, and of which none can be done at that by the end of time. Nothing else is to come that would change that.
     pub(super) fn give_up(&mut self, now: Instant) -> Result<(), RunError> {

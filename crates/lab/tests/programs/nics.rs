@@ -1,8 +1,8 @@
 //! Programs on the cores of NICs, and where there are none.
 
-use super::{PAIR, control, flows, run, text};
+use super::{PAIR, at, control, flows, run, text};
 use roci_lab::results::FlowStatus;
-use roci_units::Span;
+use roci_units::{Instant, Span};
 
 /// NICs whose cores run programs, and one that runs them in no time.
 pub(super) const NICS: [&str; 4] = ["swcc", "bluefield3", "soft-roce", "ideal"];
@@ -91,7 +91,7 @@ fn a_packet_that_waits_for_a_timer_goes_when_it_runs_out() {
 fn a_credit_that_lets_nothing_go_is_found_out() {
     let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
     let small = PAIR.replace("4MB", "40KB");
-    // Where packets come back, after many rounds; where they do not, at once.
+    // Where packets come back, after many rounds; where they do not, when no data have come of which it hears.
     for (nic, says) in [("swcc", "LoopBacks in a row"), ("ideal", "nothing in flight and no timer armed")] {
         let results = run(&text(&small, &[("transport.control", credit), ("nic.model", nic)]).unwrap());
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
@@ -104,6 +104,43 @@ fn a_credit_that_lets_nothing_go_is_found_out() {
         let told: Vec<_> = told.collect();
         assert!(told[0].starts_with("h0, flow a: send at ") && told[0].contains(says), "{nic}: {told:?}");
         assert!(told[1].starts_with("h1, flow b: send at "), "{nic}: {told:?}");
+    }
+}
+
+#[test]
+fn a_program_that_waits_for_what_the_scenario_writes_waits_for_that_alone() {
+    // Its credit is of packets; it hears of acknowledgements, which give it back, and of nothing else.
+    let spends = control("../../control/tests/images/spends.elf");
+    let small = PAIR.replace("4MB", "40KB");
+    let of_one = at("90ms", "credit", "4").replace("set =", "flow = \"a\"\nset =");
+    for nic in NICS {
+        let over = [("transport.control", spends.as_str()), ("nic.model", nic)];
+        let results = run(&text(&format!("{small}{}", at("90ms", "credit", "4")), &over).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}: {:?}", results.programs[0].failures);
+        assert!(results.flows.iter().all(|flow| flow.end > Instant::ZERO + Span::from_millis(90)), "{nic}");
+        // Nobody will write to the other.
+        let results = run(&text(&format!("{small}{of_one}"), &over).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        let [failure] = &results.programs[0].failures[..] else { panic!("{nic}: one failure") };
+        assert_eq!(results.flow_of(failure).map(ToString::to_string).as_deref(), Some("b"), "{nic}");
+        assert!(failure.fault.at < Instant::ZERO + Span::from_millis(60), "{nic}: {}", failure.fault);
+    }
+}
+
+#[test]
+fn a_run_that_ends_tells_of_programs_that_have_let_nothing_go() {
+    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
+    for nic in ["swcc", "ideal"] {
+        let told = |control: &str| {
+            let over = [("transport.control", control), ("nic.model", nic), ("stop", "5ms")];
+            run(&text(PAIR, &over).unwrap()).warnings
+        };
+        let expected = "2 of 2 flows under way at 5ms have nothing in flight and are not let send: for 4 ms `firmware/credit.elf` has \
+                        answered a with LoopBack";
+        let warnings = told(credit);
+        assert!(warnings.iter().any(|warning| warning.starts_with(expected)), "{nic}: {warnings:?}");
+        assert_eq!(told(&control("firmware/paced.elf")), Vec::<String>::new(), "{nic}");
     }
 }
 

@@ -95,9 +95,9 @@ fn a_rate_that_is_written_is_paced_at_though_no_event_comes() {
 
 #[test]
 fn a_write_that_is_lost_is_told() {
-    // The program is stopped at the flows' first packets: they run the fallback law.
-    let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
-    let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "limit", "5")).concat();
+    // The program is stopped at the flows' first answers: they run the fallback law.
+    let credit = r#"{ law = "program", elf = "tests/programs/store_outside.elf", check = false }"#;
+    let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "first", "5")).concat();
     let results = run(&text(&format!("{PAIR}{times}"), &[("transport.control", credit)]).unwrap());
     let whys = [
         "2 of 2 flows run the fallback law of a program that failed (`a`, `b`)",
@@ -109,7 +109,7 @@ fn a_write_that_is_lost_is_told() {
     roci_lab::output::summary::write(&mut summary, &results).unwrap();
     let summary = String::from_utf8(summary).unwrap();
     for (warning, why) in results.warnings.iter().zip(whys) {
-        assert!(warning.contains("transport.control.limit") && warning.contains(why), "{warning}");
+        assert!(warning.contains("transport.control.first") && warning.contains(why), "{warning}");
         assert!(summary.contains(warning), "{summary}");
     }
     let told = run(&text(PAIR, &[("transport.control", credit)]).unwrap());

@@ -2,6 +2,7 @@
 
 use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
+use roci_control::program::law::PATIENCE;
 use roci_control::program::{Options, Why};
 use roci_control::{Class, Emit, Event, Image, Law, Programmed, Value};
 use roci_transport::{
@@ -812,16 +813,31 @@ fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
         let mut reaction = Reaction::default();
         engine.receive(now, &arrival, &mut reaction);
         assert_eq!(reaction.refused, None);
-        while let Some(Deferral::Law { token, qpn, event }) = engine.poll_deferral() {
-            let outcome = engine.evaluate(qpn, &event).unwrap();
-            engine.resolve(now, token, Resolution::Law(outcome));
+        let answer = |engine: &mut Engine, now| {
+            while let Some(Deferral::Law { token, qpn, event }) = engine.poll_deferral() {
+                let outcome = engine.evaluate(qpn, &event).unwrap();
+                engine.resolve(now, token, Resolution::Law(outcome));
+            }
+        };
+        answer(&mut engine, now);
+        // It hears of data, which may come unasked.
+        assert!(next(&mut engine, now).is_none());
+        let until = now + PATIENCE;
+        while let Some(now) = engine.next_wakeup().filter(|now| *now <= until) {
+            assert_eq!(tally(&mut engine).fallen(), 0);
+            engine.wake(now);
+            answer(&mut engine, now);
+            if now < until {
+                assert!(next(&mut engine, now).is_none());
+            }
         }
+        let now = until;
         assert!(next(&mut engine, now).is_some_and(|segment| segment.length == 22), "{deferred}");
         let tally = tally(&mut engine);
         assert_eq!((tally.fallen(), tally.starved), (1, 1));
         let fault = tally.first().unwrap().to_string();
         assert!(
-            fault.starts_with("send at 5.000 us of queue pair") && fault.contains("nothing in flight"),
+            fault.starts_with("send at 500005.000 us of queue pair") && fault.contains("nothing in flight"),
             "{fault}"
         );
     }

@@ -7,7 +7,8 @@ use crate::outcome::{Emit, Outcome, Verdict};
 use crate::register::{SettingError, Value};
 use crate::{Context, Law};
 use alloc::boxed::Box;
-use alloc::string::ToString;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use roci_units::{BitsPerSec, Instant, Span};
 
@@ -172,6 +173,92 @@ fn a_program_that_only_loops_back_is_stopped() {
     assert_eq!((tally.starved, tally.fallen()), (1, 1));
     let fault = tally.first().expect("a fault").to_string();
     assert!(fault.contains("queue pair 0") && fault.contains("1048576 LoopBacks in a row"), "{fault}");
+}
+
+/// The place of a failure for want of something to send, of `refuses.elf` or its likes: the answer's line, in brackets.
+fn answered_at(source: &str) -> String {
+    let at = source.lines().position(|line| line.contains("postEvent(&e);")).expect("it answers");
+    format!(":{})", at + 1)
+}
+
+/// Asks `law` about a packet at `now`, as the engine does where no core makes packets go round and nothing is in flight; the queue
+/// pair is not asked where it waits for `outcome.wake`.
+fn refuse(law: &mut Programmed, state: &mut State, now: Instant, outcome: &mut Outcome) {
+    let event = Event { class: Class::TRANSMIT, length: 1_000, now, qpn: 7, ..Event::default() };
+    *outcome = Outcome::unchanged(outcome.credit, outcome.wake);
+    law.on_event(state, &event, outcome);
+    if outcome.verdict == Verdict::LoopBack && outcome.wake == Instant::NEVER {
+        law.give_up(state, &event, outcome);
+    }
+}
+
+#[test]
+fn what_is_refused_waits_for_what_may_come_unasked_and_no_longer() {
+    const CREDIT: &[u8] = include_bytes!("../../../../../firmware/credit.elf");
+    const REFUSES: &[u8] = include_bytes!("../../../tests/images/refuses.elf");
+    let begin = |file| {
+        let law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
+        let (state, outcome) = law.open(LINK.as_kbps(), 7, Instant::ZERO);
+        (law, state, outcome)
+    };
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    let timer = |law: &mut Programmed, state: &mut State, now, outcome: &mut Outcome| {
+        let event = Event { class: Class::TIMER, now, qpn: 7, ..Event::default() };
+        *outcome = Outcome::unchanged(outcome.credit, Instant::NEVER);
+        law.on_event(state, &event, outcome);
+    };
+    // Nothing can come to one that hears of nothing.
+    let (mut law, mut state, mut outcome) = begin(REFUSES);
+    refuse(&mut law, &mut state, at(1), &mut outcome);
+    assert!(state.has_fallen() && outcome.verdict == Verdict::Proceed);
+    let fault = law.tally().first().expect("a fault").to_string();
+    let line = answered_at(include_str!("../../../tests/images/refuses.c"));
+    assert!(fault.contains(&line) && fault.ends_with("where nothing else brings the packet back"), "{fault}");
+    // But it may be written to.
+    let (mut law, mut state, mut outcome) = begin(REFUSES);
+    law.await_write(7, Some(at(9)));
+    refuse(&mut law, &mut state, at(1), &mut outcome);
+    assert_eq!((state.has_fallen(), outcome.wake), (false, at(9) + law::PATIENCE));
+    timer(&mut law, &mut state, outcome.wake, &mut outcome);
+    let late = at(9) + law::PATIENCE;
+    refuse(&mut law, &mut state, late, &mut outcome);
+    assert!(state.has_fallen());
+    // Data may come to one that hears of them, and begin the waiting anew; other packets do not.
+    let (mut law, mut state, mut outcome) = begin(CREDIT);
+    refuse(&mut law, &mut state, at(1), &mut outcome);
+    let until = at(1) + law::PATIENCE;
+    assert_eq!((state.has_fallen(), outcome.wake), (false, until));
+    refuse(&mut law, &mut state, at(2), &mut outcome);
+    assert_eq!((state.has_fallen(), outcome.wake), (false, until));
+    for (class, now, wake) in [(Class::CNP, at(3), until), (Class::WRITE, at(4), at(4) + law::PATIENCE)] {
+        let event = Event { class, now, qpn: 7, ..Event::default() };
+        outcome = Outcome::unchanged(outcome.credit, outcome.wake);
+        law.on_event(&mut state, &event, &mut outcome);
+        assert_eq!(outcome.wake, wake, "{class:?}");
+    }
+    refuse(&mut law, &mut state, at(5), &mut outcome);
+    let until = at(4) + law::PATIENCE;
+    assert_eq!((state.has_fallen(), outcome.wake), (false, until));
+    // It is asked once more when that is over.
+    timer(&mut law, &mut state, until, &mut outcome);
+    assert_eq!((state.has_fallen(), outcome.wake), (false, Instant::NEVER));
+    refuse(&mut law, &mut state, until, &mut outcome);
+    let fault = law.tally().first().expect("a fault").to_string();
+    let line = answered_at(include_str!("../../../../../firmware/credit.c"));
+    assert!(fault.contains(&line) && fault.contains("and nothing came for 503000.000 us"), "{fault}");
+}
+
+#[test]
+fn loop_backs_that_are_quick_go_on_for_as_long() {
+    let mut pair = Pair::new(&[]);
+    let mut count = 0u64;
+    while !pair.states[0].has_fallen() {
+        pair.now = Instant::ZERO + Span::from_nanos(10 * count);
+        pair.now = Instant::ZERO + pair.now.since(Instant::ZERO).saturating_sub(Span::from_micros(1));
+        pair.hear(0, Class::TRANSMIT, 22);
+        count += 1;
+    }
+    assert!(count > 4_900_000, "{count}");
 }
 
 #[test]
