@@ -41,7 +41,12 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     // A flow has two of them, of which either may have failed, or both.
     let whom = match program.flows_fallen {
         // Another program came after the failure, and the flow fell back no more.
-        flows if flows == 0 || tally.replaced > 0 => pairs,
+        flows if flows == 0 || tally.replaced > 0 => {
+            format!(
+                "{pairs}, of which a flow has two, before {} replaced",
+                if several { "they were" } else { "it was" }
+            )
+        }
         flows => format!("{} ({pairs})", counted(flows, "flow")),
     };
     let mut text = format!(

@@ -572,11 +572,15 @@ impl Unit {
     }
 
     /// What it is called in what is said about registers, and what it takes.
-    const fn told(self) -> (&'static str, &'static str) {
+    const fn told(self, signed: Option<bool>) -> (&'static str, &'static str) {
         match self {
             Self::Number => (
                 "count",
-                "a number of 32 bits, or octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16) that is one",
+                if matches!(signed, Some(false)) {
+                    "a whole number from 0 to 2^32 - 1, which may be given as octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16)"
+                } else {
+                    "a whole number from -2^31 to 2^32 - 1, which may be given as octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16)"
+                },
             ),
             Self::Fraction(_) => ("ratio", "a fraction, such as 1/16 or 0.5, that the program takes"),
             Self::Time => {
@@ -602,28 +606,33 @@ fn parameters(program: &Program, variables: &[Field]) -> Vec<Parameter> {
     let parameter = |symbol: &Symbol| {
         let variable = variables.iter().find(|variable| variable.name == symbol.name);
         let unit = variable.map_or(Unit::Number, Unit::of);
+        let signed = variable.map(|variable| variable.signed);
         let register = register(
             Box::leak(symbol.name.clone().into_boxed_str()),
             Place::Law,
-            unit,
+            (unit, signed),
             "A parameter of the program.",
         );
-        let signed = variable.map(|variable| variable.signed);
         Parameter { address: symbol.address, register: Box::leak(Box::new(register)), signed, unit }
     };
     visible.map(parameter).collect()
 }
 
-fn register(name: &'static str, place: Place, unit: Unit, doc: &'static str) -> Register {
-    let (unit, range) = unit.told();
+fn register(
+    name: &'static str,
+    place: Place,
+    (unit, signed): (Unit, Option<bool>),
+    doc: &'static str,
+) -> Register {
+    let (unit, range) = unit.told(signed);
     Register { name, place, unit, range, writable: true, doc }
 }
 
 /// Both as registers. Their names stay for the rest of the process, as those of native laws do: programs are few.
 fn registers(fields: &[ContextField], parameters: &[Parameter]) -> &'static [Register] {
-    let words = fields
-        .iter()
-        .map(|field| register(field.name, Place::Context, field.unit, "A word of the program's context."));
+    let words = fields.iter().map(|field| {
+        register(field.name, Place::Context, (field.unit, field.signed), "A word of the program's context.")
+    });
     // Of two with one name the word of context is meant.
     let hidden = |name: &str| fields.iter().any(|field| field.name == name);
     let parameters = parameters.iter().map(|parameter| *parameter.register);

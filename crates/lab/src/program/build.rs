@@ -103,6 +103,10 @@ impl fmt::Display for BuildError {
                     path.display()
                 )
             }
+            Self::File { path, error } if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "{}: there is no such file here; name a program's text, ", path.display())?;
+                write!(f, "such as {}", path.with_extension("c").display())
+            }
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Refused { path, why } => write!(f, "{}: {why}", path.display()),
             Self::NoCompiler => write!(
@@ -406,7 +410,8 @@ mod tests {
             "nope.c: there is no such file here; `roci program new NAME` begins a program"
         );
         assert!(
-            !told("nowhere/nope.elf").contains("program new"),
+            told("nowhere/nope.elf")
+                == "nowhere/nope.elf: there is no such file here; name a program's text, such as nowhere/nope.c",
             "the folder of an image is another matter"
         );
     }

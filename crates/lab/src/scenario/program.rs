@@ -6,7 +6,7 @@ use super::transport::Control;
 use crate::program::CLASSES;
 use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
-use roci_control::{Class, Image, LAWS, Law, Programmed, SettingError};
+use roci_control::{Class, Image, LAWS, Law, Programmed, SettingError, ValueError};
 use roci_hart::{CycleModel, Machine};
 use roci_nic::arch::spec::Cores;
 use roci_units::BitsPerSec;
@@ -213,13 +213,10 @@ impl Control {
             let Some(name) = setting.key.value.strip_prefix(CONTEXT) else { continue };
             law.set_initial(name, &setting.text.value).map_err(|error| {
                 let is_value = error.valid().is_empty();
-                let remedy = match error.valid() {
-                    _ if matches!(error, SettingError::Refused { .. }) => REFUSED.to_owned(),
-                    [] => {
-                        "it is a number, octets, a rate (kept in kb/s), a time (kept in ns) or a fraction (in 16.16)"
-                            .to_owned()
-                    }
-                    valid => {
+                let remedy = match (error.valid(), &error) {
+                    (_, SettingError::Refused { .. }) => REFUSED.to_owned(),
+                    (_, SettingError::Value { name, range, .. }) => format!("`{name}` takes {range}"),
+                    (valid, _) => {
                         let near = nearest(name, valid.iter().copied());
                         let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
                         format!("{near}its context and its parameters are {}", listed(valid.iter().copied()))
@@ -228,6 +225,12 @@ impl Control {
                 let error = match error {
                     SettingError::Key { name, .. } => {
                         format!("neither a word of its context nor a parameter is called `{name}`")
+                    }
+                    SettingError::Value { name, text, why: ValueError::Range, .. } => {
+                        format!("{name} = \"{text}\" is out of range")
+                    }
+                    SettingError::Value { name, text, why: ValueError::Text(why), .. } => {
+                        format!("{name} = \"{text}\": {why}")
                     }
                     error => error.to_string(),
                 };

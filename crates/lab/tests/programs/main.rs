@@ -225,7 +225,14 @@ fn what_a_program_lacks_is_said_where_it_was_named() {
             r#"{ law = "program", elf = "firmware/dcqcn.elf", context = { credit = 1 } }"#,
             "its context and its parameters are `link`",
         ),
-        (r#"{ law = "program", elf = "firmware/dcqcn.elf", context = { rate = "fast" } }"#, "it is a number"),
+        (
+            r#"{ law = "program", elf = "firmware/dcqcn.elf", context = { rate = "fast" } }"#,
+            "`rate` takes a rate, such",
+        ),
+        (
+            r#"{ law = "program", elf = "firmware/dcqcn.elf", context = { stage = -1 } }"#,
+            "takes a whole number from 0 to 2^32 - 1",
+        ),
         (r#"{ law = "program", elf = "firmware/dcqcn.elf", fallback = "homa" }"#, "cannot take over"),
         (r#"{ law = "program", elf = "firmware/dcqcn.elf", fallback = "dcqn" }"#, "there is no law `dcqn`"),
         (r#"{ law = "program", elf = "firmware/dcqcn.elf", cycles = 20 }"#, "more than 20 cycles"),
