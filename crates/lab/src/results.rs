@@ -17,7 +17,7 @@ pub use series::{FlowSample, QueueSample, Series};
 
 pub use crate::traffic::Op;
 
-use roci_control::program::{Fault, Tally};
+use roci_control::program::{Fault, Tally, Why};
 use roci_nic::ArchCounters;
 use roci_transport::Status;
 use roci_units::{Instant, Span};
@@ -130,6 +130,16 @@ impl Results {
     /// The flow whose queue pair a program failed with.
     pub fn flow_of(&self, failure: &Failure) -> Option<&FlowName> {
         self.flows.get(failure.flow? as usize).map(|flow| &flow.name)
+    }
+
+    /// Whether a program was stopped because it let nothing be sent again, and its flow failed all the same because nothing
+    /// was answered: the fallback law has sent in all its retries, so it is not the program alone that held the flow up.
+    pub fn was_in_vain(&self, failure: &Failure) -> bool {
+        let flow = failure.flow.and_then(|place| self.flows.get(place as usize));
+        matches!(failure.fault.why, Why::Starved { .. })
+            && flow.is_some_and(|flow| {
+                flow.status == FlowStatus::Completed(Status::TransportRetryCounterExceeded)
+            })
     }
 
     /// A host's name.

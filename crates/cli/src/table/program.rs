@@ -57,7 +57,8 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     for failure in program.failures.iter().take(TOLD) {
         let fault = &failure.fault;
         let image = if several { format!("{}, ", fault.image) } else { String::new() };
-        text += &format!("    {}: {image}{fault}\n", results.place_of(failure));
+        let vain = if results.was_in_vain(failure) { "; the fallback law got no answer either" } else { "" };
+        text += &format!("    {}: {image}{fault}{vain}\n", results.place_of(failure));
     }
     let more = tally.fallen().saturating_sub(TOLD as u64);
     if more > 0 {
@@ -311,8 +312,8 @@ mod tests {
             super::failures(&program, &results)
         };
         let both = told(&["a.elf", "b.elf", "a.elf"], 3, 2);
-        assert!(both.contains("  a.elf and b.elf failed with 3 queue pairs"), "{both}");
-        assert!(both.contains("    h0: b.elf, recv at "), "{both}");
+        assert!(both.contains("  a.elf and b.elf failed with 3 queue pairs, of which a flow has two, before they were replaced, which"), "{both}");
+        assert!(both.contains("    h0: b.elf, recv at ") && !both.contains("either"), "{both}");
         // The fourth was not kept: it may be of the program that came later.
         let more = told(&["a.elf"; 3], 4, 1);
         assert!(more.contains("  a.elf and perhaps others failed with 4 queue pairs"), "{more}");

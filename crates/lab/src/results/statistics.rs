@@ -70,7 +70,14 @@ impl Results {
             let failures = self.programs.iter().flat_map(|program| &program.failures);
             if let Some(failure) = failures.into_iter().find(|one| self.flow_of(one) == Some(&first.name)) {
                 let Fault { image, why, .. } = &failure.fault;
-                text += &format!(", after its program {image} had failed ({why})");
+                text += &if self.was_in_vain(failure) {
+                    format!(
+                        ": its program {image} let nothing be sent again, and of what the fallback law then sent in all its retries nothing \
+                         was answered either, so look at the path first"
+                    )
+                } else {
+                    format!(", after its program {image} had failed ({why})")
+                };
             }
             text
         });

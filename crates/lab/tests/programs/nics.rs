@@ -175,6 +175,21 @@ fn a_program_whose_credit_is_lost_with_its_packets_falls_back_before_its_flows_f
 }
 
 #[test]
+fn a_path_that_is_dead_is_not_the_programs_fault() {
+    let spends =
+        r#"{ law = "program", elf = "../../control/tests/images/spends.elf", context = { credit = 16 } }"#;
+    let dead = format!("{PAIR}[[faults.on]]\nlink = \"s0>h2\"\nfrom = \"100us\"\nloss = 1\n");
+    let results = run(&text(&dead, &[("transport.control", spends)]).unwrap());
+    assert_eq!(results.programs[0].tally.starved, 2);
+    let failure = results.failure().expect("no flow can be done");
+    let told = "Transport Retry Counter Exceeded: its program ../../control/tests/images/spends.elf let nothing be sent again, and of what the \
+                fallback law then sent in all its retries nothing was answered either, so look at the path first";
+    assert!(failure.ends_with(told), "{failure}");
+    // Those of the program, and those of the fallback with all its retries.
+    assert!(results.flows.iter().all(|flow| (8..=16).contains(&flow.timeouts)), "{:?}", results.flows);
+}
+
+#[test]
 fn a_program_that_waits_for_its_receiver_waits_as_long_as_that_likes() {
     let paced =
         r#"{ law = "program", elf = "tests/programs/receiver_paced.elf", context = { gap = "70us" } }"#;
