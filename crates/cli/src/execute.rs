@@ -10,7 +10,6 @@ use roci_lab::output::{Folder, OutputError, pcap, summary};
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::world::SimulatedWorld;
-use roci_units::Instant;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -60,10 +59,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         }
     }
     if !common.quiet {
-        let notes = done.iter().flat_map(|(request, results)| {
-            let group = &request.group;
-            coarser(group, results).into_iter().chain(unwritten(group, results))
-        });
+        let notes = done.iter().filter_map(|(request, results)| coarser(&request.group, results));
         for note in notes {
             let _ = writeln!(std::io::stderr(), "{note}");
         }
@@ -166,18 +162,6 @@ fn coarser(group: &Group, results: &[Results]) -> Option<String> {
                  gathered"
             )
         })
-    })
-}
-
-/// What is to be said where registers of `group` were to be written when a run was over already. Of those behind its `stop` the
-/// scenario's notes have told.
-fn unwritten(group: &Group, results: &[Results]) -> Option<String> {
-    first_of(group, results, |run, results| {
-        let end = run.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
-        let late = |time: &Instant| *time > results.simulated && *time <= end;
-        let due = run.scenario.writes.iter().map(|write| write.time).find(late)?;
-        let over = time(results.simulated.as_secs_f64());
-        Some(format!("what `[[at]]` writes at {due} was not written, for the run was over at {over}"))
     })
 }
 

@@ -57,6 +57,8 @@ pub struct RegisterWrite {
     pub text: Located<String>,
     /// The program that takes the place of those that run, where the register is `elf`.
     pub program: Loaded,
+    /// Whether it comes before the flow that it is for, so that nobody takes it.
+    pub early: bool,
 }
 
 const PREFIX: &str = "transport.control.";
@@ -80,6 +82,14 @@ impl RegisterWrite {
                 ));
             };
             for entry in entries {
+                let bare = entry.key.strip_prefix(PREFIX).unwrap_or(&entry.key);
+                if let Some(word) = bare.strip_prefix("context.") {
+                    return Err(table.source.error(
+                        entry.key_origin,
+                        format!("`{}` cannot be written during a run", entry.key),
+                        format!("words of a program's context and its parameters have no `context.` here: write \"{PREFIX}{word}\""),
+                    ));
+                }
                 let Some(register) = entry.key.strip_prefix(PREFIX) else {
                     let near =
                         nearest(&entry.key, [PREFIX]).map_or(String::new(), |_| " (with quotes)".to_owned());
@@ -111,6 +121,10 @@ impl RegisterWrite {
                     register: Located { value: register.to_owned(), origin: entry.key_origin },
                     text: Located { value: text, origin: entry.value.origin },
                     program: Loaded::default(),
+                    early: flow
+                        .as_ref()
+                        .and_then(|flow| traffic.start_of(&flow.value))
+                        .is_some_and(|start| time < start),
                 });
             }
         }
@@ -126,7 +140,7 @@ impl RegisterWrite {
             let flow = write.flow.as_ref().map(|flow| (&flow.value, traffic.start_of(&flow.value)));
             let why = match (stop, flow) {
                 (Some(stop), _) => format!("the run stops at {stop}"),
-                (None, Some((name, Some(start)))) if time < start => {
+                (None, Some((name, Some(start)))) if write.early => {
                     format!("flow `{name}` begins at {start} only")
                 }
                 _ => return None,
@@ -144,6 +158,14 @@ mod tests {
 
     /// Two flows, the second of which begins after a millisecond, two more, and a load of chance; with a register written.
     fn with_write(time: &str, flow: &str) -> Result<Scenario, ScenarioError> {
+        with(time, "transport.control.g", flow)
+    }
+
+    fn with_key(key: &str) -> Result<Scenario, ScenarioError> {
+        with("2ms", key, "")
+    }
+
+    fn with(time: &str, key: &str, flow: &str) -> Result<Scenario, ScenarioError> {
         let text = format!(
             "stop = \"10ms\"\n[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
              [[traffic]]\nkind = \"flows\"\nflows = [\n\
@@ -151,7 +173,7 @@ mod tests {
              {{ src = \"h2\", dst = \"h1\", size = \"1MB\", start = \"1ms\" }},\n]\n\
              [[traffic]]\nkind = \"incast\"\nsenders = 2\nsize = \"1MB\"\nevery = \"4ms\"\n\
              [[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nload = 0.1\n\
-             [[at]]\ntime = \"{time}\"\nset = {{ \"transport.control.g\" = \"1/128\" }}\n{flow}"
+             [[at]]\ntime = \"{time}\"\nset = {{ \"{key}\" = \"1/128\" }}\n{flow}"
         );
         Scenario::parse(&text, "here.toml", &[])
     }
@@ -181,6 +203,15 @@ mod tests {
             );
             let error = of_flow(name).unwrap_err().to_string();
             assert!(error.starts_with("here.toml:25:8: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_a_context_has_its_bare_name() {
+        for key in ["context.credit", "transport.control.context.credit"] {
+            let error = with_key(key).unwrap_err();
+            assert_eq!(error.message, format!("`{key}` cannot be written during a run"));
+            assert!(error.remedy.ends_with("write \"transport.control.credit\""), "{}", error.remedy);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Simulation;
 use super::build::replacement;
 use crate::scenario::RegisterWrite;
+use crate::traffic::JobId;
 use roci_control::{Image, Law};
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Qpn};
@@ -25,12 +26,17 @@ impl Simulation<'_> {
         }
     }
 
-    /// Tells of the writes for which the run was over too soon. Those after its `stop` were told before it.
+    /// Tells of the writes for which the run was over too soon. Those after its `stop` were told before it, as were those before
+    /// the flow that they are for.
     pub(super) fn tell_of_writes_to_come(&mut self) {
         let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
-        let end = self.fabric.net.now();
+        // The last event of a run that is done may be a timer that came to nothing.
+        let driver = &self.fabric.nics.application;
+        let done = driver.alive == 0 && self.scenario.stop.is_none();
+        let end = if done { driver.last_end } else { self.fabric.net.now() };
         let to_come = self.scenario.writes.get(self.written..).unwrap_or_default();
-        for RegisterWrite { time, register, .. } in to_come.iter().filter(|write| write.time <= stop) {
+        let untold = to_come.iter().filter(|write| write.time <= stop && !write.early);
+        for RegisterWrite { time, register, .. } in untold {
             let register = &register.value;
             self.warnings.push(format!(
                 "nobody took what `[[at]]` writes to `transport.control.{register}` at {time}: the run was over after {end}"
@@ -80,15 +86,17 @@ impl Simulation<'_> {
         let driver = &nics.application;
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
         let live = driver.live.iter().flatten();
-        let flows: Vec<(u32, String, Ends)> = live
+        let mut flows: Vec<(JobId, u32, String, Ends)> = live
             .map(|live| {
                 let ends = [(live.src, live.src_qpn), (live.dst, live.dst_qpn)];
-                (live.number, driver.name(live.id).to_string(), ends)
+                (live.id, live.number, driver.name(live.id).to_string(), ends)
             })
-            .filter(|(_, name, _)| wanted(name))
+            .filter(|(_, _, name, _)| wanted(name))
             .collect();
+        // Flows that ended have left their places to others: in the scenario's order they are told.
+        flows.sort_by_key(|(id, ..)| *id);
         let (mut fallen, mut lacking) = (Vec::new(), Vec::new());
-        for (number, name, ends) in &flows {
+        for (_, number, name, ends) in &flows {
             let (mut took, mut fell) = (parameter, false);
             for &(host, qpn) in ends {
                 let net = &mut self.fabric.net;
@@ -125,7 +133,7 @@ impl Simulation<'_> {
             .filter(|(names, _)| !names.is_empty())
             .map(|(names, what)| format!("{} of {all} flows run {what} ({})", names.len(), named(names)));
         let why = match all {
-            0 if taken > 0 => return,
+            0 if taken > 0 || write.early => return,
             0 => match &write.flow {
                 None => "no flow is under way that it is for".to_owned(),
                 Some(flow) => format!("no flow is under way that it is for: `{}`", flow.value),
