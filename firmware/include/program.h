@@ -166,7 +166,7 @@ enum {
 /* Credit: the pacer's rate in kb/s (the link's or more: not paced), octets in flight, octets on tokens (~0: no limit). */
 #define setRate(kbps) ROCI_SET(ROCI_RATE, kbps)
 #define setWindow(octets) ROCI_SET(ROCI_WINDOW, octets)
-#define setTokens(octets) ROCI_SET(ROCI_TOKENS, octets)
+#define setTokens(octets) ROCI_SET(ROCI_TOKENS, octets) /* what is sent again takes none */
 
 /* Commands: four bits say what, 28 how much, modulo 2^28: a timer takes 268 ms at most, a byte counter 268 MB. */
 #define ROCI_DO(what, much)                                                                                            \
