@@ -31,7 +31,8 @@ pub const LOOP_BACKS_MAX: u32 = 1 << 20;
 pub const LOOP_BACKS_SPAN: Span = Span::from_millis(50);
 
 /// How long a packet that was answered with LoopBack waits, where no core makes it go round, for something that may come unasked: it is
-/// longer than receivers pace, and than hosts on which they run stand still.
+/// longer than receivers pace, and than hosts on which they run stand still. As long may LoopBacks go on on cores while something is in
+/// flight, a timer armed, or a receiver's leave heard of: no timer of a program takes longer, nor does a usual retransmission timeout.
 pub const PATIENCE: Span = Span::from_millis(500);
 
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
@@ -408,9 +409,14 @@ impl Programmed {
             }
             state.loop_backs = state.loop_backs.saturating_add(1);
             let waited = event.now.since(state.refuses_since);
+            // What is in flight is acknowledged or timed out, a timer runs out, and receivers give leave: that may take longer.
+            let comes = event.in_flight > 0
+                || state.timers.wake() != Instant::NEVER
+                || state.traces.meets(CREDIT.with(Class::LAW));
+            let most = if comes { PATIENCE } else { LOOP_BACKS_SPAN };
             let awaits = |until: &Instant| event.now < *until + LOOP_BACKS_SPAN;
             if state.loop_backs >= LOOP_BACKS_MAX
-                && waited >= LOOP_BACKS_SPAN
+                && waited >= most
                 && !self.awaited.get(&event.qpn).is_some_and(awaits)
             {
                 let why = Why::LoopBacks { count: state.loop_backs, waited };

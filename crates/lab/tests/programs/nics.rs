@@ -175,6 +175,20 @@ fn a_program_whose_credit_is_lost_with_its_packets_falls_back_before_its_flows_f
 }
 
 #[test]
+fn a_program_that_waits_for_a_long_timeout_is_left_alone() {
+    let waits = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "8KiB" } }"#;
+    let cut = "[[faults.on]]\nlink = \"s0>h2\"\nfrom = \"100us\"\nuntil = \"70ms\"\nloss = 1\n";
+    let outage = PAIR.replace("4MB", "1MB") + cut;
+    for nic in ["swcc", "ideal"] {
+        let over = [("transport.control", waits), ("transport.timeout", "100ms"), ("nic.model", nic)];
+        let results = run(&text(&outage, &over).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        assert!(results.flows.iter().all(|flow| flow.timeouts == 1), "{nic}: {:?}", results.flows);
+        assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}: {:?}", results.programs[0].failures);
+    }
+}
+
+#[test]
 fn a_path_that_is_dead_is_not_the_programs_fault() {
     let spends =
         r#"{ law = "program", elf = "../../control/tests/images/spends.elf", context = { credit = 16 } }"#;
@@ -202,6 +216,16 @@ fn a_program_that_waits_for_its_receiver_waits_as_long_as_that_likes() {
         assert_eq!(program.tally.fallen(), 0, "{nic}: {:?}", program.failures);
         // Forty packets, four each 70 us.
         assert!(results.flows.iter().all(|flow| flow.end.as_secs_f64() > 9.0 * 70e-6), "{nic}");
+        // Eight, and the receiver takes longer than a million LoopBacks do.
+        let few = text(&PAIR.replace("4MB", "8KB"), &over).unwrap();
+        let slow = text(
+            &PAIR.replace("4MB", "8KB"),
+            &[&over[..], &[("transport.control.context.gap", "70ms")]].concat(),
+        );
+        let results = run(&slow.unwrap());
+        assert!(run(&few).flows.iter().all(|flow| flow.end.as_secs_f64() < 1e-3), "{nic}");
+        assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}: {:?}", results.programs[0].failures);
+        assert!(results.flows.iter().all(|flow| flow.end.as_secs_f64() > 70e-3), "{nic}");
     }
 }
 

@@ -262,6 +262,30 @@ fn loop_backs_that_are_quick_go_on_for_as_long() {
 }
 
 #[test]
+fn loop_backs_wait_longer_for_what_is_in_flight_and_for_timers() {
+    const WAITS: &[u8] = include_bytes!("../../../tests/images/waits.elf");
+    const REFUSES: &[u8] = include_bytes!("../../../tests/images/refuses.elf");
+    // How long each 50 ns go on, in milliseconds.
+    let lasts = |file, in_flight| {
+        let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
+        let (mut state, outcome) = law.open(LINK.as_kbps(), 7, Instant::ZERO);
+        let mut now = Instant::ZERO;
+        while !state.has_fallen() {
+            now += Span::from_nanos(50);
+            let event =
+                Event { class: Class::TRANSMIT, length: 1_000, now, qpn: 7, in_flight, ..Event::default() };
+            let mut outcome = Outcome::unchanged(outcome.credit, Instant::NEVER);
+            law.on_event(&mut state, &event, &mut outcome);
+        }
+        now.since(Instant::ZERO).as_ps() / 1_000_000_000
+    };
+    assert_eq!(lasts(REFUSES, 0), 52, "2^20 of them");
+    assert_eq!(lasts(REFUSES, 1_000), 500);
+    // Its timer never runs out here.
+    assert_eq!(lasts(WAITS, 0), 500);
+}
+
+#[test]
 fn loop_backs_between_packets_are_pacing() {
     let mut pair = Pair::new(&[]);
     for at in 0..2 * law::LOOP_BACKS_MAX {
