@@ -193,10 +193,11 @@ enum {
    queued, rate in kb/s. Before it, those from 0 on stand there. */
 #define showHops(first) ROCI_DO(11, first)
 /* A header word as it stands there, and field 0 to 3 of a switch that is shown; both numbers are constants. */
-#define headerWord(n) ROCI_GET(ROCI_HEADER + (n))
+#define headerWord(n) ROCI_GET((n) >> 4 ? (roci_no_word_here(), ROCI_HEADER) : ROCI_HEADER + (n))
 /* In recv(): writes one of the first five words, which name the message and octets of what GenTxEvent sends. */
 #define setHeaderWord(n, value) ROCI_SET(((n) >> 4 ? (roci_no_word(), 0) : ROCI_HEADER + (n)), value)
-#define hopWord(hop, field) headerWord((hop) % 4 * 4 + (field))
+#define hopWord(hop, field)                                                                                            \
+    ROCI_GET((field) >> 2 ? (roci_no_field(), ROCI_HEADER) : ROCI_HEADER + (hop) % 4 * 4 + (field))
 
 /* Before the first poll: refuses parameters that the program cannot work with. The condition stands in the image, but
    not in the cores' memory, for whoever is told of it. */
@@ -264,6 +265,10 @@ static inline uint32_t roundTrip(uint32_t now, uint32_t sent) {
 extern void roci_not_writable(void)
     __attribute__((error("updatePkt writes opcode and the program's own words, of 32 bits, in a local Event")));
 extern void roci_no_word(void) __attribute__((error("packets have header words 0 to 15; setHeaderWord writes 0 to 4")));
+extern void roci_no_word_here(void)
+    __attribute__((error("packets have header words 0 to 15, and headerWord takes a constant: it names the register")));
+extern void roci_no_field(void) __attribute__((error(
+    "a hop has fields 0 to 3, and hopWord takes constants: they name the register")));
 extern void roci_no_integer(void)
     __attribute__((error("registers hold integers, and a float would lose its fraction: use Fraction, or a cast")));
 extern void roci_not_a_word(void) __attribute__((error(

@@ -392,6 +392,25 @@ fn built(name: &str, fields: &str, before: &str, event: &str) -> Option<Result<V
 }
 
 #[test]
+fn a_header_word_or_a_field_of_a_hop_that_is_not_there_does_not_compile() {
+    for (word, refused) in [
+        ("headerWord(15)", None),
+        ("headerWord(16)", Some("packets have header words 0 to 15")),
+        ("headerWord(-1)", Some("packets have header words 0 to 15")),
+        ("hopWord(5, 3)", None),
+        ("hopWord(1, 4)", Some("a hop has fields 0 to 3")),
+    ] {
+        let event = format!("updateContext(e.context.word, {word});");
+        let Some(built) = built("word", "uint32_t word;", "", &event) else { return };
+        match (built, refused) {
+            (Ok(_), None) => {}
+            (Err(error), Some(why)) => assert!(error.contains(why), "{word}: {error}"),
+            (other, _) => panic!("{word}: {:?}", other.map(|_| ())),
+        }
+    }
+}
+
+#[test]
 fn what_compilers_call_to_fill_copy_and_compare_is_supplied_and_bounded() {
     use roci_control::program::csr;
     use roci_hart::{CSR_WORDS, Core, Program, Stop};
