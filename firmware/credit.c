@@ -1,9 +1,9 @@
 /* Credit: a packet goes when the queue pair has credit for its payload, which the receiver returns
    with the acknowledgement. Of one queue pair there are never more octets in flight than the credit
    that it begins with: `context = { total_credit = "64KiB" }`. What is lost takes its credit with
-   it: a recovery, which sends all that is in flight once more, begins with the whole of it, and
-   what an acknowledgement that was lost has returned is had from the octets that the next one
-   acknowledges. */
+   it: a recovery, which sends all that is in flight once more, begins with the whole of it. (READ
+   data is apart: under go-back-N its sender hears of no loss, and that credit stays lost.) What a
+   lost acknowledgement has returned is had from the octets that the next one acknowledges. */
 #define TracedPkts (ACK | SEND_REQ | WRITE_REQ | READ_RESP | RNR | Loss | Open)
 
 typedef struct {

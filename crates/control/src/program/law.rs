@@ -32,7 +32,7 @@ pub const LOOP_BACKS_SPAN: Span = Span::from_millis(50);
 
 /// How long a packet that was answered with LoopBack waits, where no core makes it go round, for something that may come unasked: it is
 /// longer than receivers pace, and than hosts on which they run stand still. As long may LoopBacks go on on cores while something is in
-/// flight, a timer armed, or a receiver's leave heard of: no timer of a program takes longer, nor does a usual retransmission timeout.
+/// flight, a timer armed, or a receiver's leave heard of: no timer of a program takes longer, nor do most retransmission timeouts.
 pub const PATIENCE: Span = Span::from_millis(500);
 
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
