@@ -193,11 +193,11 @@ enum {
    queued, rate in kb/s. Before it, those from 0 on stand there. */
 #define showHops(first) ROCI_DO(11, first)
 /* A header word as it stands there, and field 0 to 3 of a switch that is shown; both numbers are constants. */
-#define headerWord(n) ROCI_GET((n) >> 4 ? (roci_no_word_here(), ROCI_HEADER) : ROCI_HEADER + (n))
+#define headerWord(n) ROCI_GET(ROCI_BEYOND(n, 4) ? (roci_no_word_here(), ROCI_HEADER) : ROCI_HEADER + (n))
 /* In recv(): writes one of the first five words, which name the message and octets of what GenTxEvent sends. */
 #define setHeaderWord(n, value) ROCI_SET(((n) >> 4 ? (roci_no_word(), 0) : ROCI_HEADER + (n)), value)
 #define hopWord(hop, field)                                                                                            \
-    ROCI_GET((field) >> 2 ? (roci_no_field(), ROCI_HEADER) : ROCI_HEADER + (hop) % 4 * 4 + (field))
+    ROCI_GET(ROCI_NO_HOP(hop, field) ? (roci_no_field(), ROCI_HEADER) : ROCI_HEADER + (hop) % 4 * 4 + (field))
 
 /* Before the first poll: refuses parameters that the program cannot work with. The condition stands in the image, but
    not in the cores' memory, for whoever is told of it. */
@@ -268,7 +268,7 @@ extern void roci_no_word(void) __attribute__((error("packets have header words 0
 extern void roci_no_word_here(void)
     __attribute__((error("packets have header words 0 to 15, and headerWord takes a constant: it names the register")));
 extern void roci_no_field(void) __attribute__((error(
-    "a hop has fields 0 to 3, and hopWord takes constants: they name the register")));
+    "hops count from 0 and have fields 0 to 3, and hopWord takes constants: they name the register")));
 extern void roci_no_integer(void)
     __attribute__((error("registers hold integers, and a float would lose its fraction: use Fraction, or a cast")));
 extern void roci_not_a_word(void) __attribute__((error(
@@ -281,6 +281,11 @@ extern void roci_not_constant(void) __attribute__((error(
     if (__builtin_classify_type(value) == 8 &&                                                                         \
         !(__builtin_constant_p(value) && (double)(value) == (double)(uint32_t)(value)))                                \
         roci_no_integer();
+/* Whether a number is none that the compiler knows, or needs more bits. */
+#define ROCI_BEYOND(n, bits) (!__builtin_constant_p(n) || (n) >> (bits))
+/* The number of a hop is looked at where it is written as a constant, so that one in an unrolled loop costs nothing. */
+#define ROCI_NO_HOP(hop, field)                                                                                        \
+    (__builtin_choose_expr(__builtin_constant_p(hop), hop, 0) >> 8 || ROCI_BEYOND(field, 2))
 #define ROCI_OFFSET(place) ((uintptr_t) & (place)&255)
 #define ROCI_WORD(place)                                                                                               \
     if (sizeof(place) != 4 || __builtin_classify_type(place) > 4) roci_not_a_word();                                   \

@@ -398,7 +398,13 @@ fn a_header_word_or_a_field_of_a_hop_that_is_not_there_does_not_compile() {
         ("headerWord(16)", Some("packets have header words 0 to 15")),
         ("headerWord(-1)", Some("packets have header words 0 to 15")),
         ("hopWord(5, 3)", None),
-        ("hopWord(1, 4)", Some("a hop has fields 0 to 3")),
+        ("hopWord(1, 4)", Some("hops count from 0 and have fields 0 to 3")),
+        ("hopWord(-1, 0)", Some("hops count from 0 and have fields 0 to 3")),
+        // What is known only when it runs, be it in bounds or not.
+        ("headerWord(e.packet.ecn)", Some("headerWord takes a constant")),
+        ("headerWord(e.acked)", Some("headerWord takes a constant")),
+        ("hopWord(e.packet.ecn, 0)", Some("the numbers that hopWord and headerWord take must be constants")),
+        ("hopWord(0, e.acked & 3)", Some("hopWord takes constants")),
     ] {
         let event = format!("updateContext(e.context.word, {word});");
         let Some(built) = built("word", "uint32_t word;", "", &event) else { return };

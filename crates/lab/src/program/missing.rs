@@ -59,6 +59,14 @@ pub(super) fn remedies(said: &str) -> String {
                 .to_owned(),
         );
     }
+    if said.contains("impossible constraint in 'asm'") || said.contains("impossible constraint in ‘asm’")
+    {
+        told.push(
+            "what to do: the numbers that hopWord and headerWord take must be constants, for they name the register, and so must that of a \
+             loop behind `#pragma GCC unroll 4`: `for (uint32_t i = 0; i < 4; i++) if (i == hop) queue = hopWord(i, 2);`\n"
+                .to_owned(),
+        );
+    }
     told.concat()
 }
 
@@ -95,6 +103,8 @@ mod tests {
         assert!(told.starts_with("what to do: leave `#include <math.h>` out"), "{told}");
         let told = remedies("a.o: in function `rx_start':\nundefined reference to `recv'\n");
         assert!(told.contains("`int recv()`") && !told.contains("library"), "{told}");
+        let told = remedies("law.c:8:2: error: impossible constraint in 'asm'\n");
+        assert!(told.starts_with("what to do: the numbers that hopWord and headerWord take"), "{told}");
         assert_eq!(remedies("law.c:3:1: error: expected ';'\n"), "");
     }
 }
