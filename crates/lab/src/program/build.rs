@@ -153,6 +153,22 @@ impl Build {
         if fs::canonicalize(&output).is_ok_and(|output| output == source) {
             return refused("the image would overwrite its source; name another file with `-o`");
         }
+        let place = |path: &Path, why| Err(BuildError::Refused { path: path.to_owned(), why });
+        if output.is_dir() {
+            return place(&given, "it is a folder; name the image's own file with `-o`");
+        }
+        // What ends with a slash is meant for a folder.
+        let is_folder = given.to_string_lossy().ends_with(std::path::is_separator);
+        let folder_of_image = if is_folder { Some(given.as_path()) } else { given.parent() };
+        if let Some(missing) = folder_of_image.filter(|path| !path.as_os_str().is_empty() && !path.exists()) {
+            return place(
+                missing,
+                "there is no such folder to put the image into; make it, or name another with `-o`",
+            );
+        }
+        if let Some(file) = folder_of_image.filter(|path| path.is_file()) {
+            return place(file, "it is a file, and no folder to put the image into; name another with `-o`");
+        }
         let interface = Interface::unpack().map_err(|error| file(&env::temp_dir(), error))?;
         let march = self.target.march();
         let (compiler, libgcc) = find_compiler(march)?;
@@ -498,6 +514,14 @@ mod tests {
         assert!(refusal(&source, Some(&itself)).ends_with("name another file with `-o`"));
         assert!(refusal(&image, None).contains("it is an image already"));
         assert!(refusal(&folder, None).contains("it is a folder"));
+        assert!(refusal(&source, Some(&folder)).ends_with("name the image's own file with `-o`"));
+        let nowhere = folder.join("nodir");
+        let missing = format!("{}: there is no such folder", nowhere.display());
+        assert!(refusal(&source, Some(&nowhere.join("law.elf"))).starts_with(&missing));
+        assert!(refusal(&source, Some(&nowhere.join(""))).contains("nodir/: there is no such folder"));
+        assert!(
+            refusal(&source, Some(&image.join("law.elf"))).contains("law.elf: it is a file, and no folder")
+        );
         assert_eq!(fs::read(&source).unwrap(), b"int recv() {}");
         fs::remove_dir_all(&folder).unwrap();
     }
