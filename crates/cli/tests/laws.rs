@@ -49,6 +49,25 @@ fn what_is_assigned_and_lost_is_warned_of_by_its_line() {
 }
 
 #[test]
+fn what_does_not_compile_is_in_the_report_too() {
+    let scratch = Scratch::new("law-errors");
+    let Some(_) = built(&scratch, "setRate(1);") else { return };
+    for (text, code, compiles) in [(program("setRate(x);"), 1, true), ("\x7fELF".to_owned(), 2, false)] {
+        fs::write(scratch.0.join("mine.c"), text).unwrap();
+        let output = scratch.roci(&["program", "build", "mine.c", "--json"]);
+        assert_eq!(output.status.code(), Some(code));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let errors = report["errors"].as_str().unwrap();
+        assert!(
+            errors.contains(if compiles { "error: 'x' undeclared" } else { "it is an image already" }),
+            "{errors}"
+        );
+        assert!(report["image"].is_null());
+        assert_eq!(report["compiler"].is_string(), compiles);
+    }
+}
+
+#[test]
 fn a_field_that_is_no_integer_is_not_written() {
     let scratch = Scratch::new("law-float");
     let Some(_) = built(&scratch, "updateContext(e.context.rate, e.acked);") else { return };

@@ -26,11 +26,20 @@ pub(crate) fn program(arguments: &Program) -> Result<(), Failure> {
 fn build(arguments: &ProgramBuild) -> Result<(), Failure> {
     let target = if arguments.rv32i { Target::Rv32i } else { Target::Rv32im };
     let order = Build { source: arguments.source.clone(), output: arguments.output.clone(), target };
-    let built = order.run().map_err(|error| match error {
-        BuildError::Compiler { .. } => Failure::Run(error.to_string()),
-        BuildError::File { .. } | BuildError::Refused { .. } | BuildError::NoCompiler => {
-            Failure::Request(error.to_string())
+    let built = order.run().map_err(|error| {
+        let (compiler, errors, failure) = match &error {
+            BuildError::Compiler { compiler, message } => {
+                (Some(compiler), message.clone(), Failure::Run(error.to_string()))
+            }
+            BuildError::File { .. } | BuildError::Refused { .. } | BuildError::NoCompiler => {
+                (None, error.to_string(), Failure::Request(error.to_string()))
+            }
+        };
+        if arguments.json {
+            let report = json!({ "image": null, "compiler": compiler, "errors": errors });
+            print(&format!("{report:#}\n"));
         }
+        failure
     })?;
     if arguments.json {
         let image = built.output.display().to_string();
