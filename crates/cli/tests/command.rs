@@ -517,7 +517,7 @@ fn a_profile_tells_rates_and_needs_what_the_program_begins_with() {
     let output = scratch.roci(&["program", "profile", &credit, "--packets", "1000"]);
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(table.contains("no packet was sent") && !table.contains("inf"), "{table}");
-    assert_eq!(profile(&["--context", "credit=1"]).0, Some(1));
+    assert_eq!(profile(&["--context", "credit=1"]).0, Some(2));
 }
 
 #[test]

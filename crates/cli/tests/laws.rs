@@ -68,6 +68,21 @@ fn what_does_not_compile_is_in_the_report_too() {
 }
 
 #[test]
+fn words_of_context_that_a_profile_cannot_begin_with_are_a_wrong_request() {
+    let scratch = Scratch::new("law-context");
+    for (word, why) in [
+        ("total_credit=lots", "context: "),
+        ("totl_credit=64KiB", "context: "),
+        ("total_credit", "this sets nothing; write word=value, such as total_credit=64KiB"),
+    ] {
+        let output = scratch.roci(&["program", "profile", "firmware/credit.elf", "--context", word]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(why) && !told.contains("it fails"), "{told}");
+    }
+}
+
+#[test]
 fn a_field_that_is_no_integer_is_not_written() {
     let scratch = Scratch::new("law-float");
     let Some(_) = built(&scratch, "updateContext(e.context.rate, e.acked);") else { return };

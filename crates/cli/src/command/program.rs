@@ -85,8 +85,7 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
     let name = arguments.file.display().to_string();
     let file = roci_lab::program::image(&arguments.file)
         .map_err(|error| Failure::Request(format!("{name}: {error}")))?;
-    let initial: Vec<_> =
-        arguments.context.iter().map(|text| overrides::assignment(text)).collect::<Result<_, _>>()?;
+    let initial: Vec<_> = arguments.context.iter().map(|text| word(text)).collect::<Result<_, _>>()?;
     let machine = machine(&arguments.nic)?;
     let kind = if arguments.anything { Kind::Wild } else { Kind::Typical };
     let proved =
@@ -98,7 +97,7 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         Some(path) => Profile::of_events(&file, options, &initial, &events(path)?),
     };
     let profile = profile.map_err(|error| match error {
-        ProfileError::Other(_) => Failure::Request(format!("{name}: {error}")),
+        ProfileError::Context(_) | ProfileError::Other(_) => Failure::Request(format!("{name}: {error}")),
         ProfileError::Image(_) => Failure::Run(format!(
             "{name}: {error}\n  what to do: `roci program check {name}` says it, and how many `--cycles` would do where \
              they would"
@@ -127,6 +126,12 @@ fn profile(arguments: &ProgramProfile) -> Result<(), Failure> {
         table::profile(&name, &profile, &rates, cores)
     });
     Ok(())
+}
+
+/// A word of context and what it begins with.
+fn word(argument: &str) -> Result<(String, String), overrides::ArgumentError> {
+    let remedy = "write word=value, such as total_credit=64KiB".to_owned();
+    overrides::assignment(argument).map_err(|error| overrides::ArgumentError { remedy, ..error })
 }
 
 fn held_json(name: &str, profile: &Profile, held: &[Held], arguments: &ProgramProfile) -> Value {

@@ -3,7 +3,7 @@
 use super::events::Events;
 use super::stream::{Heard, Kind, Stream};
 use roci_control::program::{Image, ImageError, Options, Programmed, Side};
-use roci_control::{Class, Law};
+use roci_control::{Class, Law, SettingError};
 use roci_units::BitsPerSec;
 use roci_wire::{Cc, IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
 use std::collections::BTreeMap;
@@ -36,6 +36,8 @@ pub struct Profile {
 pub enum ProfileError {
     /// It was not taken in.
     Image(ImageError),
+    /// Its context does not begin as it is told to.
+    Context(SettingError),
     /// It failed with an event.
     Failed(String),
     /// The recording is of a program that hears something else.
@@ -46,6 +48,7 @@ impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Image(error) => error.fmt(f),
+            Self::Context(error) => write!(f, "context: {error}"),
             Self::Failed(failure) => write!(f, "it fails: {failure}"),
             Self::Other(why) => f.write_str(why),
         }
@@ -175,7 +178,7 @@ pub(crate) fn law(
     let law = Programmed::new(Arc::new(image), Law::None);
     let mut law = law.ok_or_else(|| failed("it has no fallback".to_owned()))?;
     for (name, text) in initial {
-        law.set_initial(name, text).map_err(|error| failed(format!("context: {error}")))?;
+        law.set_initial(name, text).map_err(ProfileError::Context)?;
     }
     Ok(law)
 }
