@@ -3,11 +3,13 @@
 use super::keys;
 use super::program::Loaded;
 use super::read::Table;
-use super::source::{Located, Origin, ScenarioError, Source, nearest};
+use super::source::{Located, Origin, ScenarioError, Source};
 use super::topology::Names;
-use super::traffic::Reading;
-use super::tree::Kind;
-use roci_units::{Instant, Span};
+use super::traffic::{Reading, controls_of};
+use super::transport::Control;
+use super::tree::{Entry, Kind, Node};
+use crate::traffic::spec::ControlIndex;
+use roci_units::{BitsPerSec, Instant, Span};
 
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,20 +67,25 @@ const PREFIX: &str = "transport.control.";
 
 impl RegisterWrite {
     /// Reads `[[at]]`, in the order of time and, for one time, of the text.
-    pub(super) fn read_all(top: Table<'_>, traffic: &Reading<'_>) -> Result<Vec<Self>, ScenarioError> {
+    pub(super) fn read_all(
+        top: Table<'_>,
+        traffic: &Reading<'_>,
+        common: &Control,
+    ) -> Result<Vec<Self>, ScenarioError> {
         let mut writes = Vec::new();
-        for table in top.tables("at", &keys::AT)? {
+        for (index, table) in top.tables("at", &keys::AT)?.into_iter().enumerate() {
             let time = table.require("time", table.instant("time")?)?;
             let flow = table.text("flow")?;
             if let Some(flow) = &flow {
                 traffic.find_flow(table, flow)?;
             }
+            let registers = || Writable::of(table.source, traffic, common, flow.as_ref());
             let set = table.require("set", table.get("set"))?;
             let Kind::Table(entries) = &set.kind else {
                 return Err(table.refuse(
                     "set",
                     format!("`set` is {}, not a table", set.what()),
-                    "write { \"transport.control.g\" = \"1/128\" }",
+                    format!("write {}", registers().example()),
                 ));
             };
             for entry in entries {
@@ -91,16 +98,18 @@ impl RegisterWrite {
                     ));
                 }
                 let Some(register) = entry.key.strip_prefix(PREFIX) else {
-                    let near =
-                        nearest(&entry.key, [PREFIX]).map_or(String::new(), |_| " (with quotes)".to_owned());
-                    let remedy = match entry.key_origin {
+                    let registers = registers();
+                    let (last, value) = end_of(entry);
+                    let remedy = match (entry.key_origin, registers.meant(last)) {
                         // A path ends at each of its dots, quotes or not.
-                        Origin::Override(_) if !near.is_empty() => {
-                            "a path takes the dots of \"transport.control.g\" for its own: write \
-                             `at.0.set={ \"transport.control.g\" = \"1/128\" }`, with the number of the `[[at]]` that is meant"
-                                .to_owned()
+                        (Origin::Override(_), Some(name)) if matches!(entry.value.kind, Kind::Table(_)) => {
+                            format!(
+                                "a path takes the dots of \"{PREFIX}{name}\" for its own: write `at.{index}.set={{ \"{PREFIX}{name}\" = {} }}`",
+                                value.shown()
+                            )
                         }
-                        _ => format!("name a register of the law, such as \"transport.control.g\"{near}"),
+                        (_, Some(name)) => format!("write \"{PREFIX}{name}\", with its quotes"),
+                        (_, None) => registers.named(),
                     };
                     return Err(table.source.error(
                         entry.key_origin,
@@ -149,6 +158,62 @@ impl RegisterWrite {
             Some(format!("{place}: what `[[at]]` writes at {time} has no effect, for {why}"))
         };
         writes.iter().filter_map(idle).collect()
+    }
+}
+
+/// The last key of a path that stands as tables within tables, or of one with dots, and its value.
+fn end_of(entry: &Entry) -> (&str, &Node) {
+    match &entry.value.kind {
+        Kind::Table(entries) if !entries.is_empty() => end_of(&entries[entries.len() - 1]),
+        _ => (entry.key.rsplit('.').next().unwrap_or(&entry.key), &entry.value),
+    }
+}
+
+/// The registers that may be written of the laws that `[[at]]` is for.
+struct Writable(Vec<&'static str>);
+
+impl Writable {
+    fn of(source: &Source, traffic: &Reading<'_>, common: &Control, flow: Option<&Located<String>>) -> Self {
+        let own = |index: ControlIndex| traffic.controls.get(usize::try_from(index.0).ok()?);
+        let controls: Vec<&Control> = match flow {
+            Some(flow) => {
+                let of_flow = controls_of(&traffic.traffic, &flow.value).into_iter();
+                of_flow.map(|index| index.and_then(own).unwrap_or(common)).collect()
+            }
+            None => [common].into_iter().chain(&traffic.controls).collect(),
+        };
+        // What is wrong with a law is said where it is made.
+        let laws = controls
+            .into_iter()
+            .filter_map(|control| control.make(source, BitsPerSec::from_gbps(100), 1024).ok());
+        let registers = laws.flat_map(|law| law.registers().iter().filter(|register| register.writable));
+        Self(registers.map(|register| register.name).collect())
+    }
+
+    /// The one that `key` means.
+    fn meant(&self, key: &str) -> Option<&'static str> {
+        self.0.iter().copied().find(|name| *name == key)
+    }
+
+    /// The one to show how it is done.
+    fn first(&self) -> Option<&'static str> {
+        self.meant("g").or_else(|| self.0.first().copied())
+    }
+
+    fn example(&self) -> String {
+        match self.first() {
+            Some("g") | None => format!("{{ \"{PREFIX}g\" = \"1/128\" }}"),
+            Some(name) => format!("{{ \"{PREFIX}{name}\" = … }}"),
+        }
+    }
+
+    fn named(&self) -> String {
+        match self.first() {
+            Some(name) => format!("name a register of the law, such as \"{PREFIX}{name}\""),
+            None => {
+                format!("name a register of a law, such as \"{PREFIX}g\" of `dcqcn`; the law here has none")
+            }
+        }
     }
 }
 
@@ -204,6 +269,39 @@ mod tests {
             let error = of_flow(name).unwrap_err().to_string();
             assert!(error.starts_with("here.toml:25:8: "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_register_is_named_in_full_and_in_quotes_by_the_words_of_the_law() {
+        let law = |control: &str, set: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+                 [[traffic]]\nkind = \"incast\"\nsenders = 1\nsize = \"1MB\"\n[transport]\ncontrol = {control}\n[[at]]\ntime = \"2ms\"\nset = {set}\n"
+            );
+            Scenario::parse(&text, "here.toml", &[]).unwrap_err().remedy
+        };
+        let program = "{ law = \"program\", elf = \"firmware/credit.elf\" }";
+        let full = "write \"transport.control.total_credit\", with its quotes";
+        for set in [
+            "{ total_credit = 1 }",
+            "{ \"control.total_credit\" = 1 }",
+            "{ transport.control.total_credit = 1 }",
+            "{ transport.control = { total_credit = 1 } }",
+        ] {
+            assert_eq!(law(program, set), full, "{set}");
+        }
+        assert_eq!(law("\"swift\"", "{ beta = 0.5 }"), "write \"transport.control.beta\", with its quotes");
+        assert_eq!(
+            law(program, "{ g = 1 }"),
+            "name a register of the law, such as \"transport.control.total_credit\""
+        );
+        assert_eq!(law(program, "1"), "write { \"transport.control.total_credit\" = … }");
+        assert_eq!(
+            law("\"dcqcn\"", "{ x = 1 }"),
+            "name a register of the law, such as \"transport.control.g\""
+        );
+        assert_eq!(law("\"dcqcn\"", "1"), "write { \"transport.control.g\" = \"1/128\" }");
+        assert!(law("\"none\"", "{ g = 1 }").ends_with("the law here has none"));
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Scenario {
         reading.read_all(top)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
-        let writes = RegisterWrite::read_all(top, &reading)?;
+        let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
         let idle = RegisterWrite::notes(&writes, &source, &reading);
         let late = reading.late_note(&source);
         if stop.is_none() {

@@ -34,7 +34,7 @@ fn a_name_that_is_none_is_refused_with_the_nearest() {
     // A path of an override ends at each dot.
     let written = format!("{PAIR}{}", at("1ms", "rate", "1Gb/s"));
     let told = text(&written, &[("at.0.set.transport.control.rate", "2Gb/s")]).unwrap_err();
-    assert!(told.contains("write `at.0.set={ \"transport.control.g\" = \"1/128\" }`"), "{told}");
+    assert!(told.contains("write `at.0.set={ \"transport.control.rate\" = \"2Gb/s\" }`"), "{told}");
     assert_eq!(
         text(&written, &[("at.0.set", "{ \"transport.control.rate\" = \"2Gb/s\" }")]).unwrap().writes[0]
             .text
