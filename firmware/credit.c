@@ -1,9 +1,9 @@
 /* Credit: a packet goes when the queue pair has credit for its payload, which the receiver returns
    with the acknowledgement. Of one queue pair there are never more octets in flight than the credit
    that it begins with: `context = { total_credit = "64KiB" }`. What is lost takes its credit with
-   it: a recovery, which sends all that is in flight once more, begins with the whole of it. (READ
-   data is apart: under go-back-N its sender hears of no loss, and that credit stays lost.) What a
-   lost acknowledgement has returned is had from the octets that the next one acknowledges. */
+   it: a recovery, which sends all that is in flight once more, begins with the whole of it. What a
+   lost acknowledgement has returned is had from the octets that the next one acknowledges; of READ
+   data, which no other does, when the READ is asked for again. */
 #define TracedPkts (ACK | SEND_REQ | WRITE_REQ | READ_RESP | RNR | Loss | Open)
 
 typedef struct {
@@ -40,9 +40,9 @@ int recv() {
         pollEventSync(&e);
         e.eventType = Done;
         if (e.packet.opcode == ACK) {
-            uint32_t limit = e.context.limit, free = limit - least(limit, e.inFlight);
-            uint32_t credit = addSaturating(e.context.total_credit, e.packet.returned_credit);
-            updateContext(e.context.total_credit, clamp(credit, free, limit));
+            uint32_t returned = most(e.packet.returned_credit, e.acked);
+            uint32_t credit = addSaturating(e.context.total_credit, returned);
+            updateContext(e.context.total_credit, least(credit, e.context.limit));
         } else if (e.packet.opcode == Open) {
             updateContext(e.context.limit, e.context.total_credit);
         } else if (e.packet.opcode & (Loss | RNR)) {

@@ -621,7 +621,7 @@ fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
     let printed = text(&output.stdout);
     assert!(printed.contains("firmware/credit.elf failed with 4 flows (4 queue pairs)"), "{printed}");
     assert!(printed.contains("4 let nothing go any more") && printed.contains("h0, flow 0"), "{printed}");
-    assert!(printed.contains(" LoopBacks in a row, for 58"), "{printed}");
+    assert!(printed.contains(" LoopBacks in a row, for 100"), "{printed}");
     let failures = &scratch.summary("out/stuck/summary.json")["programs"][0]["failures"];
     assert_eq!((failures.as_array().map(Vec::len), &failures[3]["function"]), (Some(4), &"send".into()));
 }

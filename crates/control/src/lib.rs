@@ -497,11 +497,19 @@ impl Law {
         }
     }
 
-    /// A retransmission timeout of a queue pair has come: how many there were in a row since each of which its program was
-    /// asked and let nothing go; of a native law, none.
-    pub const fn note_timeout(&mut self, context: &mut Context) -> u32 {
+    /// The packet of `event` waits for tokens, with nothing in flight: a program that can give none any more, or has not for long, is
+    /// stopped, and `outcome` is what its fallback answers. Else `outcome` asks to be woken. Native laws have their own ways.
+    pub fn lacks_tokens(&mut self, context: &mut Context, event: &Event<'_>, outcome: &mut Outcome) {
+        if let (Self::Program(law), Context::Program(state)) = (self, context) {
+            law.lacks_tokens(state, event, outcome);
+        }
+    }
+
+    /// A retransmission timeout of a queue pair has come at `now`, if not sooner than `gap` after the last: how many there were in a
+    /// row since each of which its program was asked and let nothing go; of a native law, none.
+    pub fn note_timeout(&mut self, context: &mut Context, now: Instant, gap: roci_units::Span) -> u32 {
         match context {
-            Context::Program(state) => state.note_timeout(),
+            Context::Program(state) => state.note_timeout(now, gap),
             _ => 0,
         }
     }

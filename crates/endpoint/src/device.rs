@@ -157,6 +157,9 @@ const PACED_RUN: Span = Span::from_micros(64);
 /// as more than twice that, other packets come as well, and what is read again comes twice.
 const READ_PART: u64 = 8;
 
+/// How long a packet that a program refuses waits for what may come unasked: longer than hosts stand still, this one's or the peer's.
+const PATIENCE: Span = Span::from_millis(500);
+
 /// The payload of a full packet: IBTA's five path MTUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
@@ -560,7 +563,11 @@ impl Core {
             ..EngineConfig::default()
         });
         for law in &config.laws {
-            engine.add_law(law.clone());
+            let mut law = law.clone();
+            if let Law::Program(program) = &mut law {
+                program.set_patience(PATIENCE);
+            }
+            engine.add_law(law);
         }
         let read_room = config.read_room.map_or(io.receive_buffer() / READ_PART, u64::from);
         if read_room > 0 {

@@ -408,21 +408,21 @@ impl Engine {
         }
     }
 
-    /// A retransmission timeout has come, and a retry is about to be spent on it. Where none is left the queue pair would fail:
-    /// a program that has let nothing go since the timeout before is stopped instead, for what it waits for does not come. The
-    /// retries begin anew then, and are the fallback's. A program that waits for long, and in the end not in vain, is left alone.
-    pub(crate) fn stop_what_starves(&mut self, now: Instant, slot: usize) {
+    /// A retransmission timeout has come, of this queue pair's or, as a READ that was asked for again tells, of its peer's; what comes
+    /// sooner than `gap` after the one before was a loss. A program that has let nothing go through `most` of them is stopped, for what it waits for does not come: they are so many that a queue
+    /// pair would fail without that. True if so: the retries begin anew then, and are the fallback's. A program that waits for long, and
+    /// in the end not in vain, is left alone.
+    pub(crate) fn stop_what_starves(&mut self, now: Instant, slot: usize, most: u32, gap: Span) -> bool {
         if !self.hears(slot, Class::TRANSMIT) {
-            return;
+            return false;
         }
         let event = self.event(now, slot, Class::TRANSMIT);
-        let (left, all) = (self.qps[slot].requester.retries, self.profile(slot).retry);
         let index = self.qps[slot].common.law;
         let Laws { laws, states, timers, .. } = &mut self.laws;
-        let Some(state) = states.get_mut(index as usize) else { return };
+        let Some(state) = states.get_mut(index as usize) else { return false };
         let law = &mut laws[usize::from(state.law)];
-        if law.note_timeout(&mut state.context) == 0 || left > 0 {
-            return;
+        if law.note_timeout(&mut state.context, now, gap) < most {
+            return false;
         }
         let wake = state.wake(timers, index);
         let mut outcome = Outcome::unchanged(state.credit(&self.qps[slot].requester), wake);
@@ -430,9 +430,43 @@ impl Engine {
         if self.qps[slot].requester.standing.has(Standing::LAW_OUT) {
             self.aside(slot).outdated = true;
         }
-        self.qps[slot].requester.retries = all;
         self.apply(now, slot, &outcome);
         self.unpark(now, slot);
+        true
+    }
+
+    /// How many timeouts a program may starve through where so many retries are `left`: any number but at the last.
+    pub(crate) const fn starves_through(left: u8) -> u32 {
+        if left == 0 { 1 } else { u32::MAX }
+    }
+
+    /// A packet waits for tokens. A program that has nothing in flight, so that no answer will have it give more, and that gives none
+    /// for long, is stopped.
+    #[cold]
+    fn lacks_tokens(&mut self, now: Instant, slot: usize, length: u32) {
+        let Qp { requester, common, .. } = &self.qps[slot];
+        let outstanding = requester.una != requester.high || requester.in_flight > 0 || requester.reads > 0;
+        if outstanding || requester.standing.has(Standing::LAW_OUT) {
+            return;
+        }
+        let index = common.law;
+        let event = Event { length, ..self.event(now, slot, Class::TRANSMIT) };
+        let Laws { laws, states, timers, .. } = &mut self.laws;
+        let state = &mut states[index as usize];
+        let law = &mut laws[usize::from(state.law)];
+        if !matches!(law, Law::Program(_)) {
+            return;
+        }
+        let wake = state.wake(timers, index);
+        let mut outcome = Outcome::unchanged(state.credit(&self.qps[slot].requester), wake);
+        law.lacks_tokens(&mut state.context, &event, &mut outcome);
+        if outcome.traces.is_some() {
+            // The fallback has taken over. Who has no plan leaves the line, and has to be brought back to it.
+            self.apply(now, slot, &outcome);
+            self.set_send_timer(slot, now);
+        } else {
+            self.laws.set_wake(index, outcome.wake);
+        }
     }
 
     /// Asks the law about a packet that is about to be sent. `None`: not now; else the words that it carries.
@@ -466,6 +500,7 @@ impl Engine {
                 (plan.packets, plan.length) = (run, u32::from(run) * u32::from(mtu));
             }
             if run == 0 {
+                self.lacks_tokens(now, slot, plan.length);
                 return false;
             }
         }

@@ -581,7 +581,10 @@ impl Engine {
             return;
         }
         self.aside(slot).timeouts += 1;
-        self.stop_what_starves(now, slot);
+        let left = self.qps[slot].requester.retries;
+        if self.stop_what_starves(now, slot, Self::starves_through(left), Span::ZERO) {
+            self.qps[slot].requester.retries = self.profile(slot).retry;
+        }
         if !self.spend_retry(now, slot) {
             return;
         }

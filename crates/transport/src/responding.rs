@@ -463,7 +463,12 @@ impl Engine {
     fn responses_timed_out(&mut self, now: Instant, slot: usize) {
         let timeout = self.response_timeout(slot, 0);
         self.aside(slot).timeouts += 1;
+        let (retry, left) = (self.profile(slot).retry, self.responding(slot).map_or(0, |r| r.retries));
+        let stopped = self.stop_what_starves(now, slot, Self::starves_through(left), Span::ZERO);
         let Some(responding) = self.responding(slot) else { return };
+        if stopped {
+            responding.retries = retry;
+        }
         if responding.retries == 0 {
             return self.fail(now, slot, Status::TransportRetryCounterExceeded);
         }

@@ -4,7 +4,7 @@ use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
 use crate::memory::Access;
-use crate::qp::{Common, Duties, Notes, after, sequence};
+use crate::qp::{Common, Duties, Notes, Standing, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
 use crate::requester::{payload_of, set_drawn_by};
@@ -13,7 +13,7 @@ use crate::segment::{Segment, Source};
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use crate::work::Status;
-use roci_control::Words;
+use roci_control::{Class, Words};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::layout::srnic::RequestPosition;
 use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Syndrome};
@@ -185,7 +185,23 @@ impl Engine {
             self.ask_memory(slot);
         }
         self.qps[slot].responder.duties.set(Duties::RESPONDING);
+        self.tell_of_lost_responses(now, slot);
         self.arm_responses(now, slot);
+    }
+
+    /// The peer has asked for a READ again: this is how who answers without a window of its own hears that responses are lost, or that
+    /// its law lets none go.
+    fn tell_of_lost_responses(&mut self, now: Instant, slot: usize) {
+        if self.hears(slot, Class::LOSS) {
+            let event = self.event(now, slot, Class::LOSS);
+            self.tell_law(now, slot, &event);
+            // What the law refused before it heard of the loss, it may let go now.
+            self.qps[slot].requester.standing.clear(Standing::PARKED);
+        }
+        // It is supposed to wait as long as this end, and to retry as often: the other half of its retries is the fallback's.
+        let profile = self.profile(slot);
+        let (most, gap) = (u32::from(profile.retry) / 2, profile.timeout / 2);
+        self.stop_what_starves(now, slot, most.max(1), gap);
     }
 
     /// An atomic request that came before: its result is sent again, behind the responses before it that are still to go,

@@ -25,13 +25,13 @@ pub enum Why {
     LoopBacks {
         /// LoopBacks in a row.
         count: u32,
-        /// How long they went on.
+        /// How long they went on: not at all where no core makes packets go round, nothing is in flight and no timer armed,
+        /// and where it hears of nothing that may come unasked.
         waited: Span,
     },
-    /// It said LoopBack where nobody recirculates packets, with nothing in flight whose answer it could wait for and no
-    /// timer armed.
-    Stranded {
-        /// How long it waited for what might have come unasked.
+    /// It gave no tokens any more, with nothing in flight.
+    Tokenless {
+        /// How long the packet waited for them.
         waited: Span,
     },
     /// It let nothing go of what had to be sent again, timeout after timeout.
@@ -71,16 +71,18 @@ impl fmt::Display for Why {
             Self::Trap(trap) => trap.cause.fmt(f),
             Self::Overrun { cycles } => write!(f, "no answer after {cycles} cycles"),
             Self::Timers => f.write_str("timers that run out too often"),
-            Self::LoopBacks { count, waited } => {
-                write!(f, "{count} LoopBacks in a row, for {}, and nothing was sent", micros(*waited))
+            Self::LoopBacks { waited, .. } if waited.is_zero() => {
+                f.write_str("LoopBack with nothing in flight and no timer armed, where nothing else brings the packet back")
             }
-            Self::Stranded { waited } => {
-                f.write_str("LoopBack with nothing in flight and no timer armed, ")?;
-                if waited.is_zero() {
-                    f.write_str("where nothing else brings the packet back")
-                } else {
-                    write!(f, "and nothing came for {} that changed its mind", micros(*waited))
-                }
+            Self::LoopBacks { count, waited } => {
+                let s = if *count == 1 { "" } else { "s" };
+                write!(f, "{count} LoopBack{s} in a row, for {}, and nothing came that changed its mind", micros(*waited))
+            }
+            Self::Tokenless { waited } if waited.is_zero() => {
+                f.write_str("no tokens are left (setTokens) with nothing in flight and no timer armed, where nothing else has it give more")
+            }
+            Self::Tokenless { waited } => {
+                write!(f, "no tokens were left (setTokens) for {}, with nothing in flight", micros(*waited))
             }
             Self::Starved { timeouts, waited } => write!(
                 f,
@@ -193,7 +195,7 @@ impl Tally {
         match fault.why {
             Why::Trap(_) => self.traps += 1,
             Why::Overrun { .. } | Why::Timers => self.overruns += 1,
-            Why::LoopBacks { .. } | Why::Stranded { .. } | Why::Starved { .. } => self.starved += 1,
+            Why::LoopBacks { .. } | Why::Tokenless { .. } | Why::Starved { .. } => self.starved += 1,
             _ => self.wrong += 1,
         }
         if self.faults.len() < FAULTS_KEPT {

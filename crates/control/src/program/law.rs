@@ -21,19 +21,21 @@ use roci_units::{Instant, Span};
 /// Runs of the program between two events that timers may cause; more is a program that arms them too close.
 const EXPIRIES_MAX: u32 = 1 << 20;
 
-/// LoopBacks in a row of one queue pair before its program is stopped: nothing has been sent meanwhile, nothing
-/// acknowledged, granted or pulled.
-pub const LOOP_BACKS_MAX: u32 = 1 << 20;
-
-/// How long they must have gone on: cores that take 50 ns for each, as those of `swcc`, have then come to [`LOOP_BACKS_MAX`] of them,
-/// those of others to more. It is longer than a packet of 4 KiB takes at 1 Mb/s, and than the timeouts for which a program
-/// without credit waits.
+/// How long cores make a packet go round that is answered with LoopBack while nothing is to come that might change the program's mind:
+/// it may look at the time by itself. Longer than a packet of 4 KiB takes at 1 Mb/s.
 pub const LOOP_BACKS_SPAN: Span = Span::from_millis(50);
 
-/// How long a packet that was answered with LoopBack waits, where no core makes it go round, for something that may come unasked: it is
-/// longer than receivers pace, and than hosts on which they run stand still. As long may LoopBacks go on on cores while something is in
-/// flight, a timer armed, or a receiver's leave heard of: no timer of a program takes longer, nor do most retransmission timeouts.
-pub const PATIENCE: Span = Span::from_millis(500);
+/// How long a packet that is refused waits for something that may come unasked, from the last that did, if nothing else
+/// [is said](Programmed::set_patience): longer than receivers pace.
+pub const PATIENCE: Span = Span::from_millis(100);
+
+/// Timers that may run out while a packet is refused, however long each takes: who arms one again and again without ever letting the packet
+/// go has come to that, and to the same span in all.
+pub const EXPIRIES_LEAST: u8 = 8;
+
+/// The same for what is certain to come though nobody says when, the answer to what is in flight or its timeout; and for tokens,
+/// of which others may be given many first.
+pub const LONG_PATIENCE: Span = Span::from_secs(10);
 
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
 /// run out therefore let time pass, and a run of them ends.
@@ -55,6 +57,7 @@ pub struct Programmed {
     pub(super) parameters: Vec<(&'static str, u32)>,
     pub(super) started: Option<Box<Started>>,
     pub(super) fallback: Box<Law>,
+    patience: Span,
     tally: Tally,
     /// Until when somebody is going to write to queue pairs, by their numbers.
     awaited: BTreeMap<u32, Instant>,
@@ -77,16 +80,24 @@ pub struct State {
     pub(super) generation: u32,
     /// The classes that the program hears of this queue pair.
     traces: Class,
-    /// LoopBacks in a row.
+    /// LoopBacks in a row: nothing has been sent meanwhile, nothing acknowledged, granted or pulled.
     loop_backs: u32,
-    /// When the first of them was.
+    /// Whether a packet waits for tokens, with nothing in flight.
+    tokenless: bool,
+    /// When the first LoopBack was, or the first wait for tokens.
     refuses_since: Instant,
-    /// Where the core stood behind the last.
+    /// When the program has heard of something since; timers beyond the first few do not count.
+    heard_at: Instant,
+    /// Timers that have run out since.
+    expiries: u8,
+    /// Where the core stood behind the last LoopBack.
     refused_at: u32,
     /// Until when what was refused waits for something that may come unasked; `NEVER` where it does not.
-    pub(super) patience: Instant,
+    pub(super) patient_until: Instant,
     /// Retransmission timeouts in a row between which nothing was let go.
     timeouts: u32,
+    /// When the last was.
+    timed_out_at: Instant,
     /// Whether something was let go since the last timeout.
     sends: bool,
     /// Packets that it asked for and that are still to be handed over: an outcome has room for one.
@@ -119,14 +130,36 @@ impl State {
         self.fallen.is_some()
     }
 
-    /// Since when it has answered each packet with LoopBack, if it has and was not stopped for it.
+    /// Since when it has let nothing go, by LoopBack or for want of tokens, if it has not and was not stopped for it.
     pub fn refused_since(&self) -> Option<Instant> {
-        (self.loop_backs > 0 && self.fallen.is_none()).then_some(self.refuses_since)
+        (self.refuses() && self.fallen.is_none()).then_some(self.refuses_since)
     }
 
-    /// A retransmission timeout has come: how many have, in a row, since each of which the program was asked and let nothing
-    /// go. Whoever waits for the answers to what was sent has let go what it could when the first comes.
-    pub(crate) const fn note_timeout(&mut self) -> u32 {
+    fn refuses(&self) -> bool {
+        self.loop_backs > 0 || self.tokenless
+    }
+
+    /// A packet is refused at `now`.
+    fn refuse(&mut self, now: Instant) {
+        if !self.refuses() {
+            (self.refuses_since, self.heard_at, self.expiries) = (now, now, 0);
+        }
+    }
+
+    /// A packet goes, or may go now.
+    #[inline]
+    pub(super) fn relent(&mut self) {
+        (self.loop_backs, self.tokenless, self.patient_until) = (0, false, Instant::NEVER);
+    }
+
+    /// A retransmission timeout has come at `now`, no sooner than `gap` after the one before: how many have, in a row, since each of
+    /// which the program was asked and let nothing go. Whoever waits for the answers to what was sent has let go what it could when the
+    /// first comes. What comes sooner is none, and so counts for nothing: zero.
+    pub(crate) fn note_timeout(&mut self, now: Instant, gap: Span) -> u32 {
+        if now < self.timed_out_at + gap {
+            return 0;
+        }
+        self.timed_out_at = now;
         let starves = self.fallen.is_none() && self.loop_backs > 0 && !self.sends;
         self.timeouts = if starves { self.timeouts + 1 } else { 0 };
         self.sends = false;
@@ -135,15 +168,16 @@ impl State {
 
     /// When it is to be woken: what has waited long enough has been by `now`.
     fn wake(&self, now: Instant) -> Instant {
-        let patience = if self.patience > now { self.patience } else { Instant::NEVER };
+        let patience = if self.patient_until > now { self.patient_until } else { Instant::NEVER };
         self.timers.wake().min(patience)
     }
 
     /// The program has heard of something at `now`: what it refused may wait anew.
     #[inline]
-    fn hope(&mut self, now: Instant) {
-        if self.patience != Instant::NEVER {
-            self.patience = self.patience.max(now + PATIENCE);
+    fn hope(&mut self, now: Instant, patience: Span) {
+        self.heard_at = now;
+        if self.patient_until != Instant::NEVER {
+            self.patient_until = self.patient_until.max(now + patience);
         }
     }
 
@@ -183,12 +217,19 @@ impl Programmed {
             parameters: Vec::new(),
             started: None,
             fallback: Box::new(fallback),
+            patience: PATIENCE,
             tally: Tally::default(),
             awaited: BTreeMap::new(),
             origin: None,
             runs: None,
             recorder: None,
         })
+    }
+
+    /// From now on a packet that is refused waits for so long, in place of [`PATIENCE`], for what may come unasked: hosts whose threads
+    /// stand still need longer.
+    pub const fn set_patience(&mut self, patience: Span) {
+        self.patience = patience;
     }
 
     /// From now on it runs on the cores of so many pairs, which have not begun: each has a memory of its own.
@@ -318,6 +359,7 @@ impl Programmed {
             parameters: self.parameters.clone(),
             started: self.started.clone(),
             fallback: self.fallback.clone(),
+            patience: self.patience,
             tally: Tally::default(),
             awaited: BTreeMap::new(),
             origin: None,
@@ -335,10 +377,14 @@ impl Programmed {
             generation: self.generation,
             traces: self.traced(),
             loop_backs: 0,
+            tokenless: false,
             refuses_since: Instant::ZERO,
+            heard_at: Instant::ZERO,
+            expiries: 0,
             refused_at: 0,
-            patience: Instant::NEVER,
+            patient_until: Instant::NEVER,
             timeouts: 0,
+            timed_out_at: Instant::ZERO,
             sends: true,
             unsent: VecDeque::new(),
             opened: now,
@@ -397,36 +443,49 @@ impl Programmed {
             return self.fall(state, event, side, why, outcome);
         }
         if side == Side::Rx {
-            state.hope(event.now);
+            if state.tokenless && outcome.credit.tokens > 0 {
+                state.relent();
+            }
+            state.hope(event.now, self.patience);
             outcome.wake = state.wake(event.now);
             if !state.unsent.is_empty() {
                 state.hand_over(event.now, outcome);
             }
         }
         if outcome.verdict == Verdict::LoopBack {
-            if state.loop_backs == 0 {
-                state.refuses_since = event.now;
-            }
+            state.refuse(event.now);
             state.loop_backs = state.loop_backs.saturating_add(1);
-            let waited = event.now.since(state.refuses_since);
-            // What is in flight is acknowledged or timed out, a timer runs out, and receivers give leave: that may take longer.
-            let comes = event.in_flight > 0
-                || state.timers.wake() != Instant::NEVER
-                || state.traces.meets(CREDIT.with(Class::LAW));
-            let most = if comes { PATIENCE } else { LOOP_BACKS_SPAN };
-            let awaits = |until: &Instant| event.now < *until + LOOP_BACKS_SPAN;
-            if state.loop_backs >= LOOP_BACKS_MAX
-                && waited >= most
-                && !self.awaited.get(&event.qpn).is_some_and(awaits)
-            {
-                let why = Why::LoopBacks { count: state.loop_backs, waited };
-                self.fall(state, event, side, why, outcome);
+            // Where no core makes packets go round, `give_up` is asked before that.
+            let until = self.bears_with(state, event).max(state.refuses_since + LOOP_BACKS_SPAN);
+            if event.now >= until {
+                let (count, waited) = (state.loop_backs, event.now.since(state.refuses_since));
+                self.fall(state, event, side, Why::LoopBacks { count, waited }, outcome);
             }
         } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
-            state.loop_backs = 0;
             state.sends = true;
-            state.patience = Instant::NEVER;
+            state.relent();
         }
+    }
+
+    /// Until when the packet of `event` may be refused: as long as something is to come, or may come, that might change the program's
+    /// mind.
+    fn bears_with(&self, state: &State, event: &Event<'_>) -> Instant {
+        let mut until = state.refuses_since;
+        if event.in_flight > 0 {
+            until = until.max(state.heard_at + LONG_PATIENCE);
+        }
+        if state.timers.wake() != Instant::NEVER {
+            if state.expiries < EXPIRIES_LEAST {
+                return Instant::NEVER;
+            }
+            until = until.max(state.refuses_since + self.patience);
+        }
+        if state.traces.meets(UNASKED) {
+            let patience = if state.tokenless { LONG_PATIENCE } else { self.patience };
+            until = until.max(state.heard_at + patience);
+        }
+        let written = self.awaited.get(&event.qpn).filter(|until| **until >= state.refuses_since);
+        written.map_or(until, |written| until.max(*written + self.patience))
     }
 
     /// Tells the program of the timers that have run out by `event`.
@@ -448,7 +507,13 @@ impl Programmed {
             };
             let before = outcome.cycles;
             self.run(Side::Rx, state, &event, present, outcome)?;
-            state.hope(present);
+            if state.tokenless && outcome.credit.tokens > 0 {
+                state.relent();
+            }
+            if state.expiries < EXPIRIES_LEAST {
+                state.hope(present, self.patience);
+                state.expiries += u8::from(expiry.again == Instant::NEVER);
+            }
             // A core would have run it when it ran out. Of a private timer's last time that may be too little ago.
             if expiry.again <= present {
                 outcome.late_cycles += outcome.cycles - before;
@@ -613,19 +678,35 @@ impl Programmed {
         if state.fallen.is_some() {
             return;
         }
-        let now = event.now;
-        if state.patience == Instant::NEVER {
-            let until = self.awaited.get(&event.qpn).copied().filter(|until| *until >= now);
-            if until.is_some() || state.traces.meets(UNASKED) {
-                state.patience = until.unwrap_or(now) + PATIENCE;
-            }
-        }
-        if state.patience > now && state.patience != Instant::NEVER {
-            outcome.wake = state.patience;
+        let (now, until) = (event.now, self.bears_with(state, event));
+        if until > now {
+            state.patient_until = until;
+            outcome.wake = until;
             return;
         }
         let waited = now.since(state.refuses_since);
-        self.fall(state, event, Side::Tx, Why::Stranded { waited }, outcome);
+        self.fall(state, event, Side::Tx, Why::LoopBacks { count: state.loop_backs, waited }, outcome);
+    }
+
+    /// The packet of `event` waits for tokens, with nothing in flight. Where the program can give none any more, or has not for long, it
+    /// is stopped, and the fallback law answers. Else `outcome` asks to be woken.
+    #[cold]
+    pub(crate) fn lacks_tokens(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
+        if state.fallen.is_some() {
+            return;
+        }
+        state.refuse(event.now);
+        state.tokenless = true;
+        let until = self.bears_with(state, event);
+        if event.now < until {
+            if state.timers.wake() == Instant::NEVER {
+                state.patient_until = until;
+            }
+            outcome.wake = state.wake(event.now);
+            return;
+        }
+        let waited = event.now.since(state.refuses_since);
+        self.fall(state, event, Side::Rx, Why::Tokenless { waited }, outcome);
     }
 
     /// The program has let nothing go for so many retransmission timeouts that it is stopped, and the fallback law answers.
@@ -640,17 +721,17 @@ impl Programmed {
     /// The program has failed with this queue pair: the fallback law takes over.
     #[cold]
     fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
-        let at = self.cores.of(side, event.qpn).take().map_or(0, |core| core.pc());
+        // What hears of nothing but `Open` has not begun on a core of its own.
+        let entry = self.image.program().symbol(side.function()).unwrap_or(0);
+        let at = self.cores.of(side, event.qpn).take().map_or(entry, |core| core.pc());
         // A core that stopped at a write stands behind it, and no instruction is shorter than four octets. Of what has refused for
         // long, others may have had the core since.
         let at = match why {
             Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. } => {
                 at.wrapping_sub(4)
             }
-            Why::LoopBacks { .. } | Why::Stranded { .. } | Why::Starved { .. } => {
-                state.refused_at.wrapping_sub(4)
-            }
-            Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent => at,
+            Why::LoopBacks { .. } | Why::Starved { .. } => state.refused_at.wrapping_sub(4),
+            Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent | Why::Tokenless { .. } => at,
         };
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();

@@ -158,8 +158,8 @@ impl Simulation<'_> {
         let Some((since, flow, program)) = refused.first() else { return };
         let (count, alive, ms) = (refused.len(), driver.alive, now.since(*since).as_ps() / 1_000_000_000);
         self.warnings.push(format!(
-            "{count} of {alive} flows under way at {now} have nothing in flight and are not let send: for {ms} ms `{program}` has answered \
-             {flow} with LoopBack; look at what its send() waits for"
+            "{count} of {alive} flows under way at {now} have nothing in flight and are not let send: for {ms} ms `{program}` has let nothing of \
+             {flow} go, by LoopBack or for want of tokens; look at what its send() waits for, and what gives tokens"
         ));
     }
 

@@ -91,8 +91,10 @@ fn a_packet_that_waits_for_a_timer_goes_when_it_runs_out() {
 fn a_credit_that_lets_nothing_go_is_found_out() {
     let credit = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "100B" } }"#;
     let small = PAIR.replace("4MB", "40KB");
-    // Where packets come back, after many rounds; where they do not, when no data have come of which it hears.
-    for (nic, says) in [("swcc", "LoopBacks in a row"), ("ideal", "nothing in flight and no timer armed")] {
+    // When no data have come of which it hears, after many rounds where packets come back.
+    for (nic, says) in
+        [("swcc", "LoopBacks in a row, for 100000"), ("ideal", "2 LoopBacks in a row, for 100000")]
+    {
         let results = run(&text(&small, &[("transport.control", credit), ("nic.model", nic)]).unwrap());
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
         let program = &results.programs[0];
@@ -137,7 +139,7 @@ fn a_run_that_ends_tells_of_programs_that_have_let_nothing_go() {
             run(&text(PAIR, &over).unwrap()).warnings
         };
         let expected = "2 of 2 flows under way at 5ms have nothing in flight and are not let send: for 4 ms `firmware/credit.elf` has \
-                        answered a with LoopBack";
+                        let nothing of a go";
         let warnings = told(credit);
         assert!(warnings.iter().any(|warning| warning.starts_with(expected)), "{nic}: {warnings:?}");
         assert_eq!(told(&control("firmware/paced.elf")), Vec::<String>::new(), "{nic}");
@@ -179,12 +181,84 @@ fn a_program_that_waits_for_a_long_timeout_is_left_alone() {
     let waits = r#"{ law = "program", elf = "firmware/credit.elf", context = { total_credit = "8KiB" } }"#;
     let cut = "[[faults.on]]\nlink = \"s0>h2\"\nfrom = \"100us\"\nuntil = \"70ms\"\nloss = 1\n";
     let outage = PAIR.replace("4MB", "1MB") + cut;
-    for nic in ["swcc", "ideal"] {
-        let over = [("transport.control", waits), ("transport.timeout", "100ms"), ("nic.model", nic)];
+    for (nic, timeout) in [("swcc", "100ms"), ("swcc", "600ms"), ("ideal", "600ms")] {
+        let over = [("transport.control", waits), ("transport.timeout", timeout), ("nic.model", nic)];
         let results = run(&text(&outage, &over).unwrap());
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
         assert!(results.flows.iter().all(|flow| flow.timeouts == 1), "{nic}: {:?}", results.flows);
         assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}: {:?}", results.programs[0].failures);
+    }
+}
+
+#[test]
+fn read_data_have_their_credit_back_when_the_reader_asks_again() {
+    let reads = PAIR.replace("4MB", "1MB").replace("write", "read");
+    let credit = |octets| {
+        format!(
+            "{{ law = \"program\", elf = \"firmware/credit.elf\", context = {{ total_credit = {octets} }} }}"
+        )
+    };
+    let cut =
+        format!("{reads}[[faults.on]]\nlink = \"h2>s0\"\nfrom = \"100us\"\nuntil = \"3ms\"\nloss = 1\n");
+    let bare = cut.replace("h2>s0", "s0>h2");
+    for nic in NICS {
+        // The readers' answers are lost, with the credit that they return; then the data, with what they took.
+        for (name, outage) in [("answers", &cut), ("data", &bare)] {
+            let control = credit("\"16KiB\"");
+            let results = run(&text(outage, &[("transport.control", &control), ("nic.model", nic)]).unwrap());
+            let program = &results.programs[0];
+            assert_eq!(program.tally.fallen(), 0, "{nic}, {name}: {:?}", program.failures);
+            assert!(
+                results.flows.iter().all(|flow| flow.status == FlowStatus::OK),
+                "{nic}: {:?}",
+                results.flows
+            );
+            assert!(results.flows.iter().all(|flow| flow.end.as_secs_f64() > 3e-3), "{nic}, {name}");
+        }
+        // No more is in flight than the credit: a round trip takes 12 µs and more here, and 8 KiB of it go in each.
+        if nic == "ideal" {
+            let far = reads.replace("delay = \"1us\"", "delay = \"3us\"");
+            let results =
+                run(&text(&far, &[("transport.control", &credit("\"8KiB\"")), ("nic.model", nic)]).unwrap());
+            let least = 12e-6 * 1e6 / 8192.0;
+            assert!(results.flows.iter().all(|flow| flow.end.as_secs_f64() > least), "{:?}", results.flows);
+        }
+    }
+}
+
+#[test]
+fn a_program_at_the_responder_that_gives_no_credit_back_falls_back_before_the_reader_fails() {
+    // It hears of acknowledgements, which READ data do not have here: its credit is spent, and nothing comes back.
+    let spends =
+        r#"{ law = "program", elf = "../../control/tests/images/spends.elf", context = { credit = 16 } }"#;
+    let reads = PAIR.replace("4MB", "100KB").replace("write", "read");
+    for nic in NICS {
+        let results = run(&text(&reads, &[("transport.control", spends), ("nic.model", nic)]).unwrap());
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);
+        assert_eq!(results.programs[0].tally.fallen(), 2, "{nic}: {:?}", results.programs[0].failures);
+    }
+}
+
+#[test]
+fn timers_one_after_the_other_are_waited_for_and_no_tokens_are_not() {
+    let times = |words: &str| {
+        format!(
+            "{{ law = \"program\", elf = \"../../control/tests/images/times.elf\", context = {{ {words} }} }}"
+        )
+    };
+    let small = PAIR.replace("4MB", "40KB");
+    for nic in ["swcc", "ideal"] {
+        for (words, stopped) in [
+            ("period = \"1ms\"", "LoopBacks in a row, for 100"),
+            ("period = \"1us\", tokenless = 1", "no tokens were left (setTokens) for 100"),
+            ("period = \"30ms\", tokenless = 1", "no tokens were left (setTokens) for 240"),
+        ] {
+            let control = times(words);
+            let results = run(&text(&small, &[("transport.control", &control), ("nic.model", nic)]).unwrap());
+            assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}, {words}");
+            let why = results.programs[0].failures[0].fault.why.to_string();
+            assert!(why.contains(stopped), "{nic}, {words}: {why}");
+        }
     }
 }
 

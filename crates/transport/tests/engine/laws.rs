@@ -2,28 +2,26 @@
 
 use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
-use roci_control::program::law::PATIENCE;
-use roci_control::program::{Options, Why};
-use roci_control::{Class, Emit, Event, Image, Law, Programmed, Value};
+use roci_control::{Class, Emit, Event, Law, Value};
 use roci_transport::{
     Access, Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Operation, Pd, PortAgent,
-    QpConfig, QpState, Reaction, Recovery, Refusal, Resolution, Segment, Status, Tail, Transition, Until,
+    QpConfig, QpState, Reaction, Recovery, Refusal, Resolution, Status, Tail, Transition, Until,
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
-use roci_wire::{Aeth, Flags, Header, IpVersion, Layout, Opcode, Reth, frame_len};
+use roci_wire::{Aeth, Header, IpVersion, Layout, Opcode, Reth, frame_len};
 use std::sync::{Arc, Mutex};
 
-const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
+pub(crate) const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
-fn engine(seed: u64, settings: &[(&str, &str)]) -> Engine {
+pub(crate) fn engine(seed: u64, settings: &[(&str, &str)]) -> Engine {
     let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
     let law = Law::from_settings("dcqcn", settings, LINK).unwrap();
     assert_eq!(engine.add_law(law), 1);
     engine
 }
 
-fn dcqcn(settings: &[(&str, &str)], config: QpConfig, count: u32) -> Pair {
+pub(crate) fn dcqcn(settings: &[(&str, &str)], config: QpConfig, count: u32) -> Pair {
     Pair::with_engines(engine(1, settings), engine(2, settings), QpConfig { law: 1, ..config }, count)
 }
 
@@ -50,46 +48,6 @@ fn packets_that_come_behind_a_late_one_bring_the_law_their_round_trips() {
         let rtt = pair.client.engine.control_get(pair.client.qpns[0], "rtt", pair.now);
         let Some(Value::Time(rtt)) = rtt else { panic!("a time") };
         assert!((Span::from_micros(2)..Span::from_micros(3)).contains(&rtt), "{recovery:?}: {rtt}");
-    }
-}
-
-#[test]
-fn a_lost_packet_that_shut_the_window_costs_no_timeout_however_rarely_packets_are_acknowledged() {
-    const PACKETS: u32 = 60;
-    for (recovery, layout, law, reads) in [
-        (Recovery::GoBackN, Layout::Standard, "dctcp", false),
-        (Recovery::Irn, Layout::Irn, "dctcp", false),
-        (Recovery::Irn, Layout::Irn, "dctcp", true),
-        (Recovery::Srnic, Layout::Srnic, "swift", false),
-        (Recovery::Srnic, Layout::Srnic, "swift", true),
-        // TCP's own windows, and IRN's bound on what is in flight.
-        (Recovery::NewReno, Layout::Irn, "none", false),
-        (Recovery::Sack, Layout::Irn, "none", false),
-        (Recovery::Irn, Layout::Irn, "none", false),
-    ] {
-        let engine = |seed| {
-            let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
-            engine.add_law(Law::from_settings(law, &[], LINK).unwrap());
-            engine
-        };
-        let max_in_flight = if recovery == Recovery::Irn { 8 } else { 0 };
-        let config = QpConfig { recovery, layout, law: 1, ack_every: 1000, max_in_flight, ..config() };
-        let lost = if reads { Server } else { Client };
-        // Whichever it is, but for the last, which NewReno and SACK count three to come after.
-        for number in 0..PACKETS as usize - 4 {
-            let mut pair =
-                Pair::with_engines(engine(1), engine(2), config, 1).fate_of(lost, number, Fate::Drop);
-            if reads {
-                pair.read(1, 0, 0, PACKETS * MTU);
-            } else {
-                pair.write(1, 0, 0, PACKETS * MTU);
-            }
-            pair.run();
-            let sender = if reads { &pair.server } else { &pair.client };
-            let counters = sender.engine.counters(sender.qpns[0]);
-            assert_eq!(pair.client.ended(), [(1, Status::Success)]);
-            assert_eq!(counters.timeouts, 0, "{recovery:?} with {law}, packet {number}, READ {reads}");
-        }
     }
 }
 
@@ -405,93 +363,6 @@ fn a_paced_responder_sends_octets_on_the_wire_at_its_rate() {
 }
 
 #[test]
-fn a_slow_queue_pair_asks_for_acknowledgements_within_a_quarter_of_its_timer_for_requests_and_read_data() {
-    // A packet takes 1106 octets on the wire, or 1122 with IRN's headers, and a quarter of the timer is 125 µs. The last of a
-    // message asks whatever the rate.
-    for (rate, every) in [("10Gb/s", [16, 16]), ("1Gb/s", [14, 13]), ("200Mb/s", [2, 2]), ("1Mb/s", [1, 1])] {
-        for reads in [false, true] {
-            let mut engine =
-                engine(1, &[("increase_timer", "1000s"), ("byte_counter", "0"), ("rmin", "1Mb/s")]);
-            let (recovery, layout) =
-                if reads { (Recovery::Irn, Layout::Irn) } else { (Recovery::GoBackN, Layout::Standard) };
-            let config = QpConfig { law: 1, path: 9, ack_every: 16, recovery, layout, ..config() };
-            let qpn = engine.create_qp(config).unwrap();
-            engine.control_set(qpn, "rc", rate, Instant::ZERO).unwrap();
-            let length = 40 * MTU;
-            if reads {
-                let (rkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
-                let mut header = Header::new(Opcode::READ_REQUEST, qpn, Psn::new(0));
-                header.set_reth(Reth { va: 0, rkey, length });
-                let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
-                engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
-            } else {
-                let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
-                engine.post_send(Instant::ZERO, qpn, &request(1, write, 0, length)).unwrap();
-            }
-            // Nobody answers: what leaves before the first timeout, IRN's, is looked at.
-            let (mut now, mut asked) = (Instant::ZERO, Vec::new());
-            while asked.len() < 40 && now < Instant::ZERO + config.timeout / 16 * 5 {
-                match engine.transmit(now) {
-                    Some(segment) => asked.push(segment.header.flags.has(Flags::ACK_REQUEST)),
-                    None => now = engine.next_wakeup().unwrap(),
-                }
-                engine.wake(now);
-            }
-            let every = every[usize::from(reads)];
-            let expected: Vec<_> =
-                (1..=asked.len()).map(|packet| packet % every == 0 || packet == 40).collect();
-            assert_eq!(asked, expected, "{rate}, {reads}");
-            assert!(!asked.is_empty());
-        }
-    }
-}
-
-#[test]
-fn what_the_pacer_holds_back_for_long_is_not_given_up_before_it_was_sent_again() {
-    // A packet each 8.8 ms, which is more than all retries of a timer of 500 µs take.
-    let settings = [("increase_timer", "1000s"), ("byte_counter", "0"), ("rmin", "1Mb/s")];
-    for (recovery, layout) in [
-        (Recovery::GoBackN, Layout::Standard),
-        (Recovery::Irn, Layout::Irn),
-        (Recovery::Srnic, Layout::Srnic),
-        (Recovery::NewReno, Layout::Irn),
-    ] {
-        // READ data has a timer of its own where it is acknowledged.
-        for reads in [false, true].into_iter().take(if recovery == Recovery::GoBackN { 1 } else { 2 }) {
-            let mut pair = dcqcn(&settings, QpConfig { recovery, layout, ..config() }, 1);
-            let lost = if reads { Server } else { Client };
-            pair = pair.fate_of(lost, 0, Fate::Drop).fate_of(lost, 2, Fate::Drop);
-            for side in [Client, Server] {
-                let node = pair.node(side);
-                node.engine.control_set(node.qpns[0], "rc", "1Mb/s", Instant::ZERO).unwrap();
-            }
-            if reads {
-                pair.read(1, 0, 0, 2 * MTU);
-            } else {
-                pair.write(1, 0, 0, 2 * MTU);
-            }
-            pair.run_until(Instant::ZERO + Span::from_millis(100));
-            assert_eq!(pair.client.ended(), [(1, Status::Success)], "{recovery:?}, {reads}");
-        }
-    }
-}
-
-#[test]
-fn another_timer_changes_how_often_a_slow_queue_pair_asks() {
-    for (timeout, asks) in [(500, false), (36, true), (0, false)] {
-        let mut engine = engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
-        let qpn = engine.create_qp(QpConfig { law: 1, path: 9, ack_every: 16, ..config() }).unwrap();
-        engine.control_set(qpn, "rc", "1Gb/s", Instant::ZERO).unwrap();
-        let change = Change { timeout: Some(Span::from_micros(timeout)), ..Change::default() };
-        engine.modify_qp(Instant::ZERO, qpn, &change).unwrap();
-        let send = request(1, Operation::Send(Tail::Plain), 0, 4 * MTU);
-        engine.post_send(Instant::ZERO, qpn, &send).unwrap();
-        let first = engine.transmit(Instant::ZERO).unwrap();
-        assert_eq!(first.header.flags.has(Flags::ACK_REQUEST), asks, "{timeout} us");
-    }
-}
-
-#[test]
 fn a_queue_pair_is_paced_by_the_packets_of_the_mtu_that_it_gets_last() {
     let mut engine = engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
     let made = QpConfig { law: 1, path: 9, timeout: Span::ZERO, mtu: 4096, state: QpState::Init, ..config() };
@@ -769,147 +640,6 @@ fn a_law_hears_of_a_loss_once_for_each_recovery_of_a_window() {
     }
     assert_eq!(heard, [(1, 6, Class::LOSS, false)]);
     assert_eq!(again, [2, 5]);
-}
-
-/// An engine whose program answers LoopBack to packets of 22 octets, and arms a timer before one of 20.
-fn refusing(deferred: bool) -> (Engine, Qpn, u16) {
-    let file = include_bytes!("../../../control/tests/images/faults.elf");
-    let image = Image::new("faults", file, &Options { checked: false, ..Options::default() }).unwrap();
-    let fallback = Law::from_settings("dcqcn", &[], EngineConfig::default().link).unwrap();
-    let program = Programmed::new(Arc::new(image), fallback).unwrap();
-    let mut engine = Engine::new(EngineConfig::default());
-    let law = engine.add_law(Law::Program(Box::new(program)));
-    let deferred = Deferred { law: deferred, ..Deferred::default() };
-    let qpn = engine.create_qp(QpConfig { law, deferred, peer: Qpn::new(9), path: 9, ..config() }).unwrap();
-    (engine, qpn, law)
-}
-
-/// The next packet, with the law run by the engine or by whoever has the offer.
-fn next(engine: &mut Engine, now: Instant) -> Option<Segment> {
-    let offer = engine.offer(now, 1)?;
-    let event = engine.transmit_event(now, &offer).filter(|_| offer.wants_law);
-    let outcome = event.and_then(|event| engine.evaluate(offer.qpn, &event));
-    engine.commit(now, offer, outcome.map_or(Grant::Engine, Grant::Law))
-}
-
-#[test]
-fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
-    for deferred in [false, true] {
-        let (mut engine, qpn, law) = refusing(deferred);
-        let tally = |engine: &mut Engine| match engine.law_mut(law) {
-            Some(Law::Program(program)) => program.tally().clone(),
-            _ => panic!("a program"),
-        };
-        let send = |id, length| request(id, Operation::Send(Tail::Plain), 0, length);
-        engine.post_send(Instant::ZERO, qpn, &send(1, 23)).unwrap();
-        engine.post_send(Instant::ZERO, qpn, &send(2, 22)).unwrap();
-        assert!(next(&mut engine, Instant::ZERO).is_some_and(|segment| segment.length == 23));
-        assert!(next(&mut engine, Instant::ZERO).is_none(), "it waits for the answer to what is in flight");
-        assert_eq!(tally(&mut engine).fallen(), 0);
-        let mut ack = Header::new(Opcode::ACKNOWLEDGE, qpn, config().send_psn);
-        ack.set_aeth(Aeth { syndrome: 0x1f, msn: 1 });
-        let now = Instant::ZERO + Span::from_micros(5);
-        let arrival = Arrival { header: &ack, path: 9, ce: false, words: &[], hops: &[] };
-        let mut reaction = Reaction::default();
-        engine.receive(now, &arrival, &mut reaction);
-        assert_eq!(reaction.refused, None);
-        let answer = |engine: &mut Engine, now| {
-            while let Some(Deferral::Law { token, qpn, event }) = engine.poll_deferral() {
-                let outcome = engine.evaluate(qpn, &event).unwrap();
-                engine.resolve(now, token, Resolution::Law(outcome));
-            }
-        };
-        answer(&mut engine, now);
-        // It hears of data, which may come unasked.
-        assert!(next(&mut engine, now).is_none());
-        let until = now + PATIENCE;
-        while let Some(now) = engine.next_wakeup().filter(|now| *now <= until) {
-            assert_eq!(tally(&mut engine).fallen(), 0);
-            engine.wake(now);
-            answer(&mut engine, now);
-            if now < until {
-                assert!(next(&mut engine, now).is_none());
-            }
-        }
-        let now = until;
-        assert!(next(&mut engine, now).is_some_and(|segment| segment.length == 22), "{deferred}");
-        let tally = tally(&mut engine);
-        assert_eq!((tally.fallen(), tally.starved), (1, 1));
-        let fault = tally.first().unwrap().to_string();
-        assert!(
-            fault.starts_with("send at 500005.000 us of queue pair") && fault.contains("nothing in flight"),
-            "{fault}"
-        );
-    }
-}
-
-#[test]
-fn a_program_that_lets_nothing_be_sent_again_is_stopped_before_its_queue_pair_fails() {
-    let file = include_bytes!("../../../control/tests/images/spends.elf");
-    let image = Arc::new(Image::new("spends", file, &Options::default()).unwrap());
-    // Whether the flow is done, after how many timeouts the program was stopped, and how many there were in all.
-    let run = |credit: &str, retry: u8, lost: usize| {
-        let engine = |seed| {
-            let fallback = Law::from_settings("dctcp", &[], LINK).unwrap();
-            let mut program = Programmed::new(image.clone(), fallback).unwrap();
-            program.set_initial("credit", credit).unwrap();
-            let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
-            assert_eq!(engine.add_law(Law::Program(Box::new(program))), 1);
-            engine
-        };
-        let config = QpConfig { law: 1, retry, ..config() };
-        let mut pair = Pair::with_engines(engine(1), engine(2), config, 1)
-            .script(move |side, n, _, _| if side == Client && n < lost { Fate::Drop } else { Fate::Pass });
-        pair.write(1, 0, 4096, 4 * MTU);
-        pair.run();
-        let Some(Law::Program(program)) = pair.client.engine.law_mut(1) else { panic!("a program") };
-        let tally = program.tally().clone();
-        let stopped = tally.first().map(|fault| fault.why);
-        let timeouts = pair.client.engine.counters(pair.client.qpns[0]).timeouts;
-        (pair.client.ended()[0].1, stopped, tally.starved, timeouts)
-    };
-    // All four are lost, and with them the credit.
-    for retry in [1, 2, 7] {
-        let waited = u32::from(retry) + 1;
-        let (status, stopped, starved, timeouts) = run("4", retry, 4);
-        assert_eq!((status, starved, timeouts), (Status::Success, 1, waited), "{retry} retries");
-        let Some(Why::Starved { timeouts, .. }) = stopped else { panic!("{retry} retries: {stopped:?}") };
-        assert_eq!(timeouts, waited - 1, "{retry} retries");
-    }
-    // One that has credit left sends again, and waits for its acknowledgements with nothing left to spend.
-    assert_eq!(run("8", 7, 4), (Status::Success, None, 0, 1));
-    assert_eq!(run("1", 7, 0), (Status::Success, None, 0, 0));
-    // Without retries there is nothing to come before.
-    assert_eq!(run("4", 0, 4), (Status::TransportRetryCounterExceeded, None, 0, 1));
-}
-
-#[test]
-fn a_packet_that_a_timer_brings_back_waits_for_it() {
-    let (mut engine, qpn, law) = refusing(false);
-    let file = include_bytes!("../../../control/tests/images/waits.elf");
-    let waits = Arc::new(Image::new("waits", file, &Options::default()).unwrap());
-    assert!(engine.replace_program(Instant::ZERO, law, &waits));
-    let send = request(1, Operation::Send(Tail::Plain), 0, 22);
-    engine.post_send(Instant::ZERO, qpn, &send).unwrap();
-    assert!(next(&mut engine, Instant::ZERO).is_none());
-    let wakeup = engine.next_wakeup().expect("the timer");
-    engine.wake(wakeup);
-    assert!(next(&mut engine, wakeup).is_some());
-}
-
-#[test]
-fn the_first_answer_of_a_program_that_came_while_a_packet_was_offered_counts() {
-    let (mut engine, qpn, law) = refusing(true);
-    let now = Instant::ZERO;
-    engine.post_send(now, qpn, &request(1, Operation::Send(Tail::Plain), 0, 20)).unwrap();
-    let offer = engine.offer(now, 1).expect("it may go");
-    let Some(Law::Program(program)) = engine.law_mut(law) else { panic!("a program") };
-    let again = Arc::clone(program.image());
-    assert!(engine.replace_program(now, law, &again));
-    let event = engine.transmit_event(now, &offer).unwrap();
-    let outcome = engine.evaluate(offer.qpn, &event).unwrap();
-    assert!(engine.commit(now, offer, Grant::Law(outcome)).is_some());
-    assert_eq!(engine.next_wakeup(), Some(now + Span::from_micros(5)), "the timer that it armed runs");
 }
 
 /// Two queue pairs of which each has sent a packet, and the instant at which both time out.

@@ -9,6 +9,7 @@
 )]
 
 mod acknowledging;
+mod asking;
 mod duplicates;
 mod hostile;
 mod laws;
@@ -17,6 +18,7 @@ mod pair;
 mod pulls;
 mod read_room;
 mod reading;
+mod refusing;
 mod retries;
 mod scripts;
 mod wander;

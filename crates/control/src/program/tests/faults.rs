@@ -161,10 +161,12 @@ fn a_timer_armed_before_a_packet_wakes_the_queue_pair() {
 #[test]
 fn a_program_that_only_loops_back_is_stopped() {
     let mut pair = Pair::new(&[]);
-    for _ in 1..law::LOOP_BACKS_MAX {
+    let begin = pair.now;
+    while pair.now < begin + law::PATIENCE {
         assert_eq!(pair.hear(0, Class::TRANSMIT, 22).verdict, Verdict::LoopBack);
         // Another queue pair's packets are no progress of this one.
         assert_eq!(pair.hear(1, Class::TRANSMIT, 23).verdict, Verdict::Proceed);
+        pair.now += Span::from_micros(10);
     }
     assert!(!pair.states[0].has_fallen());
     let outcome = pair.hear(0, Class::TRANSMIT, 22);
@@ -172,7 +174,10 @@ fn a_program_that_only_loops_back_is_stopped() {
     let tally = pair.law.tally();
     assert_eq!((tally.starved, tally.fallen()), (1, 1));
     let fault = tally.first().expect("a fault").to_string();
-    assert!(fault.contains("queue pair 0") && fault.contains("1048576 LoopBacks in a row"), "{fault}");
+    assert!(
+        fault.contains("queue pair 0") && fault.contains("8335 LoopBacks in a row, for 100008.000 us"),
+        "{fault}"
+    );
 }
 
 /// The place of a failure for want of something to send, of `refuses.elf` or its likes: the answer's line, in brackets.
@@ -245,52 +250,75 @@ fn what_is_refused_waits_for_what_may_come_unasked_and_no_longer() {
     refuse(&mut law, &mut state, until, &mut outcome);
     let fault = law.tally().first().expect("a fault").to_string();
     let line = answered_at(include_str!("../../../../../firmware/credit.c"));
-    assert!(fault.contains(&line) && fault.contains("and nothing came for 503000.000 us"), "{fault}");
+    assert!(fault.contains(&line) && fault.contains("4 LoopBacks in a row, for 103000.000 us"), "{fault}");
 }
 
-#[test]
-fn loop_backs_that_are_quick_go_on_for_as_long() {
-    let mut pair = Pair::new(&[]);
-    let mut count = 0u64;
-    while !pair.states[0].has_fallen() {
-        pair.now = Instant::ZERO + Span::from_nanos(10 * count);
-        pair.now = Instant::ZERO + pair.now.since(Instant::ZERO).saturating_sub(Span::from_micros(1));
-        pair.hear(0, Class::TRANSMIT, 22);
-        count += 1;
-    }
-    assert!(count > 4_900_000, "{count}");
-}
-
-#[test]
-fn loop_backs_wait_longer_for_what_is_in_flight_and_for_timers() {
-    const WAITS: &[u8] = include_bytes!("../../../tests/images/waits.elf");
-    const REFUSES: &[u8] = include_bytes!("../../../tests/images/refuses.elf");
-    // How long each 50 ns go on, in milliseconds.
-    let lasts = |file, in_flight| {
-        let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
-        let (mut state, outcome) = law.open(LINK.as_kbps(), 7, Instant::ZERO);
-        let mut now = Instant::ZERO;
-        while !state.has_fallen() {
-            now += Span::from_nanos(50);
-            let event =
-                Event { class: Class::TRANSMIT, length: 1_000, now, qpn: 7, in_flight, ..Event::default() };
-            let mut outcome = Outcome::unchanged(outcome.credit, Instant::NEVER);
+/// How long a packet of one queue pair goes round, ten microseconds each time, with so much in flight, until the program is stopped; it hears
+/// `heard` each ten milliseconds, and so much has been acknowledged then.
+fn goes_round(file: &[u8], in_flight: u32, heard: Option<(Class, u32)>) -> Span {
+    let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
+    let (mut state, outcome) = law.open(LINK.as_kbps(), 7, Instant::ZERO);
+    let (mut now, mut wake, mut round) = (Instant::ZERO, Instant::NEVER, 0u64);
+    while !state.has_fallen() && now < Instant::ZERO + Span::from_secs(11) {
+        now += Span::from_micros(10);
+        round += 1;
+        let timer = (wake <= now).then_some((Class::TIMER, 0));
+        let heard = heard.filter(|_| round.is_multiple_of(1_000));
+        for (class, acked) in timer.into_iter().chain(heard).chain([(Class::TRANSMIT, 0)]) {
+            let event = Event { class, length: 1_000, now, qpn: 7, in_flight, acked, ..Event::default() };
+            let mut outcome = Outcome::unchanged(outcome.credit, wake);
             law.on_event(&mut state, &event, &mut outcome);
+            wake = outcome.wake;
         }
-        now.since(Instant::ZERO).as_ps() / 1_000_000_000
+    }
+    now.since(Instant::ZERO)
+}
+
+#[test]
+fn what_goes_round_does_so_for_as_long_as_something_may_come_that_changes_it() {
+    const REFUSES: &[u8] = include_bytes!("../../../tests/images/refuses.elf");
+    let step = Span::from_micros(10);
+    // Nothing may. What is in flight is answered, or times out, some time.
+    assert_eq!(goes_round(REFUSES, 0, None), step + law::LOOP_BACKS_SPAN);
+    assert_eq!(goes_round(REFUSES, 1_000, None), step + law::LONG_PATIENCE);
+    // Data may, of which it hears, and each time they do.
+    assert_eq!(goes_round(CREDIT, 0, None), step + law::PATIENCE);
+    assert!(goes_round(CREDIT, 0, Some((Class::WRITE, 0))) > Span::from_secs(10));
+    // Marks it does not hear of. Acknowledgements are not refusals.
+    assert_eq!(goes_round(CREDIT, 0, Some((Class::CE, 0))), step + law::PATIENCE);
+    assert!(goes_round(CREDIT, 0, Some((Class::ACK, 1))) > Span::from_secs(10));
+}
+
+#[test]
+fn what_waits_for_timers_waits_for_eight_of_them_however_long_they_take() {
+    const TIMES: &[u8] = include_bytes!("../../../tests/images/times.elf");
+    // Each begins the next and lets nothing go; by the context, of so many nanoseconds.
+    let lasts = |ns: u64| {
+        let mut law = Programmed::new(image(TIMES, true).unwrap(), fallback()).unwrap();
+        law.set_initial("period", &ns.to_string()).unwrap();
+        let (mut state, outcome) = law.open(LINK.as_kbps(), 7, Instant::ZERO);
+        let (mut now, mut wake) = (Instant::ZERO, outcome.wake);
+        while !state.has_fallen() {
+            for class in [Class::TIMER, Class::TRANSMIT] {
+                let event = Event { class, length: 1_000, now, qpn: 7, ..Event::default() };
+                let mut outcome = Outcome::unchanged(outcome.credit, wake);
+                law.on_event(&mut state, &event, &mut outcome);
+                wake = outcome.wake;
+            }
+            now = if state.has_fallen() { now } else { wake };
+        }
+        now.since(Instant::ZERO)
     };
-    assert_eq!(lasts(REFUSES, 0), 52, "2^20 of them");
-    assert_eq!(lasts(REFUSES, 1_000), 500);
-    // Its timer never runs out here.
-    assert_eq!(lasts(WAITS, 0), 500);
+    assert_eq!(lasts(1_000_000), law::PATIENCE);
+    assert_eq!(lasts(200_000_000), Span::from_millis(1_600));
 }
 
 #[test]
 fn loop_backs_between_packets_are_pacing() {
     let mut pair = Pair::new(&[]);
-    for at in 0..2 * law::LOOP_BACKS_MAX {
-        let sends = at % (law::LOOP_BACKS_MAX / 2) == 0;
-        pair.hear(0, Class::TRANSMIT, if sends { 23 } else { 22 });
+    for at in 0..1_000 {
+        pair.hear(0, Class::TRANSMIT, if at % 40 == 0 { 23 } else { 22 });
+        pair.now += Span::from_millis(1);
     }
     assert_eq!(pair.law.tally().fallen(), 0);
 }
