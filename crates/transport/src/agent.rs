@@ -18,6 +18,7 @@ use roci_units::{Instant, Qpn};
 use roci_wire::{Flags, Layout, Opcode, Shape};
 
 use crate::arrival::{Arrival, Refusal};
+use crate::credit::room::ReadRooms;
 use crate::engine::Engine;
 use crate::messages::part_of;
 use homa::Grants;
@@ -98,7 +99,16 @@ impl Engine {
         let kind = discriminant(law);
         let (link, overhead) = (self.config.link, self.config.wire_overhead);
         let half: Box<dyn PortAgent> = match law {
-            Law::Homa(homa) => Box::new(Grants::new(*homa.params(), link, overhead)),
+            Law::Homa(homa) => {
+                let params = homa.params();
+                if self.read_rooms.is_none() {
+                    // Who reads is the receiver: a request for a piece of a READ is the grant for it.
+                    let piece = params.ahead.unwrap_or(params.unscheduled);
+                    let octets = u64::from(params.overcommit) * u64::from(piece);
+                    self.read_rooms = Some(Box::new(ReadRooms::granted(octets, piece)));
+                }
+                Box::new(Grants::new(*params, link, overhead))
+            }
             // Homa as a program: the order of grants is the port's, with Homa's own parameters.
             Law::Program(program) if program.image().is_granted() => {
                 return self.bring_agent(&Law::Homa(Homa::default()));

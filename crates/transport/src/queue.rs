@@ -23,6 +23,8 @@ pub(crate) mod flag {
     pub(crate) const IMMEDIATE: u8 = 8;
     /// [`super::SendWork::immediate`] is a key to invalidate.
     pub(crate) const INVALIDATE: u8 = 16;
+    /// Of a READ, which has no such key: the rest of it is the next in the queue.
+    pub(crate) const CONTINUES: u8 = INVALIDATE;
     /// Its packets have sequence numbers.
     pub(crate) const NUMBERED: u8 = 32;
     /// All responses of a READ have come, or the result of an atomic, where READ responses are acknowledged on their own.
@@ -79,7 +81,7 @@ pub(crate) struct SendWork {
     pub(crate) rkey: u32,
     /// Octets of the message; the upper half of a compare-and-swap's comparand, for atomics are 8 octets.
     pub(crate) length: u32,
-    /// Immediate data or key to invalidate; the lower half of the comparand.
+    /// Immediate data or key to invalidate; the lower half of the comparand; octets of a READ that its earlier pieces bring.
     pub(crate) immediate: u32,
     /// Sequence of the first packet.
     pub(crate) first: u32,
@@ -182,11 +184,31 @@ impl SendWork {
         self.flags & flag == flag
     }
 
-    /// Octets that it moves.
+    /// Cuts the first `octets` off a READ.
+    pub(crate) fn split(&mut self, octets: u32) -> Self {
+        let mut piece = *self;
+        piece.length = octets;
+        piece.flags = piece.flags & !flag::SIGNALED | flag::CONTINUES;
+        self.address = self.address.wrapping_add(octets.into());
+        self.va = self.va.wrapping_add(octets.into());
+        self.length -= octets;
+        self.immediate += octets;
+        self.flags &= !flag::FENCE;
+        piece
+    }
+
+    /// Whether it is a piece of a READ, and not the last.
+    #[inline]
+    pub(crate) fn continues(&self) -> bool {
+        self.kind == Kind::Read && self.has(flag::CONTINUES)
+    }
+
+    /// Octets that it moves, those of a READ's earlier pieces among them.
     #[inline]
     pub(crate) const fn octets(&self) -> u32 {
         match self.kind {
             Kind::FetchAdd | Kind::CompareSwap => 8,
+            Kind::Read => self.length + self.immediate,
             _ => self.length,
         }
     }

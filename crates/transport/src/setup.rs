@@ -7,7 +7,7 @@ use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct
 use crate::laws::{Begun, User};
 use crate::memory::Access;
 use crate::qp::{Common, Facts, Notes, Profile, Qp, Requester, Responder, Standing};
-use crate::queue::{NONE, SendWork};
+use crate::queue::{Kind, NONE, SendWork};
 use crate::state::{QpState, Transition};
 use crate::timer::TimerId;
 use crate::work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};
@@ -467,14 +467,30 @@ impl Engine {
     pub fn post_send(&mut self, now: Instant, qpn: Qpn, request: &SendRequest) -> Result<(), PostError> {
         let slot = self.place(qpn).ok_or(PostError::Unknown)?;
         self.check_send(slot, request)?;
-        let work = SendWork::new(request);
-        let common = &mut self.qps[slot].common;
-        if common.state == QpState::Error {
+        let mut work = SendWork::new(request);
+        if self.qps[slot].common.state == QpState::Error {
             // Behind those that wait for the placement of what came before.
             self.tell_sender(slot, flushed(work.id, qpn, work.kind.completion()));
             return Ok(());
         }
+        if work.kind == Kind::Read && self.profile(slot).layout == Layout::Homa {
+            let piece = self.read_rooms.as_ref().and_then(|rooms| rooms.piece());
+            // Whole packets, but for the last.
+            let mtu = u32::from(self.profile(slot).mtu);
+            let piece = piece.map_or(u32::MAX, |piece| piece.next_multiple_of(mtu));
+            while work.length > piece {
+                let first = work.split(piece);
+                self.append(now, slot, first);
+            }
+        }
+        self.append(now, slot, work);
+        Ok(())
+    }
+
+    /// Appends `work` to the send queue.
+    fn append(&mut self, now: Instant, slot: usize, work: SendWork) {
         let index = self.sends.insert(work);
+        let common = &mut self.qps[slot].common;
         if common.tail == NONE {
             common.head = index;
         } else {
@@ -487,7 +503,6 @@ impl Engine {
             requester.pacer.resume(now);
             self.arm(now, slot);
         }
-        Ok(())
     }
 
     fn check_send(&self, slot: usize, request: &SendRequest) -> Result<(), PostError> {
@@ -610,10 +625,16 @@ impl Engine {
         let qpn = common.qpn;
         let mut work = common.head;
         (common.head, common.tail) = (NONE, NONE);
+        let mut is_guilty = false;
         while work != NONE {
             let SendWork { id, kind, next, .. } = *self.sends.get(work);
-            let status = if work == guilty { status } else { Status::WorkRequestFlushed };
-            self.tell_sender(slot, Completion { status, ..flushed(id, qpn, kind.completion()) });
+            is_guilty |= work == guilty;
+            // Of a READ in pieces the last tells.
+            if !self.sends.get(work).continues() {
+                let status = if is_guilty { status } else { Status::WorkRequestFlushed };
+                self.tell_sender(slot, Completion { status, ..flushed(id, qpn, kind.completion()) });
+                is_guilty = false;
+            }
             self.sends.remove(work);
             work = next;
         }

@@ -13,7 +13,7 @@ use crate::state::QpState;
 use crate::timer::TimerId;
 use roci_control::{Class, Credit, Verdict, Words};
 use roci_units::{Instant, Qpn};
-use roci_wire::{IpVersion, Opcode, WIRE_OVERHEAD, frame_len};
+use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
 
 /// Priorities of which none is paused.
 const ALL_OPEN: u8 = 0xff;
@@ -426,8 +426,10 @@ impl Engine {
     /// Whether the port has room for what READ `current` brings; where it has none, the queue pair waits in line.
     #[cold]
     fn admits_read(&mut self, slot: usize, current: u32) -> bool {
+        let layout = self.profile(slot).layout;
         let work = self.sends.get(current);
-        work.kind != Kind::Read || self.read_rooms.as_mut().is_none_or(|rooms| rooms.admit(slot, work.length))
+        let Some(rooms) = self.read_rooms.as_mut().filter(|_| work.kind == Kind::Read) else { return true };
+        rooms.piece().is_some() && layout != Layout::Homa || rooms.admit(slot, work.length)
     }
 
     /// A READ of `length` octets has come to its end, or, where that is `None`, nothing more of the queue pair's is to be

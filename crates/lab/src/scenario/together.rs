@@ -83,9 +83,6 @@ pub(super) fn unheld_reads<'a>(
                  again. Set `switch.routing = \"ecmp\"`, or `op = \"write\"`"
                     .to_owned(),
             ),
-            "homa" => Some(
-                "`homa` grants messages, and READ responses go without: nothing holds them back".to_owned(),
-            ),
             "timely" | "dctcp" | "hpcc" | "swift" | "nscc" if transport.recovery == Recovery::GoBackN => {
                 Some(format!(
                     "`{law}` hears of acknowledgements, and with `transport.recovery = \"go-back-n\"` READ responses are not \
@@ -169,7 +166,6 @@ mod tests {
             ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
-            ("op = \"read\"\n[transport]\ncontrol = \"homa\"\n", "READ responses go without"),
             (
                 "op = \"read\"\n[switch]\nrouting = \"spray\"\n[transport]\ncontrol = \"homa\"\n",
                 "no READ data that comes out of order",

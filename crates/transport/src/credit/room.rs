@@ -20,6 +20,8 @@ pub(crate) struct ReadRooms {
     octets: u64,
     /// The longest that counts as short.
     short: u32,
+    /// What a READ is cut into, where it is let in piece by piece; zero where it is not.
+    piece: u32,
     rooms: [Room; 2],
     /// READs that were let in, and that have ended.
     turns: u32,
@@ -47,7 +49,18 @@ struct Guest {
 impl ReadRooms {
     pub(crate) fn new(octets: u64) -> Self {
         let short = u32::try_from(octets / SHORT).unwrap_or(u32::MAX);
-        Self { octets, short, rooms: Default::default(), turns: 0, guests: Vec::new() }
+        Self { octets, short, piece: 0, rooms: Default::default(), turns: 0, guests: Vec::new() }
+    }
+
+    /// Rooms for READs that are granted as messages are: in pieces of `piece` octets, of which each queue pair has
+    /// about two at most, one on its way and one asked for.
+    pub(crate) fn granted(octets: u64, piece: u32) -> Self {
+        Self { piece, ..Self::new(octets) }
+    }
+
+    /// What a READ is cut into, if it is.
+    pub(crate) fn piece(&self) -> Option<u32> {
+        (self.piece > 0).then_some(self.piece)
     }
 
     /// Makes the rooms larger, if they are not as large.
@@ -71,6 +84,13 @@ impl ReadRooms {
         }
         if self.guests[place].waits {
             return false;
+        }
+        if self.piece > 0 {
+            // It comes again when one of its own has ended.
+            let own: u64 = self.guests[place].taken.iter().sum();
+            if own >= 2 * u64::from(self.piece) {
+                return false;
+            }
         }
         if self.rooms[class].line.is_empty() && self.fits(class, length) {
             self.take(place, length);

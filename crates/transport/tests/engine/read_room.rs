@@ -1,12 +1,14 @@
-//! READs whose data a port has room for, and those that wait for others to end.
+//! READs whose data a port has room for, those that wait for others to end, and those that go piece by piece.
 
 use crate::pair::{Client, Fate, Pair, Side};
 use crate::scripts::{MTU, config, request};
+use roci_control::Law;
 use roci_transport::{
     Access, Change, Engine, EngineConfig, Operation, Pd, QpConfig, Recovery, Status, Transition,
 };
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::{Layout, Opcode};
+use std::sync::{Arc, Mutex};
 
 /// An engine with room for `packets` of READ data, and so many queue pairs that READ four packets each.
 fn engine(packets: u32, qps: u32) -> (Engine, Vec<Qpn>) {
@@ -87,4 +89,81 @@ fn all_reads_end_well_whatever_is_lost_and_other_requests_keep_their_order() {
         assert!(ended.iter().all(|(_, status)| *status == Status::Success), "{recovery:?}: {ended:?}");
         assert_eq!(pair.client.engine.reads_wait(), None);
     }
+}
+
+/// Two engines that deal as Homa does: pieces of two packets, and of all together three.
+fn granted(count: u32) -> Pair {
+    let engine = |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
+        let (unscheduled, overcommit) = (format!("{}B", 2 * MTU), "3".to_owned());
+        let settings = [("unscheduled", unscheduled.as_str()), ("overcommit", overcommit.as_str())];
+        engine.add_law(Law::from_settings("homa", &settings, EngineConfig::default().link).unwrap());
+        engine
+    };
+    let config = QpConfig { law: 1, recovery: Recovery::Irn, layout: Layout::Homa, ..config() };
+    Pair::with_engines(engine(1), engine(2), config, count)
+}
+
+/// READs of nine packets and some octets on so many queue pairs, and of each request for a piece its octets, those that its queue pair
+/// had asked for by then and that had not come, and those of all.
+fn asked_for(qps: u32) -> Vec<(u32, u32, u32)> {
+    let under_way = Arc::new(Mutex::new((vec![0; qps as usize], Vec::new())));
+    let mut pair = granted(qps);
+    let [readers, responders] = [&pair.client, &pair.server].map(|node| node.qpns.clone());
+    let seen = under_way.clone();
+    pair = pair.script(move |side, _, packet, _| {
+        let (open, requests) = &mut *seen.lock().unwrap();
+        let qpns = if side == Client { &responders } else { &readers };
+        let qp = qpns.iter().position(|qpn| *qpn == packet.header.dest_qpn).unwrap();
+        if packet.header.opcode == Opcode::READ_REQUEST {
+            let length = packet.header.reth().length;
+            open[qp] += length;
+            requests.push((length, open[qp], open.iter().sum::<u32>()));
+        } else {
+            open[qp] -= u32::from(packet.header.payload);
+        }
+        Fate::Pass
+    });
+    let rkey = pair.server.key;
+    let length = 9 * MTU + 5;
+    for qp in 0..qps {
+        let to = u64::from(qp * 16 * MTU);
+        pair.post_on(Client, qp as usize, request(qp.into(), Operation::Read { va: 512, rkey }, to, length));
+    }
+    pair.run();
+    let ended = pair.client.ended();
+    assert_eq!(ended.len() as u32, qps, "each is one work request: {ended:?}");
+    assert!(ended.iter().all(|(_, status)| *status == Status::Success), "{ended:?}");
+    for qp in 0..qps {
+        pair.assert_copied(u64::from(qp * 16 * MTU), 512, length);
+    }
+    let (open, requests) = &*under_way.lock().unwrap();
+    assert!(open.iter().all(|octets| *octets == 0));
+    requests.clone()
+}
+
+#[test]
+fn reads_are_asked_for_in_pieces_as_homas_receivers_grant_and_each_ends_once() {
+    for (qps, most, most_of_all) in [(1, 4, 4), (4, 2, 6)] {
+        let requests = asked_for(qps);
+        assert_eq!(requests.len(), 5 * qps as usize);
+        assert!(requests.iter().all(|&(length, ..)| length == 2 * MTU || length == MTU + 5));
+        // One on its way, and one asked for; of many queue pairs as many as the overcommitment says.
+        assert_eq!(requests.iter().map(|&(_, own, _)| own).max(), Some(most * MTU));
+        assert_eq!(requests.iter().map(|&(.., all)| all).max(), Some(most_of_all * MTU));
+    }
+}
+
+#[test]
+fn a_read_in_pieces_fails_once_with_what_its_piece_failed_of() {
+    let mut pair = granted(1);
+    let rkey = pair.server.key;
+    pair.post(Client, request(1, Operation::Read { va: 0, rkey }, 0, 3 * MTU));
+    // The second piece of this one has no key.
+    let end = pair.server.memory.len() as u64;
+    pair.post(Client, request(2, Operation::Read { va: end - u64::from(3 * MTU), rkey }, 0, 6 * MTU));
+    pair.post(Client, request(3, Operation::Read { va: 0, rkey }, 0, 5 * MTU));
+    pair.run();
+    let ended = [(1, Status::Success), (2, Status::RemoteAccessError), (3, Status::WorkRequestFlushed)];
+    assert_eq!(pair.client.ended(), ended);
 }
