@@ -146,8 +146,13 @@ fn names(bits: u32) -> String {
     names.collect::<Vec<_>>().join(" | ")
 }
 
-/// Microseconds, to the nanosecond.
+/// Microseconds, to the nanosecond; milliseconds from a hundred of them on.
 fn micros(span: Span) -> String {
+    const LONG: Span = Span::from_millis(100);
+    if span >= LONG {
+        let us = span.as_ps() / 1_000_000;
+        return format!("{}.{:03} ms", us / 1_000, us % 1_000);
+    }
     let ns = span.as_ps() / 1_000;
     format!("{}.{:03} us", ns / 1_000, ns % 1_000)
 }

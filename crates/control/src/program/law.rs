@@ -90,7 +90,7 @@ pub struct State {
     heard_at: Instant,
     /// Timers that have run out since.
     expiries: u8,
-    /// Where the core stood behind the last LoopBack.
+    /// Where the core stood behind the last LoopBack, or behind the answer with which tokens ended.
     refused_at: u32,
     /// Until when what was refused waits for something that may come unasked; `NEVER` where it does not.
     pub(super) patient_until: Instant,
@@ -484,7 +484,7 @@ impl Programmed {
             let patience = if state.tokenless { LONG_PATIENCE } else { self.patience };
             until = until.max(state.heard_at + patience);
         }
-        let written = self.awaited.get(&event.qpn).filter(|until| **until >= state.refuses_since);
+        let written = self.awaited.get(&event.qpn);
         written.map_or(until, |written| until.max(*written + self.patience))
     }
 
@@ -621,9 +621,13 @@ impl Programmed {
             let kbps = block[csr::RATE];
             outcome.credit.rate_kbps = state.pace(kbps);
         }
+        let tokens = state.block[csr::TOKENS];
+        if tokens == 0 && outcome.credit.tokens > 0 {
+            state.refused_at = stands;
+        }
         let block = &state.block;
         outcome.credit.window = block[csr::WINDOW];
-        outcome.credit.tokens = block[csr::TOKENS];
+        outcome.credit.tokens = tokens;
         match (side, answer) {
             (Side::Tx, Answer::Send) => {
                 if image.header_words() > 0 {
@@ -721,17 +725,17 @@ impl Programmed {
     /// The program has failed with this queue pair: the fallback law takes over.
     #[cold]
     fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
-        // What hears of nothing but `Open` has not begun on a core of its own.
-        let entry = self.image.program().symbol(side.function()).unwrap_or(0);
-        let at = self.cores.of(side, event.qpn).take().map_or(entry, |core| core.pc());
+        let at = self.cores.of(side, event.qpn).take().map_or(0, |core| core.pc());
         // A core that stopped at a write stands behind it, and no instruction is shorter than four octets. Of what has refused for
         // long, others may have had the core since.
         let at = match why {
             Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. } => {
                 at.wrapping_sub(4)
             }
-            Why::LoopBacks { .. } | Why::Starved { .. } => state.refused_at.wrapping_sub(4),
-            Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent | Why::Tokenless { .. } => at,
+            Why::LoopBacks { .. } | Why::Starved { .. } | Why::Tokenless { .. } => {
+                state.refused_at.wrapping_sub(4)
+            }
+            Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent => at,
         };
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();

@@ -220,6 +220,7 @@ impl Build {
         if !sound {
             return failed(warnings);
         }
+        warnings += &missing::ranges(&warnings);
         let looked_at = wrapped.replacen('\n', &format!("\n{}", slips::AS_CALLS), 1);
         let mut preprocess = again(&command);
         preprocess.args(["-E", "-x", "c", "-"]);

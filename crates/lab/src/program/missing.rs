@@ -70,6 +70,26 @@ pub(super) fn remedies(said: &str) -> String {
     told.concat()
 }
 
+/// What numbers that do not fit are to be, for the compiler's warnings of them: a line each.
+pub(super) fn ranges(said: &str) -> String {
+    let told = [
+        ("unsigned char:2", "timers are 0 to 3"),
+        ("unsigned char:3", "priorities are 0 to 7"),
+        ("unsigned int:28", "a timer takes 268 ms at most, which is 268000000 ns, and a byte counter 268 MB"),
+        ("long unsigned int", "registers have 32 bits; rates are in kb/s, so that 5 Gb/s are 5000000"),
+    ];
+    let overflows = |kind: &str| said.lines().any(|line| line.ends_with("[-Woverflow]") && is_to(line, kind));
+    told.iter()
+        .filter(|(kind, _)| overflows(kind))
+        .map(|(_, range)| format!("what to do: {range}\n"))
+        .collect()
+}
+
+/// Whether a warning is of a conversion to that type, in whichever quotes.
+fn is_to(line: &str, kind: &str) -> bool {
+    line.split_once(" to ").is_some_and(|(_, to)| to.trim_start_matches(['\'', '‘']).starts_with(kind))
+}
+
 /// Of a name that TracedPkts has and nothing else: its line in `text`, and what may stand there.
 pub(super) fn class(missing: &str, text: &str) -> Option<(usize, String)> {
     let word =
@@ -106,5 +126,19 @@ mod tests {
         let told = remedies("law.c:8:2: error: impossible constraint in 'asm'\n");
         assert!(told.starts_with("what to do: the numbers that hopWord and headerWord take"), "{told}");
         assert_eq!(remedies("law.c:3:1: error: expected ';'\n"), "");
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_told_what_would() {
+        let said = |kind| {
+            format!(
+                "law.c:4:9: warning: unsigned conversion from 'int' to '{kind}' changes value from '9' to '1' [-Woverflow]\n"
+            )
+        };
+        assert_eq!(ranges(&said("unsigned char:3").repeat(2)), "what to do: priorities are 0 to 7\n");
+        let both = said("unsigned char:2") + &said("unsigned int:28").replace('\'', "‘");
+        assert_eq!(ranges(&both).lines().count(), 2);
+        assert!(ranges(&said("long unsigned int")).contains("kb/s"));
+        assert_eq!(ranges("law.c:4:9: warning: unused variable 'x' [-Wunused-variable]\n"), "");
     }
 }

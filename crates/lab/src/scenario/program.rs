@@ -219,7 +219,11 @@ impl Control {
                     (valid, _) => {
                         let near = nearest(name, valid.iter().copied());
                         let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-                        format!("{near}its context and its parameters are {}", listed(valid.iter().copied()))
+                        format!(
+                            "{near}its context and its parameters are {}; a parameter is a variable outside all functions, as \
+                             `uint32_t {name} = 1;`, and no `#define`",
+                            listed(valid.iter().copied())
+                        )
                     }
                 };
                 let error = match error {

@@ -93,7 +93,7 @@ fn a_credit_that_lets_nothing_go_is_found_out() {
     let small = PAIR.replace("4MB", "40KB");
     // When no data have come of which it hears, after many rounds where packets come back.
     for (nic, says) in
-        [("swcc", "LoopBacks in a row, for 100000"), ("ideal", "2 LoopBacks in a row, for 100000")]
+        [("swcc", "LoopBacks in a row, for 100.0"), ("ideal", "2 LoopBacks in a row, for 100.000 ms")]
     {
         let results = run(&text(&small, &[("transport.control", credit), ("nic.model", nic)]).unwrap());
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{nic}: {:?}", results.flows);

@@ -80,7 +80,7 @@ fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
         assert_eq!((tally.fallen(), tally.starved), (1, 1));
         let fault = tally.first().unwrap().to_string();
         assert!(
-            fault.starts_with("send at 100005.000 us of queue pair") && fault.contains(" LoopBacks in a row"),
+            fault.starts_with("send at 100.005 ms of queue pair") && fault.contains(" LoopBacks in a row"),
             "{fault}"
         );
     }

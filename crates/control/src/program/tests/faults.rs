@@ -175,7 +175,7 @@ fn a_program_that_only_loops_back_is_stopped() {
     assert_eq!((tally.starved, tally.fallen()), (1, 1));
     let fault = tally.first().expect("a fault").to_string();
     assert!(
-        fault.contains("queue pair 0") && fault.contains("8335 LoopBacks in a row, for 100008.000 us"),
+        fault.contains("queue pair 0") && fault.contains("8335 LoopBacks in a row, for 100.008 ms"),
         "{fault}"
     );
 }
@@ -250,7 +250,7 @@ fn what_is_refused_waits_for_what_may_come_unasked_and_no_longer() {
     refuse(&mut law, &mut state, until, &mut outcome);
     let fault = law.tally().first().expect("a fault").to_string();
     let line = answered_at(include_str!("../../../../../firmware/credit.c"));
-    assert!(fault.contains(&line) && fault.contains("4 LoopBacks in a row, for 103000.000 us"), "{fault}");
+    assert!(fault.contains(&line) && fault.contains("4 LoopBacks in a row, for 103.000 ms"), "{fault}");
 }
 
 /// How long a packet of one queue pair goes round, ten microseconds each time, with so much in flight, until the program is stopped; it hears
