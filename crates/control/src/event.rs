@@ -181,6 +181,9 @@ pub struct Event<'a> {
     pub acked: u32,
     /// Octets sent and not yet acknowledged, after this event.
     pub in_flight: u32,
+    /// Of a packet that is about to be sent: whether something comes for certain, the answer to what was sent or asked for before, its
+    /// timeout, or, while the peer's READ is answered, that it is asked for again.
+    pub outstanding: bool,
     /// The packet sequence up to which all is acknowledged, counted from the first packet, modulo 2³².
     pub acked_sequence: u32,
     /// The packet sequence to be sent next, counted alike.
@@ -231,6 +234,7 @@ impl Event<'_> {
             periods,
             acked,
             in_flight,
+            outstanding,
             acked_sequence,
             next_sequence,
             peer_sent,
@@ -258,6 +262,7 @@ impl Event<'_> {
             periods,
             acked,
             in_flight,
+            outstanding,
             acked_sequence,
             next_sequence,
             peer_sent,

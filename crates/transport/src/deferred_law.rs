@@ -171,7 +171,7 @@ impl Engine {
     /// The same of the event that belongs to an offer, [`transmit_event`](Self::transmit_event).
     pub fn evaluate_offer(&mut self, now: Instant, offer: &Offer) -> Option<Outcome> {
         let slot = self.place(offer.qpn)?;
-        let event = Event { length: offer.length, ..self.event(now, slot, Class::TRANSMIT) };
+        let event = self.before_sending(now, slot, offer.length);
         self.evaluate_in(slot, &event)
     }
 
@@ -195,7 +195,7 @@ impl Engine {
     /// The `TRANSMIT` event that belongs to an offer, for the caller that runs the law.
     pub fn transmit_event(&self, now: Instant, offer: &Offer) -> Option<OwnedEvent> {
         let slot = self.place(offer.qpn)?;
-        let event = Event { length: offer.length, ..self.event(now, slot, Class::TRANSMIT) };
+        let event = self.before_sending(now, slot, offer.length);
         Some(own(&event))
     }
 
@@ -256,7 +256,7 @@ impl Engine {
         self.begin_law(now, slot);
         if outcome.verdict == Verdict::LoopBack && !self.is_outdated(slot) {
             let mut outcome = *outcome;
-            let event = Event { length, ..self.event(now, slot, Class::TRANSMIT) };
+            let event = self.before_sending(now, slot, length);
             self.refuse_what_strands(slot, &event, &mut outcome);
             if outcome.verdict == Verdict::LoopBack {
                 self.park(slot, Standing::PARKED);

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::events::answer_event;
 use crate::laws::{LawState, Laws, TIMER_PACE, User};
 use crate::messages::message_words;
-use crate::qp::{Common, Facts, Notes, Qp, Standing};
+use crate::qp::{Common, Duties, Facts, Notes, Qp, Standing};
 use crate::queue::{NONE, flag};
 use crate::timer::TimerId;
 use crate::transmit::Plan;
@@ -395,11 +395,20 @@ impl Engine {
         }
     }
 
-    /// The law says LoopBack to the packet of `event`, which waits for the queue pair's next event. Where nothing is in flight and
+    /// The event of a packet of `length` octets that is about to be sent.
+    #[inline]
+    pub(crate) fn before_sending<'a>(&self, now: Instant, slot: usize, length: u32) -> Event<'a> {
+        let Qp { requester, responder, .. } = &self.qps[slot];
+        let asked = requester.una != requester.high || requester.in_flight > 0 || requester.reads > 0;
+        let outstanding = asked || responder.duties.has(Duties::RESPONDING);
+        Event { length, outstanding, ..self.event(now, slot, Class::TRANSMIT) }
+    }
+
+    /// The law says LoopBack to the packet of `event`, which waits for the queue pair's next event. Where nothing is outstanding and
     /// no timer runs, that is one that comes unasked: where none such can come, or none does, the law has to give up.
     #[cold]
     pub(crate) fn refuse_what_strands(&mut self, slot: usize, event: &Event<'_>, outcome: &mut Outcome) {
-        if event.in_flight > 0 || outcome.wake != Instant::NEVER {
+        if event.outstanding || outcome.wake != Instant::NEVER {
             return;
         }
         let Laws { laws, states, .. } = &mut self.laws;
@@ -445,12 +454,11 @@ impl Engine {
     #[cold]
     fn lacks_tokens(&mut self, now: Instant, slot: usize, length: u32) {
         let Qp { requester, common, .. } = &self.qps[slot];
-        let outstanding = requester.una != requester.high || requester.in_flight > 0 || requester.reads > 0;
-        if outstanding || requester.standing.has(Standing::LAW_OUT) {
+        let index = common.law;
+        let event = self.before_sending(now, slot, length);
+        if event.outstanding || requester.standing.has(Standing::LAW_OUT) {
             return;
         }
-        let index = common.law;
-        let event = Event { length, ..self.event(now, slot, Class::TRANSMIT) };
         let Laws { laws, states, timers, .. } = &mut self.laws;
         let state = &mut states[index as usize];
         let law = &mut laws[usize::from(state.law)];
@@ -475,7 +483,7 @@ impl Engine {
         if !self.hears(slot, Class::TRANSMIT) {
             return Some(None);
         }
-        let event = Event { length: plan.length, ..self.event(now, slot, Class::TRANSMIT) };
+        let event = self.before_sending(now, slot, plan.length);
         let mut outcome = self.run_law(slot, &event);
         if outcome.verdict == Verdict::LoopBack {
             self.refuse_what_strands(slot, &event, &mut outcome);

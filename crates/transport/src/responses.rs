@@ -201,7 +201,9 @@ impl Engine {
         // It is supposed to wait as long as this end, and to retry as often: the other half of its retries is the fallback's.
         let profile = self.profile(slot);
         let (most, gap) = (u32::from(profile.retry) / 2, profile.timeout / 2);
-        self.stop_what_starves(now, slot, most.max(1), gap);
+        if self.stop_what_starves(now, slot, most.max(1), gap) {
+            self.qps[slot].requester.retries = self.profile(slot).retry;
+        }
     }
 
     /// An atomic request that came before: its result is sent again, behind the responses before it that are still to go,

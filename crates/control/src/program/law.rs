@@ -471,7 +471,7 @@ impl Programmed {
     /// mind.
     fn bears_with(&self, state: &State, event: &Event<'_>) -> Instant {
         let mut until = state.refuses_since;
-        if event.in_flight > 0 {
+        if event.outstanding {
             until = until.max(state.heard_at + LONG_PATIENCE);
         }
         if state.timers.wake() != Instant::NEVER {

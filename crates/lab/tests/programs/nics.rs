@@ -215,6 +215,12 @@ fn read_data_have_their_credit_back_when_the_reader_asks_again() {
             );
             assert!(results.flows.iter().all(|flow| flow.end.as_secs_f64() > 3e-3), "{nic}, {name}");
         }
+        // However long the timeout of who reads.
+        let control = credit("\"16KiB\"");
+        let over =
+            [("transport.control", control.as_str()), ("transport.timeout", "150ms"), ("nic.model", nic)];
+        let results = run(&text(&cut, &over).unwrap());
+        assert_eq!(results.programs[0].tally.fallen(), 0, "{nic}: {:?}", results.programs[0].failures);
         // No more is in flight than the credit: a round trip takes 12 µs and more here, and 8 KiB of it go in each.
         if nic == "ideal" {
             let far = reads.replace("delay = \"1us\"", "delay = \"3us\"");

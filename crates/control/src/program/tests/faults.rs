@@ -253,9 +253,9 @@ fn what_is_refused_waits_for_what_may_come_unasked_and_no_longer() {
     assert!(fault.contains(&line) && fault.contains("4 LoopBacks in a row, for 103.000 ms"), "{fault}");
 }
 
-/// How long a packet of one queue pair goes round, ten microseconds each time, with so much in flight, until the program is stopped; it hears
+/// How long a packet of one queue pair goes round, ten microseconds each time, with something outstanding or not, until the program is stopped; it hears
 /// `heard` each ten milliseconds, and so much has been acknowledged then.
-fn goes_round(file: &[u8], in_flight: u32, heard: Option<(Class, u32)>) -> Span {
+fn goes_round(file: &[u8], outstanding: bool, heard: Option<(Class, u32)>) -> Span {
     let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
     let (mut state, outcome) = law.open(LINK.as_kbps(), 7, Instant::ZERO);
     let (mut now, mut wake, mut round) = (Instant::ZERO, Instant::NEVER, 0u64);
@@ -265,7 +265,7 @@ fn goes_round(file: &[u8], in_flight: u32, heard: Option<(Class, u32)>) -> Span 
         let timer = (wake <= now).then_some((Class::TIMER, 0));
         let heard = heard.filter(|_| round.is_multiple_of(1_000));
         for (class, acked) in timer.into_iter().chain(heard).chain([(Class::TRANSMIT, 0)]) {
-            let event = Event { class, length: 1_000, now, qpn: 7, in_flight, acked, ..Event::default() };
+            let event = Event { class, length: 1_000, now, qpn: 7, outstanding, acked, ..Event::default() };
             let mut outcome = Outcome::unchanged(outcome.credit, wake);
             law.on_event(&mut state, &event, &mut outcome);
             wake = outcome.wake;
@@ -279,14 +279,14 @@ fn what_goes_round_does_so_for_as_long_as_something_may_come_that_changes_it() {
     const REFUSES: &[u8] = include_bytes!("../../../tests/images/refuses.elf");
     let step = Span::from_micros(10);
     // Nothing may. What is in flight is answered, or times out, some time.
-    assert_eq!(goes_round(REFUSES, 0, None), step + law::LOOP_BACKS_SPAN);
-    assert_eq!(goes_round(REFUSES, 1_000, None), step + law::LONG_PATIENCE);
+    assert_eq!(goes_round(REFUSES, false, None), step + law::LOOP_BACKS_SPAN);
+    assert_eq!(goes_round(REFUSES, true, None), step + law::LONG_PATIENCE);
     // Data may, of which it hears, and each time they do.
-    assert_eq!(goes_round(CREDIT, 0, None), step + law::PATIENCE);
-    assert!(goes_round(CREDIT, 0, Some((Class::WRITE, 0))) > Span::from_secs(10));
+    assert_eq!(goes_round(CREDIT, false, None), step + law::PATIENCE);
+    assert!(goes_round(CREDIT, false, Some((Class::WRITE, 0))) > Span::from_secs(10));
     // Marks it does not hear of. Acknowledgements are not refusals.
-    assert_eq!(goes_round(CREDIT, 0, Some((Class::CE, 0))), step + law::PATIENCE);
-    assert!(goes_round(CREDIT, 0, Some((Class::ACK, 1))) > Span::from_secs(10));
+    assert_eq!(goes_round(CREDIT, false, Some((Class::CE, 0))), step + law::PATIENCE);
+    assert!(goes_round(CREDIT, false, Some((Class::ACK, 1))) > Span::from_secs(10));
 }
 
 #[test]
