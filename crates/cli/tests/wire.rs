@@ -105,6 +105,22 @@ fn lists_completions_types_of_service_and_rates_are_asked_for_as_of_perftest() {
 }
 
 #[test]
+fn a_test_whose_program_was_stopped_says_so() {
+    // It lets nothing go, and hears of nothing.
+    let options = ["perf", "write-bw", "-n", "50", "-p", "19521"];
+    let server = [&options[..], &["-d", "127.0.0.50"]].concat();
+    let image = concat!(env!("CARGO_MANIFEST_DIR"), "/../control/tests/images/refuses.elf");
+    let refuses = ["--control", image, "127.0.0.50"];
+    let [_, near] = both(&server, &[&options[..], &refuses].concat());
+    let near = text(&near);
+    assert!(near.contains("refuses.elf failed with 1 queue pair, and its fallback took over"), "{near}");
+    assert!(near.contains("send at ") && near.contains("refuses.c:"), "{near}");
+    let [_, near] = both(&server, &[&options[..], &["--json"], &refuses].concat());
+    let near: Value = serde_json::from_slice(&near.stdout).unwrap();
+    assert_eq!(near["program"]["failed_queue_pairs"], 1, "{near}");
+}
+
+#[test]
 fn pings_are_shown_and_counted() {
     let server = ["ping", "-s", "-a", "127.0.0.45", "-v"];
     let client = ["ping", "-c", "-a", "127.0.0.45", "-I", "127.0.0.44", "-C", "3", "-v", "-V"];

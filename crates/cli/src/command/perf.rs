@@ -19,6 +19,7 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
         bar: Bar::new(arguments.quiet || arguments.json, &options.test.to_string()),
         result: RefCell::default(),
         counted: Cell::default(),
+        program: RefCell::default(),
     };
     let done = perf::run(&options, &screen);
     screen.bar.clear();
@@ -46,6 +47,8 @@ struct Screen<'a> {
     /// The connection, the rows, and the times of the row that follows.
     result: RefCell<(Option<Value>, Vec<Value>, Vec<f64>)>,
     counted: Cell<Counted>,
+    /// The program that ran as the law.
+    program: RefCell<Value>,
 }
 
 impl Watch for Screen<'_> {
@@ -90,6 +93,23 @@ impl Watch for Screen<'_> {
                     self.bar.hide_while(|| print(&troubles(counted)));
                 }
             }
+            Event::Program(name, tally) => {
+                self.program.replace(json!({
+                    "name": name,
+                    "failed_queue_pairs": tally.fallen(),
+                    "first": tally.first().map(ToString::to_string),
+                }));
+                if let Some(fault) = tally.first()
+                    && !self.quiet
+                {
+                    let count = tally.fallen();
+                    let s = if count == 1 { "" } else { "s" };
+                    let text = format!(
+                        " {name} failed with {count} queue pair{s}, and its fallback took over:\n   {fault}\n"
+                    );
+                    self.bar.hide_while(|| print(&text));
+                }
+            }
         }
     }
 
@@ -115,6 +135,7 @@ impl Screen<'_> {
                 "connection": connection,
                 "rows": rows,
                 "counted": counted_json(&self.counted.get()),
+                "program": self.program.take(),
             });
             print(&format!("{value:#}\n"));
         }

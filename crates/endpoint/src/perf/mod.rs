@@ -31,6 +31,7 @@ use crate::memory::{LentError, RegionError};
 use crate::queue_pair::QueuePairError;
 use crate::work::{INLINE_MAX, Refused, WorkCompletion};
 use roci_control::Law;
+use roci_control::program::Tally;
 use roci_transport::Status;
 use roci_units::{BitsPerSec, Qpn};
 use std::fmt;
@@ -330,6 +331,8 @@ pub enum Event<'a> {
     Row(&'a Row),
     /// The test is over, well or not; what this end has counted since [`Event::Connected`].
     Counted(&'a Counted),
+    /// The same of a program that runs as the law: its name, and what it has done.
+    Program(&'a str, &'a Tally),
 }
 
 /// What an end has counted, over all its queue pairs: what a figure has to be read with.

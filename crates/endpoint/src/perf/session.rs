@@ -448,6 +448,9 @@ impl Session<'_> {
             counted.ecn_marked += u64::from(of.ecn_marked);
         }
         self.watch.event(Event::Counted(&counted));
+        for (name, tally) in self.place.device.programs() {
+            self.watch.event(Event::Program(&name, &tally));
+        }
         done
     }
 
