@@ -732,9 +732,10 @@ impl Programmed {
             Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. } => {
                 at.wrapping_sub(4)
             }
-            Why::LoopBacks { .. } | Why::Starved { .. } | Why::Tokenless { .. } => {
-                state.refused_at.wrapping_sub(4)
-            }
+            Why::LoopBacks { .. } | Why::Starved { .. } => state.refused_at.wrapping_sub(4),
+            // Where the NIC took the last of them, nobody says which answer it was.
+            Why::Tokenless { .. } if state.refused_at == 0 => at,
+            Why::Tokenless { .. } => state.refused_at.wrapping_sub(4),
             Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent => at,
         };
         let place = self.image.program().locate(at).to_string();
