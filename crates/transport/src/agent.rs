@@ -104,8 +104,7 @@ impl Engine {
                 if self.read_rooms.is_none() {
                     // Who reads is the receiver: a request for a piece of a READ is the grant for it.
                     let piece = params.ahead.unwrap_or(params.unscheduled);
-                    let octets = u64::from(params.overcommit) * u64::from(piece);
-                    self.read_rooms = Some(Box::new(ReadRooms::granted(octets, piece)));
+                    self.read_rooms = Some(Box::new(ReadRooms::granted(params.overcommit.into(), piece)));
                 }
                 Box::new(Grants::new(*params, link, overhead))
             }

@@ -581,6 +581,9 @@ impl Engine {
             return;
         }
         self.aside(slot).timeouts += 1;
+        if self.read_rooms.as_ref().is_some_and(|rooms| rooms.piece().is_some()) {
+            self.leave_read_rooms(slot, None);
+        }
         let left = self.qps[slot].requester.retries;
         if self.stop_what_starves(now, slot, Self::starves_through(left), Span::ZERO) {
             self.qps[slot].requester.retries = self.profile(slot).retry;

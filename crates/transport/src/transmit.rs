@@ -426,10 +426,16 @@ impl Engine {
     /// Whether the port has room for what READ `current` brings; where it has none, the queue pair waits in line.
     #[cold]
     fn admits_read(&mut self, slot: usize, current: u32) -> bool {
-        let layout = self.profile(slot).layout;
+        let (layout, retry) = (self.profile(slot).layout, self.profile(slot).retry);
         let work = self.sends.get(current);
         let Some(rooms) = self.read_rooms.as_mut().filter(|_| work.kind == Kind::Read) else { return true };
-        rooms.piece().is_some() && layout != Layout::Homa || rooms.admit(slot, work.length)
+        if rooms.piece().is_none() {
+            return rooms.admit(slot, work.length);
+        }
+        // Whose responder has not answered in time has no place among others until it does, as with grants.
+        let requester = &self.qps[slot].requester;
+        let answered = requester.reads == 0 || requester.retries >= retry;
+        layout != Layout::Homa || answered && rooms.admit(slot, work.length)
     }
 
     /// A READ of `length` octets has come to its end, or, where that is `None`, nothing more of the queue pair's is to be

@@ -71,6 +71,9 @@ pub struct Transport {
     pub control: Control,
 }
 
+/// The local ACK timeout with Homa, where none is set: beyond all that its receivers ask for again.
+const HOMA_TIMEOUT: Span = Span::from_millis(10);
+
 impl Default for Transport {
     fn default() -> Self {
         Self {
@@ -184,9 +187,11 @@ impl Transport {
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
         let recovery = table.word("recovery", &RECOVERIES)?.unwrap_or(plainest);
+        // What is granted may wait behind shorter messages for long, and receivers ask for what is lost sooner than that (Homa §3.7).
+        let timeout = if homa { HOMA_TIMEOUT } else { default.timeout };
         Ok(Self {
             recovery,
-            timeout: table.span("timeout")?.unwrap_or(default.timeout),
+            timeout: table.span("timeout")?.unwrap_or(timeout),
             retry: byte(table.number("retry", 0..=7)?, default.retry),
             rnr_retry: byte(table.number("rnr_retry", 0..=7)?, default.rnr_retry),
             min_rnr_timer: table.span("min_rnr_timer")?.unwrap_or(default.min_rnr_timer),

@@ -53,9 +53,9 @@ impl ReadRooms {
     }
 
     /// Rooms for READs that are granted as messages are: in pieces of `piece` octets, of which each queue pair has
-    /// about two at most, one on its way and one asked for.
-    pub(crate) fn granted(octets: u64, piece: u32) -> Self {
-        Self { piece, ..Self::new(octets) }
+    /// about two at most, one on its way and one asked for, and of all together about as many as `pieces` says, but two at least.
+    pub(crate) fn granted(pieces: u32, piece: u32) -> Self {
+        Self { piece, ..Self::new(u64::from(pieces.max(2)) * u64::from(piece)) }
     }
 
     /// What a READ is cut into, if it is.
@@ -159,6 +159,10 @@ impl ReadRooms {
 
     fn fits(&self, class: usize, length: u32) -> bool {
         let taken = self.rooms[class].taken;
+        if self.piece > 0 {
+            // Pieces are whole packets, and may be a little longer than what the room is a multiple of.
+            return taken < self.octets;
+        }
         taken == 0 || taken + u64::from(length) <= self.octets
     }
 
