@@ -14,7 +14,7 @@
 //! no place among those that are granted, so that senders that have died do not keep out others. Time in which the
 //! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
 //!
-//! READ data needs no grants: who reads is the receiver, and asks for so much of it ([`ReadRooms`](crate::credit::room::ReadRooms)).
+//! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`).
 //!
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
 //! need not wonder what became of its packets while others have their turn.
