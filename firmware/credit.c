@@ -1,8 +1,8 @@
 /* Credit: a packet goes when the queue pair has credit for its payload, which the receiver returns
    with the acknowledgement. Of one queue pair there are never more octets in flight than the credit
-   that it begins with, `context = { total_credit = "64KiB" }`, READ data that it answers among them.
-   What is lost takes its credit with it: a recovery, which sends all that is in flight once more,
-   begins with the whole of it, whatever of the first copies is still on its way. What a lost
+   that it begins with, `context = { total_credit = "64KiB" }`, READ data that it answers among
+   them. What is lost takes its credit with it: a recovery, which sends all that is in flight once
+   more, begins with the whole of it, whatever of the first copies is still on its way. What a lost
    acknowledgement has returned is had from the octets that the next one acknowledges; of READ data,
    which no other does, when the READ is asked for again. */
 #define TracedPkts (ACK | SEND_REQ | WRITE_REQ | READ_RESP | RNR | Loss | Open)
