@@ -453,18 +453,17 @@ impl Engine {
     /// for long, is stopped.
     #[cold]
     fn lacks_tokens(&mut self, now: Instant, slot: usize, length: u32) {
-        let Qp { requester, common, .. } = &self.qps[slot];
-        let index = common.law;
+        let index = self.qps[slot].common.law;
+        let number = usize::from(self.laws.states[index as usize].law);
+        if !matches!(self.laws.laws[number], Law::Program(_)) {
+            return;
+        }
         let event = self.before_sending(now, slot, length);
-        if event.outstanding || requester.standing.has(Standing::LAW_OUT) {
+        if event.outstanding || self.qps[slot].requester.standing.has(Standing::LAW_OUT) {
             return;
         }
         let Laws { laws, states, timers, .. } = &mut self.laws;
-        let state = &mut states[index as usize];
-        let law = &mut laws[usize::from(state.law)];
-        if !matches!(law, Law::Program(_)) {
-            return;
-        }
+        let (state, law) = (&mut states[index as usize], &mut laws[number]);
         let wake = state.wake(timers, index);
         let mut outcome = Outcome::unchanged(state.credit(&self.qps[slot].requester), wake);
         law.lacks_tokens(&mut state.context, &event, &mut outcome);

@@ -57,6 +57,7 @@ pub struct Programmed {
     pub(super) parameters: Vec<(&'static str, u32)>,
     pub(super) started: Option<Box<Started>>,
     pub(super) fallback: Box<Law>,
+    /// See [`Programmed::set_patience`].
     patience: Span,
     tally: Tally,
     /// Until when somebody is going to write to queue pairs, by their numbers.
