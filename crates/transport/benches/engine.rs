@@ -11,7 +11,7 @@ use divan::{Bencher, black_box, counter::ItemsCount};
 use roci_transport::{Arrival, Engine, Grant, QpConfig, Reaction, Recovery, Segment, SendRequest};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Reth};
-use support::{MESSAGE, MTU, ROUND, engine, under_way, write};
+use support::{MESSAGE, MTU, ROUND, engine, turns, under_way, write};
 
 fn main() {
     divan::main();
@@ -112,9 +112,8 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
         })
         .bench_local_refs(|engine| {
             let mut reaction = Reaction::default();
-            for n in 0..ROUND {
-                let mut header =
-                    Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + n % flows), Psn::new(n / flows));
+            for (n, (flow, turn)) in (0..ROUND).zip(turns(flows)) {
+                let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + flow), Psn::new(turn));
                 header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
                 let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
                 engine.receive(Instant::ZERO + Span::from_nanos(u64::from(n)), &arrival, &mut reaction);
@@ -131,10 +130,9 @@ fn data(bencher: Bencher, flows: u32) {
         .with_inputs(|| engine(flows, QpConfig::default()))
         .bench_local_refs(|(engine, key)| {
             let mut reaction = Reaction::default();
-            for n in 0..ROUND {
-                let turn = n / flows;
+            for (flow, turn) in turns(flows).take(ROUND as usize) {
                 let opcode = if turn == 0 { Opcode::WRITE_FIRST } else { Opcode::WRITE_MIDDLE };
-                let mut header = Header::new(opcode, Qpn::new(2 + n % flows), Psn::new(turn));
+                let mut header = Header::new(opcode, Qpn::new(2 + flow), Psn::new(turn));
                 header.payload = MTU;
                 header.flags = Flags::ACK_REQUEST;
                 header.set_reth(Reth { va: 0, rkey: *key, length: MESSAGE });

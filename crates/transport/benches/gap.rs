@@ -10,7 +10,7 @@ use divan::{Bencher, black_box, counter::ItemsCount};
 use roci_transport::{Arrival, Engine, QpConfig, Reaction, Recovery};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Aeth, Header, Layout, Opcode};
-use support::{ROUND, under_way};
+use support::{ROUND, turns, under_way};
 
 fn main() {
     divan::main();
@@ -35,16 +35,16 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
             for _ in 0..round + 5 * flows {
                 engine.transmit(Instant::ZERO).unwrap();
             }
-            for n in 0..3 * flows {
-                acknowledge(&mut engine, n, flows, 2 + n / flows, &mut reaction);
+            for (n, (flow, turn)) in (0..3 * flows).zip(turns(flows)) {
+                acknowledge(&mut engine, n, flow, 2 + turn, &mut reaction);
             }
             while engine.transmit(Instant::ZERO).is_some_and(|segment| segment.retransmission) {}
             engine
         })
         .bench_local_refs(|engine| {
             let mut reaction = Reaction::default();
-            for n in 0..round {
-                acknowledge(engine, n, flows, 5 + n / flows, &mut reaction);
+            for (n, (flow, turn)) in (0..round).zip(turns(flows)) {
+                acknowledge(engine, n, flow, 5 + turn, &mut reaction);
                 black_box(&reaction);
             }
         });
@@ -52,8 +52,8 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
 
 /// The `n`th acknowledgement: nothing new in order, but packet `came`.
 #[inline(always)]
-fn acknowledge(engine: &mut Engine, n: u32, flows: u32, came: u32, reaction: &mut Reaction) {
-    let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + n % flows), Psn::new(0));
+fn acknowledge(engine: &mut Engine, n: u32, flow: u32, came: u32, reaction: &mut Reaction) {
+    let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + flow), Psn::new(0));
     header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
     header.set_trigger(Psn::new(came));
     let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };

@@ -10,7 +10,7 @@ use divan::{Bencher, black_box, counter::ItemsCount};
 use roci_transport::{Arrival, QpConfig, Reaction, Recovery};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Aeth, Header, Layout, Opcode};
-use support::{ROUND, under_way};
+use support::{ROUND, turns, under_way};
 
 fn main() {
     divan::main();
@@ -37,9 +37,8 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
         })
         .bench_local_refs(|engine| {
             let mut reaction = Reaction::default();
-            for n in 0..round {
-                let turn = n / flows;
-                let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + n % flows), Psn::new(turn));
+            for (n, (flow, turn)) in (0..round).zip(turns(flows)) {
+                let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + flow), Psn::new(turn));
                 header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
                 header.set_trigger(Psn::new(turn));
                 let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };

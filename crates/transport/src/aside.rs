@@ -197,6 +197,11 @@ impl Asides {
         self.places.get(index as usize)
     }
 
+    #[inline]
+    pub(crate) fn find_mut(&mut self, index: u32) -> Option<&mut Aside> {
+        self.places.get_mut(index as usize)
+    }
+
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Aside {
         &mut self.places[index as usize]
     }

@@ -5,8 +5,10 @@
 //! fact once. Whatever is not a common case changes nothing here and goes the long way.
 
 use crate::arrival::{Arrival, Placement, Reaction};
+use crate::aside::Asides;
 use crate::config::Recovery;
-use crate::engine::{Engine, direct};
+use crate::delivery::pool::Pool;
+use crate::engine::{Engine, TIMER_ACK, direct};
 use crate::memory::{Access, Regions};
 use crate::qp::{Duties, Facts, Notes, Profile, Qp, Requester, ShortWay, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork};
@@ -14,6 +16,7 @@ use crate::recovery::bound;
 use crate::requester::drawn_by;
 use crate::responder::ACK;
 use crate::segment::{Segment, Source};
+use crate::timer::TimerId;
 use roci_control::Class;
 use roci_units::{Instant, Psn};
 use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Syndrome};
@@ -70,9 +73,13 @@ impl Engine {
         let Some(qp) = self.qps.get_mut(slot) else { return false };
         let Some(profile) = self.profiles.get(usize::from(qp.common.profile)) else { return false };
         if profile.short != ShortWay::All {
-            return profile.short == ShortWay::Acknowledgements
-                && header.opcode == Opcode::ACKNOWLEDGE
-                && self.take_acknowledgement(now, slot, arrival);
+            if profile.short != ShortWay::Acknowledgements || header.opcode != Opcode::ACKNOWLEDGE {
+                return false;
+            }
+            if qp.requester.notes.has(Notes::RECOVERING) && !qp.common.hears.meets(Class::ACK) {
+                return self.take_in_window(now, slot, arrival);
+            }
+            return self.take_acknowledgement(now, slot, arrival);
         }
         if !is_known(qp, arrival) {
             return false;
@@ -106,36 +113,27 @@ impl Engine {
         }
     }
 
-    /// The same of an acknowledgement of which the law hears, where the receiver keeps what comes out of order, or where the
-    /// recovery program owns the window: nothing is lost, and it names nothing beyond what it acknowledges, or it names
-    /// nothing else.
+    /// The same of an acknowledgement of which the law hears, or where the receiver keeps what comes out of order: nothing is
+    /// lost, and it names nothing beyond what it acknowledges, or it names nothing else.
     #[inline(never)]
     fn take_acknowledgement(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
-        let header = arrival.header;
-        let qp = &mut self.qps[slot];
-        let profile = &self.profiles[usize::from(qp.common.profile)];
+        let Self { qps, profiles, sends, asides, boards, .. } = self;
+        let qp = &mut qps[slot];
+        let profile = &profiles[usize::from(qp.common.profile)];
         let heard = qp.common.hears.meets(Class::ACK);
         if !is_known(qp, arrival) || heard && (profile.deferred.law || qp.common.law == NONE) {
             return false;
         }
-        let Some(work) = self.sends.find(qp.common.head) else { return false };
-        let Some(upto) = progress(&qp.requester, work, header) else {
-            return !heard && self.take_beyond_gap(now, slot, arrival);
-        };
+        let Some(work) = sends.find(qp.common.head) else { return false };
+        let Some(upto) = progress(&qp.requester, work, arrival.header) else { return false };
         let octets;
         if qp.requester.notes.has(Notes::RECOVERING) {
-            let (cumulative, next) = (Psn::new(upto), Psn::new(qp.requester.high));
-            let named = drawn_by(header, profile.layout);
-            let names = profile.recovery == Recovery::Sack && named.since(cumulative) >= 0;
             // The round trip may be that of an earlier packet.
-            let apart = heard && named != header.psn;
-            if names || apart || qp.common.aside == NONE {
+            if drawn_by(arrival.header, profile.layout) != arrival.header.psn {
                 return false;
             }
-            let Some(losing) = &mut self.asides.get_mut(qp.common.aside).losing else { return false };
-            let Some(room) = losing.advance_in_order(&self.boards, cumulative, next) else { return false };
-            octets = advance(&mut qp.requester, profile, upto);
-            bound(qp, profile, room);
+            let Some(moved) = move_window(qp, profile, asides, boards, upto) else { return false };
+            octets = moved;
             let timeout = profile.timeout;
             self.restart_timer_at(now, slot, timeout);
         } else if profile.recovery.owns_window() {
@@ -149,6 +147,45 @@ impl Engine {
             self.tell_of_progress(now, slot, arrival, octets);
         } else {
             self.arm(now, slot);
+        }
+        true
+    }
+
+    /// The same where a recovery program keeps the window and the law hears of no acknowledgement. It is put where it is used, so
+    /// that the queue pair is looked up once and nothing is handed on: an acknowledgement of SACK took 73 cycles by the way
+    /// above, 60 in a function of its own, and 51 so (Zen 4), as many as one of go-back-N.
+    #[inline(always)]
+    fn take_in_window(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
+        let Self { qps, profiles, sends, asides, boards, timers, schedule, .. } = self;
+        let Some(qp) = qps.get_mut(slot) else { return false };
+        let Some(profile) = profiles.get(usize::from(qp.common.profile)) else { return false };
+        // Times in a header are for the long way.
+        if !is_known(qp, arrival) || matches!(profile.layout, Layout::Cc(_)) {
+            return false;
+        }
+        let Some(work) = sends.find(qp.common.head) else { return false };
+        let Some(upto) = progress(&qp.requester, work, arrival.header) else {
+            return self.take_beyond_gap(now, slot, arrival);
+        };
+        let names = profile.recovery == Recovery::Sack
+            && drawn_by(arrival.header, profile.layout).since(Psn::new(upto)) >= 0;
+        if names || move_window(qp, profile, asides, boards, upto).is_none() {
+            return false;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let place = slot as u32;
+        let requester = &mut qp.requester;
+        if let Some(at) = requester.deadline_from(now, profile.timeout)
+            && requester.set_deadline(at, profile.recovery)
+        {
+            timers.arm(TimerId { qp: place, kind: TIMER_ACK }, at);
+        }
+        if requester.wants_to_send() {
+            if requester.pacer.eligible_at() <= now {
+                schedule.add(place, requester.priority);
+            } else {
+                self.arm(now, slot);
+            }
         }
         true
     }
@@ -182,6 +219,17 @@ impl Engine {
         self.arm(now, slot);
         true
     }
+}
+
+/// Takes all before `upto` as acknowledged where a recovery program keeps the window, and has it moved; gives how many octets
+/// they are. `None`, and nothing has changed: the program recovers from something.
+#[inline(always)]
+fn move_window(qp: &mut Qp, profile: &Profile, asides: &mut Asides, boards: &Pool, upto: u32) -> Option<u32> {
+    let losing = asides.find_mut(qp.common.aside)?.losing.as_mut()?;
+    let room = losing.advance_in_order(boards, Psn::new(upto), qp.requester.high.wrapping_sub(upto))?;
+    let octets = advance(&mut qp.requester, profile, upto);
+    bound(qp, profile, room);
+    Some(octets)
 }
 
 /// Whether nothing about the queue pair, or who sent the packet, stands against the short way.

@@ -175,6 +175,61 @@ pub(crate) struct Requester {
     pub(crate) unasked: u8,
 }
 
+/// What keeps a queue pair from sending anything.
+pub(crate) const BLOCKED: Standing = Standing::OFFERED
+    .with(Standing::PARKED)
+    .with(Standing::HELD)
+    .with(Standing::AWAITS_LAW)
+    .with(Standing::LAW_DECIDES);
+
+impl Requester {
+    /// Whether the queue pair has something that only time holds back, by what this line tells.
+    #[inline(always)]
+    pub(crate) const fn wants_to_send(&self) -> bool {
+        !self.standing.meets(BLOCKED) && (self.notes.has(Notes::RESPONSES) || self.has_requests())
+    }
+
+    /// Whether a request of it has a packet that may go.
+    #[inline(always)]
+    pub(crate) const fn has_requests(&self) -> bool {
+        let waits = self.standing.meets(Standing::RNR_WAIT.with(Standing::RECOVERY_OUT));
+        self.notes.has(Notes::SENDS)
+            && !waits
+            && (self.notes.has(Notes::RESENDS)
+                || self.current != NONE
+                    && (self.staged > 0
+                        || self.in_flight < self.window
+                        || self.in_flight == 0
+                        || self.unasked > 0))
+    }
+
+    /// When the oldest packet is given up if the acknowledgement timer starts again: `timeout` from now (zero: never), or never
+    /// when nothing is in flight. `None`: an RNR wait goes on.
+    #[inline(always)]
+    pub(crate) fn deadline_from(&self, now: Instant, timeout: Span) -> Option<Instant> {
+        if self.standing.has(Standing::RNR_WAIT) {
+            return None;
+        }
+        let idle = self.una == self.high && self.reads == 0;
+        Some(if idle || timeout.is_zero() { Instant::NEVER } else { now + timeout })
+    }
+
+    /// Sets when the oldest packet is given up; whether the timer in the wheel has to be told. It is moved only when it fires.
+    ///
+    /// With go-back-N no deadline is before the last. IRN's timeout is shorter with few packets in flight, and others' after
+    /// progress.
+    #[inline(always)]
+    pub(crate) fn set_deadline(&mut self, at: Instant, recovery: Recovery) -> bool {
+        let earlier = at < self.deadline && recovery != Recovery::GoBackN;
+        self.deadline = at;
+        let told = at != Instant::NEVER && (!self.notes.has(Notes::ACK_TIMER) || earlier);
+        if told {
+            self.notes.set(Notes::ACK_TIMER);
+        }
+        told
+    }
+}
+
 /// The receiving side, within one cache line.
 #[derive(Clone, Debug)]
 #[repr(C)]

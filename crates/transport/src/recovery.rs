@@ -31,9 +31,9 @@ pub(crate) struct Losing {
 
 impl Losing {
     /// [`Sender::advance_in_order`].
-    #[inline]
-    pub(crate) fn advance_in_order(&mut self, boards: &Pool, cumulative: Psn, next: Psn) -> Option<u32> {
-        self.sender.advance_in_order(boards, cumulative, next)
+    #[inline(always)]
+    pub(crate) fn advance_in_order(&mut self, boards: &Pool, cumulative: Psn, in_flight: u32) -> Option<u32> {
+        self.sender.advance_in_order(boards, cumulative, in_flight)
     }
 
     /// [`Sender::arrived_beyond`].
@@ -50,7 +50,7 @@ impl Losing {
 }
 
 /// No more is let through than the program lets go, `room` new packets.
-#[inline]
+#[inline(always)]
 pub(crate) fn bound(qp: &mut Qp, profile: &Profile, room: u32) {
     let Qp { requester, common, .. } = qp;
     requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
@@ -289,10 +289,10 @@ impl Engine {
     /// Progress while in a loss, or of a program that owns the window and has lost nothing.
     pub(crate) fn recovery_advanced(&mut self, now: Instant, slot: usize) {
         let Qp { requester, common, .. } = &self.qps[slot];
-        let (cumulative, next) = (Psn::new(requester.una), Psn::new(requester.high));
+        let (cumulative, in_flight) = (Psn::new(requester.una), requester.high.wrapping_sub(requester.una));
         if common.aside != NONE
             && let Some(losing) = &mut self.asides.get_mut(common.aside).losing
-            && let Some(room) = losing.advance_in_order(&self.boards, cumulative, next)
+            && let Some(room) = losing.advance_in_order(&self.boards, cumulative, in_flight)
         {
             self.bound(slot, room);
             let timeout = self.profile(slot).timeout;

@@ -2,7 +2,6 @@
 
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::aside::Step;
-use crate::config::Recovery;
 use crate::delivery::program::Event as Loss;
 use crate::engine::{Engine, TIMER_ACK};
 use crate::opcodes::opcodes;
@@ -209,14 +208,8 @@ impl Engine {
     /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
     #[inline]
     fn set_deadline(&mut self, slot: usize, at: Instant) {
-        let earlier =
-            at < self.qps[slot].requester.deadline && self.profile(slot).recovery != Recovery::GoBackN;
-        let requester = &mut self.qps[slot].requester;
-        requester.deadline = at;
-        // IRN's timeout is shorter with few packets in flight, and others' after progress, so that a deadline may come
-        // before the one set earlier.
-        if at != Instant::NEVER && (!requester.notes.has(Notes::ACK_TIMER) || earlier) {
-            requester.notes.set(Notes::ACK_TIMER);
+        let recovery = self.profile(slot).recovery;
+        if self.qps[slot].requester.set_deadline(at, recovery) {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
         }
@@ -476,13 +469,9 @@ impl Engine {
     /// The same with a span that is known; zero: never.
     #[inline]
     pub(crate) fn restart_timer_at(&mut self, now: Instant, slot: usize, timeout: Span) {
-        let requester = &self.qps[slot].requester;
-        if requester.standing.has(Standing::RNR_WAIT) {
-            return;
+        if let Some(deadline) = self.qps[slot].requester.deadline_from(now, timeout) {
+            self.set_deadline(slot, deadline);
         }
-        let idle = requester.una == requester.high && requester.reads == 0;
-        let deadline = if idle || timeout.is_zero() { Instant::NEVER } else { now + timeout };
-        self.set_deadline(slot, deadline);
     }
 
     /// Ends the oldest request with success.

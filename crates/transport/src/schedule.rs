@@ -155,7 +155,7 @@ impl Schedule {
     ///
     /// # Panics
     /// When `priority` is above 7.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, qp: u32, priority: u8) {
         assert!(priority < PRIORITIES, "there are eight priorities");
         if self.lone == qp && self.lone_priority == priority {

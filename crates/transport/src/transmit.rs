@@ -6,7 +6,7 @@
 
 use crate::engine::{Engine, TIMER_SEND};
 use crate::opcodes::request_opcodes;
-use crate::qp::{Notes, Qp, Standing};
+use crate::qp::{BLOCKED, Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
@@ -272,36 +272,10 @@ impl Engine {
         }
     }
 
-    /// Whether the queue pair has something that only time holds back, by what its cache line tells.
-    #[inline]
-    fn wants_to_send(&self, slot: usize) -> bool {
-        let requester = &self.qps[slot].requester;
-        if requester.standing.meets(BLOCKED) {
-            return false;
-        }
-        requester.notes.has(Notes::RESPONSES) || self.request_ready(slot)
-    }
-
-    #[inline]
-    fn request_ready(&self, slot: usize) -> bool {
-        let requester = &self.qps[slot].requester;
-        if !requester.notes.has(Notes::SENDS)
-            || requester.standing.meets(Standing::RNR_WAIT.with(Standing::RECOVERY_OUT))
-        {
-            return false;
-        }
-        requester.notes.has(Notes::RESENDS)
-            || requester.current != NONE
-                && (requester.staged > 0
-                    || requester.in_flight < requester.window
-                    || requester.in_flight == 0
-                    || requester.unasked > 0)
-    }
-
     /// Whether the queue pair belongs among those that may send.
     #[inline]
     fn may_send(&self, now: Instant, slot: usize) -> bool {
-        self.qps[slot].requester.pacer.eligible_at() <= now && self.wants_to_send(slot)
+        self.qps[slot].requester.pacer.eligible_at() <= now && self.qps[slot].requester.wants_to_send()
     }
 
     /// Puts the queue pair where it belongs: among those that may send, or into the wheel until its time comes.
@@ -310,7 +284,7 @@ impl Engine {
         let requester = &self.qps[slot].requester;
         let eligible = requester.pacer.eligible_at();
         let waits = eligible > now && requester.notes.has(Notes::SEND_TIMER);
-        if !waits && self.wants_to_send(slot) {
+        if !waits && self.qps[slot].requester.wants_to_send() {
             self.arm_now(now, slot);
         }
     }
@@ -359,7 +333,7 @@ impl Engine {
         let responds = requester.notes.has(Notes::RESPONSES);
         let first = responds && !requester.notes.has(Notes::RESPONDED);
         let planned = first && self.plan_response(now, slot, quantum, plan)
-            || self.request_ready(slot) && self.plan_request(now, slot, quantum, plan)
+            || self.qps[slot].requester.has_requests() && self.plan_request(now, slot, quantum, plan)
             || responds && self.plan_response(now, slot, quantum, plan);
         planned
             && (!self.qps[slot].requester.notes.has(Notes::LAW_CREDIT) || self.law_admits(now, slot, plan))
@@ -457,9 +431,9 @@ impl Engine {
     #[cold]
     pub fn let_reads(&mut self, mut extra: u64) {
         let Some(mut rooms) = self.read_rooms.take() else { return };
-        while let Some((next, left)) = rooms.next(extra, |next| self.request_ready(next)) {
+        while let Some((next, left)) = rooms.next(extra, |next| self.qps[next].requester.has_requests()) {
             extra = left;
-            if self.wants_to_send(next) {
+            if self.qps[next].requester.wants_to_send() {
                 #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
                 self.schedule.add(next as u32, self.qps[next].requester.priority);
             }
@@ -601,7 +575,7 @@ impl Engine {
     /// Most queue pairs have more to send after a packet and stay where they are.
     #[inline]
     pub(crate) fn relist(&mut self, now: Instant, slot: usize) {
-        let wants = self.wants_to_send(slot);
+        let wants = self.qps[slot].requester.wants_to_send();
         if !wants || self.qps[slot].requester.pacer.eligible_at() > now {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
@@ -611,13 +585,6 @@ impl Engine {
         }
     }
 }
-
-/// What keeps a queue pair from sending anything.
-const BLOCKED: Standing = Standing::OFFERED
-    .with(Standing::PARKED)
-    .with(Standing::HELD)
-    .with(Standing::AWAITS_LAW)
-    .with(Standing::LAW_DECIDES);
 
 /// How many of `wanted` packets the window lets through: all that fit, or one where nothing is in flight.
 #[inline]

@@ -37,6 +37,19 @@ pub(crate) fn write(rkey: u32) -> SendRequest {
 
 pub(crate) const ROUND: u32 = 8192;
 
+/// Flows in turn, for ever: each with its place and the number of the turn. Counted, for a division takes 3 ns of a round.
+pub(crate) fn turns(flows: u32) -> impl Iterator<Item = (u32, u32)> {
+    let (mut flow, mut turn) = (0, 0);
+    core::iter::repeat_with(move || {
+        let now = (flow, turn);
+        flow += 1;
+        if flow == flows {
+            (flow, turn) = (0, turn + 1);
+        }
+        now
+    })
+}
+
 /// An engine whose flows are all under way: each has sent its first packets, and its timer runs.
 pub(crate) fn under_way(flows: u32, config: QpConfig) -> Engine {
     let (mut engine, key) = engine(flows, config);

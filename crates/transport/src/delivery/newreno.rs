@@ -129,7 +129,7 @@ impl Recover for NewReno {
     }
 
     #[inline]
-    fn advance(&mut self, start: Psn, _next: Psn, newly_acked: u32) -> Option<u32> {
+    fn advance(&mut self, start: Psn, _in_flight: u32, newly_acked: u32) -> Option<u32> {
         if self.recovering {
             return None;
         }

@@ -135,11 +135,12 @@ pub trait Recover {
     /// Reacts to an event.
     fn react(&mut self, input: &Input<'_>) -> Decision;
 
-    /// All before `start` has arrived, `newly_acked` packets of it for the first time, and there is no bitmap: does what
+    /// All before `start` has arrived, `newly_acked` packets of it for the first time, `in_flight` have been sent from there on,
+    /// and there is no bitmap: does what
     /// [`react`](Self::react) would, where that marks nothing and restarts the timer at its configured span, and gives the
     /// window. `None`, and nothing has changed: it recovers from something, or has no such short way.
-    fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
-        let _ = (start, next, newly_acked);
+    fn advance(&mut self, start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
+        let _ = (start, in_flight, newly_acked);
         None
     }
 
@@ -252,12 +253,12 @@ impl Program {
     }
 
     /// [`Recover::advance`].
-    #[inline]
-    pub fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
+    #[inline(always)]
+    pub fn advance(&mut self, start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
         match self {
-            Self::Reno(program) => program.advance(start, next, newly_acked),
-            Self::NewReno(program) => program.advance(start, next, newly_acked),
-            Self::Sack(program) => program.advance(start, next, newly_acked),
+            Self::Reno(program) => program.advance(start, in_flight, newly_acked),
+            Self::NewReno(program) => program.advance(start, in_flight, newly_acked),
+            Self::Sack(program) => program.advance(start, in_flight, newly_acked),
             Self::GoBackN(_) | Self::Irn(_) | Self::Srnic(_) | Self::Ndp(_) => None,
         }
     }

@@ -83,7 +83,7 @@ impl Recover for Reno {
     }
 
     #[inline]
-    fn advance(&mut self, _start: Psn, _next: Psn, newly_acked: u32) -> Option<u32> {
+    fn advance(&mut self, _start: Psn, _in_flight: u32, newly_acked: u32) -> Option<u32> {
         if self.recovers() {
             return None;
         }

@@ -167,12 +167,15 @@ impl Recover for Sack {
         Decision { mark, window: Some(window), restart_timer }
     }
 
-    fn advance(&mut self, start: Psn, next: Psn, newly_acked: u32) -> Option<u32> {
-        (self.phase == Phase::Open).then(|| {
-            self.progress(start, newly_acked);
-            // All that is in flight is in the pipe.
-            u32::from(self.congestion.window).max(next.since(start).unsigned_abs())
-        })
+    #[inline(always)]
+    fn advance(&mut self, _start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        self.congestion.progress();
+        self.congestion.grow(newly_acked);
+        // All that is in flight is in the pipe.
+        Some(u32::from(self.congestion.window).max(in_flight))
     }
 
     fn is_idle(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The fixed stage of delivery: what every protocol's sender does with its window.
 
 use super::pool::{Pool, Slot};
-use super::program::{Decision, Event, Input, Marks, Program, Resends};
+use super::program::{Decision, Event, Input, Marks, Program, Recover, Resends};
 use roci_units::{Instant, Psn, Span};
 
 /// The planes of a sender's slot.
@@ -101,8 +101,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn room(&self, pool: &Pool, next: Psn) -> u32 {
-        let most = if self.program.is_selective() { pool.packets() } else { 1 << 23 };
-        self.window.min(most).saturating_sub(next.since(self.start).unsigned_abs())
+        self.window.min(most(&self.program, pool)).saturating_sub(next.since(self.start).unsigned_abs())
     }
 
     /// The congestion window in packets, where the program owns one.
@@ -270,20 +269,25 @@ impl Sender {
     }
 
     /// The three steps at once for an acknowledgement of all before `cumulative`, where nothing is lost and the program has
-    /// a short way; `next` is the first packet never sent. Gives the [`room`](Self::room) that is left. `None`, and nothing
+    /// a short way; `in_flight` packets have been sent from there on. Gives the [`room`](Self::room) that is left. `None`, and nothing
     /// has changed, where there is none.
     ///
     /// What passes between the steps goes through memory, in pieces that are read again before they are there: with that
     /// alone left out an acknowledgement took 27 ns in place of 37.
-    #[inline]
-    pub fn advance_in_order(&mut self, pool: &Pool, cumulative: Psn, next: Psn) -> Option<u32> {
+    #[inline(always)]
+    pub fn advance_in_order(&mut self, pool: &Pool, cumulative: Psn, in_flight: u32) -> Option<u32> {
         let moved = cumulative.since(self.start);
         if self.board.is_some() || self.again.0 != self.again.1 || moved <= 0 {
             return None;
         }
-        self.window = self.program.advance(cumulative, next, moved.unsigned_abs())?;
-        (self.start, self.next) = (cumulative, next);
-        Some(self.room(pool, next))
+        let newly_acked = moved.unsigned_abs();
+        // A program at a time, so that what is known of it is looked at once.
+        let (window, most) = match &mut self.program {
+            Program::Sack(sack) => (sack.advance(cumulative, in_flight, newly_acked)?, pool.packets()),
+            program => (program.advance(cumulative, in_flight, newly_acked)?, most(program, pool)),
+        };
+        (self.start, self.next, self.window) = (cumulative, cumulative.plus(in_flight), window);
+        Some(window.min(most).saturating_sub(in_flight))
     }
 
     /// The same for an acknowledgement that names `psn` alone, which came beyond the first missing packet, where nothing is to
@@ -447,6 +451,12 @@ impl Sender {
             }
         }
     }
+}
+
+/// The packets that may be in flight whatever the window.
+#[inline]
+fn most(program: &Program, pool: &Pool) -> u32 {
+    if program.is_selective() { pool.packets() } else { 1 << 23 }
 }
 
 /// What the bitmaps of `slot` say, in which `arrived` packets before `end` are acknowledged.
