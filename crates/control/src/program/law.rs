@@ -5,6 +5,7 @@ use super::csr::{self, Answer, Command, OPEN, Side};
 use super::event;
 use super::fault::{Fault, Tally, Why};
 use super::image::{Image, Started};
+use super::patience::{LOOP_BACKS_SPAN, PATIENCE, Refusal};
 use super::record::{Recorded, Recorder, Run};
 use super::timers::Timers;
 use crate::event::{Class, Event};
@@ -20,22 +21,6 @@ use roci_units::{Instant, Span};
 
 /// Runs of the program between two events that timers may cause; more is a program that arms them too close.
 const EXPIRIES_MAX: u32 = 1 << 20;
-
-/// How long cores make a packet go round that is answered with LoopBack while nothing is to come that might change the program's mind:
-/// it may look at the time by itself. Longer than a packet of 4 KiB takes at 1 Mb/s.
-pub const LOOP_BACKS_SPAN: Span = Span::from_millis(50);
-
-/// How long a packet that is refused waits for something that may come unasked, from the last that did, if nothing else
-/// [is said](Programmed::set_patience): longer than receivers pace.
-pub const PATIENCE: Span = Span::from_millis(100);
-
-/// Timers that may run out while a packet is refused, however long each takes: who arms one again and again without ever letting the packet
-/// go has come to that, and to the same span in all.
-pub const EXPIRIES_LEAST: u8 = 8;
-
-/// The same for what is certain to come though nobody says when, the answer to what is in flight or its timeout; and for tokens,
-/// of which others may be given many first.
-pub const LONG_PATIENCE: Span = Span::from_secs(10);
 
 /// The least time that a timer takes: one that is armed for less takes this. Timers that programs arm anew whenever they
 /// run out therefore let time pass, and a run of them ends.
@@ -80,27 +65,9 @@ pub struct State {
     /// that could not even be opened.
     pub(super) generation: u32,
     /// The classes that the program hears of this queue pair.
-    traces: Class,
-    /// LoopBacks in a row: nothing has been sent meanwhile, nothing acknowledged, granted or pulled.
-    loop_backs: u32,
-    /// Whether a packet waits for tokens, with nothing in flight.
-    tokenless: bool,
-    /// When the first LoopBack was, or the first wait for tokens.
-    refuses_since: Instant,
-    /// When the program has heard of something since; timers beyond the first few do not count.
-    heard_at: Instant,
-    /// Timers that have run out since.
-    expiries: u8,
-    /// Where the core stood behind the last LoopBack, or behind the answer with which tokens ended.
-    refused_at: u32,
-    /// Until when what was refused waits for something that may come unasked; `NEVER` where it does not.
-    pub(super) patient_until: Instant,
-    /// Retransmission timeouts in a row between which nothing was let go.
-    timeouts: u32,
-    /// When the last was.
-    timed_out_at: Instant,
-    /// Whether something was let go since the last timeout.
-    sends: bool,
+    pub(super) traces: Class,
+    /// What it lets not go.
+    pub(super) refusal: Refusal,
     /// Packets that it asked for and that are still to be handed over: an outcome has room for one.
     unsent: VecDeque<Emit>,
     /// When it was made.
@@ -131,55 +98,11 @@ impl State {
         self.fallen.is_some()
     }
 
-    /// Since when it has let nothing go, by LoopBack or for want of tokens, if it has not and was not stopped for it.
-    pub fn refused_since(&self) -> Option<Instant> {
-        (self.refuses() && self.fallen.is_none()).then_some(self.refuses_since)
-    }
-
-    fn refuses(&self) -> bool {
-        self.loop_backs > 0 || self.tokenless
-    }
-
-    /// A packet is refused at `now`.
-    fn refuse(&mut self, now: Instant) {
-        if !self.refuses() {
-            (self.refuses_since, self.heard_at, self.expiries) = (now, now, 0);
-        }
-    }
-
-    /// A packet goes, or may go now.
-    #[inline]
-    pub(super) fn relent(&mut self) {
-        (self.loop_backs, self.tokenless, self.patient_until) = (0, false, Instant::NEVER);
-    }
-
-    /// A retransmission timeout has come at `now`, no sooner than `gap` after the one before: how many have, in a row, since each of
-    /// which the program was asked and let nothing go. Whoever waits for the answers to what was sent has let go what it could when the
-    /// first comes. What comes sooner is none, and so counts for nothing: zero.
-    pub(crate) fn note_timeout(&mut self, now: Instant, gap: Span) -> u32 {
-        if now < self.timed_out_at + gap {
-            return 0;
-        }
-        self.timed_out_at = now;
-        let starves = self.fallen.is_none() && self.loop_backs > 0 && !self.sends;
-        self.timeouts = if starves { self.timeouts + 1 } else { 0 };
-        self.sends = false;
-        self.timeouts
-    }
-
     /// When it is to be woken: what has waited long enough has been by `now`.
     fn wake(&self, now: Instant) -> Instant {
-        let patience = if self.patient_until > now { self.patient_until } else { Instant::NEVER };
+        let until = self.refusal.patient_until;
+        let patience = if until > now { until } else { Instant::NEVER };
         self.timers.wake().min(patience)
-    }
-
-    /// The program has heard of something at `now`: what it refused may wait anew.
-    #[inline]
-    fn hope(&mut self, now: Instant, patience: Span) {
-        self.heard_at = now;
-        if self.patient_until != Instant::NEVER {
-            self.patient_until = self.patient_until.max(now + patience);
-        }
     }
 
     /// Hands over the first packet that was asked for, and asks to be woken at once where there are more: timers that
@@ -377,16 +300,7 @@ impl Programmed {
             link_kbps,
             generation: self.generation,
             traces: self.traced(),
-            loop_backs: 0,
-            tokenless: false,
-            refuses_since: Instant::ZERO,
-            heard_at: Instant::ZERO,
-            expiries: 0,
-            refused_at: 0,
-            patient_until: Instant::NEVER,
-            timeouts: 0,
-            timed_out_at: Instant::ZERO,
-            sends: true,
+            refusal: Refusal::NONE,
             unsent: VecDeque::new(),
             opened: now,
             sets_rate: false,
@@ -444,49 +358,33 @@ impl Programmed {
             return self.fall(state, event, side, why, outcome);
         }
         if side == Side::Rx {
-            if state.tokenless && outcome.credit.tokens > 0 {
-                state.relent();
+            if state.refusal.tokenless && outcome.credit.tokens > 0 {
+                state.refusal.end();
             }
-            state.hope(event.now, self.patience);
+            state.refusal.hope(event.now, self.patience);
             outcome.wake = state.wake(event.now);
             if !state.unsent.is_empty() {
                 state.hand_over(event.now, outcome);
             }
         }
         if outcome.verdict == Verdict::LoopBack {
-            state.refuse(event.now);
-            state.loop_backs = state.loop_backs.saturating_add(1);
+            state.refusal.begin(event.now);
+            state.refusal.loop_backs = state.refusal.loop_backs.saturating_add(1);
             // Where no core makes packets go round, `give_up` is asked before that.
-            let until = self.bears_with(state, event).max(state.refuses_since + LOOP_BACKS_SPAN);
+            let until = self.bears_with(state, event).max(state.refusal.since + LOOP_BACKS_SPAN);
             if event.now >= until {
-                let (count, waited) = (state.loop_backs, event.now.since(state.refuses_since));
+                let (count, waited) = (state.refusal.loop_backs, event.now.since(state.refusal.since));
                 self.fall(state, event, side, Why::LoopBacks { count, waited }, outcome);
             }
         } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
-            state.sends = true;
-            state.relent();
+            state.refusal.sends = true;
+            state.refusal.end();
         }
     }
 
-    /// Until when the packet of `event` may be refused: as long as something is to come, or may come, that might change the program's
-    /// mind.
+    /// Until when the packet of `event` may be refused.
     fn bears_with(&self, state: &State, event: &Event<'_>) -> Instant {
-        let mut until = state.refuses_since;
-        if event.outstanding {
-            until = until.max(state.heard_at + LONG_PATIENCE);
-        }
-        if state.timers.wake() != Instant::NEVER {
-            if state.expiries < EXPIRIES_LEAST {
-                return Instant::NEVER;
-            }
-            until = until.max(state.refuses_since + self.patience);
-        }
-        if state.traces.meets(UNASKED) {
-            let patience = if state.tokenless { LONG_PATIENCE } else { self.patience };
-            until = until.max(state.heard_at + patience);
-        }
-        let written = self.awaited.get(&event.qpn);
-        written.map_or(until, |written| until.max(*written + self.patience))
+        state.may_refuse_until(event, self.patience, self.awaited.get(&event.qpn).copied())
     }
 
     /// Tells the program of the timers that have run out by `event`.
@@ -508,13 +406,10 @@ impl Programmed {
             };
             let before = outcome.cycles;
             self.run(Side::Rx, state, &event, present, outcome)?;
-            if state.tokenless && outcome.credit.tokens > 0 {
-                state.relent();
+            if state.refusal.tokenless && outcome.credit.tokens > 0 {
+                state.refusal.end();
             }
-            if state.expiries < EXPIRIES_LEAST {
-                state.hope(present, self.patience);
-                state.expiries += u8::from(expiry.again == Instant::NEVER);
-            }
+            state.refusal.note_expiry(present, expiry.again == Instant::NEVER, self.patience);
             // A core would have run it when it ran out. Of a private timer's last time that may be too little ago.
             if expiry.again <= present {
                 outcome.late_cycles += outcome.cycles - before;
@@ -624,7 +519,7 @@ impl Programmed {
         }
         let tokens = state.block[csr::TOKENS];
         if tokens == 0 && outcome.credit.tokens > 0 {
-            state.refused_at = stands;
+            state.refusal.at = stands;
         }
         let block = &state.block;
         outcome.credit.window = block[csr::WINDOW];
@@ -637,7 +532,7 @@ impl Programmed {
             }
             (Side::Tx, Answer::LoopBack) => {
                 outcome.verdict = Verdict::LoopBack;
-                state.refused_at = stands;
+                state.refusal.at = stands;
             }
             (Side::Rx, Answer::Done) => {}
             (Side::Rx, Answer::GenTxEvent) => {
@@ -685,12 +580,18 @@ impl Programmed {
         }
         let (now, until) = (event.now, self.bears_with(state, event));
         if until > now {
-            state.patient_until = until;
+            state.refusal.patient_until = until;
             outcome.wake = until;
             return;
         }
-        let waited = now.since(state.refuses_since);
-        self.fall(state, event, Side::Tx, Why::LoopBacks { count: state.loop_backs, waited }, outcome);
+        let waited = now.since(state.refusal.since);
+        self.fall(
+            state,
+            event,
+            Side::Tx,
+            Why::LoopBacks { count: state.refusal.loop_backs, waited },
+            outcome,
+        );
     }
 
     /// The packet of `event` waits for tokens, with nothing in flight. Where the program can give none any more, or has not for long, it
@@ -700,17 +601,17 @@ impl Programmed {
         if state.fallen.is_some() {
             return;
         }
-        state.refuse(event.now);
-        state.tokenless = true;
+        state.refusal.begin(event.now);
+        state.refusal.tokenless = true;
         let until = self.bears_with(state, event);
         if event.now < until {
             if state.timers.wake() == Instant::NEVER {
-                state.patient_until = until;
+                state.refusal.patient_until = until;
             }
             outcome.wake = state.wake(event.now);
             return;
         }
-        let waited = event.now.since(state.refuses_since);
+        let waited = event.now.since(state.refusal.since);
         self.fall(state, event, Side::Rx, Why::Tokenless { waited }, outcome);
     }
 
@@ -718,7 +619,10 @@ impl Programmed {
     #[cold]
     pub(crate) fn starve(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if state.fallen.is_none() {
-            let why = Why::Starved { timeouts: state.timeouts, waited: event.now.since(state.refuses_since) };
+            let why = Why::Starved {
+                timeouts: state.refusal.timeouts,
+                waited: event.now.since(state.refusal.since),
+            };
             self.fall(state, event, Side::Tx, why, outcome);
         }
     }
@@ -733,10 +637,10 @@ impl Programmed {
             Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. } => {
                 at.wrapping_sub(4)
             }
-            Why::LoopBacks { .. } | Why::Starved { .. } => state.refused_at.wrapping_sub(4),
+            Why::LoopBacks { .. } | Why::Starved { .. } => state.refusal.at.wrapping_sub(4),
             // Where the NIC took the last of them, nobody says which answer it was.
-            Why::Tokenless { .. } if state.refused_at == 0 => at,
-            Why::Tokenless { .. } => state.refused_at.wrapping_sub(4),
+            Why::Tokenless { .. } if state.refusal.at == 0 => at,
+            Why::Tokenless { .. } => state.refusal.at.wrapping_sub(4),
             Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent => at,
         };
         let place = self.image.program().locate(at).to_string();
@@ -782,10 +686,6 @@ impl Programmed {
 
 /// What an arrival brings a sender besides acknowledgements.
 const CREDIT: Class = Class::GRANT.with(Class::PULL);
-
-/// What may come to a queue pair of which nothing is in flight: all but what answers what it sent, or is of its own making.
-const UNASKED: Class =
-    Class::ARRIVED.with(Class::TURN).without(Class::ACK.with(Class::NACK).with(Class::RNR));
 
 /// What the engine is asked for, for a program that traces `classes`: timers always, and never what it alone is told.
 /// Marks too, where `fallback` answers them: its notification point is the NIC's, and works beside a program that takes no

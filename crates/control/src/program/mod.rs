@@ -9,6 +9,7 @@
 //! | `event` | an event in the registers |
 //! | `timers` | a queue pair's timers |
 //! | [`law`] | the law that runs a program |
+//! | [`patience`] | how long it may let nothing go |
 //! | `words` | the words of its contexts and its parameters, by name |
 //! | [`record`] | what it heard and took, written down |
 //! | [`fault`] | what goes wrong, and how it is counted |
@@ -20,6 +21,7 @@ pub mod fault;
 pub mod image;
 mod keeps;
 pub mod law;
+pub mod patience;
 pub mod record;
 #[cfg(test)]
 mod tests;

@@ -118,7 +118,7 @@ impl Programmed {
             Err(error) => return Some(Err(error)),
         };
         let before = core::mem::replace(&mut state.block[usize::from(word)], value);
-        state.relent();
+        state.refusal.end();
         if name == RATE && before == outcome.credit.rate_kbps.min(state.link_kbps) {
             outcome.credit.rate_kbps = state.pace(value);
         }

@@ -3,7 +3,7 @@
 use crate::laws::LINK;
 use crate::pair::{Client, Fate, Pair};
 use crate::scripts::{MTU, config, request};
-use roci_control::program::law::PATIENCE;
+use roci_control::program::patience::PATIENCE;
 use roci_control::program::{Options, Tally, Why};
 use roci_control::{Image, Law, Programmed};
 use roci_transport::{

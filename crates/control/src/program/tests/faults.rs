@@ -1,6 +1,6 @@
 //! What becomes of queue pairs when a program fails, and when it is replaced.
 
-use super::law::{self, TIMER_MIN_NS};
+use super::law::TIMER_MIN_NS;
 use super::*;
 use crate::event::{Class, Event};
 use crate::outcome::{Emit, Outcome, Verdict};
@@ -162,7 +162,7 @@ fn a_timer_armed_before_a_packet_wakes_the_queue_pair() {
 fn a_program_that_only_loops_back_is_stopped() {
     let mut pair = Pair::new(&[]);
     let begin = pair.now;
-    while pair.now < begin + law::PATIENCE {
+    while pair.now < begin + patience::PATIENCE {
         assert_eq!(pair.hear(0, Class::TRANSMIT, 22).verdict, Verdict::LoopBack);
         // Another queue pair's packets are no progress of this one.
         assert_eq!(pair.hear(1, Class::TRANSMIT, 23).verdict, Verdict::Proceed);
@@ -223,26 +223,27 @@ fn what_is_refused_waits_for_what_may_come_unasked_and_no_longer() {
     let (mut law, mut state, mut outcome) = begin(REFUSES);
     law.await_write(7, Some(at(9)));
     refuse(&mut law, &mut state, at(1), &mut outcome);
-    assert_eq!((state.has_fallen(), outcome.wake), (false, at(9) + law::PATIENCE));
+    assert_eq!((state.has_fallen(), outcome.wake), (false, at(9) + patience::PATIENCE));
     timer(&mut law, &mut state, outcome.wake, &mut outcome);
-    let late = at(9) + law::PATIENCE;
+    let late = at(9) + patience::PATIENCE;
     refuse(&mut law, &mut state, late, &mut outcome);
     assert!(state.has_fallen());
     // Data may come to one that hears of them, and begin the waiting anew; other packets do not.
     let (mut law, mut state, mut outcome) = begin(CREDIT);
     refuse(&mut law, &mut state, at(1), &mut outcome);
-    let until = at(1) + law::PATIENCE;
+    let until = at(1) + patience::PATIENCE;
     assert_eq!((state.has_fallen(), outcome.wake), (false, until));
     refuse(&mut law, &mut state, at(2), &mut outcome);
     assert_eq!((state.has_fallen(), outcome.wake), (false, until));
-    for (class, now, wake) in [(Class::CNP, at(3), until), (Class::WRITE, at(4), at(4) + law::PATIENCE)] {
+    for (class, now, wake) in [(Class::CNP, at(3), until), (Class::WRITE, at(4), at(4) + patience::PATIENCE)]
+    {
         let event = Event { class, now, qpn: 7, ..Event::default() };
         outcome = Outcome::unchanged(outcome.credit, outcome.wake);
         law.on_event(&mut state, &event, &mut outcome);
         assert_eq!(outcome.wake, wake, "{class:?}");
     }
     refuse(&mut law, &mut state, at(5), &mut outcome);
-    let until = at(4) + law::PATIENCE;
+    let until = at(4) + patience::PATIENCE;
     assert_eq!((state.has_fallen(), outcome.wake), (false, until));
     // It is asked once more when that is over.
     timer(&mut law, &mut state, until, &mut outcome);
@@ -279,13 +280,13 @@ fn what_goes_round_does_so_for_as_long_as_something_may_come_that_changes_it() {
     const REFUSES: &[u8] = include_bytes!("../../../tests/images/refuses.elf");
     let step = Span::from_micros(10);
     // Nothing may. What is in flight is answered, or times out, some time.
-    assert_eq!(goes_round(REFUSES, false, None), step + law::LOOP_BACKS_SPAN);
-    assert_eq!(goes_round(REFUSES, true, None), step + law::LONG_PATIENCE);
+    assert_eq!(goes_round(REFUSES, false, None), step + patience::LOOP_BACKS_SPAN);
+    assert_eq!(goes_round(REFUSES, true, None), step + patience::LONG_PATIENCE);
     // Data may, of which it hears, and each time they do.
-    assert_eq!(goes_round(CREDIT, false, None), step + law::PATIENCE);
+    assert_eq!(goes_round(CREDIT, false, None), step + patience::PATIENCE);
     assert!(goes_round(CREDIT, false, Some((Class::WRITE, 0))) > Span::from_secs(10));
     // Marks it does not hear of. Acknowledgements are not refusals.
-    assert_eq!(goes_round(CREDIT, false, Some((Class::CE, 0))), step + law::PATIENCE);
+    assert_eq!(goes_round(CREDIT, false, Some((Class::CE, 0))), step + patience::PATIENCE);
     assert!(goes_round(CREDIT, false, Some((Class::ACK, 1))) > Span::from_secs(10));
 }
 
@@ -309,7 +310,7 @@ fn what_waits_for_timers_waits_for_eight_of_them_however_long_they_take() {
         }
         now.since(Instant::ZERO)
     };
-    assert_eq!(lasts(1_000_000), law::PATIENCE);
+    assert_eq!(lasts(1_000_000), patience::PATIENCE);
     assert_eq!(lasts(200_000_000), Span::from_millis(1_600));
 }
 
