@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `events`, `registers`, `messages`, `pulls` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `events`, `registers`, `messages`, `pulls` | the roles between which the engine chooses |
 //! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,6 +27,7 @@ extern crate alloc;
 pub mod agent;
 pub mod arrival;
 mod aside;
+mod asking;
 pub mod config;
 pub mod credit;
 mod deferred_law;
