@@ -33,7 +33,6 @@ impl Congestion {
 
     /// An acknowledgement of `newly_acked` segments, outside of recovery: one segment more in slow start, one more for
     /// each window acknowledged in congestion avoidance (§3.1).
-    #[inline]
     pub fn grow(&mut self, newly_acked: u32) {
         if self.window < self.threshold {
             self.window = limited(self.window + 1);
@@ -67,7 +66,6 @@ impl Congestion {
     }
 
     /// Something was acknowledged for the first time: the timeout is what it was.
-    #[inline]
     pub fn progress(&mut self) {
         self.backoff = 0;
     }

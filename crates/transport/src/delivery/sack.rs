@@ -167,13 +167,11 @@ impl Recover for Sack {
         Decision { mark, window: Some(window), restart_timer }
     }
 
-    #[inline(always)]
-    fn advance(&mut self, _start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
+    fn advance(&mut self, start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
         if self.phase != Phase::Open {
             return None;
         }
-        self.congestion.progress();
-        self.congestion.grow(newly_acked);
+        self.progress(start, newly_acked);
         // All that is in flight is in the pipe.
         Some(u32::from(self.congestion.window).max(in_flight))
     }
