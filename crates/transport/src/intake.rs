@@ -152,8 +152,8 @@ impl Engine {
     }
 
     /// The same where a recovery program keeps the window and the law hears of no acknowledgement. It is put where it is used, so
-    /// that the queue pair is looked up once and nothing is handed on: an acknowledgement of SACK took 73 cycles by the way
-    /// above, 60 in a function of its own, and 51 so (Zen 4), as many as one of go-back-N.
+    /// that the queue pair is looked up once and nothing is handed on: an acknowledgement of SACK takes 0.75 to 0.81 of what it
+    /// took by the way above (Zen 4).
     #[inline(always)]
     fn take_in_window(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
         let Self { qps, profiles, sends, asides, boards, timers, schedule, .. } = self;
