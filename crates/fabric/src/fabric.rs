@@ -284,20 +284,21 @@ impl<N: Nics> Fabric<N> {
     #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
     fn wake(&mut self, host: u32) {
         let now = self.net.queue.now();
+        let id = HostId(host as u16);
         let state = &mut self.net.hosts[host as usize];
+        if state.spare == now {
+            state.spare = u64::MAX;
+        }
         if state.armed != now {
             return; // an earlier wake-up was asked for after this one had been armed, and has been given
         }
         state.armed = u64::MAX;
         if state.wanted > now {
-            if state.wanted != u64::MAX {
-                state.armed = state.wanted;
-                self.net.queue.push_at(state.wanted, WAKE, host);
-            }
+            self.net.arm(id);
             return;
         }
         state.wanted = u64::MAX;
-        self.nics.wake(&mut self.net, HostId(host as u16));
+        self.nics.wake(&mut self.net, id);
     }
 
     fn pause(&mut self, handle: u32) {

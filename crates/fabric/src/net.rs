@@ -134,6 +134,8 @@ pub(crate) struct Host {
     pub(crate) wanted: u64,
     /// When the one wake event that counts is due; `u64::MAX` for none.
     pub(crate) armed: u64,
+    /// When a later wake event is due that was armed before it, or `u64::MAX`: it serves again instead of a new one.
+    pub(crate) spare: u64,
     pub(crate) rx_octets: u64,
     /// Bit p: the NIC has paused its switch's priority p.
     pub(crate) pausing: u8,
@@ -197,7 +199,10 @@ impl Net {
             first_ports,
             routes: Routes::new(graph).map_err(BuildError::Routing)?,
             turns: if config.spray { vec![0; graph.switches.len()] } else { Vec::new() },
-            hosts: vec![Host { wanted: u64::MAX, armed: u64::MAX, rx_octets: 0, pausing: 0 }; hosts],
+            hosts: vec![
+                Host { wanted: u64::MAX, armed: u64::MAX, spare: u64::MAX, rx_octets: 0, pausing: 0 };
+                hosts
+            ],
             faults: Faults::default(),
             taps: Vec::new(),
             kicked: Vec::new(),
@@ -320,12 +325,26 @@ impl Net {
     #[inline(never)]
     fn arm_each(&mut self) {
         while let Some(host) = self.wakeful.pop() {
-            let state = &mut self.hosts[usize::from(host.0)];
-            if state.wanted < state.armed {
-                state.armed = state.wanted;
-                self.queue.push_at(state.wanted, WAKE, u32::from(host.0));
-            }
+            self.arm(host);
         }
+    }
+
+    /// Sees to it that a wake event of `host` is due when it wants one, or before. A NIC that wants a near one after
+    /// each packet and its far timer again behind it has two events in the queue, not one timer for each packet.
+    pub(crate) fn arm(&mut self, host: HostId) {
+        let state = &mut self.hosts[usize::from(host.0)];
+        if state.wanted >= state.armed {
+            return;
+        }
+        if state.spare <= state.wanted {
+            state.armed = std::mem::replace(&mut state.spare, u64::MAX);
+            return;
+        }
+        if state.spare == u64::MAX {
+            state.spare = state.armed;
+        }
+        state.armed = state.wanted;
+        self.queue.push_at(state.wanted, WAKE, u32::from(host.0));
     }
 
     /// The rate of the host's link.

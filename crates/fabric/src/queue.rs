@@ -319,6 +319,11 @@ impl EventQueue {
         least.map(Key::time)
     }
 
+    #[cfg(test)]
+    pub(crate) const fn wheel(&self) -> &Wheel {
+        &self.wheel
+    }
+
     #[inline]
     fn stamp(&mut self, time: u64, kind: u8, handle: u32) -> Key {
         let serial = self.serial;

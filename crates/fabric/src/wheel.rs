@@ -10,7 +10,7 @@ const SLOT_BITS: u32 = 14;
 const SLOTS: usize = 1024;
 const WORDS: usize = SLOTS / 64;
 
-/// Keys in order: unsorted slots ahead, the current slot sorted, and a heap for what lies beyond the wheel.
+/// Keys in order: unsorted slots ahead, the current slot sorted, and heaps for what lies before it and beyond the wheel.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     slots: Vec<Vec<Key>>,
@@ -25,6 +25,9 @@ pub(crate) struct Wheel {
     slot: u64,
     /// The next slot after it that holds something, or [`NO_SLOT`].
     upcoming: u64,
+    /// Keys that are older than the current slot. The queue takes the wheel's least key out before its time, and a
+    /// timer that is the only one sends the wheel far ahead: what is pushed until then comes here.
+    early: BinaryHeap<Reverse<Key>>,
     beyond: BinaryHeap<Reverse<Key>>,
 }
 
@@ -46,6 +49,7 @@ impl Wheel {
             taken: 0,
             slot: 0,
             upcoming: NO_SLOT,
+            early: BinaryHeap::new(),
             beyond: BinaryHeap::new(),
         }
     }
@@ -53,7 +57,9 @@ impl Wheel {
     #[inline]
     pub(crate) fn push(&mut self, key: Key) {
         let slot = key.time() >> SLOT_BITS;
-        if slot <= self.slot {
+        if slot < self.slot {
+            self.early.push(Reverse(key));
+        } else if slot == self.slot {
             self.insert(key);
         } else if slot - self.slot < SLOTS as u64 {
             self.put(slot, key);
@@ -64,6 +70,9 @@ impl Wheel {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Key> {
+        if let Some(Reverse(key)) = self.early.pop() {
+            return Some(key);
+        }
         if self.taken >= self.current.len() && !self.advance() {
             return None;
         }
@@ -84,9 +93,14 @@ impl Wheel {
         }
     }
 
-    /// Puts `key` among the sorted remainder of the current slot; also a key that is older than the slot, which
-    /// happens because the queue takes the wheel's least key out before its time.
+    /// Puts `key` among the sorted remainder of the current slot, where it often was the first until an earlier one
+    /// came.
     fn insert(&mut self, key: Key) {
+        if self.taken > 0 && self.current.get(self.taken).is_none_or(|&first| key < first) {
+            self.taken -= 1;
+            self.current[self.taken] = key;
+            return;
+        }
         let mut place = self.current.len();
         self.current.push(key);
         while place > self.taken && self.current[place - 1] > key {
@@ -152,5 +166,26 @@ impl Wheel {
         }
         let at = word * 64 + bits.trailing_zeros() as usize;
         self.slot + 1 + (at.wrapping_sub(start) % SLOTS) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{EventQueue, HORIZON_PS};
+
+    /// Events that are each pushed when the one before has happened, while a timer stands ten seconds ahead.
+    #[test]
+    fn a_timer_far_ahead_lets_nothing_pile_up() {
+        let mut queue = EventQueue::new();
+        queue.push_at(10_000_000_000_000, 1, 0);
+        let mut random = roci_units::Random::new(1, 1);
+        for _ in 0..100_000 {
+            queue.push_at(queue.now() + random.below(40_000_000), 0, 0);
+            assert_eq!(queue.pop(HORIZON_PS).map(Key::kind), Some(0));
+        }
+        let wheel = queue.wheel();
+        assert!(wheel.current.capacity() <= 8 && wheel.early.capacity() <= 8 && wheel.beyond.capacity() <= 8);
+        assert_eq!(queue.pop(HORIZON_PS).map(Key::kind), Some(1));
     }
 }

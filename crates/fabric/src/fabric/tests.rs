@@ -301,6 +301,26 @@ fn one_wake_up_is_outstanding_and_it_is_the_earliest() {
     assert_eq!(fabric.nics.wakes[1..], [(300, 1)], "an instant that has passed means now");
 }
 
+/// A NIC that asks for a near wake-up and, when it has been given that, for its timer, which an acknowledgement has
+/// put off: a thousand times.
+#[test]
+fn a_timer_that_is_put_off_again_and_again_is_one_event() {
+    let mut fabric = scripted(&star(2), &FabricConfig::default());
+    let timer = 4 * SECOND.as_ps();
+    for turn in 0..1_000 {
+        let now = turn * 1_000_000;
+        fabric.net.wake_at(HostId(1), Instant::from_ps(timer + now));
+        fabric.run_until(Instant::from_ps(now + 400_000));
+        fabric.net.wake_at(HostId(1), Instant::from_ps(now + 500_000));
+        fabric.run_until(Instant::from_ps(now + 999_999));
+    }
+    assert_eq!(fabric.nics.wakes.len(), 1_000);
+    assert_eq!(fabric.net.queue.pushed(), 1_001, "the near ones, and one timer");
+    fabric.net.wake_at(HostId(1), Instant::from_ps(timer + 1));
+    fabric.run_until(Instant::from_ps(2 * timer));
+    assert_eq!(fabric.nics.wakes[1_000..], [(timer + 1, 1)]);
+}
+
 #[test]
 fn telemetry_tells_of_each_switch_and_grows_the_frame() {
     let shape =
