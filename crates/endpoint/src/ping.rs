@@ -261,6 +261,7 @@ impl Talk<'_> {
         let mut text = vec![0; size];
         let mut back = vec![0; size];
         while options.count == 0 || self.done < options.count {
+            self.go_on()?;
             let begin = device.inner.now();
             write_text(&mut text, self.done);
             self.end.open.write(0, &text)?;
@@ -282,6 +283,7 @@ impl Talk<'_> {
     /// The server's part, until the client leaves.
     fn answer(&mut self, options: &Options) -> Result<(), PingError> {
         loop {
+            self.go_on()?;
             let (source, length) = self.hear()?;
             if length == 0 || length > options.size {
                 let size = options.size;
@@ -306,6 +308,11 @@ impl Talk<'_> {
             self.watch.ping(self.done, &text, 0.0);
             self.done += 1;
         }
+    }
+
+    /// Looks whether to end: before each ping, as pings that follow each other leave no time to wait in.
+    fn go_on(&self) -> Result<(), PingError> {
+        if self.watch.stopped() { Err(PingError::Stopped) } else { Ok(()) }
     }
 
     fn tell(&mut self, memory: RemoteMemory, length: usize) -> Result<(), PingError> {
@@ -342,9 +349,7 @@ impl Talk<'_> {
         let completion = match self.end.cq.wait(SLICE) {
             Ok(completion) => completion,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                if self.watch.stopped() {
-                    return Err(PingError::Stopped);
-                }
+                self.go_on()?;
                 let is_over = self.connection.is_disconnected();
                 return if is_over { Err(PingError::Left(self.done)) } else { Ok(None) };
             }

@@ -3,14 +3,14 @@
 
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::perf;
-use roci_endpoint::ping::{self, Watch};
+use roci_endpoint::ping::{self, PingError, Watch};
 use roci_endpoint::{
     Access, Backend, Device, DeviceConfig, Faults, MemoryWire, Mtu, QpState, QueuePairError, Recovery,
     RecvWr, SendWr, Status,
 };
 use roci_wire::Layout;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -139,16 +139,26 @@ fn queue_pair_1_is_there_once() {
     ConnectionManager::new(&device).unwrap();
 }
 
-/// Says when a server waits, and whom it refused.
+/// Says when a server waits, whom it refused, and how many pings were done.
 #[derive(Default)]
 struct Notes {
     waiting: AtomicU32,
     refused: AtomicU32,
+    pings: AtomicU32,
+    stopped: AtomicBool,
 }
 
 impl Watch for Notes {
     fn waiting(&self) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn ping(&self, _: u64, _: &[u8], _: f64) {
+        self.pings.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
     }
 
     fn refused(&self, _: SocketAddr, _: &CmError) {
@@ -189,6 +199,39 @@ fn pings_go_to_and_fro() {
         assert_eq!(client.unwrap(), 50);
         assert_eq!(server.join().unwrap(), 50);
     });
+}
+
+/// More pings than anybody waits for.
+const ENDLESS: u64 = 200_000;
+
+/// Lets two ends ping, and stops one of them in the middle; gives how the server and the client ended.
+fn stopped(devices: [&str; 2], stop: impl Fn(&Notes, &Notes)) -> [Result<u64, PingError>; 2] {
+    let (far, near) = (Notes::default(), Notes::default());
+    let endless = |host, device| ping::Options { count: ENDLESS, ..pings(host, device) };
+    let address = format!("{}:7174", devices[0]);
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| ping::run(&endless(None, devices[0]), &far));
+        until("the server waits", || far.waiting.load(Ordering::SeqCst) > 0);
+        let client = scope.spawn(|| ping::run(&endless(Some(&address), devices[1]), &near));
+        until("pings are done", || near.pings.load(Ordering::SeqCst) > 100);
+        stop(&far, &near);
+        [server.join().unwrap(), client.join().unwrap()]
+    })
+}
+
+#[test]
+fn who_pings_on_and_on_can_be_stopped() {
+    let stop_client = |_: &Notes, near: &Notes| near.stopped.store(true, Ordering::SeqCst);
+    let [server, client] = stopped(["127.0.3.1", "127.0.3.2"], stop_client).map(Result::unwrap);
+    assert!(client < ENDLESS && (client..=client + 1).contains(&server), "{client} and {server}");
+}
+
+#[test]
+fn a_server_that_is_pinged_on_and_on_can_be_stopped() {
+    let stop_server = |far: &Notes, _: &Notes| far.stopped.store(true, Ordering::SeqCst);
+    let [server, client] = stopped(["127.0.3.3", "127.0.3.4"], stop_server);
+    assert!(server.unwrap() < ENDLESS);
+    assert!(matches!(client, Err(PingError::Left(100..))), "{client:?}");
 }
 
 /// Asks for connections that cannot be made, and for one that it does not want: what anybody may send.
