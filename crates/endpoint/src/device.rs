@@ -490,7 +490,7 @@ impl DeviceInner {
 
     pub(crate) fn progress(&self) {
         for cell in &self.cells {
-            cell.progress();
+            cell.progress(&self.pause);
         }
     }
 

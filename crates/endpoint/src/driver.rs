@@ -38,15 +38,28 @@ const IDLE: Span = Span::from_secs(1);
 /// What a loop does between two looks that found nothing.
 ///
 /// Peers that share a core get nothing done while one of them spins. So the core is offered now and then, and as long as
-/// somebody takes it for a little, after every look. One that takes it for long is no peer of ours: then nothing is offered
-/// for a long while, as who sleeps until a packet comes is woken before such a one is done.
+/// somebody takes it for a little, after every look. One that takes it for long is most likely no peer of ours: then nothing is
+/// offered for a long while, as who sleeps until a packet comes is woken before such a one is done.
+///
+/// But it may be a peer that offers nothing for such a while itself, and spins until its time is up, and each would take the
+/// other for such a one for ever. What tells them apart is when packets come: those of a peer that shares the core have always
+/// arrived when the core comes back, and never come while it is ours.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Looks left until the core may be offered again.
     looks: AtomicU32,
     /// When it may be, at the earliest.
     until: AtomicU64,
+    /// When a look found nothing last: an instant, [`JUST_NOW`], or zero after one that found something.
+    idle: AtomicU64,
+    /// How often in a row packets had arrived when the core came back after long, and none while it was ours.
+    returned: AtomicU32,
 }
+
+/// It was a look or two ago, and nobody looked at the clock.
+const JUST_NOW: u64 = 1;
+/// So often in a row, and peers share the core.
+const SHARED: u32 = 3;
 
 /// Looks between two offers that nobody took: so few of them that sharing is noticed at once, and so many that a core of
 /// one's own costs little.
@@ -67,9 +80,13 @@ impl Pause {
         let looks = self.looks.load(Ordering::Relaxed);
         if looks > 0 {
             self.looks.store(looks - 1, Ordering::Relaxed);
+            if self.idle.load(Ordering::Relaxed) == 0 {
+                self.idle.store(JUST_NOW, Ordering::Relaxed);
+            }
             return std::hint::spin_loop();
         }
         let before = clock.now();
+        self.idle.store(before.as_ps(), Ordering::Relaxed);
         if before.as_ps() < self.until.load(Ordering::Relaxed) {
             self.looks.store(ALONE, Ordering::Relaxed);
             return std::hint::spin_loop();
@@ -78,9 +95,30 @@ impl Pause {
         let after = clock.now();
         let gone = after.since(before).min(LONGEST);
         if gone >= HOGGED {
-            self.until.store(after.as_ps() + WARY * gone.as_ps(), Ordering::Relaxed);
+            if self.returned.load(Ordering::Relaxed) < SHARED {
+                self.until.store(after.as_ps() + WARY * gone.as_ps(), Ordering::Relaxed);
+            }
+        } else if gone >= TAKEN {
+            // What is found now says nothing: it may come from here or there.
+            self.idle.store(0, Ordering::Relaxed);
         }
         self.looks.store(if gone < TAKEN { ALONE } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// Something was found by the look that began at `now`.
+    #[inline]
+    pub(crate) fn found(&self, now: Instant) {
+        let idle = self.idle.load(Ordering::Relaxed);
+        if idle == 0 {
+            return;
+        }
+        self.idle.store(0, Ordering::Relaxed);
+        let was_ours = idle == JUST_NOW || now.since(Instant::from_ps(idle)) < HOGGED;
+        let returned = if was_ours { 0 } else { self.returned.load(Ordering::Relaxed) + 1 };
+        self.returned.store(returned.min(SHARED), Ordering::Relaxed);
+        if returned >= SHARED {
+            self.until.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -116,8 +154,8 @@ impl Cell {
         shard
     }
 
-    /// Runs the shard, unless somebody else does.
-    pub(crate) fn progress(&self) {
+    /// Runs the shard, unless somebody else does, and tells `pause` of what it found.
+    pub(crate) fn progress(&self, pause: &Pause) {
         let mut shard = match self.shard.try_lock() {
             Ok(shard) => shard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -125,7 +163,9 @@ impl Cell {
         };
         self.table.catch_up(self.number, &mut shard.core);
         let now = self.clock.now();
-        shard.run(now);
+        if shard.run(now) {
+            pause.found(now);
+        }
         drop(shard);
         self.driven.store(now.as_ps(), Ordering::Relaxed);
     }
@@ -173,11 +213,7 @@ impl Cell {
         let mut busy = self.clock.now();
         let pause = Pause::default();
         while !self.stop.load(Ordering::Relaxed) {
-            let now = self.clock.now();
-            // At the end of the clock nothing is ever long ago.
-            let is_over = now >= clock::END;
-            let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
-            if driven != Instant::ZERO && now.since(driven) < GRACE && !is_over {
+            if let Some(now) = self.is_left() {
                 self.sleep(&[], Some(now + GRACE), now);
                 continue;
             }
@@ -186,8 +222,13 @@ impl Cell {
             }
             let mut shard = self.shard.lock().unwrap_or_else(PoisonError::into_inner);
             self.table.catch_up(self.number, &mut shard.core);
+            // Not before the lock is had: who had it may have sent later than that, and answers would come before they were
+            // asked for.
+            let now = self.clock.now();
+            let is_over = now >= clock::END;
             if shard.run(now) {
                 busy = now;
+                pause.found(now);
                 continue;
             }
             if now.since(busy) < spin && !is_over {
@@ -205,6 +246,17 @@ impl Cell {
             drop(shard);
             self.sleep(&self.readable, until, now);
         }
+    }
+
+    /// Now, if the application drives the shard and its thread leaves it alone.
+    fn is_left(&self) -> Option<Instant> {
+        let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
+        if driven == Instant::ZERO {
+            return None;
+        }
+        let now = self.clock.now();
+        // At the end of the clock nothing is ever long ago.
+        (now.since(driven) < GRACE && now < clock::END).then_some(now)
     }
 
     fn sleep(&self, fds: &[RawFd], until: Option<Instant>, now: Instant) {
@@ -241,6 +293,36 @@ mod tests {
         let backend = Backend::Memory(MemoryWire::new(1));
         let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
         Device::open_by([10, 0, 0, 1].into(), config, Clock::over()).unwrap()
+    }
+
+    /// Spins in vain until `from`, finds something at `to`; whether the core would be offered again.
+    fn offers_after(pause: &Pause, from: u64, to: u64) -> bool {
+        pause.idle.store(from, Ordering::Relaxed);
+        pause.found(Instant::from_ps(to));
+        pause.until.load(Ordering::Relaxed) == 0
+    }
+
+    #[test]
+    fn a_peer_that_spins_on_the_same_core_is_soon_offered_it_again() {
+        let pause = Pause { until: AtomicU64::new(u64::MAX), ..Pause::default() };
+        let slice = 2 * HOGGED.as_ps();
+        assert!(!offers_after(&pause, slice, 2 * slice));
+        assert!(!offers_after(&pause, 3 * slice, 4 * slice));
+        pause.found(Instant::from_ps(4 * slice + 1)); // the second of what had arrived
+        assert!(offers_after(&pause, 5 * slice, 6 * slice));
+    }
+
+    #[test]
+    fn who_takes_the_core_for_long_is_no_peer_while_packets_come_from_elsewhere() {
+        let pause = Pause { until: AtomicU64::new(u64::MAX), ..Pause::default() };
+        let slice = 2 * HOGGED.as_ps();
+        for turn in 1..100 {
+            let begin = 10 * turn * slice;
+            assert!(!offers_after(&pause, begin, begin + slice));
+            assert!(!offers_after(&pause, begin + 2 * slice, begin + 3 * slice));
+            let spun = if turn % 2 == 0 { JUST_NOW } else { begin + 4 * slice };
+            assert!(!offers_after(&pause, spun, begin + 4 * slice + 5_000_000));
+        }
     }
 
     #[test]
