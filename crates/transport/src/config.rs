@@ -76,13 +76,13 @@ impl Recovery {
         matches!(self, Self::Srnic)
     }
 
-    /// The program that sends READ responses again. Those that own a window have it for requests alone; SRNIC's stands in for
-    /// them, which a lost tail costs a round trip a packet, where with IRN's each packet of it takes a timeout.
+    /// The program that sends READ responses again where they are acknowledged. SRNIC's stands in for go-back-N, which a lost
+    /// tail costs a round trip a packet, where with IRN's each packet of it takes a timeout.
     #[must_use]
     pub(crate) const fn of_responses(self) -> Self {
         match self {
-            Self::GoBackN | Self::Reno | Self::NewReno | Self::Sack => Self::Srnic,
-            Self::Irn | Self::Srnic | Self::Ndp => self,
+            Self::GoBackN => Self::Srnic,
+            other => other,
         }
     }
 

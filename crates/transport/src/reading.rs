@@ -166,8 +166,9 @@ impl Engine {
             } else {
                 self.responses_decided(now, slot);
             }
-            // With NDP a gap is no loss.
-            let syndrome = if at == expected || pulled { ACK } else { NAK };
+            // With NDP a gap is no loss, and a program that owns the window counts what repeats the last acknowledgement.
+            let naks = at != expected && !pulled && !profile.recovery.owns_window();
+            let syndrome = if naks { NAK } else { ACK };
             self.acknowledge_response(slot, syndrome, header, reaction);
         }
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);

@@ -533,10 +533,11 @@ impl Engine {
                 && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
     }
 
-    /// The recovery program's congestion window, in packets.
+    /// The recovery program's congestion window, in packets: that of requests, or of READ responses where there are none.
     pub(crate) fn congestion_window(&self, slot: usize) -> Option<u32> {
-        let aside = self.asides.get(self.qps[slot].common.aside)?;
-        aside.losing.as_ref()?.sender.congestion_window()
+        let losing = self.asides.get(self.qps[slot].common.aside)?.losing.as_ref();
+        let of_requests = losing.and_then(|losing| losing.sender.congestion_window());
+        of_requests.or_else(|| self.congestion_window_of_responses(slot))
     }
 
     /// The retransmission timeout as things stand; zero: never.

@@ -5,11 +5,12 @@
 //! The requester's side is in [`reading`](crate::reading).
 
 use crate::arrival::{Arrival, Refusal};
+use crate::delivery::pool::Pool;
 use crate::delivery::program::{Event as Loss, Program};
 use crate::delivery::sender::{Resend, Sender};
 use crate::engine::{Engine, TIMER_ACK};
 use crate::laws::{LawState, SentTimes};
-use crate::qp::{Common, Notes, Requester, after, sequence};
+use crate::qp::{Common, Notes, Profile, Requester, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access, Stage};
 use crate::requester::drawn_by;
@@ -30,7 +31,7 @@ pub(crate) struct Responding {
     next: u32,
     /// Sequence after the last that was asked for.
     end: u32,
-    /// The window, while in a loss.
+    /// The window, while in a loss; and always where the recovery program owns it.
     sender: Option<Sender>,
     /// Sent since one last asked for an acknowledgement.
     unasked: u16,
@@ -42,6 +43,15 @@ pub(crate) struct Responding {
     deadline: Instant,
     /// Timeouts left before the queue pair fails.
     retries: u8,
+}
+
+impl Responding {
+    /// How many new responses may be sent, where `most` may be in flight whatever the recovery program says.
+    fn room(&self, boards: &Pool, most: u32) -> u32 {
+        let room = most.saturating_sub(self.next.wrapping_sub(self.una));
+        let owner = self.sender.as_ref().filter(|sender| sender.owns_window());
+        owner.map_or(room, |sender| room.min(sender.room(boards, Psn::new(self.next))))
+    }
 }
 
 impl Engine {
@@ -59,14 +69,16 @@ impl Engine {
     /// Sequences for the `packets` responses of a READ.
     pub(crate) fn grant_responses(&mut self, slot: usize, packets: u32) -> (u32, u32) {
         let first = self.qps[slot].responder.course().first;
-        let retries = self.profile(slot).retry;
+        let Profile { retry: retries, recovery, initial_window, .. } = *self.profile(slot);
         let responding = self.aside(slot).responding.get_or_insert_with(|| {
             let (sent, deadline) = (SentTimes::default(), Instant::NEVER);
+            let psn = Psn::new(first);
+            let sender = || Sender::new(psn, Program::new(recovery, initial_window, psn));
             Box::new(Responding {
                 una: first,
                 next: first,
                 end: first,
-                sender: None,
+                sender: recovery.owns_window().then(sender),
                 unasked: 0,
                 sent,
                 told: 0,
@@ -126,7 +138,7 @@ impl Engine {
         let (at, most) = if let Some(run) = resend {
             (sequence(run.psn, responding.una), run.packets)
         } else {
-            let room = window.saturating_sub(responding.next.wrapping_sub(responding.una));
+            let room = responding.room(&self.boards, window);
             let octets = requester.window.saturating_sub(requester.in_flight);
             // Behind what asks for no answer one more goes, and asks.
             let lets = u32::from(requester.in_flight == 0 || responding.unasked > 0);
@@ -178,9 +190,8 @@ impl Engine {
         let window = self.profile(slot).max_in_flight;
         let Requester { in_flight, window: octets, .. } = &self.qps[slot].requester;
         let shuts = in_flight >= octets;
-        self.responses_of(slot).is_some_and(|responding| {
-            !plan.fresh || shuts || responding.next.wrapping_sub(responding.una) >= window
-        })
+        self.responses_of(slot)
+            .is_some_and(|responding| !plan.fresh || shuts || responding.room(&self.boards, window) == 0)
     }
 
     /// Whether responses wait to be sent for the first time or again.
@@ -189,6 +200,11 @@ impl Engine {
             let resends = responding.sender.as_ref().is_some_and(|sender| sender.has_marked(&self.boards));
             resends || responding.next != responding.end
         })
+    }
+
+    /// The congestion window of responses in packets, where the recovery program owns one.
+    pub(crate) fn congestion_window_of_responses(&self, slot: usize) -> Option<u32> {
+        self.responses_of(slot)?.sender.as_ref()?.congestion_window()
     }
 
     /// Responses that were sent and are not acknowledged in order.
@@ -241,7 +257,7 @@ impl Engine {
         arrival: &Arrival<'_>,
     ) -> Result<(), Refusal> {
         let header = arrival.header;
-        let layout = self.profile(slot).layout;
+        let Profile { layout, recovery, .. } = *self.profile(slot);
         let Some(responding) = self.responding(slot) else { return Err(Refusal::UnexpectedResponse) };
         let (una, next) = (responding.una, responding.next);
         let at = sequence(header.psn, una);
@@ -260,6 +276,8 @@ impl Engine {
         if after(upto, una) < 0 && !came && !pulled {
             return Err(Refusal::Duplicate);
         }
+        // Who counts repetitions keeps track of no single packets.
+        let came = came && recovery.of_responses().is_selective();
         let mut octets = self.responses_arrived(now, slot, upto);
         let news = if came { self.news_of_responses(slot, drawn_by, class) } else { 0 };
         let (cumulative, came) = (Psn::new(upto), came.then(|| Psn::new(drawn_by)));
@@ -344,8 +362,8 @@ impl Engine {
 
     /// Responses before `upto` have arrived; gives their octets of payload.
     fn responses_arrived(&mut self, now: Instant, slot: usize, upto: u32) -> u32 {
-        let profile = self.profile(slot);
-        let (mtu, retries) = (u32::from(profile.mtu), profile.retry);
+        let Profile { mtu, retry: retries, recovery, .. } = *self.profile(slot);
+        let mtu = u32::from(mtu);
         let reads = self.qps[slot].responder.reads;
         let Some(responding) = self.responding(slot) else { return 0 };
         let (una, next) = (responding.una, responding.next);
@@ -368,8 +386,12 @@ impl Engine {
         requester.in_flight = requester.in_flight.saturating_sub(octets);
         let timeout = self.response_timeout(slot, 0);
         if let Some(responding) = self.responding(slot) {
-            let idle = upto == next || timeout.is_zero();
-            responding.deadline = if idle { Instant::NEVER } else { now + timeout };
+            if upto == next || timeout.is_zero() {
+                responding.deadline = Instant::NEVER;
+            } else if !recovery.owns_window() {
+                // Else the program says whether the timer starts again.
+                responding.deadline = now + timeout;
+            }
         }
         octets
     }
@@ -394,6 +416,7 @@ impl Engine {
             self.slow.entries += u64::from(slow);
         }
         let Some(sender) = &mut responding.sender else { return 0 };
+        let (recovered, mut restarts) = (sender.recovers(), false);
         if let Some(observed) = sender.observe(&mut self.boards, event)
             && observed.wants_decision
         {
@@ -403,11 +426,13 @@ impl Engine {
             self.slow.bitmap_writes += u64::from(counts && observed.newly_acked > 0);
             let decision = sender.decide(&self.boards, now, &observed);
             sender.apply(&mut self.boards, &decision);
+            restarts = recovery.owns_window() && decision.restart_timer;
             if let Some((from, to)) = decision.mark {
                 let [from, to] = [from, to].map(|psn| sequence(psn, responding.una));
                 responding.sent.forget_between(from, to);
             }
         }
+        let begins = recovery.owns_window() && !recovered && sender.recovers();
         let missing = sequence(sender.first_missing(&self.boards), responding.una);
         if sender.is_in_order()
             && let Some(mut sender) = responding.sender.take()
@@ -416,7 +441,10 @@ impl Engine {
             sender.reset(&mut self.boards, first, Program::new(recovery, 1, first));
             self.slow.exits += u64::from(slow);
         }
-        if is_loss && self.hears(slot, Class::LOSS) {
+        if restarts {
+            self.restart_response_timer(now, slot);
+        }
+        if (is_loss || begins) && self.hears(slot, Class::LOSS) {
             let event = Event { timeout: event == Loss::Timeout, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
         }
@@ -427,11 +455,25 @@ impl Engine {
         octets
     }
 
-    fn response_timeout(&mut self, slot: usize, more: u32) -> Span {
+    fn response_timeout(&self, slot: usize, more: u32) -> Span {
         let profile = *self.profile(slot);
-        let in_flight = self.responding(slot).map_or(0, |r| r.next.wrapping_sub(r.una));
+        let Some(responding) = self.responses_of(slot) else { return profile.timeout };
+        if let Some(sender) = responding.sender.as_ref().filter(|sender| sender.owns_window()) {
+            return sender.timeout(Psn::new(responding.next), profile.timeout);
+        }
+        let in_flight = responding.next.wrapping_sub(responding.una);
         let program = Program::new(profile.recovery.of_responses(), 1, Psn::new(0));
         program.timeout(in_flight + more, profile.timeout)
+    }
+
+    /// Starts the timer again if it runs.
+    fn restart_response_timer(&mut self, now: Instant, slot: usize) {
+        let timeout = self.response_timeout(slot, 0);
+        if let Some(responding) = self.responding(slot)
+            && responding.deadline != Instant::NEVER
+        {
+            responding.deadline = now + timeout;
+        }
     }
 
     /// The acknowledgement timer fired, for requests, for responses, or for neither: progress moved the deadlines.
@@ -461,7 +503,6 @@ impl Engine {
     }
 
     fn responses_timed_out(&mut self, now: Instant, slot: usize) {
-        let timeout = self.response_timeout(slot, 0);
         self.aside(slot).timeouts += 1;
         let (retry, left) = (self.profile(slot).retry, self.responding(slot).map_or(0, |r| r.retries));
         let stopped = self.stop_what_starves(now, slot, Self::starves_through(left), Span::ZERO);
@@ -476,11 +517,7 @@ impl Engine {
         self.observe_responses(now, slot, Loss::Timeout);
         // As for requests: nobody can answer what the pacer holds back.
         let from = now.max(self.qps[slot].requester.pacer.eligible_at());
-        if let Some(responding) = self.responding(slot)
-            && responding.deadline != Instant::NEVER
-        {
-            responding.deadline = from + timeout;
-        }
+        self.restart_response_timer(from, slot);
         self.note_responses(slot);
         self.arm(now, slot);
     }

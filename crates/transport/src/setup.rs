@@ -53,7 +53,8 @@ pub struct QpStatus {
     pub acknowledged: u32,
     /// The rate of its pacer in kb/s, the window and the tokens that the law gives it.
     pub credit: Credit,
-    /// The recovery program's congestion window in packets; `None` where it owns none, and before the first request.
+    /// The recovery program's congestion window in packets, of requests or else of READ responses; `None` where it owns
+    /// none, and before the first packet.
     pub congestion_window: Option<u32>,
 }
 

@@ -110,6 +110,13 @@ impl Sender {
         self.program.window()
     }
 
+    /// Whether the program has a congestion window.
+    #[inline]
+    #[must_use]
+    pub const fn owns_window(&self) -> bool {
+        self.program.owns_window()
+    }
+
     /// Whether the program recovers from a loss.
     #[must_use]
     pub fn recovers(&self) -> bool {

@@ -85,3 +85,61 @@ fn the_round_trips_of_responses_behind_one_that_is_late_are_told_as_they_come() 
     let Some(Value::Time(rtt)) = register(&mut pair, "rtt") else { panic!("a time") };
     assert!((Span::from_micros(2)..Span::from_micros(3)).contains(&rtt), "{rtt}: {:?}", pair.server.story());
 }
+
+const OWNERS: [Recovery; 3] = [Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+
+/// READs of 100 packets under a recovery program with a first window of four, over 50 us each way.
+fn reads_with_window(recovery: Recovery) -> Pair {
+    let config = QpConfig { recovery, layout: Layout::Irn, initial_window: 4, ..config() };
+    let mut pair = Pair::connected(config).apart(Span::from_micros(50));
+    pair.read(1, 0, 0, 100 * MTU);
+    pair
+}
+
+#[test]
+fn a_recovery_program_s_window_bounds_read_data_and_grows() {
+    for recovery in OWNERS {
+        let mut pair = reads_with_window(recovery);
+        let qpn = pair.server.qpns[0];
+        for (round, window) in [(1, 4), (2, 8), (3, 16)] {
+            pair.run_until(Instant::ZERO + Span::from_micros(100 * round + 40));
+            let status = pair.server.engine.query(qpn).unwrap();
+            let data = pair.server.sent.iter().filter(|packet| packet.header.payload > 0).count();
+            assert_eq!(
+                (data, status.congestion_window),
+                (2 * window - 4, Some(window as u32)),
+                "{recovery:?}"
+            );
+        }
+        pair.run();
+        pair.assert_copied(0, 0, 100 * MTU);
+        assert_eq!(pair.server.engine.counters(qpn).retransmitted, 0);
+    }
+}
+
+#[test]
+fn read_data_that_repeated_acknowledgements_tell_the_loss_of_are_sent_again_with_half_the_window() {
+    for recovery in OWNERS {
+        // The tenth of the data.
+        let mut data = 0;
+        let mut pair = reads_with_window(recovery).script(move |side, _, packet, _| {
+            data += u32::from(side == Side::Server && packet.header.payload > 0);
+            if side == Side::Server && packet.header.payload > 0 && data == 10 {
+                Fate::Drop
+            } else {
+                Fate::Pass
+            }
+        });
+        let qpn = pair.server.qpns[0];
+        let mut windows = Vec::new();
+        for step in 0..40 {
+            pair.run_until(Instant::ZERO + Span::from_micros(50 * step));
+            windows.extend(pair.server.engine.query(qpn).unwrap().congestion_window);
+        }
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success)], "{recovery:?}");
+        let counters = pair.server.engine.counters(qpn);
+        assert_eq!((counters.retransmitted, counters.timeouts), (1, 0), "{recovery:?}");
+        assert!(windows.windows(2).any(|pair| pair[1] < pair[0]), "{recovery:?}: {windows:?}");
+    }
+}

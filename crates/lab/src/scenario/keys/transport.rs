@@ -10,7 +10,7 @@ pub static TRANSPORT: Section = section(
             "recovery",
             "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"`, `\"sack\"` or `\"ndp\"`",
             "`\"irn\"` with law `homa`, else `\"go-back-n\"`",
-            "How losses are repaired. `reno`, `newreno` and `sack` are TCP's, with a congestion window in packets; a law may limit \
+            "How losses are repaired. `reno`, `newreno` and `sack` are TCP's, with a congestion window in packets, one for requests and one for READ responses; a law may limit \
              what is sent besides.",
         ),
         key(
