@@ -41,6 +41,7 @@ mod laws;
 pub mod memory;
 mod messages;
 mod opcodes;
+mod posting;
 mod pulls;
 mod qp;
 mod queue;
@@ -71,8 +72,9 @@ pub use arrival::{
 pub use config::{Change, EngineConfig, Pd, QpConfig, QpError, Recovery, Service, Srq};
 pub use engine::Engine;
 pub use memory::{Access, AccessError, RegisterError};
+pub use posting::RecvTarget;
 pub use qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX};
 pub use segment::{Grant, Offer, OwnedEvent, Segment, Source, Until};
-pub use setup::{Counters, QpStatus, RecvTarget};
+pub use setup::{Counters, QpStatus};
 pub use state::{QpState, Transition};
 pub use work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};

@@ -1,38 +1,19 @@
-//! Making, changing and ending queue pairs, and posting work to them.
+//! Making, changing and ending queue pairs.
 
 use crate::agent::PortAgent;
-use crate::config::{Change, Pd, QpConfig, QpError, Recovery, Service, Srq};
+use crate::config::{Change, QpConfig, QpError, Recovery};
 use crate::credit::Pacer;
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::laws::{Begun, User};
-use crate::memory::Access;
 use crate::qp::{Common, Facts, Notes, Profile, Qp, Requester, Responder, Standing};
-use crate::queue::{Kind, NONE, SendWork};
+use crate::queue::{NONE, SendWork};
 use crate::state::{QpState, Transition};
 use crate::timer::TimerId;
-use crate::work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};
+use crate::work::{Completion, CompletionKind, Status, Tail};
 use alloc::vec::Vec;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::Layout;
-
-/// The longest message (IBTA Vol 1 §9.7.2).
-const MESSAGE_MAX: u32 = 1 << 31;
-
-/// Where a receive request is posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecvTarget {
-    /// A queue pair of its own.
-    Qp(Qpn),
-    /// A shared receive queue, and the protection domain that its buffers are in.
-    Srq(Srq, Pd),
-}
-
-impl From<Qpn> for RecvTarget {
-    fn from(qpn: Qpn) -> Self {
-        Self::Qp(qpn)
-    }
-}
 
 /// What [`query`](Engine::query) tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -458,149 +439,6 @@ impl Engine {
             cnps: common.cnps,
             ecn_marked: common.ecn_marked,
         }
-    }
-
-    /// Appends a request to a queue pair's send queue. In the error state it completes at once as flushed.
-    ///
-    /// # Errors
-    /// [`PostError`] says what does not do; nothing has changed then.
-    #[inline]
-    pub fn post_send(&mut self, now: Instant, qpn: Qpn, request: &SendRequest) -> Result<(), PostError> {
-        let slot = self.place(qpn).ok_or(PostError::Unknown)?;
-        self.check_send(slot, request)?;
-        let mut work = SendWork::new(request);
-        if self.qps[slot].common.state == QpState::Error {
-            // Behind those that wait for the placement of what came before.
-            self.tell_sender(slot, flushed(work.id, qpn, work.kind.completion()));
-            return Ok(());
-        }
-        if work.kind == Kind::Read && self.profile(slot).layout == Layout::Homa {
-            let piece = self.read_rooms.as_ref().and_then(|rooms| rooms.piece());
-            // Whole packets, but for the last.
-            let mtu = u32::from(self.profile(slot).mtu);
-            let piece = piece.map_or(u32::MAX, |piece| piece.next_multiple_of(mtu));
-            while work.length > piece {
-                let first = work.split(piece);
-                self.append(now, slot, first);
-            }
-        }
-        self.append(now, slot, work);
-        Ok(())
-    }
-
-    /// Appends `work` to the send queue.
-    fn append(&mut self, now: Instant, slot: usize, work: SendWork) {
-        let index = self.sends.insert(work);
-        let common = &mut self.qps[slot].common;
-        if common.tail == NONE {
-            common.head = index;
-        } else {
-            self.sends.get_mut(common.tail).next = index;
-        }
-        common.tail = index;
-        let requester = &mut self.qps[slot].requester;
-        if requester.current == NONE {
-            requester.current = index;
-            requester.pacer.resume(now);
-            self.arm(now, slot);
-        }
-    }
-
-    fn check_send(&self, slot: usize, request: &SendRequest) -> Result<(), PostError> {
-        let profile = self.profile(slot);
-        let state = self.qps[slot].common.state;
-        if !state.sends() && state != QpState::Error {
-            return Err(PostError::State(state));
-        }
-        let datagram = matches!(request.operation, Operation::Datagram { .. });
-        if datagram != (profile.service == Service::Ud) {
-            return Err(PostError::Operation);
-        }
-        let mut needs = Access::NONE;
-        match request.operation {
-            Operation::Send(_) => {}
-            Operation::Write { tail, .. } | Operation::Datagram { tail, .. } => {
-                if matches!(tail, Tail::Invalidate(_)) {
-                    return Err(PostError::Operation);
-                }
-                if datagram && request.length > u32::from(profile.mtu) {
-                    return Err(PostError::Length(request.length));
-                }
-            }
-            Operation::Read { .. } => {
-                needs = Access::LOCAL_WRITE;
-                if profile.max_rd_atomic == 0 {
-                    return Err(PostError::Remote);
-                }
-            }
-            Operation::FetchAdd { va, .. } | Operation::CompareSwap { va, .. } => {
-                needs = Access::LOCAL_WRITE;
-                if request.length != 8 {
-                    return Err(PostError::Length(request.length));
-                }
-                if !va.is_multiple_of(8) || profile.max_rd_atomic == 0 {
-                    return Err(PostError::Remote);
-                }
-            }
-        }
-        let packets = request.length.div_ceil(u32::from(profile.mtu));
-        if request.length > MESSAGE_MAX || packets > crate::qp::MAX_OUTSTANDING {
-            return Err(PostError::Length(request.length));
-        }
-        self.check_local(profile.pd, request.lkey, request.address, request.length, needs)
-    }
-
-    /// A key of zero is for inline data and worlds without memory.
-    fn check_local(
-        &self,
-        pd: Pd,
-        key: u32,
-        address: u64,
-        length: u32,
-        needs: Access,
-    ) -> Result<(), PostError> {
-        if key == 0 || self.regions.check(pd, key, address, u64::from(length), needs).is_ok() {
-            return Ok(());
-        }
-        Err(PostError::LocalKey(key))
-    }
-
-    /// Appends a request to a receive queue. In the error state it completes at once as flushed.
-    ///
-    /// # Errors
-    /// [`PostError`] says what does not do; nothing has changed then.
-    pub fn post_recv(
-        &mut self,
-        target: impl Into<RecvTarget>,
-        request: RecvRequest,
-    ) -> Result<(), PostError> {
-        let RecvRequest { id, address, length, lkey } = request;
-        let qpn = match target.into() {
-            RecvTarget::Qp(qpn) => qpn,
-            RecvTarget::Srq(srq, pd) => {
-                self.check_local(pd, lkey, address, length, Access::LOCAL_WRITE)?;
-                let queue = self.shared.get_mut(srq.0 as usize).ok_or(PostError::Unknown)?;
-                queue.push(&mut self.recvs, request);
-                return Ok(());
-            }
-        };
-        let slot = self.place(qpn).ok_or(PostError::Unknown)?;
-        let profile = self.profile(slot);
-        if profile.srq.is_some() {
-            return Err(PostError::Shared);
-        }
-        self.check_local(profile.pd, lkey, address, length, Access::LOCAL_WRITE)?;
-        match self.qps[slot].common.state {
-            QpState::Reset => return Err(PostError::State(QpState::Reset)),
-            QpState::Error => self.tell_receiver(slot, flushed(id, qpn, CompletionKind::Recv)),
-            _ => self.qps[slot].responder.queue.push(&mut self.recvs, request),
-        }
-        Ok(())
-    }
-
-    /// Receive requests that stand in a shared queue and no message has taken, counted one by one.
-    pub fn receives_waiting(&self, srq: Srq) -> u64 {
-        self.shared.get(srq.0 as usize).map_or(0, |queue| queue.count(&self.recvs))
     }
 
     /// Puts a queue pair into the error state: the oldest send request ends with `status`, all else as flushed.
