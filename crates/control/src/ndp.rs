@@ -3,6 +3,12 @@
 //! Tokens count packets here, those that are sent again as well: a pull lets one packet go, and what was trimmed goes
 //! first. The receiver's agent spaces the pulls of all its senders so that what they draw just fills its link.
 //!
+//! Each packet that is under way, or was answered and not pulled for, draws a pull: together they are the window. Headers
+//! that come back and silence make it smaller. While the receiver pulls as soon as a packet arrives, it would pull for
+//! more, so that the window grows again by a packet for each such pull, up to the first one's size; while pulls of ours
+//! wait at the receiver, more would only be trimmed.
+//! Departs from §3.2 in that: there a sender whose headers all came back has one packet under way from then on.
+//!
 //! A queue pair outlives its messages. Once the receiver knows that nothing more comes (the last packet said so) it
 //! stops pulling; when that packet and all before it are acknowledged, the next message begins with a first window. A
 //! message that comes before takes what the receiver will not pull for, which the answer to that packet tells.
@@ -33,8 +39,8 @@ impl Default for Ndp {
 pub struct State {
     /// Packets let go, spent or not, that nobody has answered.
     unanswered: u32,
-    /// Packets that the receiver answered and has not pulled for.
-    owed: u32,
+    /// Packets that the receiver answered and has not pulled for; below zero, pulls whose answers they have overtaken.
+    owed: i32,
     /// Headers that came back to the sender.
     returned: u32,
 }
@@ -43,6 +49,17 @@ impl State {
     /// That many packets may go, and none is under way.
     const fn fresh(self, tokens: u32) -> Self {
         Self { unanswered: tokens, owed: 0, ..self }
+    }
+
+    /// Packets that may go, are under way or wait to be pulled for. An answer that was lost counts in neither of the two.
+    fn window(&self) -> u32 {
+        self.unanswered.saturating_add_signed(self.owed)
+    }
+
+    /// The receiver answered so many packets, and pulls for so many.
+    fn note(&mut self, answered: u32, pulled: u32) {
+        self.owed = self.owed.saturating_add_unsigned(answered).saturating_sub_unsigned(pulled);
+        self.unanswered = self.unanswered.saturating_add(pulled).saturating_sub(answered);
     }
 }
 
@@ -100,17 +117,19 @@ impl Ndp {
         let nothing_in_flight = event.acked_sequence == event.next_sequence;
         match event.class {
             Class::ACK | Class::NACK | Class::PULL => {
-                *tokens = tokens.saturating_add(event.pulled).min(Credit::UNLIMITED - 1);
-                let answered = u32::from(event.class != Class::PULL);
-                state.owed = (state.owed + answered).saturating_sub(event.pulled);
-                state.unanswered = (state.unanswered.saturating_add(event.pulled)).saturating_sub(answered);
+                state.note(u32::from(event.class != Class::PULL), event.pulled);
+                let mut more = event.pulled;
                 if event.lapsed {
                     // What it had earned by then comes to nothing, yet more may have been sent since, or waits to be.
-                    let lapsed = state.owed.saturating_sub(event.missing);
-                    state.owed -= lapsed;
-                    *tokens = tokens.saturating_add(lapsed).min(Credit::UNLIMITED - 1);
-                    state.unanswered = state.unanswered.saturating_add(lapsed);
+                    let lapsed = state.owed.saturating_sub_unsigned(event.missing).max(0).cast_unsigned();
+                    state.note(0, lapsed);
+                    more = more.saturating_add(lapsed);
                 }
+                if event.pulled > 0 && state.owed <= 0 && state.window() < self.initial_window.into() {
+                    state.unanswered += 1;
+                    more = more.saturating_add(1);
+                }
+                *tokens = tokens.saturating_add(more).min(Credit::UNLIMITED - 1);
                 if event.drained && nothing_in_flight {
                     *tokens = self.initial_window.into();
                     *state = state.fresh(*tokens);
@@ -123,14 +142,15 @@ impl Ndp {
                 *state = state.fresh(*tokens);
             }
             // A header came back because not even headers had room. What it stood for waits for the pulls that others
-            // of ours earn, lest the burst repeat itself; only the last one to come back goes at once, for its
-            // receiver may not know of us (§3.2.4).
+            // of ours earn, lest the burst repeat itself: so the first window ends here, for what it has left would send
+            // that again. Only the last one to come back goes at once, for its receiver may not know of us (§3.2.4).
             Class::TRIMMED => {
                 state.returned = state.returned.saturating_add(1);
-                state.unanswered = state.unanswered.saturating_sub(1);
-                if state.unanswered <= *tokens && state.owed == 0 {
-                    *tokens = (*tokens).max(1);
-                    state.unanswered = *tokens;
+                state.unanswered = state.unanswered.saturating_sub(tokens.saturating_add(1));
+                *tokens = 0;
+                if state.window() == 0 {
+                    *tokens = 1;
+                    *state = state.fresh(1);
                 }
             }
             // Neither header nor pull arrived, so none will: one packet asks.
@@ -187,8 +207,9 @@ mod tests {
     #[test]
     fn each_pull_lets_one_packet_go() {
         let event = Event { class: Class::PULL, pulled: 3, next_sequence: 15, ..Event::default() };
-        assert_eq!(hear(&mut State::default(), 1, event), 4);
-        assert_eq!(hear(&mut State::default(), 4, Event { class: Class::ACK, pulled: 0, ..event }), 4);
+        let mut state = Ndp::default().state();
+        assert_eq!(hear(&mut state, 1, event), 4);
+        assert_eq!(hear(&mut state, 4, Event { class: Class::ACK, pulled: 0, ..event }), 4);
     }
 
     #[test]
@@ -230,9 +251,54 @@ mod tests {
         let here = Event { class: Class::ACK, acked_sequence: 1, ..back };
         assert_eq!(hear(&mut state, 0, here), 0);
         assert_eq!([0, 0].map(|tokens| hear(&mut state, tokens, back)), [0, 0], "what came is pulled for");
-        assert_eq!(hear(&mut state, 0, Event { class: Class::PULL, pulled: 1, ..here }), 1);
-        assert_eq!(hear(&mut state, 0, back), 1, "and what was pulled came back");
-        assert_eq!(state.returned, 3);
+        assert_eq!(hear(&mut state, 0, Event { class: Class::PULL, pulled: 1, ..here }), 2);
+        assert_eq!(
+            [0, 0].map(|tokens| hear(&mut state, tokens, back)),
+            [0, 1],
+            "and what was pulled came back"
+        );
+        assert_eq!(state.returned, 4);
+    }
+
+    #[test]
+    fn what_is_left_of_the_first_window_does_not_send_again_what_came_back() {
+        let law = Ndp { initial_window: 6, ..Ndp::default() };
+        let back = Event { class: Class::TRIMMED, next_sequence: 3, ..Event::default() };
+        let mut state = law.state();
+        assert_eq!([3, 0, 0].map(|tokens| hear(&mut state, tokens, back)), [0, 0, 1], "three were sent");
+    }
+
+    /// Packets under way, round after round, where each is answered and pulled for: at once, or all when all were answered.
+    fn rounds(state: &mut State, mut under_way: u32, at_once: bool) -> [u32; 7] {
+        let answer = Event { class: Class::ACK, acked_sequence: 1, next_sequence: 9, ..Event::default() };
+        let pull = Event { class: Class::PULL, pulled: 1, ..answer };
+        core::array::from_fn(|_| {
+            let packets = core::mem::take(&mut under_way);
+            for _ in 0..packets {
+                hear(state, 0, answer);
+                under_way += if at_once { hear(state, 0, pull) } else { 0 };
+            }
+            under_way += if at_once { 0 } else { (0..packets).map(|_| hear(state, 0, pull)).sum() };
+            under_way
+        })
+    }
+
+    #[test]
+    fn a_window_that_came_back_grows_again_while_pulls_come_at_once() {
+        let back = Event { class: Class::TRIMMED, next_sequence: 15, ..Event::default() };
+        for at_once in [true, false] {
+            let mut state = Ndp::default().state();
+            assert_eq!((0..15).map(|_| hear(&mut state, 0, back)).sum::<u32>(), 1);
+            let expected = if at_once { [2, 4, 8, 15, 15, 15, 15] } else { [2, 3, 4, 5, 6, 7, 8] };
+            assert_eq!(rounds(&mut state, 1, at_once), expected);
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_whole_does_not_grow() {
+        for at_once in [true, false] {
+            assert_eq!(rounds(&mut Ndp::default().state(), 15, at_once), [15; 7]);
+        }
     }
 
     #[test]
