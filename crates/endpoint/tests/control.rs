@@ -76,6 +76,23 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
 }
 
 #[test]
+fn a_register_that_no_queue_pair_has_is_not_written_to_all() {
+    let Pair { a, .. } = in_memory(1, |qp| qp);
+    let path = path("nobody");
+    a.device.serve_control(&path).unwrap();
+    let ask = |request: &str| control::ask(&path, request).unwrap();
+    for name in ["NOSUCH", "state"] {
+        let why = ask(&format!("set all {name} 1")).unwrap_err();
+        assert_eq!(why, format!("no queue pair has a register `{name}` that can be written"));
+    }
+    let device = a.device.clone();
+    drop(a);
+    let why = control::ask(&path, "set all rai 1Mb/s").unwrap().unwrap_err();
+    assert_eq!(why, "there is no queue pair yet, or no longer");
+    drop(device);
+}
+
+#[test]
 fn devices_with_one_path_are_told_apart_and_leave_nothing_behind() {
     let Pair { a, b, .. } = in_memory(1, |qp| qp);
     let path = path("two");

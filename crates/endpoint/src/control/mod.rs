@@ -6,7 +6,7 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces |
-//! | `set QP NAME VALUE` | nothing; QP may be `all` |
+//! | `set QP NAME VALUE` | nothing; QP may be `all`, of which one at least has to have the register |
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`,
@@ -200,20 +200,27 @@ impl DeviceInner {
     }
 
     fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
-        let (now, mut wrong) = (self.now(), None);
+        let (now, mut taken, mut wrong) = (self.now(), false, None);
         let found = self.each(only, |core, entry, place, law| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 return;
             }
-            if let Err(error) = core.engine.control_set(inner(place), name, value, now) {
-                let why =
-                    error.map_or_else(|| "there is no room for another law".to_owned(), |it| it.to_string());
-                wrong = Some(format!("{:#08x}: {why}", entry.qpn.get()));
+            match core.engine.control_set(inner(place), name, value, now) {
+                Ok(()) => taken = true,
+                Err(error) => {
+                    let why = error
+                        .map_or_else(|| "there is no room for another law".to_owned(), |it| it.to_string());
+                    wrong = Some(format!("{:#08x}: {why}", entry.qpn.get()));
+                }
             }
         });
         match (wrong, only) {
             (Some(wrong), _) => Err(wrong),
             (None, Some(qpn)) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
+            (None, None) if !found => Err("there is no queue pair yet, or no longer".to_owned()),
+            (None, None) if !taken => {
+                Err(format!("no queue pair has a register `{name}` that can be written"))
+            }
             _ => Ok(String::new()),
         }
     }
