@@ -274,15 +274,40 @@ fn latency_is_told_by_both_ends() {
 }
 
 #[test]
-fn who_stops_ends_the_peer_as_well() {
-    stopped_by_client(&options(Verb::Write, Metric::Bandwidth));
+fn who_stops_ends_the_peer_as_well_which_says_that_it_has_gone() {
+    for by_client in [true, false] {
+        for verb in [Verb::Write, Verb::Send, Verb::Read] {
+            for duration in [None, Some(Duration::from_secs(60))] {
+                stopped(&Options { duration, ..options(verb, Metric::Bandwidth) }, by_client);
+            }
+        }
+    }
 }
 
 #[test]
-fn who_stops_a_test_of_latency_ends_the_peer_as_well() {
-    for verb in [Verb::Write, Verb::Send, Verb::Read] {
-        stopped_by_client(&options(verb, Metric::Latency));
+fn who_stops_a_test_of_latency_ends_the_peer_as_well_which_says_that_it_has_gone() {
+    for by_client in [true, false] {
+        for verb in [Verb::Write, Verb::Send, Verb::Read] {
+            for duration in [None, Some(Duration::from_secs(60))] {
+                stopped(&Options { duration, ..options(verb, Metric::Latency) }, by_client);
+            }
+        }
     }
+}
+
+#[test]
+fn a_peer_that_goes_before_anything_counts_has_gone() {
+    let duration = Some(Duration::from_secs(60));
+    for verb in [Verb::Write, Verb::Send] {
+        let margin = Some(Duration::from_secs(20));
+        stopped(&Options { duration, margin, ..options(verb, Metric::Latency) }, true);
+    }
+    // The time is over before the requests that nobody answers have failed.
+    let short = Duration::from_millis(1200);
+    let margin = Some(Duration::from_millis(500));
+    let near =
+        Options { duration: Some(short), margin, qp_timeout: 20, ..options(Verb::Write, Metric::Bandwidth) };
+    stopped(&near, false);
 }
 
 #[test]
@@ -301,8 +326,8 @@ fn each_end_counts_what_it_sent_and_what_it_was_told() {
     }
 }
 
-/// Runs a test without end, whose client is stopped in the middle.
-fn stopped_by_client(options: &Options) {
+/// Runs a test without end, of which one end is stopped in the middle.
+fn stopped(options: &Options, by_client: bool) {
     let options = Options { iterations: u32::MAX, peak: false, ..options.clone() };
     let (server, client) = (Notes::default(), Notes::default());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -316,11 +341,21 @@ fn stopped_by_client(options: &Options) {
         // Else they would go on for ever.
         server.stop.store(!is_connected, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(100));
-        client.stop.store(true, Ordering::SeqCst);
         let asked = Instant::now();
-        assert!(matches!(near.join().unwrap(), Err(PerfError::Stopped)));
-        assert!(matches!(far.join().unwrap(), Err(PerfError::Left)));
-        assert!(asked.elapsed() < Duration::from_secs(5), "{:?} after that", asked.elapsed());
+        if by_client { &client } else { &server }.stop.store(true, Ordering::SeqCst);
+        let patience = Duration::from_secs(8);
+        let is_over = (0..1600).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            near.is_finished() && far.is_finished()
+        });
+        for notes in [&server, &client] {
+            notes.stop.store(true, Ordering::SeqCst);
+        }
+        let (near, far) = (near.join().unwrap(), far.join().unwrap());
+        let (who, left) = if by_client { (near, far) } else { (far, near) };
+        assert!(is_over && asked.elapsed() < patience, "{options:?}: {left:?}");
+        assert!(matches!(who, Err(PerfError::Stopped)), "{options:?}: {who:?}");
+        assert!(matches!(left, Err(PerfError::Left)), "{options:?}: {left:?}");
     });
 }
 

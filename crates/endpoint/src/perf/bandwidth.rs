@@ -163,6 +163,10 @@ impl Flows {
         }
         let size = u64::from(self.size);
         if sample.duration.is_some() {
+            // A peer that takes part waits until we say that the time is over.
+            if self.sends && session.channel.news() == News::Gone {
+                return Err(PerfError::Left);
+            }
             if self.sends && sample.counted == 0 {
                 return Err(PerfError::Nothing);
             }

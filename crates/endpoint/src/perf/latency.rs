@@ -25,6 +25,8 @@ struct Stopwatch {
     last: Instant,
     counted: u64,
     looked: Instant,
+    /// The peer has ended the conversation.
+    is_alone: bool,
 }
 
 impl Stopwatch {
@@ -41,6 +43,7 @@ impl Stopwatch {
             last: now,
             counted: 0,
             looked: now,
+            is_alone: false,
         }
     }
 
@@ -78,6 +81,7 @@ impl Stopwatch {
         }
         match self.duration {
             None => Ok(Row::Latency(Latency::new(self.size, &self.posted, ways))),
+            Some(_) if self.counted == 0 && self.is_alone => Err(PerfError::Left),
             Some(_) if self.counted == 0 => Err(PerfError::Nothing),
             Some((duration, margin)) => {
                 let time = Span::from_ps(duration.as_ps() - 2 * margin.as_ps());
@@ -94,11 +98,15 @@ impl Stopwatch {
     }
 
     /// Whether the peer has had enough, of a test that lasts a time.
-    fn is_left(&self, session: &mut Session<'_>) -> Result<bool, PerfError> {
+    fn is_left(&mut self, session: &mut Session<'_>) -> Result<bool, PerfError> {
+        let is_timed = self.duration.is_some() && self.begin.is_some();
         match session.channel.news() {
-            News::Gone if self.duration.is_none() => Err(PerfError::Left),
             News::Silence => Ok(false),
-            _ => Ok(self.duration.is_some() && self.begin.is_some()),
+            News::Gone if !is_timed => Err(PerfError::Left),
+            news => {
+                self.is_alone = news == News::Gone;
+                Ok(is_timed)
+            }
         }
     }
 
@@ -279,7 +287,7 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
     let device = session.place.device.clone();
     let octets = usize::try_from(size).unwrap_or(usize::MAX);
     let mut buffer = session.place.room.buffer(0..octets)?;
-    let mut done = 0;
+    let (mut done, mut turns) = (0, 0u32);
     while done < watch.wanted {
         let now = device.inner.now();
         if watch.is_over(now) {
@@ -294,6 +302,11 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
             }
             device.inner.pause();
             watch.look(session, device.inner.now(), done)?;
+            // A server only listens, and goes after us.
+            turns += 1;
+            if turns.is_multiple_of(TURNS) && session.channel.news() == News::Gone {
+                return Err(PerfError::Left);
+            }
         };
         done += 1;
         match completion.into_buffer() {

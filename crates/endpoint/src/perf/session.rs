@@ -1,6 +1,6 @@
 //! One test from the first octet to the last: who says what when, and what stands behind it.
 
-use super::channel::{Channel, MESSAGE_MAX, Messages, Tcp};
+use super::channel::{Channel, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
 use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
@@ -11,7 +11,7 @@ use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
 use crate::work::{INLINE_MAX, RecvWr};
 use roci_control::Law;
-use roci_transport::{Access, Change, Transition};
+use roci_transport::{Access, Change, Status, Transition};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     })?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
     watch.event(Event::Connected(&connection));
-    Session { options, watch, place, qps, connection, channel: &mut channel }.run()
+    Session { options, watch, qps, place, connection, channel: &mut channel }.run()
 }
 
 /// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
@@ -133,7 +133,8 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let remote = acquaint(&mut channel, options, None, &local, |_| Ok(()))?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
     watch.event(Event::Connected(&connection));
-    let done = Session { options, watch, place, qps, connection, channel: &mut channel }.run();
+    let mut session = Session { options, watch, qps, place, connection, channel: &mut channel };
+    let done = session.run();
     for connection in connections {
         if to.is_some() && done.is_ok() {
             connection.wait_disconnected(Duration::from_millis(200));
@@ -390,8 +391,10 @@ fn stride(options: &Options) -> usize {
 pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
     pub(super) watch: &'a dyn Watch,
-    pub(super) place: Place<'a>,
+    /// Before the memory, which is dropped after them: else a peer in the middle of a test would hear of a wrong key and not
+    /// that nobody is there.
     pub(super) qps: Vec<QueuePair>,
+    pub(super) place: Place<'a>,
     pub(super) connection: Connection,
     pub(super) channel: &'a mut dyn Channel,
 }
@@ -435,8 +438,8 @@ impl Session<'_> {
     }
 
     /// Measures, and tells what was counted, whatever the end.
-    fn run(mut self) -> Result<(), PerfError> {
-        let done = self.measure();
+    fn run(&mut self) -> Result<(), PerfError> {
+        let done = self.measure().map_err(|error| self.blamed(error));
         let overflowed = self.place.device.counters().overflowed;
         let mut counted = Counted { overflowed, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
@@ -452,6 +455,18 @@ impl Session<'_> {
             self.watch.event(Event::Program(&name, &tally));
         }
         done
+    }
+
+    /// A request that nobody answered failed since the peer had left, where it has.
+    fn blamed(&mut self, error: PerfError) -> PerfError {
+        match error {
+            PerfError::Completion { status: Status::TransportRetryCounterExceeded, .. }
+                if self.channel.news() == News::Gone =>
+            {
+                PerfError::Left
+            }
+            error => error,
+        }
     }
 
     /// The data, and the rounds about them.
