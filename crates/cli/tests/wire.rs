@@ -165,6 +165,30 @@ fn wrong_requests_exit_with_2_and_say_why() {
 }
 
 #[test]
+fn ends_of_different_tests_exit_with_2_and_name_both() {
+    for (options, why) in [
+        (&["-p", "19530"][..], "the server was given `write-bw` and the client `write-lat`"),
+        (&["-p", "19531", "-R"], "the server was given `write-bw` and the client `write-lat`"),
+    ] {
+        let mut server =
+            roci(&[&["perf", "write-bw", "-d", "127.0.0.71"], options].concat()).spawn().unwrap();
+        let client = [&["perf", "write-lat", "127.0.0.71", "-d", "127.0.0.72"], options].concat();
+        let mut near = ended(roci(&client).spawn().unwrap(), "the client");
+        for _ in 0..100 {
+            if near.status.code() == Some(2) || server.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            near = ended(roci(&client).spawn().unwrap(), "the client");
+        }
+        for end in [near, ended(server, "the server")] {
+            assert_eq!(end.status.code(), Some(2), "{}", text(&end));
+            assert!(text(&end).contains(why), "{}", text(&end));
+        }
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_an_error_of_the_run() {
     let output = roci(&["perf", "write-bw", "127.0.0.46", "-p", "19517"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -5,7 +5,8 @@ use roci_endpoint::Mtu;
 use roci_endpoint::perf::{
     self, Counted, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
 };
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -359,6 +360,40 @@ fn stopped(options: &Options, by_client: bool) {
     });
 }
 
+/// Hands on what two ends tell each other, but of their versions only what perftest's have, so that each takes the other for one.
+/// The port at which a client finds it.
+fn mute(server: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let near = listener.accept().unwrap().0;
+        let far = (0..500).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            TcpStream::connect(("127.0.0.1", server)).ok()
+        });
+        let far = far.unwrap();
+        let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        std::thread::spawn(move || hand_on(far_too, near_too));
+        hand_on(near, far);
+    });
+    port
+}
+
+fn hand_on(mut from: TcpStream, mut to: TcpStream) {
+    let mut version = [0; 16];
+    if from.read_exact(&mut version).is_ok() {
+        version[5..].fill(0);
+        let _ = to.write_all(&version);
+        let _ = std::io::copy(&mut from, &mut to);
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// Runs two ends that were told different things and compare nothing, as perftest's; gives how they ended.
+fn unaware(server: &Options, client: &Options) -> [Result<(), PerfError>; 2] {
+    apart(server, &Options { port: mute(server.port), ..client.clone() })
+}
+
 /// Runs two ends that were told different things; gives how they ended, server and client, at the latest after ten seconds.
 fn apart(server: &Options, client: &Options) -> [Result<(), PerfError>; 2] {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -382,11 +417,57 @@ fn apart(server: &Options, client: &Options) -> [Result<(), PerfError>; 2] {
 }
 
 #[test]
+fn ends_that_were_told_different_things_name_both_and_end() {
+    let of =
+        |verb, metric| Options { port: options(verb, metric).port, ..Options::new(Test { verb, metric }) };
+    let usual = of(Verb::Send, Metric::Bandwidth);
+    let seconds = |time| Some(Duration::from_secs(time));
+    let same = "give both ends the same";
+    let cases = [
+        (
+            of(Verb::Write, Metric::Bandwidth),
+            Options::new(Test { verb: Verb::Write, metric: Metric::Latency }),
+            "the server was given `write-bw` and the client `write-lat`: give both ends the same test"
+                .to_owned(),
+        ),
+        (
+            of(Verb::Write, Metric::Bandwidth),
+            Options::new(Test { verb: Verb::Read, metric: Metric::Bandwidth }),
+            "the server was given `write-bw` and the client `read-bw`: give both ends the same test"
+                .to_owned(),
+        ),
+        (
+            usual.clone(),
+            Options { iterations: 77, queue_pairs: 2, ..usual.clone() },
+            format!("the server was given `-n 1000 -q 1` and the client `-n 77 -q 2`: {same}"),
+        ),
+        (
+            Options { all_sizes: true, ..usual.clone() },
+            Options { bidirectional: true, ..usual.clone() },
+            format!("the server was given `-a no -b` and the client `-s 65536 -b`: {same}"),
+        ),
+        (
+            usual.clone(),
+            Options { duration: seconds(3), ..usual },
+            format!("the server was given `-n 1000` and the client `-D 3`: {same}"),
+        ),
+    ];
+    for (far, near, why) in cases {
+        let [server, client] = apart(&far, &Options { port: far.port, ..near });
+        for end in [server, client] {
+            let told = end.unwrap_err();
+            assert!(matches!(told, PerfError::Apart { .. }), "{told:?}");
+            assert_eq!(told.to_string(), why);
+        }
+    }
+}
+
+#[test]
 fn ends_with_different_numbers_of_queue_pairs_say_so_and_end() {
     for (far, near) in [(2, 4), (4, 2)] {
         let far = Options { queue_pairs: far, ..options(Verb::Write, Metric::Bandwidth) };
         let near = Options { queue_pairs: near, ..far.clone() };
-        let [server, client] = apart(&far, &near);
+        let [server, client] = unaware(&far, &near);
         // Who has more of them hears the other's a second time.
         assert!(
             matches!(
@@ -403,7 +484,7 @@ fn ends_with_different_numbers_of_queue_pairs_say_so_and_end() {
 fn a_time_in_which_nothing_was_taken_is_no_result() {
     let far = options(Verb::Send, Metric::Bandwidth);
     let near = Options { duration: Some(Duration::from_millis(800)), ..far.clone() };
-    let [_, client] = apart(&far, &near);
+    let [_, client] = unaware(&far, &near);
     assert!(matches!(client, Err(PerfError::Nothing)), "{client:?}");
 }
 
@@ -417,14 +498,14 @@ fn a_time_that_the_peer_cut_short_gives_no_latency() {
             ..far.clone()
         };
         // Fifty messages are over within the margin.
-        let [_, client] = apart(&far, &near);
+        let [_, client] = unaware(&far, &near);
         assert!(matches!(client, Err(PerfError::Nothing | PerfError::Left)), "{verb:?}: {client:?}");
         let far = Options {
             duration: Some(Duration::from_millis(400)),
             margin: Some(Duration::from_millis(50)),
             ..near.clone()
         };
-        let [_, client] = apart(&far, &near);
+        let [_, client] = unaware(&far, &near);
         assert!(matches!(client, Err(PerfError::Left)), "{verb:?}: {client:?}");
     }
 }

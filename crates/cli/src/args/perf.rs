@@ -20,7 +20,7 @@ Examples:
   roci perf write-bw 10.0.0.1 -R               # connected by RDMA-CM
   roci perf write-bw 10.0.0.1 --control firmware/dcqcn.elf     # a program controls congestion
 
-Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -R and -p.";
+Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -A, -R and -p.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TestName {

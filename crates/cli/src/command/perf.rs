@@ -28,7 +28,7 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
             screen.close();
             Ok(())
         }
-        Err(error @ (PerfError::Options(_) | PerfError::Device(..))) => {
+        Err(error @ (PerfError::Options(_) | PerfError::Apart { .. } | PerfError::Device(..))) => {
             Err(Failure::Request(error.to_string()))
         }
         Err(error) => Err(Failure::Run(error.to_string())),

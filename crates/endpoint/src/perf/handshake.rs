@@ -123,8 +123,9 @@ pub(crate) fn version() -> [u8; VERSION_LEN] {
 
 /// What the peer says that it is; `Err` with it where we do not understand it.
 pub(crate) fn judge_version(octets: &[u8]) -> Result<String, String> {
-    let text = String::from_utf8_lossy(octets);
-    let text = text.trim_end_matches('\0').to_owned();
+    // What stands behind the zero is no part of it, see `terms`.
+    let text = octets.split(|octet| *octet == 0).next().unwrap_or_default();
+    let text = String::from_utf8_lossy(text).into_owned();
     match text.parse::<f64>() {
         Ok(number) if number >= OLDEST => Ok(text),
         _ => Err(text),

@@ -11,6 +11,7 @@
 //! | `bandwidth`, `latency` | the loops that are timed |
 //! | `posting` | in which portions requests are posted, and at which rate |
 //! | `report` | from instants to figures |
+//! | `terms` | what both ends have to be told alike |
 
 mod bandwidth;
 mod channel;
@@ -19,6 +20,7 @@ mod latency;
 mod posting;
 mod report;
 mod session;
+mod terms;
 
 pub use handshake::Key;
 pub use report::{Bandwidth, Latency, Rate, Row};
@@ -73,6 +75,24 @@ pub struct Test {
     pub metric: Metric,
 }
 
+impl Test {
+    /// As a command line asks for it.
+    fn command(self) -> String {
+        let (verb, more) = match self.verb {
+            Verb::Write => ("write", ""),
+            Verb::Send => ("send", ""),
+            Verb::Read => ("read", ""),
+            Verb::Atomic { swap: false } => ("atomic", " -A FETCH_AND_ADD"),
+            Verb::Atomic { swap: true } => ("atomic", " -A CMP_AND_SWAP"),
+        };
+        let metric = match self.metric {
+            Metric::Bandwidth => "bw",
+            Metric::Latency => "lat",
+        };
+        format!("{verb}-{metric}{more}")
+    }
+}
+
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.verb {
@@ -91,7 +111,7 @@ impl fmt::Display for Test {
 }
 
 /// How a test is run. Both ends are to be given the same test, size, iterations, duration, number of queue pairs and
-/// direction, as with perftest.
+/// direction, as with perftest. Two ends of ours compare them, see [`PerfError::Apart`].
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The test.
@@ -370,6 +390,16 @@ pub enum PerfError {
     /// The options do not go together.
     #[error("{0}")]
     Options(String),
+    /// The two ends were told what does not go together. Both say so, in the same words.
+    #[error("the server was given `{server}` and the client `{client}`: {remedy}")]
+    Apart {
+        /// Of what differs, what the client was told.
+        client: String,
+        /// And what the server was.
+        server: String,
+        /// What can be done.
+        remedy: &'static str,
+    },
     /// The server cannot be reached.
     #[error("cannot connect to {0}, port {1}: {2}{more}", more = remedy(.2))]
     Unreachable(String, u16, io::Error),

@@ -3,6 +3,7 @@
 use super::channel::{Channel, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
+use super::terms::{self, Terms};
 use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
@@ -234,13 +235,37 @@ fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
     PerfError::Peer(format!("has its device at {peer}, which cannot be reached from ours at {ours}"))
 }
 
-/// Versions, page and line sizes, and the smaller MTU.
+/// What both were told, of two of ours.
+fn compare(channel: &mut dyn Channel, options: &Options) -> Result<(), PerfError> {
+    let ours = Terms::of(options);
+    let heard = channel.exchange(&ours.to_octets())?;
+    let theirs = Terms::from_octets(&heard)
+        .ok_or_else(|| PerfError::Peer("told no terms of a test that we know".to_owned()))?;
+    let (client, server) = if channel.is_client() { (ours, theirs) } else { (theirs, ours) };
+    let judged = Terms::compare(&client, &server);
+    if judged.is_err() && !channel.is_client() {
+        // What a server tells by RDMA-CM would be lost if it went before its client had it.
+        let mut patience = 100;
+        while patience > 0 && channel.news() != News::Gone {
+            patience -= 1;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    judged
+}
+
+/// Versions, what both were told, page and line sizes, and the smaller MTU.
 fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<(String, Mtu), PerfError> {
-    let heard = channel.exchange(&version())?;
+    let mut said = version();
+    terms::mark(&mut said);
+    let heard = channel.exchange(&said)?;
     debug_assert_eq!(heard.len(), VERSION_LEN);
     let peer = judge_version(&heard).map_err(|version| {
         PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood"))
     })?;
+    if terms::is_marked(&heard) {
+        compare(channel, options)?;
+    }
     channel.exchange(&u32::try_from(CYCLE).unwrap_or(4096).to_be_bytes())?;
     channel.exchange(&LINE.to_be_bytes())?;
     let ours = match options.mtu {

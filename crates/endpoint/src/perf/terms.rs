@@ -1,0 +1,206 @@
+//! What the ends of a test have to be told alike, and the words by which two of ours compare it.
+//!
+//! perftest 4.5 has no place for it. Behind the zero that ends our version stand octets that perftest does not look at; a peer that
+//! has the same there hears our terms in the next step, and tells its own.
+
+use super::handshake::{VERSION, VERSION_LEN};
+use super::{Metric, Options, PerfError, Test, Verb};
+use std::time::Duration;
+
+/// What stands behind the version and its zero: whose octets they are, and how terms are told.
+const MARK: &[u8; 5] = b"RoCI\x01";
+/// Octets of terms.
+pub(super) const LEN: usize = 24;
+
+const ALL_SIZES: u8 = 1;
+const BIDIRECTIONAL: u8 = 2;
+
+/// What an end was told of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Terms {
+    test: Test,
+    all_sizes: bool,
+    bidirectional: bool,
+    queue_pairs: u32,
+    size: u32,
+    iterations: u32,
+    duration: Option<Duration>,
+}
+
+/// Marks a version as that of an end that tells its terms.
+pub(super) fn mark(version: &mut [u8; VERSION_LEN]) {
+    version[VERSION.len() + 1..][..MARK.len()].copy_from_slice(MARK);
+}
+
+/// Whether an end that says this version tells its terms.
+pub(super) fn is_marked(version: &[u8]) -> bool {
+    let end = version.iter().position(|octet| *octet == 0).unwrap_or(version.len());
+    version[end..].strip_prefix(&[0]).is_some_and(|rest| rest.starts_with(MARK))
+}
+
+impl Terms {
+    pub(super) fn of(options: &Options) -> Self {
+        let Options { test, all_sizes, bidirectional, size, iterations, duration, .. } = *options;
+        let queue_pairs = options.queue_pairs.into();
+        Self { test, all_sizes, bidirectional, queue_pairs, size, iterations, duration }
+    }
+
+    /// Big-endian: verb, metric, flags, a gap, queue pairs, size, iterations, microseconds or 0.
+    pub(super) fn to_octets(self) -> [u8; LEN] {
+        let verb = match self.test.verb {
+            Verb::Write => 0,
+            Verb::Send => 1,
+            Verb::Read => 2,
+            Verb::Atomic { swap } => 3 + u8::from(swap),
+        };
+        let metric = u8::from(self.test.metric == Metric::Latency);
+        let flags = if self.all_sizes { ALL_SIZES } else { 0 };
+        let flags = flags | if self.bidirectional { BIDIRECTIONAL } else { 0 };
+        let time = self.duration.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1));
+        let mut octets = [0; LEN];
+        octets[..3].copy_from_slice(&[verb, metric, flags]);
+        for (word, place) in
+            [self.queue_pairs, self.size, self.iterations].iter().zip(octets[4..].chunks_mut(4))
+        {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        octets[16..].copy_from_slice(&time.to_be_bytes());
+        octets
+    }
+
+    pub(super) fn from_octets(octets: &[u8]) -> Option<Self> {
+        let octets: &[u8; LEN] = octets.try_into().ok()?;
+        let verb = match octets[0] {
+            0 => Verb::Write,
+            1 => Verb::Send,
+            2 => Verb::Read,
+            3 | 4 => Verb::Atomic { swap: octets[0] == 4 },
+            _ => return None,
+        };
+        let metric = match octets[1] {
+            0 => Metric::Bandwidth,
+            1 => Metric::Latency,
+            _ => return None,
+        };
+        let word = |at: usize| Some(u32::from_be_bytes(*octets[at..].first_chunk()?));
+        let time = u64::from_be_bytes(*octets[16..].first_chunk()?);
+        Some(Self {
+            test: Test { verb, metric },
+            all_sizes: octets[2] & ALL_SIZES != 0,
+            bidirectional: octets[2] & BIDIRECTIONAL != 0,
+            queue_pairs: word(4)?,
+            size: word(8)?,
+            iterations: word(12)?,
+            duration: (time != 0).then(|| Duration::from_micros(time)),
+        })
+    }
+
+    /// Whether a server of this test neither sends nor counts: it has memory, which its client reads and writes.
+    fn is_passive(&self) -> bool {
+        let is_counted = self.test.verb == Verb::Write && self.test.metric == Metric::Latency;
+        !(self.bidirectional || is_counted || self.test.verb == Verb::Send)
+    }
+
+    fn sizes(&self) -> String {
+        if self.all_sizes { "-a".to_owned() } else { format!("-s {}", self.size) }
+    }
+
+    fn largest(&self) -> u32 {
+        if self.all_sizes { 1 << 23 } else { self.size }
+    }
+
+    fn length(&self) -> String {
+        match self.duration {
+            Some(time) => format!("-D {}", time.as_secs_f64()),
+            None => format!("-n {}", self.iterations),
+        }
+    }
+
+    fn directions(&self) -> String {
+        if self.bidirectional { "-b" } else { "no -b" }.to_owned()
+    }
+
+    /// Judges what the ends of one test were told.
+    ///
+    /// # Errors
+    /// [`PerfError::Apart`] names what each was told where that does not go together.
+    pub(super) fn compare(client: &Self, server: &Self) -> Result<(), PerfError> {
+        let apart = |client, server, remedy| Err(PerfError::Apart { client, server, remedy });
+        if client.test != server.test {
+            let remedy = "give both ends the same test";
+            return apart(client.test.command(), server.test.command(), remedy);
+        }
+        let is_passive = server.is_passive() && client.is_passive();
+        let fits =
+            if is_passive { client.largest() <= server.largest() } else { client.sizes() == server.sizes() };
+        let counts = is_passive || client.length() == server.length();
+        let pairs = client.queue_pairs == server.queue_pairs;
+        let directions = client.bidirectional == server.bidirectional;
+        if fits && counts && pairs && directions {
+            return Ok(());
+        }
+        let told = |end: &Self| {
+            let words = [
+                (!fits).then(|| end.sizes()),
+                (!counts).then(|| end.length()),
+                (!pairs).then(|| format!("-q {}", end.queue_pairs)),
+                (!directions).then(|| end.directions()),
+            ];
+            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        };
+        apart(told(client), told(server), "give both ends the same")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::handshake::{judge_version, version};
+
+    fn terms(verb: Verb, metric: Metric) -> Terms {
+        Terms::of(&Options::new(Test { verb, metric }))
+    }
+
+    #[test]
+    fn a_version_that_is_marked_is_still_the_same_to_perftest() {
+        let mut ours = version();
+        assert!(!is_marked(&ours), "perftest's own");
+        mark(&mut ours);
+        assert!(is_marked(&ours));
+        assert_eq!(judge_version(&ours), Ok("6.06".to_owned()));
+        assert!(!is_marked(b"6.28") && !is_marked(b"") && !is_marked(b"\0RoCI\x02"));
+    }
+
+    #[test]
+    fn terms_are_heard_as_they_are_told() {
+        for verb in
+            [Verb::Write, Verb::Send, Verb::Read, Verb::Atomic { swap: false }, Verb::Atomic { swap: true }]
+        {
+            for metric in [Metric::Bandwidth, Metric::Latency] {
+                let one = Terms { size: 77, queue_pairs: 300, all_sizes: true, ..terms(verb, metric) };
+                let duration = Some(Duration::from_millis(1500));
+                let other = Terms { duration, bidirectional: true, ..terms(verb, metric) };
+                for told in [one, other] {
+                    assert_eq!(Terms::from_octets(&told.to_octets()), Some(told));
+                }
+            }
+        }
+        assert_eq!(Terms::from_octets(&[9; LEN]), None);
+        assert_eq!(Terms::from_octets(&[0; LEN - 1]), None);
+    }
+
+    #[test]
+    fn a_server_that_only_has_memory_need_not_know_how_much_its_client_moves() {
+        for verb in [Verb::Write, Verb::Read] {
+            let server = terms(verb, Metric::Bandwidth);
+            let client = Terms { size: 64, duration: Some(Duration::from_secs(5)), ..server };
+            assert!(Terms::compare(&client, &server).is_ok());
+            let longer = Terms { size: server.size + 1, ..server };
+            assert!(Terms::compare(&longer, &server).is_err());
+            let [client, server] = [client, server].map(|end| Terms { bidirectional: true, ..end });
+            assert!(Terms::compare(&client, &server).is_err());
+        }
+        let server = terms(Verb::Write, Metric::Latency);
+        assert!(Terms::compare(&Terms { iterations: 7, ..server }, &server).is_err());
+    }
+}
