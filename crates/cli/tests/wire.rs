@@ -140,6 +140,20 @@ fn a_program_controls_congestion_where_one_is_named() {
 }
 
 #[test]
+fn timely_gets_on_with_the_times_that_the_guide_gives_it() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/perf.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let control = page.split('`').find(|words| words.starts_with("timely,t_low=")).unwrap();
+    let options = ["perf", "write-bw", "-D", "2", "-p", "19532", "--json", "--control", control];
+    let server = [&options[..], &["-d", "127.0.0.73"]].concat();
+    let [_, near] = both(&server, &[&options[..], &["127.0.0.73"]].concat());
+    let near: Value = serde_json::from_slice(&near.stdout).unwrap();
+    // Of some 10 Gb/s; without them it stays below 0.4.
+    let rate = near["rows"][0]["average_bps"].as_f64().unwrap();
+    assert!(rate > 1e9, "{rate}");
+}
+
+#[test]
 fn wrong_requests_exit_with_2_and_say_why() {
     let wrong: [(&[&str], &str); 14] = [
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
