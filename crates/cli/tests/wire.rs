@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::Value;
+use std::net::Ipv6Addr;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -151,6 +152,49 @@ fn timely_gets_on_with_the_times_that_the_guide_gives_it() {
     // Of some 10 Gb/s; without them it stays below 0.4.
     let rate = near["rows"][0]["average_bps"].as_f64().unwrap();
     assert!(rate > 1e9, "{rate}");
+}
+
+/// A link-local address of this host with its interface, if it has any.
+fn link_local() -> Option<String> {
+    let known = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
+    known.lines().find_map(|line| {
+        let [address, _, _, scope, flags, interface] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let address = Ipv6Addr::from(u128::from_str_radix(address, 16).ok()?);
+        // Not one that is tentative, or turned out to be another's.
+        let is_usable = u8::from_str_radix(flags, 16).ok()? & 0x48 == 0;
+        (scope == "20" && is_usable).then(|| format!("{address}%{interface}"))
+    })
+}
+
+#[test]
+fn a_link_local_address_is_named_with_its_interface() {
+    let Some(name) = link_local() else { return };
+    for test in ["write-bw", "send-lat"] {
+        let options = ["perf", test, "-n", "500", "-p", "19533", "--json"];
+        let server = [&options[..], &["-d", &name]].concat();
+        let [_, near] = both(&server, &[&options[..], &[&name]].concat());
+        let near: Value = serde_json::from_slice(&near.stdout).unwrap();
+        assert_eq!(near["rows"][0]["iterations"], 500);
+        assert_eq!(near["connection"]["peer"], name.split('%').next().unwrap());
+    }
+}
+
+#[test]
+fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
+    for more in [&["-p", "19534"][..], &["-R"]] {
+        let output = roci(&[&["perf", "write-bw", "fe80::1"], more].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output).contains("wants the interface behind it, as in fe80::1%eth0"),
+            "{}",
+            text(&output)
+        );
+    }
+    let output = roci(&["perf", "write-bw", "-d", "fe80::1%nosuch0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("no interface `nosuch0` has the address fe80::1"), "{}", text(&output));
 }
 
 #[test]

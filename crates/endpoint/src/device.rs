@@ -21,7 +21,7 @@ use roci_transport::{Access, Engine, EngineConfig, Pd, Reaction, Refusal, Regist
 use roci_units::{BitsPerSec, Instant, Span};
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -56,19 +56,45 @@ pub enum Progress {
     Caller,
 }
 
-/// The address that a device is named by: an address of this host itself, or the name of an interface, for its first
-/// IPv4 address or else its first that reaches further than the link.
+/// The address that a device is named by: an address of this host itself, a link-local one perhaps with its interface
+/// (`fe80::1%eth0`), or the name of an interface, for its first IPv4 address or else its first that reaches further than the link.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] where no interface has that name or no address.
+/// [`io::ErrorKind::NotFound`] where no interface has that name or no address; where an interface is named with a link-local address
+/// that another has as well, [`io::ErrorKind::Unsupported`]: a device is its address alone, and that is the first's.
 pub fn address_of(name: &str) -> io::Result<IpAddr> {
     if let Ok(address) = name.parse() {
         return Ok(address);
     }
     let known = sys::interfaces()?;
+    if let Some((address, interface)) = name.split_once('%')
+        && let Ok(address) = address.parse()
+    {
+        return whose(&known, address, interface);
+    }
     first(known.iter().filter(|it| it.name.to_bytes() == name.as_bytes())).ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, format!("no interface `{name}` has an address"))
     })
+}
+
+/// An address that is to be this interface's.
+fn whose(known: &[sys::Interface], address: IpAddr, interface: &str) -> io::Result<IpAddr> {
+    let is_named = |it: &sys::Interface| it.name.to_bytes() == interface.as_bytes();
+    let mut owners = known.iter().filter(|it| it.address == address);
+    match owners.next() {
+        Some(first) if is_named(first) => Ok(address),
+        Some(first) if owners.any(is_named) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!(
+                "{address} is also an address of {}, and a device is its address alone: take another address of {interface}",
+                first.name.to_string_lossy()
+            ),
+        )),
+        _ => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("no interface `{interface}` has the address {address}"),
+        )),
+    }
 }
 
 /// The address of the first device of this host that is not a loopback.
@@ -84,12 +110,26 @@ pub fn first_address() -> io::Result<IpAddr> {
 /// The address of this host from which `peer` is reached.
 ///
 /// # Errors
-/// What the operating system says where no way leads there.
-pub fn toward(peer: IpAddr) -> io::Result<IpAddr> {
+/// What the operating system says where no way leads there; [`io::ErrorKind::InvalidInput`] for a link-local address without its
+/// interface.
+pub fn toward(peer: SocketAddr) -> io::Result<IpAddr> {
+    is_whole(peer)?;
     let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = std::net::UdpSocket::bind((any, 0))?;
-    socket.connect((peer, 9))?;
+    socket.connect(peer)?;
     Ok(socket.local_addr()?.ip())
+}
+
+/// Whether a peer's address says all that it takes to find it.
+pub(crate) fn is_whole(peer: SocketAddr) -> io::Result<()> {
+    match peer {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+            let ip = v6.ip();
+            let why = format!("{ip} is link-local, and wants the interface behind it, as in {ip}%eth0");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn first<'a>(known: impl Iterator<Item = &'a sys::Interface> + Clone) -> Option<IpAddr> {
@@ -601,5 +641,28 @@ impl Core {
             shared_left: Vec::new(),
             table,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_address_of_two_interfaces_is_the_firsts() {
+        let address = "fe80::1".parse().unwrap();
+        let of = |name: &std::ffi::CStr, scope| sys::Interface {
+            name: name.to_owned(),
+            address,
+            is_loopback: false,
+            scope,
+        };
+        let known = [of(c"eth0", 2), of(c"eth1", 3)];
+        assert_eq!(whose(&known, address, "eth0").unwrap(), address);
+        let why = whose(&known, address, "eth1").unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::Unsupported);
+        assert!(why.to_string().contains("is also an address of eth0"), "{why}");
+        assert_eq!(whose(&known, address, "eth2").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(whose(&known[..1], address, "eth1").unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn ping(arguments: &Ping) -> Result<(), Failure> {
             let wrong = || Failure::Request(format!("`{name}` is no host"));
             let host = (name, arguments.port).to_socket_addrs().ok().and_then(|mut all| all.next());
             let host = host.ok_or_else(wrong)?;
-            (Some(host), arguments.source.map_or_else(|| toward(host.ip()), Ok))
+            (Some(host), arguments.source.map_or_else(|| toward(host), Ok))
         }
         (Some(name), false) => (None, arguments.source.map_or_else(|| address_of(name), Ok)),
         (None, _) => (None, arguments.source.map_or_else(first_address, Ok)),

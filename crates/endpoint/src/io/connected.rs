@@ -137,7 +137,7 @@ fn open(local: IpAddr, peer: SocketAddr) -> io::Result<(OwnedFd, u16)> {
     let socket = sys::sending_socket(local.is_ipv6())?;
     // Whatever comes to it is not read: it takes next to nothing.
     sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 1)?;
-    sys::RawAddress::new(SocketAddr::new(local, 0)).bind(&socket)?;
+    sys::RawAddress::new(sys::own(local, 0)?).bind(&socket)?;
     sys::RawAddress::new(peer).connect(&socket)?;
     let port = sys::local_port(&socket)?;
     Ok((socket, port))

@@ -62,7 +62,7 @@ impl RawIo {
         } else {
             sys::set_option(&port, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
         }
-        sys::RawAddress::new(SocketAddr::new(local, ROCE_PORT)).bind(&port)?;
+        sys::RawAddress::new(sys::own(local, ROCE_PORT)?).bind(&port)?;
         claim.steer(&port)?;
         let socket = sys::socket(domain, libc::SOCK_RAW, libc::IPPROTO_UDP)?;
         sys::attach(&socket, libc::SO_ATTACH_FILTER, &filter(v6, claim.slot()))?;
@@ -80,7 +80,7 @@ impl RawIo {
         } else {
             sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_HDRINCL, 1)?;
         }
-        sys::RawAddress::new(SocketAddr::new(local, 0)).bind(&socket)?;
+        sys::RawAddress::new(sys::own(local, 0)?).bind(&socket)?;
         Ok(Self {
             socket,
             port,

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "system calls")]
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -165,6 +165,15 @@ impl RawAddress {
             }
             _ => None,
         }
+    }
+
+    /// The number of the interface of a link-local address; else zero.
+    fn scope(&self) -> u32 {
+        if i32::from(self.storage.ss_family) != libc::AF_INET6 {
+            return 0;
+        }
+        // SAFETY: the family says that it is a sockaddr_in6, for which a sockaddr_storage is large enough.
+        unsafe { std::ptr::from_ref(&self.storage).cast::<libc::sockaddr_in6>().read().sin6_scope_id }
     }
 
     pub(crate) fn bind(&self, fd: &impl AsRawFd) -> io::Result<()> {
@@ -560,6 +569,21 @@ pub(crate) struct Interface {
     pub(crate) name: std::ffi::CString,
     pub(crate) address: IpAddr,
     pub(crate) is_loopback: bool,
+    /// The interface's number, of a link-local address; of others zero.
+    pub(crate) scope: u32,
+}
+
+/// An address of this host to bind to. A link-local one tells nothing without its interface, and it is the first that has it; a
+/// socket that is bound so sends to link-local addresses on that link.
+pub(crate) fn own(address: IpAddr, port: u16) -> io::Result<SocketAddr> {
+    match address {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+            let known = interfaces()?;
+            let scope = known.iter().find(|it| it.address == address).map_or(0, |it| it.scope);
+            Ok(SocketAddrV6::new(v6, port, 0, scope).into())
+        }
+        _ => Ok(SocketAddr::new(address, port)),
+    }
 }
 
 /// The addresses of this host, with the interfaces that have them.
@@ -587,7 +611,7 @@ pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
                 // SAFETY: as above.
                 let name = unsafe { std::ffi::CStr::from_ptr(entry.ifa_name) }.to_owned();
                 let is_loopback = entry.ifa_flags & (libc::IFF_LOOPBACK as u32) != 0;
-                found.push(Interface { name, address, is_loopback });
+                found.push(Interface { name, address, is_loopback, scope: raw.scope() });
             }
         }
         next = entry.ifa_next;

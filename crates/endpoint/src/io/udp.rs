@@ -70,7 +70,7 @@ impl UdpIo {
         }
         let segmentation = sys::option(&socket, libc::SOL_UDP, sys::UDP_SEGMENT).is_ok()
             && sys::set_option(&socket, libc::SOL_UDP, sys::UDP_GRO, 1).is_ok();
-        sys::RawAddress::new(SocketAddr::new(local, ROCE_PORT)).bind(&socket)?;
+        sys::RawAddress::new(sys::own(local, ROCE_PORT)?).bind(&socket)?;
         claim.steer(&socket)?;
         Ok(Self {
             socket,

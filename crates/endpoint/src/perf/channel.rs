@@ -4,6 +4,7 @@ use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
 use super::{Event, PerfError, Watch, good};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
+use crate::device::is_whole;
 use crate::io::sys;
 use crate::memory::{Buffer, RemoteMemory};
 use crate::queue_pair::QueuePair;
@@ -89,7 +90,9 @@ impl<'a> Tcp<'a> {
         let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
         let mut last = std::io::Error::from(ErrorKind::NotFound);
         for address in (host, port).to_socket_addrs().map_err(unreachable)? {
-            match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
+            let connected =
+                is_whole(address).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(5)));
+            match connected {
                 Ok(stream) => return Self::new(stream, true, watch),
                 Err(error) => last = error,
             }
@@ -102,7 +105,7 @@ impl<'a> Tcp<'a> {
         let named = SocketAddr::from((at.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port));
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let listener = match at {
-            Some(address) => TcpListener::bind((address, port)),
+            Some(address) => sys::own(address, port).and_then(TcpListener::bind),
             None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
         };
         let listener = listener.map_err(|error| PerfError::Listen(named, error))?;

@@ -64,7 +64,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         if options.device.is_some() {
             return Err(elsewhere(peer, device.address()));
         }
-        device = open(toward(peer)?, options)?;
+        device = open(toward(SocketAddr::new(peer, options.port))?, options)?;
     }
     let place = Place::new(&device, options, mtu)?;
     let qps = place.queue_pairs()?;
@@ -89,7 +89,7 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let to = options.host.as_deref().map(|host| find(host, options.port)).transpose()?;
     let address = match (options.device, to) {
         (Some(address), _) => address,
-        (None, Some(to)) => toward(to.ip())?,
+        (None, Some(to)) => toward(to)?,
         (None, None) => first_address()?,
     };
     let device = open(address, options)?;
