@@ -199,7 +199,11 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 14] = [
+    let wrong: [(&[&str], &str); 18] = [
+        (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
+        (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
+        (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
+        (&["perf", "write-bw", "--control", "nosuch"], "swift, nscc, or a program's file"),
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
         (&["perf", "write-bw", "--control", "firmware/hpcc.elf"], "needs telemetry"),
         (&["perf", "atomic-bw", "-s", "4"], "atomics have 8 octets"),

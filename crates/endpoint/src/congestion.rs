@@ -10,8 +10,11 @@ use std::sync::Arc;
 /// Why a device cannot run what was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum LawError {
-    /// There is no such law, or it has no such setting.
-    #[error("{0}; a program's file ends with .elf")]
+    /// There is no such law.
+    #[error("there is no law {0:?}; choose one of {list}, or a program's file, which ends with .elf", list = Programmed::FALLBACKS.join(", "))]
+    Unknown(String),
+    /// It has no such setting.
+    #[error(transparent)]
     Setting(#[from] SettingError),
     /// What follows the name is no `KEY=VALUE`.
     #[error("`{0}` is no KEY=VALUE")]
@@ -53,11 +56,12 @@ pub fn law(
         .collect::<Result<Vec<_>, _>>()?;
     let needs = |what| Err(LawError::Simulated(name.to_owned(), what));
     if Path::new(name).extension().is_none_or(|extension| extension != "elf") {
-        let law = Law::from_settings(name, &settings, link)?;
-        return match law {
-            Law::Hpcc(_) => needs("telemetry"),
-            Law::Homa(_) | Law::Ndp(_) => needs("a header of its own"),
-            law => Ok(law),
+        return match Law::from_settings(name, &settings, link) {
+            Ok(Law::Hpcc(_)) => needs("telemetry"),
+            Ok(Law::Homa(_) | Law::Ndp(_)) => needs("a header of its own"),
+            // Its list has laws that run in a simulation alone.
+            Err(SettingError::Law { name, .. }) => Err(LawError::Unknown(name)),
+            done => Ok(done?),
         };
     }
     let octets = read(Path::new(name)).map_err(|error| LawError::File(name.to_owned(), error))?;
@@ -105,6 +109,17 @@ mod tests {
         assert_eq!(named("dcqcn, preset = hpcc, rai = 80Mb/s"), "dcqcn");
         assert_eq!(named("firmware/dcqcn.elf"), "program");
         assert_eq!(named("firmware/timely.elf"), "program");
+    }
+
+    #[test]
+    fn who_names_no_law_is_told_of_those_that_run_here() {
+        let why = law("nosuch", LINK, shipped).unwrap_err().to_string();
+        let list = why.split_once("choose one of ").unwrap().1.split_once(", or").unwrap().0;
+        for name in list.split(", ") {
+            assert!(law(name, LINK, shipped).is_ok(), "{name} of {why}");
+        }
+        let why = law("dcqcn,rai=5", LINK, shipped).unwrap_err().to_string();
+        assert!(why.ends_with("it takes 1Kb/s to 4.29Tb/s"), "{why}");
     }
 
     #[test]

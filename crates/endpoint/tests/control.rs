@@ -24,6 +24,8 @@ fn registers_are_read_and_written_while_the_device_runs() {
     assert!(all.contains(&format!("{qp} dcqcn rate unlimited\n")), "{all}");
     assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 40Mb/s\n"));
     ask(&format!("set {} rai 7Mb/s", a.qp.qp_num().get())).unwrap();
+    assert_eq!(ask("get all").unwrap(), ask("get").unwrap());
+    assert_eq!(ask("get all rai").unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
     ask("set all increase_timer 1000s").unwrap();
     ask("set all rc 1Gb/s").unwrap();
     assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
@@ -85,10 +87,12 @@ fn a_register_that_no_queue_pair_has_is_not_written_to_all() {
         let why = ask(&format!("set all {name} 1")).unwrap_err();
         assert_eq!(why, format!("no queue pair has a register `{name}` that can be written"));
     }
+    assert_eq!(ask("get all NOSUCH").unwrap_err(), "no queue pair has a register `NOSUCH`");
     let device = a.device.clone();
     drop(a);
-    let why = control::ask(&path, "set all rai 1Mb/s").unwrap().unwrap_err();
-    assert_eq!(why, "there is no queue pair yet, or no longer");
+    for request in ["set all rai 1Mb/s", "get all rai"] {
+        assert_eq!(ask(request).unwrap_err(), "there is no queue pair yet, or no longer");
+    }
     drop(device);
 }
 

@@ -242,6 +242,18 @@ fn all_sizes_have_a_row_each() {
 }
 
 #[test]
+fn a_receiver_of_few_messages_has_seen_them_in_no_less_time_than_they_took() {
+    let usual = options(Verb::Send, Metric::Bandwidth);
+    let (server, client) = both(&Options { all_sizes: true, iterations: 5, ..usual });
+    for (there, here) in server.iter().zip(&client) {
+        let (Row::Bandwidth(there), Row::Bandwidth(here)) = (there, here) else { panic!() };
+        // Five messages of two octets within ten ns would be a GB/s.
+        let most = (there.size as f64 * 1e8).min(50e9);
+        assert!(there.average > 0.0 && there.average < most, "{there:?}, {here:?}");
+    }
+}
+
+#[test]
 fn a_time_in_place_of_a_number_ends_both() {
     for (verb, metric) in
         [(Verb::Write, Metric::Bandwidth), (Verb::Send, Metric::Bandwidth), (Verb::Send, Metric::Latency)]

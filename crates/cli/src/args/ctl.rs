@@ -1,7 +1,9 @@
 //! What `roci ctl` can be asked for.
 
 use clap::{Args, Subcommand};
+use roci_units::Span;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub(crate) const CTL: &str = "\
 A program on the endpoint opens the socket when it is started with its path in ROCI_CONTROL.
@@ -26,37 +28,60 @@ pub(crate) struct Ctl {
 pub(crate) enum Action {
     /// Print registers of queue pairs: of all, of one, or a single one
     Get {
-        /// The number of the queue pair
-        #[arg(value_name = "QP")]
+        /// The number of the queue pair, or `all`
+        #[arg(value_name = "QP", value_parser = word)]
         qp: Option<String>,
         /// The name of the register
-        #[arg(value_name = "NAME", requires = "qp")]
+        #[arg(value_name = "NAME", requires = "qp", value_parser = word)]
         name: Option<String>,
     },
     /// Write a register
     Set {
         /// The number of the queue pair, or `all`
-        #[arg(value_name = "QP")]
+        #[arg(value_name = "QP", value_parser = word)]
         qp: String,
         /// The name of the register
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", value_parser = word)]
         name: String,
         /// Its value, as in a scenario: 10Mb/s, 55us, 1/256
-        #[arg(value_name = "VALUE")]
+        #[arg(value_name = "VALUE", value_parser = value)]
         value: String,
     },
     /// Print what changes, until Ctrl-C
     Watch {
         /// The number of the queue pair; all if not said
-        #[arg(value_name = "QP")]
+        #[arg(value_name = "QP", value_parser = word)]
         qp: Option<String>,
-        /// How often to look
-        #[arg(long, value_name = "TIME", default_value = "1s")]
-        every: String,
+        /// How often to look, at least each millisecond
+        #[arg(long, value_name = "TIME", default_value = "1s", value_parser = period)]
+        every: Duration,
         /// How many times, in place of until Ctrl-C
         #[arg(long, value_name = "N")]
         times: Option<u64>,
     },
     /// Print counters as Prometheus text
     Counters,
+}
+
+/// One word of a request, which is a line of words.
+fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err("it is one word, and not an empty one".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A value, whose spaces mean nothing: `10 Mb/s`.
+fn value(text: &str) -> Result<String, String> {
+    let value: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    if value.is_empty() { Err("it is empty; a value is 10Mb/s, 55us, 1/256".to_owned()) } else { Ok(value) }
+}
+
+/// A time between two looks: who looked without a pause would keep the device from its work.
+fn period(text: &str) -> Result<Duration, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span >= Span::from_millis(1) => Ok(Duration::from_nanos(span.as_ps() / 1000)),
+        Ok(_) => Err("at least 1ms".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }

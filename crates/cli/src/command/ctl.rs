@@ -5,7 +5,6 @@ use crate::args::ctl::{Action, Ctl};
 use crate::execute::print;
 use crate::progress;
 use roci_endpoint::control;
-use roci_units::Span;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,15 +17,11 @@ pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
     let ask = |request: &str| ask(&socket, request);
     match &arguments.action {
         Action::Get { qp, name } => print(&ask(&words("get", [qp.as_ref(), name.as_ref()]))?),
-        Action::Set { qp, name, value } => {
-            print(&ask(&format!("set {qp} {name} {}", value.replace(' ', "")))?)
-        }
+        Action::Set { qp, name, value } => print(&ask(&format!("set {qp} {name} {value}"))?),
         Action::Counters => print(&ask("counters")?),
         Action::Watch { qp, every, times } => {
-            let every =
-                every.parse::<Span>().map_err(|error| Failure::Request(format!("--every: {error}")))?;
             progress::listen()?;
-            watch(&ask, &words("get", [qp.as_ref()]), Duration::from_nanos(every.as_ps() / 1000), *times)?;
+            watch(&ask, &words("get", [qp.as_ref()]), *every, *times)?;
         }
     }
     Ok(())

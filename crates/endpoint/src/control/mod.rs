@@ -5,7 +5,7 @@
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces |
+//! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces; QP may be `all` |
 //! | `set QP NAME VALUE` | nothing; QP may be `all`, of which one at least has to have the register |
 //! | `counters` | counters as Prometheus text |
 //!
@@ -39,6 +39,8 @@ const REQUEST_MAX: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon the thread notices that its device is gone.
 const LOOK: Duration = Duration::from_millis(200);
+/// Why nothing of all queue pairs can be named.
+const NOBODY: &str = "there is no queue pair yet, or no longer";
 
 /// Asks the device at `path`; gives the answer, or why there is none.
 ///
@@ -150,7 +152,8 @@ impl DeviceInner {
     fn answer(&self, request: &str) -> Result<String, String> {
         let words: Vec<&str> = request.split_whitespace().collect();
         match words.as_slice() {
-            ["get"] => self.read(None, None),
+            ["get"] | ["get", "all"] => self.read(None, None),
+            ["get", "all", name] => self.read(None, Some(name)),
             ["get", qp] => self.read(Some(number(qp)?), None),
             ["get", qp, name] => self.read(Some(number(qp)?), Some(name)),
             ["set", "all", name, value] => self.write(None, name, value),
@@ -194,7 +197,9 @@ impl DeviceInner {
         });
         match (only, name) {
             (Some(qpn), _) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
-            (_, Some(name)) if !known => Err(format!("its law has no register `{name}`")),
+            (Some(_), Some(name)) if !known => Err(format!("its law has no register `{name}`")),
+            (None, Some(_)) if !found => Err(NOBODY.to_owned()),
+            (None, Some(name)) if !known => Err(format!("no queue pair has a register `{name}`")),
             _ => Ok(text),
         }
     }
@@ -217,7 +222,7 @@ impl DeviceInner {
         match (wrong, only) {
             (Some(wrong), _) => Err(wrong),
             (None, Some(qpn)) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
-            (None, None) if !found => Err("there is no queue pair yet, or no longer".to_owned()),
+            (None, None) if !found => Err(NOBODY.to_owned()),
             (None, None) if !taken => {
                 Err(format!("no queue pair has a register `{name}` that can be written"))
             }

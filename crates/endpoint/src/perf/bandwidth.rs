@@ -93,11 +93,12 @@ impl Flows {
         })
     }
 
-    /// Moves the messages.
-    pub(super) fn run(&mut self, session: &mut Session<'_>) -> Result<Bandwidth, PerfError> {
+    /// Moves the messages, of which none was under way before `ready`.
+    pub(super) fn run(&mut self, session: &mut Session<'_>, ready: Instant) -> Result<Bandwidth, PerfError> {
         let total = self.each.saturating_mul(self.flows.len() as u64);
         let device = session.place.device.clone();
-        let mut begin = None;
+        // All of a number may be there when the first is seen, in no time at all.
+        let mut begin = (!self.sends && session.options.duration.is_none()).then_some(ready);
         let mut sample = Sample::new(session);
         let is_kept = session.options.peak && total <= PEAK_MAX as u64;
         let mut times = Times { is_kept, ..Times::default() };

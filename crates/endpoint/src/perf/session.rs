@@ -13,6 +13,7 @@ use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
 use crate::work::{INLINE_MAX, RecvWr};
 use roci_control::Law;
 use roci_transport::{Access, Change, Status, Transition};
+use roci_units::Instant;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -448,10 +449,22 @@ impl Session<'_> {
         self.watch.event(Event::Progress { done, total });
     }
 
-    /// A round of keys that says only that we are here as well.
-    fn meet(&mut self) -> Result<(), PerfError> {
+    /// A round of keys that says only that we are here as well. The last instant at which the peer, who may begin when it is
+    /// told so, has not begun.
+    fn meet(&mut self) -> Result<Instant, PerfError> {
         let key = self.connection.local[0];
-        self.channel.exchange_key(&key).map(drop)
+        if self.is_client() {
+            self.channel.exchange_key(&key)?;
+            return Ok(self.now());
+        }
+        self.channel.hear_key()?;
+        let ready = self.now();
+        self.channel.tell_key(&key)?;
+        Ok(ready)
+    }
+
+    fn now(&self) -> Instant {
+        self.place.device.inner.now()
     }
 
     fn row(&self, row: Row) {
@@ -534,8 +547,8 @@ impl Session<'_> {
         let (sends, receives) = (both || self.is_client(), both || !self.is_client());
         for size in self.sizes() {
             let mut flows = bandwidth::Flows::new(self, size, sends, receives)?;
-            self.meet()?;
-            let row = flows.run(self)?;
+            let ready = self.meet()?;
+            let row = flows.run(self, ready)?;
             let row = if both && self.options.duration.is_none() { self.report(&row)? } else { row };
             self.row(Row::Bandwidth(row));
             if self.options.all_sizes {
@@ -560,7 +573,7 @@ impl Session<'_> {
             if both {
                 self.meet()?;
             }
-            last = flows.run(self)?;
+            last = flows.run(self, self.now())?;
             if both {
                 if self.options.all_sizes {
                     self.meet()?;
