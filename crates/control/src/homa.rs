@@ -38,7 +38,7 @@ pub struct Params {
     pub priorities: u8,
     /// The longest messages of the first, second and third unscheduled level; what is longer takes the last level.
     pub cutoffs: [u32; 3],
-    /// How long a receiver waits for octets that it has granted before it asks for them again (§3.7).
+    /// How long a receiver that hears nothing waits for octets that it has granted before it asks for them again (§3.7).
     pub resend: Span,
     /// How often it asks without an answer.
     pub resends: u8,

@@ -116,7 +116,9 @@ impl Engine {
     }
 
     /// The receiver asks for octets again: those that were sent and not acknowledged are marked; where there are none,
-    /// for their turn has not come, it is told to be patient, unless that is the affair of a law that hears of it.
+    /// for their turn has not come, it is told to be patient, unless that is the affair of a law that hears of it. So it
+    /// is while others of the message wait to be sent and it asks for the last that were as well; what it asks for before
+    /// those, others have overtaken.
     #[cold]
     pub(crate) fn on_resend(&mut self, now: Instant, slot: usize, part: &Part) {
         let first = self.qps[slot].common.base.wrapping_add(part.message);
@@ -130,14 +132,15 @@ impl Engine {
             // It is complete, or there never was one: an acknowledgement is on its way, or nobody waits.
             return;
         }
-        if self.holds_back(slot) && self.qps[slot].requester.current == index {
-            // What has been granted waits for shorter messages; what was lost is asked for when that has gone.
-            return self.say_busy(now, slot, part.message);
-        }
         let end = self.sends.get(index).end;
         let mtu = u32::from(self.profile(slot).mtu);
         let requester = &self.qps[slot].requester;
         let (una, high) = (requester.una, requester.high);
+        let overtaken = after(first.wrapping_add(part.end.div_ceil(mtu)), high) < 0;
+        if !overtaken && self.holds_back(slot) && requester.current == index {
+            // What has been granted waits for shorter messages; what was lost is asked for when that has gone.
+            return self.say_busy(now, slot, part.message);
+        }
         let later = |a: u32, b: u32| if after(a, b) > 0 { a } else { b };
         let earlier = |a: u32, b: u32| if after(a, b) < 0 { a } else { b };
         let from = later(first.wrapping_add(part.offset / mtu), una);

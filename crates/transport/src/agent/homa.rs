@@ -9,7 +9,13 @@
 //! The agent says whose turn it is and what it would say ([`PortAgent::poll`]). Where the queue pair's law hears of turns,
 //! it is the law that says how far the message is granted, and the agent takes note ([`PortAgent::admit`]).
 //!
-//! A receiver that has granted octets and hears nothing for a while asks for the first that are missing; who has been
+//! Octets that others have overtaken are not lost yet, for packets may take any way and any priority. They are asked for
+//! when a round trip has passed ([`Look`]): octets have come that were granted after the gap was seen, or, where no
+//! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
+//! behind them may stand in a queue for far longer, and are not asked for so soon. A path that holds others up by more
+//! than that makes the guess wrong, which costs a duplicate.
+//!
+//! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
 //! no place among those that are granted, so that senders that have died do not keep out others. Time in which the
 //! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
@@ -19,9 +25,13 @@
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
 //! need not wonder what became of its packets while others have their turn.
 
+mod ranges;
+
 use super::PortAgent;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::ops::Range;
+use ranges::Ranges;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
@@ -41,6 +51,8 @@ pub struct Grants {
     out: VecDeque<(Qpn, Emit)>,
     /// No message has waited too long before this.
     check: Instant,
+    /// The messages with gaps that are looked at, by [`Look::idle`].
+    looks: BTreeSet<(Span, u32)>,
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -74,43 +86,22 @@ struct Incoming {
     asked: u16,
     /// Whether a packet has come since it had its turn.
     moved: bool,
+    look: Option<Look>,
+    /// The priority of the last grant, and the octets that were granted on lower ones: those may come after later ones.
+    /// A packet that begins among them is one of theirs.
+    priority: u8,
+    raised: u32,
 }
 
-/// Octets that have arrived: a stretch from the start, and others in order that do not touch.
-#[derive(Debug, Default)]
-struct Ranges {
-    start: u32,
-    beyond: Vec<(u32, u32)>,
-    octets: u32,
-}
-
-impl Ranges {
-    /// Adds `from..to`.
-    fn add(&mut self, from: u32, to: u32) {
-        let (mut from, mut to) = (from.max(self.start), to);
-        if from >= to {
-            return;
-        }
-        let first = self.beyond.partition_point(|range| range.1 < from);
-        let mut last = first;
-        while let Some(&(low, high)) = self.beyond.get(last).filter(|range| range.0 <= to) {
-            (from, to) = (from.min(low), to.max(high));
-            self.octets -= high - low;
-            last += 1;
-        }
-        self.octets += to - from;
-        if from == self.start {
-            self.start = to;
-            self.beyond.drain(first..last);
-        } else {
-            self.beyond.splice(first..last, [(from, to)]);
-        }
-    }
-
-    /// The first octets before `until` that are missing.
-    fn gap(&self, until: u32) -> (u32, u32) {
-        (self.start, self.beyond.first().map_or(until, |range| range.0.min(until)))
-    }
+/// A look at the gaps of a message, each between octets that have come.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// The end of what had come then: gaps beyond are of the next look.
+    until: u32,
+    /// What was granted then: octets beyond it come a round trip later.
+    granted: u32,
+    /// How long the port's link had been idle by then.
+    idle: Span,
 }
 
 impl Incoming {
@@ -151,6 +142,7 @@ impl Grants {
             order: Vec::new(),
             out: VecDeque::new(),
             check: Instant::NEVER,
+            looks: BTreeSet::new(),
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,
@@ -194,6 +186,9 @@ impl Grants {
         } else if !granted {
             self.join(after);
         }
+        if let Some(octets) = self.look(place, offset, event.now) {
+            self.ask_for(place, octets);
+        }
         self.take_turns();
         if !complete {
             let incoming = &self.messages[place as usize];
@@ -202,6 +197,56 @@ impl Grants {
                 let part = Part { message, ..Part::default() };
                 self.out.push_back((Qpn::new(event.qpn), Emit { part, ..Emit::plain(Class::ACK) }));
             }
+        }
+    }
+
+    /// Looks at the gaps of a message of which octets from `offset` on came: gives those within which gaps are losses.
+    fn look(&mut self, place: u32, offset: u32, now: Instant) -> Option<Range<u32>> {
+        let incoming = &self.messages[place as usize];
+        let Some(until) = incoming.received.reach() else {
+            self.look_away(place);
+            return None;
+        };
+        if incoming.look.is_some_and(|look| offset < look.granted) {
+            return None;
+        }
+        let raised = incoming.raised;
+        let old = self.look_away(place);
+        self.look_until(place, until, now);
+        old.map(|old| raised..old.until)
+    }
+
+    /// Looks at a message's gaps before `until`.
+    fn look_until(&mut self, place: u32, until: u32, now: Instant) {
+        let idle = now.since(Instant::ZERO).saturating_sub(self.busy);
+        let incoming = &mut self.messages[place as usize];
+        incoming.look = Some(Look { until, granted: incoming.granted, idle });
+        self.looks.insert((idle, place));
+    }
+
+    /// A message's gaps are looked at no longer.
+    fn look_away(&mut self, place: u32) -> Option<Look> {
+        let look = self.messages[place as usize].look.take()?;
+        self.looks.remove(&(look.idle, place));
+        Some(look)
+    }
+
+    /// The first message whose gaps are asked for if nothing comes before, and when.
+    fn overdue(&self) -> Option<(Instant, u32)> {
+        let &(idle, place) = self.looks.first()?;
+        let trip = self.link.time_for(self.params.unscheduled.max(self.params.grant(0, u32::MAX)).into());
+        let wait = (trip * 2).min(self.params.resend);
+        Some((Instant::ZERO + idle + wait + self.busy, place))
+    }
+
+    /// Asks for what is missing of a message's octets.
+    fn ask_for(&mut self, place: u32, octets: Range<u32>) {
+        let Incoming { qpn, message, length: message_length, ref received, .. } =
+            self.messages[place as usize];
+        let priority = self.params.unscheduled_priority(message_length);
+        for (offset, end) in received.gaps(octets).take(RESENDS_AT_ONCE) {
+            let part = Part { message, message_length, offset, end, priority };
+            self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
         }
     }
 
@@ -250,6 +295,9 @@ impl Grants {
             heard: (Instant::ZERO, Span::ZERO),
             asked: 0,
             moved: true,
+            look: None,
+            priority: 7,
+            raised: 0,
         };
         let place = match self.vacant.pop() {
             Some(place) => {
@@ -272,6 +320,7 @@ impl Grants {
     }
 
     fn end(&mut self, place: u32) {
+        self.look_away(place);
         let Incoming { qpn, message, .. } = self.messages[place as usize];
         if let Ok(at) = self.find(qpn, message) {
             self.places.remove(at);
@@ -301,7 +350,8 @@ impl Grants {
     fn ask(&mut self, now: Instant) {
         self.check = Instant::NEVER;
         let mut given_up = false;
-        for &(_, place) in &self.places {
+        for at in 0..self.places.len() {
+            let place = self.places[at].1;
             let incoming = &mut self.messages[place as usize];
             if incoming.due(&self.params, self.busy) <= now {
                 incoming.asked += 1;
@@ -312,13 +362,10 @@ impl Grants {
                     self.order.retain(|other| *other != rank);
                     continue;
                 }
-                let (offset, end) = incoming.received.gap(incoming.granted);
-                let priority = self.params.unscheduled_priority(incoming.length);
-                let (message, message_length) = (incoming.message, incoming.length);
-                let part = Part { message, message_length, offset, end, priority };
-                self.out.push_back((Qpn::new(incoming.qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
+                let granted = incoming.granted;
+                self.ask_for(place, 0..granted);
             }
-            self.check = self.check.min(incoming.due(&self.params, self.busy));
+            self.check = self.check.min(self.messages[place as usize].due(&self.params, self.busy));
         }
         if given_up {
             self.take_turns();
@@ -343,6 +390,9 @@ impl Grants {
 
 /// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
 const MESSAGES_OF_QP: usize = 1024;
+
+/// Requests for octets of one message that go at once; what else is missing is asked for when these have come.
+const RESENDS_AT_ONCE: usize = 16;
 
 /// Which word of a data packet tells how much of its message comes without a grant.
 const INCOMING: usize = 5;
@@ -377,7 +427,10 @@ impl PortAgent for Grants {
         }
         let rank = incoming.rank(place);
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);
-        incoming.granted = part.end;
+        if part.priority > incoming.priority {
+            incoming.raised = incoming.granted;
+        }
+        (incoming.granted, incoming.priority) = (part.end, part.priority);
         self.check = self.check.min(incoming.due(&self.params, self.busy));
         if incoming.granted == incoming.length {
             self.leave(rank);
@@ -388,12 +441,22 @@ impl PortAgent for Grants {
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        (self.check != Instant::NEVER).then_some(self.check)
+        let check = (self.check != Instant::NEVER).then_some(self.check);
+        [check, self.overdue().map(|(at, _)| at)].into_iter().flatten().min()
     }
 
     fn wake(&mut self, now: Instant) {
         if self.check <= now {
             self.ask(now);
+        }
+        while let Some((_, place)) = self.overdue().filter(|&(at, _)| at <= now) {
+            let Some(look) = self.look_away(place) else { break };
+            let Incoming { raised, ref received, .. } = self.messages[place as usize];
+            let reach = received.reach();
+            self.ask_for(place, raised..look.until);
+            if let Some(until) = reach.filter(|&reach| reach > look.until) {
+                self.look_until(place, until, now);
+            }
         }
     }
 

@@ -78,6 +78,17 @@ fn who_has_granted_packets_to_send_is_busy_and_sends_nothing_again() {
 }
 
 #[test]
+fn octets_that_others_have_overtaken_are_sent_again_before_granted_packets_that_wait() {
+    let (mut engine, qpns) = sender("64KB", 1);
+    engine.post_send(Instant::ZERO, qpns[0], &message(0, 4 * MTU)).unwrap();
+    assert!(engine.transmit(Instant::ZERO).is_some() && engine.transmit(Instant::ZERO).is_some());
+    resend(&mut engine, Instant::ZERO, qpns[0], MTU);
+    let sent = all(&mut engine, Instant::ZERO);
+    assert!(sent[0].retransmission && sent[0].header.psn == config().send_psn);
+    assert_eq!(sent.iter().map(|segment| segment.retransmission).collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
 fn who_is_told_busy_is_the_law_to_say_if_it_hears_of_requests_to_send_again() {
     for (hears, expected) in [(Class::NONE, Some(Opcode::HOMA_BUSY)), (Class::RESEND, None)] {
         let mut engine = Engine::new(EngineConfig::default());

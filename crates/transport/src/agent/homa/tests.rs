@@ -156,17 +156,90 @@ fn who_ends_makes_room_for_the_next() {
 fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
     let mut grants = agent(PARAMS);
     data(&mut grants, at(0), 2, 9_000, 0, 1_000);
-    data(&mut grants, at(0), 2, 9_000, 3_000, 4_000);
     let mut asked = Vec::new();
     while let Some(due) = grants.next_wakeup() {
         grants.wake(due);
         asked.extend(core::iter::from_fn(|| grants.poll(due)).map(|(_, emit)| (due, emit.class, emit.part)));
     }
-    let part = Part { message: 0, message_length: 9_000, offset: 1_000, end: 3_000, priority: 5 };
+    let part = Part { message: 0, message_length: 9_000, offset: 1_000, end: 9_000, priority: 5 };
     let expected: Vec<_> = [100, 200, 300].map(|micros| (at(micros), Class::RESEND, part)).into();
     assert_eq!(asked, expected);
     data(&mut grants, at(900), 2, 9_000, 1_000, 3_000);
     assert_eq!(grants.next_wakeup(), Some(at(1_000)), "it is back");
+}
+
+/// Octets that are asked for again.
+fn asked(grants: &mut Grants, now: Instant) -> Vec<(u32, u32)> {
+    let mut asked = Vec::new();
+    while let Some((qpn, Emit { class, mut part, .. })) = grants.poll(now) {
+        if class == Class::RESEND {
+            asked.push((part.offset, part.end));
+        } else if class == Class::GRANT {
+            grants.admit(now, qpn, &mut part);
+        }
+    }
+    asked
+}
+
+#[test]
+fn octets_that_others_overtook_are_asked_for_when_those_come_that_were_granted_after_it_was_seen() {
+    let mut grants = agent(PARAMS);
+    // Of two round trips the second and the fifth packet are missing, and what is sent again is lost as well.
+    let mut heard = Vec::new();
+    for packet in (0..34u32).filter(|packet| ![1, 4].contains(packet)) {
+        let (now, offset) = (at(packet.into()), packet * 1_000);
+        data(&mut grants, now, 2, 900_000, offset, offset + 1_000);
+        heard.extend(asked(&mut grants, now).into_iter().map(|octets| (packet, octets)));
+    }
+    let (second, fifth) = ((1_000, 2_000), (4_000, 5_000));
+    assert_eq!(heard, [(11, second), (19, second), (19, fifth), (27, second), (27, fifth)]);
+}
+
+#[test]
+fn octets_that_were_granted_on_a_lower_priority_than_others_are_waited_for() {
+    let mut grants = agent(Params { ahead: Some(10_250), ..PARAMS });
+    data(&mut grants, at(0), 2, 90_000, 0, 1_000);
+    assert_eq!(asked(&mut grants, at(0)), []);
+    // A longer message comes: what is granted of the first one from now on, beyond 11,250 octets, has a higher priority.
+    data(&mut grants, at(1), 3, 900_000, 0, 1_000);
+    for packet in (1..11u32).chain(12..60) {
+        let now = at(u64::from(packet) + 1);
+        data(&mut grants, now, 2, 90_000, packet * 1_000, packet * 1_000 + 1_000);
+        assert_eq!(asked(&mut grants, now), []);
+    }
+    data(&mut grants, at(61), 2, 90_000, 11_000, 12_000);
+    assert!(grants.looks.is_empty());
+}
+
+#[test]
+fn octets_that_others_overtook_are_asked_for_when_the_link_was_idle_for_two_round_trips() {
+    let mut grants = agent(PARAMS);
+    for packet in [0, 1, 3, 5, 6] {
+        data(&mut grants, at(packet.into()), 2, 9_000, packet * 1_000, packet * 1_000 + 1_000);
+    }
+    // A whole message of another, of 8 µs: two round trips of 8 µs each, and that, after the gap was seen.
+    data(&mut grants, at(7), 3, 9_000, 0, 9_000);
+    let due = grants.next_wakeup().expect("a look");
+    let busy = Span::from_nanos(2 * 800 + 7_200);
+    assert_eq!(due, at(3) + Span::from_micros(16) + busy);
+    grants.wake(due);
+    assert_eq!(asked(&mut grants, due), [(2_000, 3_000)], "the other was seen later");
+    let due = due + Span::from_micros(16);
+    assert_eq!(grants.next_wakeup(), Some(due));
+    grants.wake(due);
+    assert_eq!(asked(&mut grants, due), [(2_000, 3_000), (4_000, 5_000)], "the end may be under way");
+    assert!(grants.looks.is_empty(), "once, until something comes");
+}
+
+#[test]
+fn octets_that_come_late_are_not_asked_for() {
+    let mut grants = agent(PARAMS);
+    for packet in [0, 2, 1, 4, 3, 5] {
+        data(&mut grants, at(packet.into()), 2, 9_000, packet * 1_000, packet * 1_000 + 1_000);
+    }
+    grants.wake(at(100));
+    assert_eq!(asked(&mut grants, at(100)), []);
+    assert_eq!(grants.next_wakeup(), Some(at(105)), "what has still to come is waited for");
 }
 
 #[test]
@@ -286,7 +359,7 @@ proptest! {
             let (offset, end) = (packet * 1_000, (packet * 1_000 + 1_000).min(lengths[n]));
             data(&mut grants, at(step), n as u32, lengths[n], offset, end);
             for (class, qpn, end, _) in said(&mut grants, at(step)) {
-                if class == Class::ACK {
+                if matches!(class, Class::ACK | Class::RESEND) {
                     continue;
                 }
                 prop_assert_eq!(class, Class::GRANT);
@@ -308,9 +381,19 @@ proptest! {
             octets[from as usize..(from + length) as usize].fill(true);
             let count = octets.iter().filter(|octet| **octet).count();
             prop_assert_eq!(ranges.octets as usize, count);
-            let first = octets.iter().position(|octet| !octet).unwrap_or(80);
-            let next = octets[first..].iter().position(|octet| *octet).map_or(80, |next| first + next);
-            prop_assert_eq!(ranges.gap(80), (first as u32, next as u32));
+            let reach = octets.iter().rposition(|octet| *octet).map_or(0, |last| last as u32 + 1);
+            prop_assert_eq!(ranges.reach().unwrap_or(ranges.start), reach);
+            for (from, to) in [(0, 80), (20, 50)] {
+                let mut missing = [false; 80];
+                for (from, to) in ranges.gaps(from..to) {
+                    missing[from as usize..to as usize].fill(true);
+                }
+                let expected = |place: usize| {
+                    let begin = octets[..=place].iter().rposition(|octet| *octet).map_or(0, |last| last + 1);
+                    begin >= from as usize && begin <= place && place < to as usize
+                };
+                prop_assert!((0..80).all(|place| missing[place] == expected(place)));
+            }
         }
     }
 }

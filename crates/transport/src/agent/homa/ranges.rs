@@ -1,0 +1,50 @@
+//! Which octets of a message have arrived.
+
+use alloc::vec::Vec;
+use core::iter;
+use core::ops::Range;
+
+/// Octets that have arrived: a stretch from the start, and others in order that do not touch.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    pub(super) start: u32,
+    pub(super) beyond: Vec<(u32, u32)>,
+    pub(super) octets: u32,
+}
+
+impl Ranges {
+    /// Adds `from..to`.
+    pub(super) fn add(&mut self, from: u32, to: u32) {
+        let (mut from, mut to) = (from.max(self.start), to);
+        if from >= to {
+            return;
+        }
+        let first = self.beyond.partition_point(|range| range.1 < from);
+        let mut last = first;
+        while let Some(&(low, high)) = self.beyond.get(last).filter(|range| range.0 <= to) {
+            (from, to) = (from.min(low), to.max(high));
+            self.octets -= high - low;
+            last += 1;
+        }
+        self.octets += to - from;
+        if from == self.start {
+            self.start = to;
+            self.beyond.drain(first..last);
+        } else {
+            self.beyond.splice(first..last, [(from, to)]);
+        }
+    }
+
+    /// The end of what has arrived beyond octets that are missing, where some are.
+    pub(super) fn reach(&self) -> Option<u32> {
+        self.beyond.last().map(|range| range.1)
+    }
+
+    /// The stretches of missing octets that begin within `octets`, as far as these.
+    pub(super) fn gaps(&self, octets: Range<u32>) -> impl Iterator<Item = (u32, u32)> {
+        let ends = iter::once(self.start).chain(self.beyond.iter().map(|range| range.1));
+        let begins = self.beyond.iter().map(|range| range.0).chain(iter::once(u32::MAX));
+        let gaps = ends.zip(begins).map(move |(end, begin)| (end, begin.min(octets.end)));
+        gaps.filter(move |&(from, to)| from >= octets.start && from < to)
+    }
+}
