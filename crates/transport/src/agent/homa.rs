@@ -10,7 +10,7 @@
 //! it is the law that says how far the message is granted, and the agent takes note ([`PortAgent::admit`]).
 //!
 //! Octets that others have overtaken are not lost yet, for packets may take any way and any priority. They are asked for
-//! when a round trip has passed ([`Look`]): octets have come that were granted after the gap was seen, or, where no
+//! when a round trip has passed: octets have come that were granted after the gap was seen, or, where no
 //! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
 //! behind them may stand in a queue for far longer, and are not asked for so soon. A path that holds others up by more
 //! than that makes the guess wrong, which costs a duplicate.
