@@ -197,6 +197,33 @@ fn small_messages_take_no_more_than_the_line() {
     assert!(last.wire > line / 2 && last.wire <= line, "{} of {line} octets", last.wire);
 }
 
+/// Of messages of a packet each the last one is no longer than the others, whatever all their octets would fill.
+#[test]
+fn messages_of_a_packet_each_take_no_less_than_alone_on_an_idle_path() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "100Gb/s"
+        delay = "1us"
+        [[traffic]]
+        kind = "closed-loop"
+        src = "h0"
+        dst = "h1"
+        qps = 1
+        op = "send"
+        message = "512B"
+        count = 8
+        depth = 8
+        "#;
+    for [op, message, count] in [["send", "512B", "8"], ["write", "1000B", "15"], ["read", "300B", "5"]] {
+        let keys = [("op", op), ("message", message), ("count", count)];
+        let keys: Vec<(String, &str)> = keys.map(|(key, value)| (format!("traffic.0.{key}"), value)).into();
+        let results = run(text, &keys.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>());
+        assert!(results.flows[0].status == FlowStatus::OK, "{op}");
+    }
+}
+
 #[test]
 fn windows_share_a_link_that_drops_and_are_seen_over_time() {
     for recovery in ["reno", "newreno", "sack"] {

@@ -38,10 +38,11 @@ impl<'a> Paths<'a> {
         Self { scenario, alike, paths: Vec::new(), ends: None }
     }
 
-    /// The least time that `job` takes alone on an idle path: that of all its octets in one message, or that of so many
-    /// messages in a row as must wait for one another. `None` for one without an end.
+    /// The least time that `job` takes alone on an idle path: that of all its messages one behind the other, or that of so
+    /// many in a row as must wait for one another. `None` for one without an end.
     pub(super) fn ideal(&mut self, net: &Net, job: &Job, mtu: u16) -> Option<Span> {
-        let rounds = job.messages?.div_ceil(u64::from(job.depth));
+        let messages = job.messages?;
+        let rounds = messages.div_ceil(u64::from(job.depth));
         if self.ends != Some((job.src, job.dst)) {
             self.paths = self.find(net, job.src, job.dst);
             self.ends = Some((job.src, job.dst));
@@ -55,12 +56,11 @@ impl<'a> Paths<'a> {
         let wire_octets = |opcode, payload: u32| {
             roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD
         };
-        let time = |bytes: u64| {
-            let frames = Frames::new(job.common.op, bytes.min(BYTES_MAX), u32::from(mtu), wire_octets);
-            least_completion_time(&self.paths, &frames, sprayed)
-        };
-        let one = time(job.size.0).as_ps();
-        Some(time(job.octets()).max(Span::from_ps(one.saturating_mul(rounds))))
+        let bytes = job.size.0.min(BYTES_MAX);
+        let one = Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets);
+        let all = one.repeated(messages.clamp(1, BYTES_MAX / bytes.max(1)));
+        let [one, all] = [one, all].map(|frames| least_completion_time(&self.paths, &frames, sprayed));
+        Some(all.max(Span::from_ps(one.as_ps().saturating_mul(rounds))))
     }
 
     /// The shortest paths from `src` to `dst`, each sequence of links once; where all are alike, one.
