@@ -43,23 +43,29 @@ const IDLE: Span = Span::from_secs(1);
 ///
 /// But it may be a peer that offers nothing for such a while itself, and spins until its time is up, and each would take the
 /// other for such a one for ever. What tells them apart is when packets come: those of a peer that shares the core have always
-/// arrived when the core comes back, and never come while it is ours.
+/// arrived when the core comes back, however soon, and never come while it is ours. While nothing is offered, the kernel's count
+/// of the times that the core was taken from us says which it was.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Looks left until the core may be offered again.
     looks: AtomicU32,
     /// When it may be, at the earliest.
     until: AtomicU64,
-    /// When a look found nothing last: an instant, [`JUST_NOW`], or zero after one that found something.
-    idle: AtomicU64,
-    /// How often in a row packets had arrived when the core came back after long, and none while it was ours.
+    /// Whether a look has found nothing since one found something.
+    looked: AtomicBool,
+    /// How often the core had been taken from the thread when it found something last, while nothing is offered.
+    taken: AtomicU64,
+    /// How often in a row, while nothing is offered, packets had arrived when the core came back.
     returned: AtomicU32,
+    /// How often somebody may still take the core for long and be a peer all the same.
+    trust: AtomicU32,
 }
 
-/// It was a look or two ago, and nobody looked at the clock.
-const JUST_NOW: u64 = 1;
-/// So often in a row, and peers share the core.
-const SHARED: u32 = 3;
+/// So often in a row, and peers share the core. Where one has it that is no peer, a few in a row are common, as threads of one's
+/// own want it as well.
+const SHARED: u32 = 8;
+/// As long as it takes a peer to find out the same, and some slices more.
+const TRUST: u32 = 10;
 
 /// Looks between two offers that nobody took: so few of them that sharing is noticed at once, and so many that a core of
 /// one's own costs little.
@@ -77,16 +83,13 @@ impl Pause {
     /// Nothing was found; look again after this.
     #[inline]
     pub(crate) fn pause(&self, clock: &Clock) {
+        self.looked.store(true, Ordering::Relaxed);
         let looks = self.looks.load(Ordering::Relaxed);
         if looks > 0 {
             self.looks.store(looks - 1, Ordering::Relaxed);
-            if self.idle.load(Ordering::Relaxed) == 0 {
-                self.idle.store(JUST_NOW, Ordering::Relaxed);
-            }
             return std::hint::spin_loop();
         }
         let before = clock.now();
-        self.idle.store(before.as_ps(), Ordering::Relaxed);
         if before.as_ps() < self.until.load(Ordering::Relaxed) {
             self.looks.store(ALONE, Ordering::Relaxed);
             return std::hint::spin_loop();
@@ -95,28 +98,36 @@ impl Pause {
         let after = clock.now();
         let gone = after.since(before).min(LONGEST);
         if gone >= HOGGED {
-            if self.returned.load(Ordering::Relaxed) < SHARED {
-                self.until.store(after.as_ps() + WARY * gone.as_ps(), Ordering::Relaxed);
+            match self.trust.load(Ordering::Relaxed) {
+                0 => self.withhold(after + gone * WARY),
+                trust => self.trust.store(trust - 1, Ordering::Relaxed),
             }
-        } else if gone >= TAKEN {
-            // What is found now says nothing: it may come from here or there.
-            self.idle.store(0, Ordering::Relaxed);
         }
         self.looks.store(if gone < TAKEN { ALONE } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// Offers nothing before `until`.
+    fn withhold(&self, until: Instant) {
+        self.taken.store(sys::times_preempted(), Ordering::Relaxed);
+        self.returned.store(0, Ordering::Relaxed);
+        self.until.store(until.as_ps(), Ordering::Relaxed);
     }
 
     /// Something was found by the look that began at `now`.
     #[inline]
     pub(crate) fn found(&self, now: Instant) {
-        let idle = self.idle.load(Ordering::Relaxed);
-        if idle == 0 {
-            return;
+        if now.as_ps() < self.until.load(Ordering::Relaxed) && self.looked.swap(false, Ordering::Relaxed) {
+            let taken = sys::times_preempted();
+            self.judge(self.taken.swap(taken, Ordering::Relaxed) == taken);
         }
-        self.idle.store(0, Ordering::Relaxed);
-        let was_ours = idle == JUST_NOW || now.since(Instant::from_ps(idle)) < HOGGED;
+    }
+
+    /// Something was found while nothing is offered, and the core `was_ours` since something was found before.
+    fn judge(&self, was_ours: bool) {
         let returned = if was_ours { 0 } else { self.returned.load(Ordering::Relaxed) + 1 };
-        self.returned.store(returned.min(SHARED), Ordering::Relaxed);
+        self.returned.store(returned, Ordering::Relaxed);
         if returned >= SHARED {
+            self.trust.store(TRUST, Ordering::Relaxed);
             self.until.store(0, Ordering::Relaxed);
         }
     }
@@ -295,33 +306,47 @@ mod tests {
         Device::open_by([10, 0, 0, 1].into(), config, Clock::over()).unwrap()
     }
 
-    /// Spins in vain until `from`, finds something at `to`; whether the core would be offered again.
-    fn offers_after(pause: &Pause, from: u64, to: u64) -> bool {
-        pause.idle.store(from, Ordering::Relaxed);
-        pause.found(Instant::from_ps(to));
+    fn wary() -> Pause {
+        let pause = Pause::default();
+        pause.withhold(Instant::from_ps(u64::MAX));
+        pause
+    }
+
+    fn offers(pause: &Pause) -> bool {
         pause.until.load(Ordering::Relaxed) == 0
     }
 
     #[test]
     fn a_peer_that_spins_on_the_same_core_is_soon_offered_it_again() {
-        let pause = Pause { until: AtomicU64::new(u64::MAX), ..Pause::default() };
-        let slice = 2 * HOGGED.as_ps();
-        assert!(!offers_after(&pause, slice, 2 * slice));
-        assert!(!offers_after(&pause, 3 * slice, 4 * slice));
-        pause.found(Instant::from_ps(4 * slice + 1)); // the second of what had arrived
-        assert!(offers_after(&pause, 5 * slice, 6 * slice));
+        let pause = wary();
+        for _ in 1..SHARED {
+            pause.judge(false);
+            assert!(!offers(&pause));
+        }
+        pause.judge(false);
+        assert!(offers(&pause));
     }
 
     #[test]
     fn who_takes_the_core_for_long_is_no_peer_while_packets_come_from_elsewhere() {
-        let pause = Pause { until: AtomicU64::new(u64::MAX), ..Pause::default() };
-        let slice = 2 * HOGGED.as_ps();
-        for turn in 1..100 {
-            let begin = 10 * turn * slice;
-            assert!(!offers_after(&pause, begin, begin + slice));
-            assert!(!offers_after(&pause, begin + 2 * slice, begin + 3 * slice));
-            let spun = if turn % 2 == 0 { JUST_NOW } else { begin + 4 * slice };
-            assert!(!offers_after(&pause, spun, begin + 4 * slice + 5_000_000));
+        let pause = wary();
+        for _ in 0..100 {
+            (1..SHARED).for_each(|_| pause.judge(false));
+            pause.judge(true);
+            assert!(!offers(&pause));
+        }
+    }
+
+    /// However little time is lost by it: a peer that gives way has the core for microseconds.
+    #[test]
+    fn a_core_that_was_taken_is_seen_by_the_count_of_that() {
+        let pause = wary();
+        for expected in [1, 2] {
+            pause.taken.store(sys::times_preempted().wrapping_sub(1), Ordering::Relaxed);
+            pause.looked.store(true, Ordering::Relaxed);
+            pause.found(Instant::from_ps(10));
+            pause.found(Instant::from_ps(11)); // the second of what had arrived
+            assert_eq!(pause.returned.load(Ordering::Relaxed), expected);
         }
     }
 

@@ -510,6 +510,16 @@ pub(crate) fn wake_on_time() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1u64, 0u64, 0u64, 0u64) };
 }
 
+/// How often the kernel took the core from the calling thread for another; 0 where it does not say.
+pub(crate) fn times_preempted() -> u64 {
+    // SAFETY: `rusage` is integers, for which zeros do, and the call writes no more than one of it.
+    let (said, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), usage)
+    };
+    if said == 0 { usage.ru_nivcsw.unsigned_abs() } else { 0 }
+}
+
 /// The user that this process runs as.
 pub(crate) fn user() -> u32 {
     // SAFETY: it has no requirements and cannot fail.
