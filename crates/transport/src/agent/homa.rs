@@ -159,7 +159,6 @@ impl Grants {
     /// A packet of a message came.
     fn arrived(&mut self, event: &Event<'_>) {
         let Part { message, message_length: length, offset, end, .. } = event.part;
-        self.busy += self.link.time_for(u64::from(event.length + self.overhead));
         let whole = offset == 0 && end == length;
         if whole || end > length || offset >= end {
             return;
@@ -399,6 +398,9 @@ const INCOMING: usize = 5;
 
 impl PortAgent for Grants {
     fn on_event(&mut self, event: &Event<'_>) {
+        if event.class.meets(Class::DATA) {
+            self.busy += self.link.time_for(u64::from(event.length + self.overhead));
+        }
         match event.class {
             Class::SEND | Class::WRITE => self.arrived(event),
             Class::BUSY => self.busy(event.now, event.qpn, event.part.message),

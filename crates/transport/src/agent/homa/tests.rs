@@ -303,6 +303,16 @@ fn who_stands_behind_others_is_not_missed_yet() {
 }
 
 #[test]
+fn nor_who_stands_behind_read_data() {
+    let mut grants = agent(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    let response = Event { class: Class::READ_RESPONSE, qpn: 3, length: 1_000, ..Event::default() };
+    (0..50).for_each(|n| grants.on_event(&Event { now: at(n), ..response }));
+    grants.wake(at(100));
+    assert_eq!((said(&mut grants, at(100)), grants.next_wakeup()), (Vec::new(), Some(at(140))));
+}
+
+#[test]
 fn who_has_sent_all_that_was_granted_and_must_wait_is_acknowledged() {
     let mut grants = agent(Params { overcommit: 1, ..PARAMS });
     data(&mut grants, at(0), 2, 20_000, 0, 1_000);
