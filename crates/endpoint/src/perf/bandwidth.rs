@@ -162,6 +162,8 @@ impl Flows {
                 }
             }
         }
+        // Nobody polls from now on, and the peer waits for the last acknowledgement.
+        device.inner.hand_over();
         let size = u64::from(self.size);
         if sample.duration.is_some() {
             // A peer that takes part waits until we say that the time is over.
