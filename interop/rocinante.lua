@@ -194,8 +194,7 @@ end
 
 local function permits(layout, opcode)
   if not OPCODES[opcode] then return false end
-  if opcode < 0xc0 then return true end
-  if opcode == 0xc0 then return layout ~= HOMA end
+  if opcode <= 0xc0 then return true end
   if opcode == 0xc1 then return layout == NDP end
   if opcode >= 0xf8 then return layout == CC end
   return layout == HOMA

@@ -20,7 +20,7 @@ use roci_wire::{Flags, Layout, Opcode, Shape};
 use crate::arrival::{Arrival, Refusal};
 use crate::credit::room::ReadRooms;
 use crate::engine::Engine;
-use crate::messages::part_of;
+use crate::messages::{is_about_read_data, part_of};
 use homa::Grants;
 use ndp::Pulls;
 
@@ -28,11 +28,15 @@ use ndp::Pulls;
 ///
 /// After each event and each wake-up it is polled until it has nothing to send.
 pub trait PortAgent: fmt::Debug + Send {
-    /// A packet was accepted. The class is that of the packet; [`Event::qpn`] says whose it is.
+    /// A packet was accepted. The class is that of the packet; [`Event::qpn`] says whose it is. The part of READ data is in packets of
+    /// the queue pair's READ data, counted modulo 2³², where those are acknowledged on their own: the first that is missing is
+    /// [`Part::offset`], behind the last that came comes [`Part::end`], and behind the last that was asked for
+    /// [`Part::message_length`]. It comes without data where the peer says that they wait for others.
     fn on_event(&mut self, event: &Event<'_>);
 
     /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
-    /// ([`Class::TURN`]), the law is told in its stead, and sends what it likes.
+    /// ([`Class::TURN`]), the law is told in its stead, and sends what it likes. By a `READ_RESPONSE` the agent asks for READ data
+    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event).
     fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)>;
 
     /// A `GRANT` of `part` is to go, by the agent or by a law: the agent takes note of it and may cut it short. False: it
@@ -142,6 +146,12 @@ impl Engine {
         if class == Class::PULL {
             return self.on_pull(now, slot, arrival);
         }
+        if self.names_messages(slot) && is_about_read_data(arrival) {
+            if class == Class::RESEND {
+                self.on_resend_of_responses(now, slot, &part_of(arrival));
+            }
+            return Ok(());
+        }
         if class == Class::GRANT {
             // The receiver has what came until now, and asks if something is missing.
             self.restart_timer(now, slot);
@@ -150,7 +160,7 @@ impl Engine {
             let part = part_of(arrival);
             let event = Event { part, ..self.packet_event(now, slot, arrival, class) };
             self.tell_law(now, slot, &event);
-        } else if self.agent.is_none() && !class.within(Class::LAW) {
+        } else if self.agent.is_none() && !class.within(Class::LAW.with(Class::RESEND)) {
             return Err(Refusal::WrongOpcode);
         }
         if class == Class::RESEND {
@@ -182,12 +192,24 @@ impl Engine {
             Class::ATOMIC
         };
         let Some(slot) = self.place(header.dest_qpn) else { return };
+        let names = self.names_messages(slot);
+        // That READ data wait is told in their stead.
+        let class = if names && class == Class::BUSY && is_about_read_data(arrival) {
+            Class::READ_RESPONSE
+        } else {
+            class
+        };
+        let part = match class {
+            Class::READ_RESPONSE => self.awaited_responses(slot),
+            _ if names => part_of(arrival),
+            _ => Part::default(),
+        };
         let pulled = self.profile(slot).layout == Layout::Ndp && class.meets(Class::DATA);
         let event = Event {
             opcode: header.opcode.0,
             length: u32::from(header.payload),
             ecn: arrival.ce,
-            part: if self.names_messages(slot) { part_of(arrival) } else { Part::default() },
+            part,
             missing: if pulled { self.missing_up_to(slot, header) } else { 0 },
             drained: pulled && self.lapse_flag(slot).has(Flags::DRAINED),
             ..self.heard(now, slot, arrival, class)
@@ -207,7 +229,9 @@ impl Engine {
         }
         while let Some((qpn, emit)) = self.agent.as_mut().and_then(|agent| agent.poll(now)) {
             let Some(slot) = self.place(qpn) else { continue };
-            if emit.class.meets(TOLD) && self.hears(slot, Class::TURN) {
+            if emit.class == Class::READ_RESPONSE {
+                self.ask_for_responses(now, slot, emit.part.end);
+            } else if emit.class.meets(TOLD) && self.hears(slot, Class::TURN) {
                 let timeout = emit.class == Class::RESEND;
                 let event = Event { part: emit.part, timeout, ..self.event(now, slot, Class::TURN) };
                 self.tell_law(now, slot, &event);

@@ -54,6 +54,8 @@ pub(crate) struct Aside {
     pub(crate) named: Option<u32>,
     /// The sequence before which all is acknowledged, once the result of the atomic that is next has come.
     pub(crate) held: Option<u32>,
+    /// Where messages are named, the sequence after the last that had been sent at the last timeout.
+    pub(crate) doubted: Option<u32>,
     /// Octets that the law heard were acknowledged, of packets beyond one that is missing.
     pub(crate) told: u32,
     /// The sending side of a loss.
@@ -180,7 +182,7 @@ impl Asides {
         (place.retransmitted, place.repeated, place.timeouts) = (0, 0, 0);
         (place.naks, place.rnr) = (0, 0);
         (place.asked_at, place.named) = (None, None);
-        (place.held, place.told) = (None, 0);
+        (place.held, place.doubted, place.told) = (None, None, 0);
         place.peer_sent = 0;
         (place.pulls, place.pulls_seen, place.drained, place.lapses) = (0, 0, false, false);
         (place.newest, place.newest_response) = (None, None);

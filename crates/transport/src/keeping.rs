@@ -279,6 +279,9 @@ impl Engine {
             self.answer_kept(slot, header, reaction);
         } else if at != old {
             self.tell_of_gap(slot, Some(header), reaction);
+            if self.names_messages(slot) && !shape.has(Shape::PAYLOAD) {
+                self.ask_for_requests(slot, at);
+            }
         }
         Ok(())
     }

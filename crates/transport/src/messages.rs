@@ -1,23 +1,30 @@
 //! Layout `homa`: which message a packet belongs to and which of its octets it carries, says or asks for.
 //!
 //! A message's RPC id is twice the place of its first packet in its queue pair's sequence: unique among those that may
-//! be under way, known to both ends without a word, and even, for who sends a request is the client.
+//! be under way, known to both ends without a word, and even, for who sends a request is the client. What the server sends
+//! for it, READ data, is a message with an id of one more.
 
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::delivery::program::Decision;
 use crate::engine::Engine;
-use crate::qp::{Notes, after};
+use crate::qp::{Duties, Notes, after};
 use crate::queue::{NONE, SendWork, flag};
 use crate::transmit::Plan;
 use roci_control::{Class, Credit, Emit, Part, Words};
 use roci_units::{Instant, Psn};
 use roci_wire::layout::homa::{Homa, HomaBody, NUMBERS};
 use roci_wire::layout::irn::SendPosition;
-use roci_wire::{Layout, LayoutWords, Shape};
+use roci_wire::{Header, Layout, LayoutWords, Shape};
 
 const fn rpc_of(message: u32) -> u64 {
     (message as u64) << 1
 }
+
+/// The bit of an RPC id by which READ data differ from their request.
+const OF_SERVER: u64 = 1;
+
+/// Requests for octets of one message, or of a queue pair's READ data, that go at once; what else is missing is asked for when these have come.
+pub(crate) const RESENDS_AT_ONCE: usize = 64;
 
 #[expect(clippy::cast_possible_truncation, reason = "messages are numbered modulo 2³²")]
 const fn message_of(rpc: u64) -> u32 {
@@ -59,6 +66,18 @@ pub(crate) fn part_of(arrival: &Arrival<'_>) -> Part {
         }
         _ => Part { message, ..Part::default() },
     }
+}
+
+/// Whether a packet's words in layout `homa` are about READ data.
+pub(crate) fn is_about_read_data(arrival: &Arrival<'_>) -> bool {
+    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
+    homa.is_some_and(|homa| homa.rpc & OF_SERVER != 0)
+}
+
+/// The words of the first packet of READ data that was planned; the request is message `message`, of `length` octets.
+pub(crate) fn response_words(message: u32, length: u32, offset: u32, retransmit: bool) -> Option<Words> {
+    let body = HomaBody::Data { length, offset, incoming: length, retransmit, number: 0 };
+    as_law_words(&Homa { rpc: rpc_of(message) | OF_SERVER, body }.encode())
 }
 
 /// The lower bits of a message's number among those that consume a receive.
@@ -122,16 +141,10 @@ impl Engine {
     #[cold]
     pub(crate) fn on_resend(&mut self, now: Instant, slot: usize, part: &Part) {
         let first = self.qps[slot].common.base.wrapping_add(part.message);
-        let mut index = self.qps[slot].common.head;
-        while index != NONE
-            && !(self.sends.get(index).has(flag::NUMBERED) && self.sends.get(index).first == first)
-        {
-            index = self.sends.get(index).next;
-        }
-        if index == NONE || !self.state(slot).sends() {
+        let Some(index) = self.message_at(slot, first).filter(|_| self.state(slot).sends()) else {
             // It is complete, or there never was one: an acknowledgement is on its way, or nobody waits.
             return;
-        }
+        };
         let end = self.sends.get(index).end;
         let mtu = u32::from(self.profile(slot).mtu);
         let requester = &self.qps[slot].requester;
@@ -154,6 +167,80 @@ impl Engine {
         let mark = Some((Psn::new(from), Psn::new(to)));
         self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
         self.arm(now, slot);
+    }
+
+    /// A timeout. The oldest packet goes again; when it has arrived, all that was sent before the timeout and is next to come is lost
+    /// as well, for it would be acknowledged.
+    #[cold]
+    pub(crate) fn doubt_messages(&mut self, slot: usize) {
+        if self.names_messages(slot) && self.profile(slot).recovery.keeps_out_of_order() {
+            self.aside(slot).doubted = Some(self.qps[slot].requester.high);
+        }
+    }
+
+    /// Progress in a loss, after a timeout perhaps: sends the message again that is next to come, of which the receiver knows nothing.
+    /// For the rest of one that it knows it asks.
+    pub(crate) fn resend_next_message(&mut self, now: Instant, slot: usize) {
+        let index = self.qps[slot].common.aside;
+        let Some(sent) = self.asides.find_mut(index).and_then(|aside| aside.doubted) else { return };
+        let una = self.qps[slot].requester.una;
+        if after(sent, una) <= 0 {
+            self.aside(slot).doubted = None;
+        } else if self.message_at(slot, una).is_some() {
+            let mark = Some((Psn::new(una), Psn::new(una.wrapping_add(1))));
+            self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
+        }
+    }
+
+    /// The request whose first packet has this sequence, if it has been numbered and is not over.
+    fn message_at(&self, slot: usize, first: u32) -> Option<u32> {
+        let mut index = self.qps[slot].common.head;
+        while index != NONE && self.sends.get(index).has(flag::NUMBERED) {
+            if self.sends.get(index).first == first {
+                return Some(index);
+            }
+            index = self.sends.get(index).next;
+        }
+        None
+    }
+
+    /// Requests before `upto` have been overtaken by one that is kept, and are asked for, once. A READ or atomic is all of its
+    /// message, and the reader's port, which asks for what is missing of others, knows nothing of it.
+    #[cold]
+    pub(crate) fn ask_for_requests(&mut self, slot: usize, upto: u32) {
+        if self.qps[slot].responder.duties.has(Duties::NAKED) {
+            return;
+        }
+        self.qps[slot].responder.duties.set(Duties::NAKED);
+        let (expected, first) = (self.qps[slot].responder.expected, self.qps[slot].responder.course().first);
+        let (mut at, mut asked) = (expected, 0);
+        while after(upto, at) > 0 && asked < RESENDS_AT_ONCE {
+            if self.is_missing(slot, at) {
+                let body = HomaBody::Resend { offset: 0, length: 1, priority: 7 };
+                self.post_words(slot, &Homa { rpc: rpc_of(at.wrapping_sub(first)), body });
+                asked += 1;
+            }
+            at = at.wrapping_add(1);
+        }
+    }
+
+    /// Asks for octets of READ data; the request is message `message`.
+    pub(crate) fn ask_for_data(&mut self, slot: usize, message: u32, offset: u32, length: u32) {
+        let body = HomaBody::Resend { offset, length, priority: self.qps[slot].requester.priority };
+        self.post_words(slot, &Homa { rpc: rpc_of(message) | OF_SERVER, body });
+    }
+
+    /// Tells the reader that his data wait for others to go.
+    pub(crate) fn say_data_wait(&mut self, slot: usize, message: u32) {
+        self.post_words(slot, &Homa { rpc: rpc_of(message) | OF_SERVER, body: HomaBody::Busy });
+    }
+
+    /// Posts a packet of nothing but Homa's words.
+    fn post_words(&mut self, slot: usize, homa: &Homa) {
+        let Some(opcode) = homa.opcode() else { return };
+        let mut segment = self.control(slot, Header::new(opcode, self.qps[slot].common.peer, Psn::new(0)));
+        segment.words = as_law_words(&homa.encode());
+        self.post(segment);
     }
 
     fn say_busy(&mut self, now: Instant, slot: usize, message: u32) {

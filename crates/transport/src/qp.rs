@@ -400,10 +400,10 @@ impl ShortWay {
 }
 
 impl Profile {
-    /// Whether READ responses are acknowledged, in sequences of their own. Layout `homa` knows no such acknowledgement.
+    /// Whether READ responses are acknowledged, in sequences of their own.
     #[inline]
     pub(crate) const fn separate_reads(&self) -> bool {
-        self.recovery.keeps_out_of_order() && !matches!(self.layout, Layout::Homa)
+        self.recovery.keeps_out_of_order()
     }
 
     /// Whether each packet of a request is a message of its own. A WRITE with immediate is one message, for the peer's

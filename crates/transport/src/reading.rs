@@ -8,12 +8,13 @@ use crate::arrival::{Arrival, Deferral, Placement, Reaction, Refusal};
 use crate::aside::Step;
 use crate::delivery::onload::{Onloaded, SlowPath};
 use crate::engine::Engine;
+use crate::messages::RESENDS_AT_ONCE;
 use crate::qp::{after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
 use crate::requester::{Progress, drawn_by, set_drawn_by};
 use crate::responder::ACK;
 use crate::token::Purpose;
-use roci_control::Class;
+use roci_control::{Class, Part};
 use roci_units::{Instant, Psn};
 use roci_wire::layout::ndp::Pull;
 use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndrome};
@@ -40,6 +41,9 @@ pub(crate) struct Reading {
     unacknowledged: u16,
     /// Whether one with CE came since the last acknowledgement.
     marked: bool,
+    /// Sequence before which READs have left the port's rooms, for what came behind them shows that no more of them is under way
+    /// but what was lost.
+    passed: u32,
 }
 
 /// Response packets of a READ.
@@ -76,6 +80,7 @@ impl Engine {
                 out: 0,
                 unacknowledged: 0,
                 marked: false,
+                passed: base,
             })
         });
         let first = reading.end;
@@ -149,13 +154,15 @@ impl Engine {
             let qpn = self.qps[slot].common.qpn;
             reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
         }
-        let pulled = profile.layout == Layout::Ndp;
+        let (pulled, granted) = (profile.layout == Layout::Ndp, profile.layout == Layout::Homa);
+        self.pass(slot, work.number());
         if in_order {
             self.responses_came(now, slot, at.wrapping_add(1));
             if let Some(reading) = self.reading(slot) {
                 reading.unacknowledged = reading.unacknowledged.saturating_add(1);
                 let asks = header.flags.has(Flags::ACK_REQUEST);
-                if last || asks || pulled || reading.unacknowledged >= profile.ack_every {
+                let due = !granted && reading.unacknowledged >= profile.ack_every;
+                if last || asks || pulled || due {
                     self.acknowledge_response(slot, ACK, header, reaction);
                 }
             }
@@ -166,10 +173,13 @@ impl Engine {
             } else {
                 self.responses_decided(now, slot);
             }
-            // With NDP a gap is no loss, and a program that owns the window counts what repeats the last acknowledgement.
-            let naks = at != expected && !pulled && !profile.recovery.owns_window();
+            // With NDP and Homa a gap is no loss, and a program that owns the window counts what repeats the last acknowledgement.
+            let naks = at != expected && !pulled && !granted && !profile.recovery.owns_window();
             let syndrome = if naks { NAK } else { ACK };
-            self.acknowledge_response(slot, syndrome, header, reaction);
+            // With Homa who reads says what is lost, and answers what has brought him on.
+            if !granted || self.next_response(slot) != Some(expected) {
+                self.acknowledge_response(slot, syndrome, header, reaction);
+            }
         }
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
         self.arm(now, slot);
@@ -195,6 +205,102 @@ impl Engine {
         self.reads_of(slot).map_or(0, |reading| {
             after(sequence(psn, reading.expected).wrapping_add(1), reading.expected).max(0).cast_unsigned()
         })
+    }
+
+    /// Data of the READ with first sequence `number` came: those before it leave the port's rooms, if READs are let in piece by piece.
+    fn pass(&mut self, slot: usize, number: u32) {
+        if self.read_rooms.as_ref().is_none_or(|rooms| rooms.piece().is_none()) {
+            return;
+        }
+        let Some(reading) = self.reading(slot) else { return };
+        let (before, mut index) = (reading.passed, reading.current);
+        if after(number, before) <= 0 {
+            return;
+        }
+        reading.passed = number;
+        while index != NONE {
+            let work = *self.sends.get(index);
+            if work.kind == Kind::Read && work.has(flag::NUMBERED) {
+                if after(work.number(), number) >= 0 {
+                    break;
+                }
+                if after(work.number(), before) >= 0 {
+                    self.leave_read_rooms(slot, Some(work.length));
+                }
+            }
+            index = work.next;
+        }
+    }
+
+    /// Whether a READ has left the port's rooms before it is complete.
+    pub(crate) fn has_left_room(&self, slot: usize, work: &SendWork) -> bool {
+        self.reads_of(slot).is_some_and(|reading| after(work.number(), reading.passed) < 0)
+    }
+
+    /// What of READ data has come and been asked for, for the port's agent.
+    pub(crate) fn awaited_responses(&self, slot: usize) -> Part {
+        let Some(reading) = self.reads_of(slot) else { return Part::default() };
+        let expected = reading.expected;
+        let reach =
+            reading.onloaded.as_ref().map_or(expected, |onloaded| sequence(onloaded.reach(), expected));
+        let base = reading.first;
+        Part {
+            message: 0,
+            message_length: reading.end.wrapping_sub(base),
+            offset: expected.wrapping_sub(base),
+            end: reach.wrapping_sub(base),
+            priority: 0,
+        }
+    }
+
+    /// Asks for READ data again that are missing before `upto`, as counted in [`awaited_responses`](Self::awaited_responses); for
+    /// the request, where it may not have arrived.
+    #[cold]
+    pub(crate) fn ask_for_responses(&mut self, now: Instant, slot: usize, upto: u32) {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let Some(reading) = self.reads_of(slot) else { return };
+        let (mut at, end, mut index) = (reading.expected, reading.end, reading.current);
+        let upto = reading.first.wrapping_add(upto);
+        let upto = if after(upto, end) < 0 { upto } else { end };
+        let mut asked = 0;
+        while index != NONE && after(upto, at) > 0 && asked < RESENDS_AT_ONCE {
+            let work = *self.sends.get(index);
+            if !work.has(flag::NUMBERED) {
+                break;
+            }
+            index = work.next;
+            if work.kind != Kind::Read {
+                continue;
+            }
+            let (first, last) =
+                (work.number(), work.number().wrapping_add(packets_of(&work, self.profile(slot).mtu)));
+            let last = if after(last, upto) < 0 { last } else { upto };
+            let message = work.first.wrapping_sub(self.qps[slot].common.base);
+            if after(work.first, self.qps[slot].requester.una) >= 0 && at == first {
+                let part = Part { message, offset: 0, end: 1, ..Part::default() };
+                self.on_resend(now, slot, &part);
+                (at, asked) = (last, asked + 1);
+                continue;
+            }
+            while asked < RESENDS_AT_ONCE
+                && let Some((from, to)) = self.next_gap(slot, at, last)
+            {
+                let octets = |sequence: u32| (sequence.wrapping_sub(first) * mtu).min(work.length);
+                self.ask_for_data(slot, message, octets(from), octets(to) - octets(from));
+                (at, asked) = (to, asked + 1);
+            }
+            at = last;
+        }
+    }
+
+    /// The first stretch of missing responses from `from` on, before `to`.
+    fn next_gap(&self, slot: usize, from: u32, to: u32) -> Option<(u32, u32)> {
+        let onloaded = self.reads_of(slot)?.onloaded.as_ref();
+        let missing = |at: u32| !onloaded.is_some_and(|onloaded| onloaded.knows(&self.kept, Psn::new(at)));
+        let all = (0..after(to, from).max(0).cast_unsigned()).map(|ahead| from.wrapping_add(ahead));
+        let begin = all.clone().find(|&at| missing(at))?;
+        let end = all.skip_while(|&at| after(at, begin) < 0).find(|&at| !missing(at)).unwrap_or(to);
+        Some((begin, end))
     }
 
     /// Into the loss recovery state with a response, or on in it.

@@ -300,6 +300,7 @@ impl Engine {
             return;
         }
         self.observe(now, slot, Loss::Ack { cumulative, selective: None });
+        self.resend_next_message(now, slot);
         self.follow(now, slot);
     }
 

@@ -481,7 +481,7 @@ impl Engine {
         self.pop_work(slot);
         if work.kind.is_read_or_atomic() {
             self.qps[slot].requester.reads -= 1;
-            if self.read_rooms.is_some() && work.kind == Kind::Read {
+            if self.read_rooms.is_some() && work.kind == Kind::Read && !self.has_left_room(slot, &work) {
                 self.leave_read_rooms(slot, Some(work.length));
             }
         }
@@ -585,6 +585,7 @@ impl Engine {
             return self.probe(slot);
         }
         self.lost(now, slot, Loss::Timeout);
+        self.doubt_messages(slot);
         // Nobody can answer what the pacer holds back, and the law may have slowed it down for this timeout.
         let eligible = self.qps[slot].requester.pacer.eligible_at();
         if eligible > now && self.state(slot).sends() {
@@ -620,11 +621,11 @@ const fn status_of(code: NakCode) -> Status {
     }
 }
 
-/// The packet that drew an acknowledgement.
+/// The packet that drew an acknowledgement; in layout `homa` that is not said, and the last that it acknowledges stands for it.
 pub(crate) const fn drawn_by(header: &Header, layout: Layout) -> Psn {
     match layout {
         Layout::Srnic => header.echoed_psn(),
-        Layout::Ndp => header.psn,
+        Layout::Ndp | Layout::Homa => header.psn,
         _ => header.trigger(),
     }
 }
@@ -635,6 +636,7 @@ pub(crate) const fn drawn_by(header: &Header, layout: Layout) -> Psn {
 pub(crate) const fn set_drawn_by(header: &mut Header, layout: Layout, psn: Psn) {
     match layout {
         Layout::Srnic => header.set_echoed_psn(psn),
+        Layout::Homa => {}
         Layout::Ndp if header.opcode.0 == Opcode::ACKNOWLEDGE.0 => {}
         Layout::Ndp => header.psn = psn,
         _ => header.set_trigger(psn),

@@ -5,8 +5,9 @@
 //! The requester's side is in [`reading`](crate::reading).
 
 use crate::arrival::{Arrival, Refusal};
+use crate::config::Recovery;
 use crate::delivery::pool::Pool;
-use crate::delivery::program::{Event as Loss, Program};
+use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::{Resend, Sender};
 use crate::engine::{Engine, TIMER_ACK};
 use crate::laws::{LawState, SentTimes};
@@ -18,7 +19,7 @@ use crate::timer::TimerId;
 use crate::transmit::Plan;
 use crate::work::Status;
 use alloc::boxed::Box;
-use roci_control::{Class, Event};
+use roci_control::{Class, Event, Part};
 use roci_units::{Instant, Psn, Span};
 use roci_wire::{Flags, Layout, NakCode, Syndrome};
 
@@ -39,6 +40,8 @@ pub(crate) struct Responding {
     sent: SentTimes,
     /// Octets that the law heard were acknowledged, of responses beyond one that is missing.
     told: u32,
+    /// Where messages are named, the sequence after the last that had been sent at the last timeout.
+    doubted: Option<u32>,
     /// When the oldest is given up for lost.
     deadline: Instant,
     /// Timeouts left before the queue pair fails.
@@ -46,6 +49,18 @@ pub(crate) struct Responding {
 }
 
 impl Responding {
+    /// Into a loss, unless it is in one; true if it was in none.
+    fn enter(&mut self, recovery: Recovery) -> bool {
+        let enters = self.sender.is_none();
+        if enters {
+            let first = Psn::new(self.una);
+            let mut sender = Sender::new(first, Program::new(recovery, 1, first));
+            sender.sent(self.next.wrapping_sub(self.una));
+            self.sender = Some(sender);
+        }
+        enters
+    }
+
     /// How many new responses may be sent, where `most` may be in flight whatever the recovery program says.
     fn room(&self, boards: &Pool, most: u32) -> u32 {
         let room = most.saturating_sub(self.next.wrapping_sub(self.una));
@@ -82,6 +97,7 @@ impl Engine {
                 unasked: 0,
                 sent,
                 told: 0,
+                doubted: None,
                 deadline,
                 retries,
             })
@@ -168,7 +184,10 @@ impl Engine {
     pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan, ends: bool) -> Flags {
         self.account_for_responses(now, slot, plan);
         let asks = self.asks_for_answer(slot, plan);
-        let (every, pulled) = (self.qps[slot].common.asks_every, self.profile(slot).layout == Layout::Ndp);
+        let layout = self.profile(slot).layout;
+        // With Homa a message is acknowledged when it has come.
+        let every = if layout == Layout::Homa { u8::MAX } else { self.qps[slot].common.asks_every };
+        let pulled = layout == Layout::Ndp;
         let drained = pulled && !self.more_follows(slot);
         let Some(responding) = self.responding(slot) else { return Flags::NONE };
         let mut flags = Flags::NONE;
@@ -294,6 +313,9 @@ impl Engine {
             }
         }
         octets += self.observe_responses(now, slot, loss);
+        if octets > 0 {
+            self.resend_next_data(slot);
+        }
         if let Some(responding) = self.responding(slot) {
             let told = octets.min(responding.told);
             responding.told = responding.told - told + news;
@@ -340,6 +362,63 @@ impl Engine {
         self.note_responses(slot);
         self.arm(now, slot);
         true
+    }
+
+    /// The reader asks for octets of READ data again (layout `homa`): those that were sent and not acknowledged are marked. Where there
+    /// are none, for their turn has not come, or while others wait to be sent and it asks for the last that were as well, it is
+    /// told to be patient.
+    #[cold]
+    pub(crate) fn on_resend_of_responses(&mut self, now: Instant, slot: usize, part: &Part) {
+        let Profile { mtu, recovery, .. } = *self.profile(slot);
+        let mtu = u32::from(mtu);
+        let reads = self.qps[slot].responder.reads;
+        let request = self.qps[slot].responder.course().first.wrapping_add(part.message);
+        if reads == NONE {
+            return;
+        }
+        let resource = self.reads.get_mut(reads).requested(request).copied();
+        let Some(resource) = resource.filter(|r| matches!(r.access, Access::Read { .. })) else {
+            // All of it is acknowledged, or its request has still to come.
+            return;
+        };
+        let Some(responding) = self.responding(slot) else { return };
+        let (una, next, end) = (responding.una, responding.next, responding.end);
+        let earlier = |a: u32, b: u32| if after(a, b) < 0 { a } else { b };
+        let asked = earlier(resource.first.wrapping_add(part.end.div_ceil(mtu)), resource.end);
+        let from = resource.first.wrapping_add(part.offset / mtu);
+        let (from, to) = (if after(from, una) > 0 { from } else { una }, earlier(asked, next));
+        if after(to, from) <= 0 || after(asked, next) >= 0 && next != end {
+            return self.say_data_wait(slot, part.message);
+        }
+        self.lose_responses(slot, recovery, from, to);
+        self.note_responses(slot);
+        self.arm(now, slot);
+    }
+
+    /// Marks responses from `from` to before `to` to be sent again, but for those that are known to have arrived.
+    fn lose_responses(&mut self, slot: usize, recovery: Recovery, from: u32, to: u32) {
+        let index = self.qps[slot].common.aside;
+        let Some(responding) = &mut self.asides.get_mut(index).responding else { return };
+        responding.enter(recovery);
+        let Some(sender) = &mut responding.sender else { return };
+        let mark = Some((Psn::new(from), Psn::new(to)));
+        sender.apply(&mut self.boards, &Decision { mark, window: None, restart_timer: false });
+        responding.sent.forget_between(from, to);
+    }
+
+    /// Responses before the first that is missing have arrived, after a timeout perhaps: as with requests, the READ's data that are next
+    /// to come begin again.
+    fn resend_next_data(&mut self, slot: usize) {
+        let recovery = self.profile(slot).recovery;
+        let reads = self.qps[slot].responder.reads;
+        let Some(responding) = self.responding(slot) else { return };
+        let Some(sent) = responding.doubted else { return };
+        let una = responding.una;
+        if after(sent, una) <= 0 {
+            responding.doubted = None;
+        } else if reads != NONE && self.reads.get_mut(reads).answering(una).is_some_and(|r| r.first == una) {
+            self.lose_responses(slot, recovery, una, una.wrapping_add(1));
+        }
     }
 
     /// The octets of the response `at` if the acknowledgement of `class` that names it is the first to say that it arrived, and
@@ -405,16 +484,10 @@ impl Engine {
         let Some(responding) = &mut self.asides.get_mut(index).responding else { return 0 };
         let in_flight = responding.next.wrapping_sub(responding.una);
         let is_loss = !matches!(event, Loss::Ack { .. });
-        if responding.sender.is_none() {
-            if !is_loss || in_flight == 0 {
-                return 0;
-            }
-            let first = Psn::new(responding.una);
-            let mut sender = Sender::new(first, Program::new(recovery, 1, first));
-            sender.sent(in_flight);
-            responding.sender = Some(sender);
-            self.slow.entries += u64::from(slow);
+        if responding.sender.is_none() && (!is_loss || in_flight == 0) {
+            return 0;
         }
+        self.slow.entries += u64::from(responding.enter(recovery) && slow);
         let Some(sender) = &mut responding.sender else { return 0 };
         let (recovered, mut restarts) = (sender.recovers(), false);
         if let Some(observed) = sender.observe(&mut self.boards, event)
@@ -515,6 +588,10 @@ impl Engine {
         }
         responding.retries -= 1;
         self.observe_responses(now, slot, Loss::Timeout);
+        let names = self.names_messages(slot);
+        if let Some(responding) = self.responding(slot).filter(|_| names) {
+            responding.doubted = Some(responding.next);
+        }
         // As for requests: nobody can answer what the pacer holds back.
         let from = now.max(self.qps[slot].requester.pacer.eligible_at());
         self.restart_response_timer(from, slot);

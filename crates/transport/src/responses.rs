@@ -4,6 +4,7 @@ use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
 use crate::memory::Access;
+use crate::messages::response_words;
 use crate::qp::{Common, Duties, Notes, Standing, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
@@ -428,14 +429,16 @@ impl Engine {
         let profile = self.profile(slot);
         let (mtu, layout) = (profile.mtu, profile.layout);
         let srnic = layout == Layout::Srnic;
+        let base = self.qps[slot].responder.course().first;
         let Common { peer, qpn, .. } = self.qps[slot].common;
         let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         let separate = reads.separate;
         let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
         let mut source = Source::default();
+        let mut own = words;
         let (mut last_opcode, mut ends) = (header.opcode, false);
         if let Some(resource) = if separate { reads.answering(plan.at) } else { reads.turn() }
-            && let Stored::Read { address, key, .. } = resource.access
+            && let Stored::Read { address, key, length } = resource.access
         {
             let end = plan.at.wrapping_add(u32::from(plan.packets));
             let begins = plan.at == resource.first;
@@ -446,6 +449,10 @@ impl Engine {
             header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
             let offset = plan.at.wrapping_sub(resource.first) * u32::from(mtu);
             source = Source { address: address.wrapping_add(u64::from(offset)), lkey: key };
+            if separate && layout == Layout::Homa {
+                let message = resource.request.wrapping_sub(base);
+                own = response_words(message, length, offset, !plan.fresh);
+            }
             if plan.fresh {
                 resource.sent = end;
             }
@@ -480,7 +487,7 @@ impl Engine {
             ecn_capable: true,
             retransmission: !plan.fresh,
             each_placed: srnic,
-            words: self.lay_out_words(slot, words, true),
+            words: self.lay_out_words(slot, own, true),
             ..self.control(slot, header)
         };
         self.answer(now, slot);

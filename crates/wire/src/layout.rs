@@ -62,7 +62,7 @@ impl Layout {
     pub const fn permits(self, opcode: Opcode) -> bool {
         let own = match opcode.0 {
             0..0xc0 => true,
-            0xc0 => !matches!(self, Self::Standard | Self::Homa),
+            0xc0 => !matches!(self, Self::Standard),
             0xc1 => matches!(self, Self::Ndp),
             0xd1..=0xd8 => matches!(self, Self::Homa),
             0xf8..=0xff => matches!(self, Self::Cc(_)),

@@ -204,7 +204,7 @@ impl Scenario {
         let together =
             together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
-        let unheld = together::unheld_reads(&switch, &transport, &faults, reads);
+        let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first
             .chain(nic.idle_notes())
             .chain(together)

@@ -1,7 +1,7 @@
 //! Settings that are each in order and go badly together: what a user should know of them.
 
 use super::source::listed;
-use super::{Control, Faults, Nic, Routing, Switch, Transport};
+use super::{Control, Nic, Routing, Switch, Transport};
 use crate::traffic::spec::Traffic;
 use roci_transport::Recovery;
 
@@ -69,28 +69,14 @@ pub(super) fn notes<'a>(
     notes
 }
 
-/// A note for each law of `reads`, under which traffic READs, that nothing tells of the responses, or that repairs what `faults`
-/// or full switches do to them in its own way.
+/// A note for each law of `reads`, under which traffic READs, that nothing tells of the responses.
 pub(super) fn unheld_reads<'a>(
-    switch: &Switch,
     transport: &Transport,
-    faults: &Faults,
     reads: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
-    let may_lose = switch.config.pfc.is_none() || !faults.common.is_none() || !faults.rules.is_empty();
     let note = |control: &Control| {
         let law = control.law.value.as_str();
         match law {
-            "homa" if matches!(switch.routing, Routing::Spray) => Some(
-                "`homa` keeps no READ data that comes out of order, as it does with `switch.routing = \"spray\"`: it is asked for \
-                 again. Set `switch.routing = \"ecmp\"`, or `op = \"write\"`"
-                    .to_owned(),
-            ),
-            "homa" if may_lose => Some(
-                "`homa` keeps no READ data that comes out of order, whatever `transport.recovery` is: what is lost is asked for \
-                 again with all behind it, which takes far longer than with `op = \"write\"`"
-                    .to_owned(),
-            ),
             "timely" | "dctcp" | "hpcc" | "swift" | "nscc" if transport.recovery == Recovery::GoBackN => {
                 Some(format!(
                     "`{law}` hears of acknowledgements, and with `transport.recovery = \"go-back-n\"` READ responses are not \
@@ -174,18 +160,6 @@ mod tests {
             ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
-            (
-                "op = \"read\"\n[switch]\nrouting = \"spray\"\n[transport]\ncontrol = \"homa\"\n",
-                "no READ data that comes out of order",
-            ),
-            (
-                "op = \"read\"\n[transport]\ncontrol = \"homa\"\n[faults]\nloss = 0.01\n",
-                "asked for again with all behind it",
-            ),
-            (
-                "op = \"read\"\n[switch]\npfc = false\n[transport]\ncontrol = \"homa\"\n",
-                "asked for again with all behind it",
-            ),
             (
                 "[transport]\ncontrol = \"homa\"\nrecovery = \"go-back-n\"\n",
                 "overtake each other by their priorities",

@@ -54,7 +54,7 @@ impl Capture {
         let writer = writer.and_then(|file| pcap::Capture::new(file, &announced)).map_err(failed)?;
         let hosts = u32::try_from(graph.hosts.len()).expect("at most 65 535 hosts");
         let layout = scenario.transport.layout;
-        let numbered_apart = scenario.transport.recovery.keeps_out_of_order() && layout != Layout::Homa;
+        let numbered_apart = scenario.transport.recovery.keeps_out_of_order();
         Ok(Self { open: Some(Open { writer, interfaces, layout, numbered_apart, hosts }) })
     }
 

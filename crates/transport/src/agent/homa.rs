@@ -20,18 +20,23 @@
 //! no place among those that are granted, so that senders that have died do not keep out others. Time in which the
 //! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
 //!
-//! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`).
+//! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`). What is missing of it is asked
+//! for by the same rules, where it is kept out of order: a request is the grant, and all data of a queue pair are one message
+//! that goes on.
 //!
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
 //! need not wonder what became of its packets while others have their turn.
 
 mod ranges;
+mod reads;
 
 use super::PortAgent;
-use alloc::collections::{BTreeSet, VecDeque};
+use crate::messages::RESENDS_AT_ONCE;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use ranges::Ranges;
+use reads::Awaited;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
@@ -51,8 +56,10 @@ pub struct Grants {
     out: VecDeque<(Qpn, Emit)>,
     /// No message has waited too long before this.
     check: Instant,
-    /// The messages with gaps that are looked at, by [`Look::idle`].
-    looks: BTreeSet<(Span, u32)>,
+    /// READ data on their way in, by queue pair.
+    reads: BTreeMap<u32, Awaited>,
+    /// What is missing or has gaps that are looked at, by how long the link has been idle when they are due.
+    looks: BTreeSet<(Span, Whole)>,
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -93,6 +100,13 @@ struct Incoming {
     raised: u32,
 }
 
+/// What is looked at: a message, by its place, or the READ data of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Whole {
+    Message(u32),
+    Reads(u32),
+}
+
 /// A look at the gaps of a message, each between octets that have come.
 #[derive(Clone, Copy, Debug)]
 struct Look {
@@ -100,8 +114,8 @@ struct Look {
     until: u32,
     /// What was granted then: octets beyond it come a round trip later.
     granted: u32,
-    /// How long the port's link had been idle by then.
-    idle: Span,
+    /// How long the port's link has been idle when the gaps are asked for at the latest.
+    due: Span,
 }
 
 impl Incoming {
@@ -142,6 +156,7 @@ impl Grants {
             order: Vec::new(),
             out: VecDeque::new(),
             check: Instant::NEVER,
+            reads: BTreeMap::new(),
             looks: BTreeSet::new(),
             link,
             overhead: overhead as u32,
@@ -199,6 +214,17 @@ impl Grants {
         }
     }
 
+    /// How long the link has been idle.
+    fn idle(&self, now: Instant) -> Span {
+        now.since(Instant::ZERO).saturating_sub(self.busy)
+    }
+
+    /// Two round trips, or as much as fits into the interval: for so long the link is idle where octets are lost.
+    fn two_trips(&self) -> Span {
+        let octets = self.params.unscheduled.max(self.params.grant(0, u32::MAX));
+        (self.link.time_for(octets.into()) * 2).min(self.params.resend)
+    }
+
     /// Looks at the gaps of a message of which octets from `offset` on came: gives those within which gaps are losses.
     fn look(&mut self, place: u32, offset: u32, now: Instant) -> Option<Range<u32>> {
         let incoming = &self.messages[place as usize];
@@ -217,25 +243,23 @@ impl Grants {
 
     /// Looks at a message's gaps before `until`.
     fn look_until(&mut self, place: u32, until: u32, now: Instant) {
-        let idle = now.since(Instant::ZERO).saturating_sub(self.busy);
+        let due = self.idle(now) + self.two_trips();
         let incoming = &mut self.messages[place as usize];
-        incoming.look = Some(Look { until, granted: incoming.granted, idle });
-        self.looks.insert((idle, place));
+        incoming.look = Some(Look { until, granted: incoming.granted, due });
+        self.looks.insert((due, Whole::Message(place)));
     }
 
     /// A message's gaps are looked at no longer.
     fn look_away(&mut self, place: u32) -> Option<Look> {
         let look = self.messages[place as usize].look.take()?;
-        self.looks.remove(&(look.idle, place));
+        self.looks.remove(&(look.due, Whole::Message(place)));
         Some(look)
     }
 
-    /// The first message whose gaps are asked for if nothing comes before, and when.
-    fn overdue(&self) -> Option<(Instant, u32)> {
-        let &(idle, place) = self.looks.first()?;
-        let trip = self.link.time_for(self.params.unscheduled.max(self.params.grant(0, u32::MAX)).into());
-        let wait = (trip * 2).min(self.params.resend);
-        Some((Instant::ZERO + idle + wait + self.busy, place))
+    /// What is asked for first if nothing comes before, and when.
+    fn overdue(&self) -> Option<(Instant, Whole)> {
+        let &(due, whole) = self.looks.first()?;
+        Some((Instant::ZERO + due + self.busy, whole))
     }
 
     /// Asks for what is missing of a message's octets.
@@ -390,19 +414,17 @@ impl Grants {
 /// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
 const MESSAGES_OF_QP: usize = 1024;
 
-/// Requests for octets of one message that go at once; what else is missing is asked for when these have come.
-const RESENDS_AT_ONCE: usize = 16;
-
 /// Which word of a data packet tells how much of its message comes without a grant.
 const INCOMING: usize = 5;
 
 impl PortAgent for Grants {
     fn on_event(&mut self, event: &Event<'_>) {
-        if event.class.meets(Class::DATA) {
+        if event.class.meets(Class::DATA) && event.length > 0 {
             self.busy += self.link.time_for(u64::from(event.length + self.overhead));
         }
         match event.class {
             Class::SEND | Class::WRITE => self.arrived(event),
+            Class::READ_RESPONSE => self.awaits(event),
             Class::BUSY => self.busy(event.now, event.qpn, event.part.message),
             _ => {}
         }
@@ -451,13 +473,21 @@ impl PortAgent for Grants {
         if self.check <= now {
             self.ask(now);
         }
-        while let Some((_, place)) = self.overdue().filter(|&(at, _)| at <= now) {
-            let Some(look) = self.look_away(place) else { break };
-            let Incoming { raised, ref received, .. } = self.messages[place as usize];
-            let reach = received.reach();
-            self.ask_for(place, raised..look.until);
-            if let Some(until) = reach.filter(|&reach| reach > look.until) {
-                self.look_until(place, until, now);
+        while let Some((_, whole)) = self.overdue().filter(|&(at, _)| at <= now) {
+            match whole {
+                Whole::Message(place) => {
+                    let Some(look) = self.look_away(place) else { break };
+                    let Incoming { raised, ref received, .. } = self.messages[place as usize];
+                    let reach = received.reach();
+                    self.ask_for(place, raised..look.until);
+                    if let Some(until) = reach.filter(|&reach| reach > look.until) {
+                        self.look_until(place, until, now);
+                    }
+                }
+                Whole::Reads(qpn) => {
+                    self.looks.pop_first();
+                    self.check_reads(now, qpn);
+                }
             }
         }
     }
@@ -468,6 +498,8 @@ impl PortAgent for Grants {
             self.order.retain(|rank| rank.place != place);
             self.end(place);
         }
+        self.await_no_longer(qpn);
+        self.reads.remove(&qpn);
         self.out.retain(|(other, _)| other.get() != qpn);
     }
 }

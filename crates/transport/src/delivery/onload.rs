@@ -79,6 +79,12 @@ impl Onloaded {
         self.metadata.push_back(psn);
     }
 
+    /// The packet after the furthest that came.
+    #[must_use]
+    pub const fn reach(&self) -> Psn {
+        self.right.plus(1)
+    }
+
     /// Whether there is metadata that the slow path has not been asked about.
     #[must_use]
     pub fn waits(&self) -> bool {

@@ -1,17 +1,17 @@
 //! Homa's senders: which message goes first, and what they answer to a receiver that misses something.
 
-use crate::pair::{Fate, Pair, Server};
+use crate::pair::{Fate, Pair, Server, Side};
 use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
 use roci_control::{Class, Emit, Event, Image, Law, Programmed};
 use roci_transport::{
     Arrival, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, PortAgent, QpConfig,
-    Reaction, Recovery, Resolution, Segment, SendRequest, Tail, Until,
+    Reaction, Recovery, Resolution, Segment, SendRequest, Status, Tail, Until,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
-use roci_wire::{Header, Layout, Opcode};
-use std::sync::Arc;
+use roci_wire::{Header, Layout, LayoutWords, Opcode, Shape};
+use std::sync::{Arc, Mutex};
 
 /// An engine with queue pairs of law `homa`; the peer of the one numbered n is 100 + n.
 fn sender(unscheduled: &str, count: u32) -> (Engine, Vec<Qpn>) {
@@ -192,7 +192,7 @@ fn numbers_of_messages_go_round() {
 }
 
 #[test]
-fn a_read_that_came_too_early_to_be_kept_is_asked_for_at_once() {
+fn a_read_that_others_have_overtaken_is_asked_for_at_once_and_alone() {
     let mut pair = Pair::connected(homa()).fate(1, Fate::Drop);
     pair.server.memory[8192..8192 + 100].fill(7);
     pair.write(1, 0, 4096, 10);
@@ -201,9 +201,82 @@ fn a_read_that_came_too_early_to_be_kept_is_asked_for_at_once() {
     }
     pair.run();
     let counters = pair.client.engine.counters(pair.client.qpns[0]);
-    assert_eq!((counters.timeouts, counters.naks), (0, 1));
+    assert_eq!((counters.retransmitted, counters.timeouts, counters.naks), (1, 0, 0));
     assert_eq!(pair.client.ended().len(), 9);
     assert!((2..10).all(|id| pair.client.memory[1024 * id..1024 * id + 100].iter().all(|&octet| octet == 7)));
+}
+
+/// Two ends with Homa's agents, and one READ of so many packets that is asked for at once.
+fn reader(packets: u32) -> Pair {
+    let engine = |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
+        let link = EngineConfig::default().link;
+        engine.add_law(
+            Law::from_settings("homa", &[("unscheduled", "64KB"), ("resend", "400us")], link).unwrap(),
+        );
+        engine
+    };
+    let mut pair = Pair::with_engines(engine(1), engine(2), QpConfig { law: 1, ..homa() }, 1);
+    pair.server.memory[8192..8192 + (packets * MTU) as usize].fill(7);
+    pair.read(1, 0, 8192, packets * MTU);
+    pair
+}
+
+#[test]
+fn of_read_data_that_are_lost_those_alone_are_sent_again_and_each_says_whose_it_is() {
+    // The first, some among others, and the last, of which nothing tells but silence.
+    for lost in [vec![0], vec![3, 4, 7], vec![19], (0..20).collect()] {
+        let count = lost.len() as u32;
+        let all = count == 20;
+        let mut pair = reader(20);
+        let mut data = 0;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let told = seen.clone();
+        pair = pair.script(move |side, _, packet, _| {
+            let is_data = side == Side::Server && packet.header.opcode.shape().has(Shape::PAYLOAD);
+            data += usize::from(is_data);
+            if !packet.words.is_empty() {
+                let words = LayoutWords::new(&packet.words).unwrap();
+                told.lock().unwrap().push(Homa::decode(&packet.header, &words).unwrap());
+            }
+            if is_data && lost.contains(&(data - 1)) { Fate::Drop } else { Fate::Pass }
+        });
+        pair.run();
+        let (reader, responder) = (&pair.client, &pair.server);
+        let counters = responder.engine.counters(responder.qpns[0]);
+        let timeouts = reader.engine.counters(reader.qpns[0]).timeouts + counters.timeouts;
+        assert_eq!(timeouts > 0, all, "of a READ of which nothing came only timers know");
+        assert!(all || counters.retransmitted == count, "{counters:?}");
+        assert_eq!(reader.ended(), [(1, Status::Success)]);
+        assert!(reader.memory[..20 * MTU as usize].iter().all(|&octet| octet == 7));
+        let seen = seen.lock().unwrap();
+        let data: Vec<_> = seen.iter().filter(|homa| matches!(homa.body, HomaBody::Data { .. })).collect();
+        assert!(data.iter().all(|homa| homa.rpc <= 1), "the request is 0, and the data are 1");
+        assert!(seen.iter().any(|homa| matches!(homa.body, HomaBody::Resend { .. }) && homa.rpc == 1) || all);
+    }
+}
+
+#[test]
+fn a_timeout_tells_of_every_message_that_is_next_to_come_and_was_sent_before_it() {
+    for reads in [false, true] {
+        let mut pair = Pair::connected(homa());
+        pair = pair.script(|side, number, _, _| {
+            let lost = side == Side::Client && number < 8 && number != 3;
+            if lost { Fate::Drop } else { Fate::Pass }
+        });
+        for id in 0..8 {
+            if reads {
+                pair.read(id, 1024 * id, 8192, 100);
+            } else {
+                pair.write(id, 1024 * id, 4096 + 1024 * id, 100);
+            }
+        }
+        pair.run();
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!(counters.timeouts, 1, "reads: {reads}");
+        assert!((7..=8).contains(&counters.retransmitted), "{counters:?}");
+        assert_eq!(pair.client.ended().len(), 8);
+    }
 }
 
 /// Homa in C, which lets four packets of a message go unscheduled, and the same once more.

@@ -312,6 +312,65 @@ fn nor_who_stands_behind_read_data() {
     assert_eq!((said(&mut grants, at(100)), grants.next_wakeup()), (Vec::new(), Some(at(140))));
 }
 
+/// READ data on queue pair 2: the first packet that is missing, those after the last that came and the last that was asked for; or, without
+/// octets, word that they wait.
+fn read(grants: &mut Grants, now: Instant, (expected, reach, end): (u32, u32, u32), length: u32) {
+    let part = Part { offset: expected, end: reach, message_length: end, ..Part::default() };
+    grants.on_event(&Event { class: Class::READ_RESPONSE, now, qpn: 2, length, part, ..Event::default() });
+}
+
+#[test]
+fn read_data_that_others_overtook_are_asked_for_when_those_come_that_were_asked_for_after_it_was_seen() {
+    let mut grants = agent(PARAMS);
+    // Sequences go round.
+    let at_first = u32::MAX - 2;
+    let next = |n: u32| at_first.wrapping_add(n);
+    read(&mut grants, at(0), (next(1), next(1), next(10)), 1_000);
+    read(&mut grants, at(1), (next(1), next(3), next(10)), 1_000);
+    read(&mut grants, at(2), (next(1), next(10), next(20)), 1_000);
+    assert_eq!(said(&mut grants, at(2)), [], "it may come late");
+    read(&mut grants, at(3), (next(1), next(11), next(20)), 1_000);
+    assert_eq!(said(&mut grants, at(3)), [(Class::READ_RESPONSE, 2, next(3), 0)]);
+    read(&mut grants, at(4), (next(20), next(20), next(20)), 1_000);
+    assert_eq!((said(&mut grants, at(4)), grants.next_wakeup()), (Vec::new(), None));
+}
+
+#[test]
+fn read_data_that_others_overtook_are_asked_for_when_the_link_was_idle_for_two_round_trips() {
+    let mut grants = agent(PARAMS);
+    read(&mut grants, at(0), (1, 4, 6), 1_000);
+    // It took 0.8 us for each packet, and takes two times 8 us for what is unscheduled.
+    let due = at(16) + Span::from_nanos(800);
+    assert_eq!(grants.next_wakeup(), Some(due));
+    read(&mut grants, at(10), (1, 6, 6), 1_000);
+    let due = due + Span::from_nanos(800);
+    grants.wake(at(16));
+    assert_eq!(said(&mut grants, at(16)), []);
+    grants.wake(due);
+    assert_eq!(said(&mut grants, due), [(Class::READ_RESPONSE, 2, 4, 0)]);
+}
+
+#[test]
+fn read_data_of_which_nothing_is_heard_are_asked_for_less_and_less_often() {
+    let resend = Span::from_micros(800);
+    let mut grants = agent(Params { resend, ..PARAMS });
+    read(&mut grants, at(0), (3, 3, 6), 0);
+    let mut asked = Vec::new();
+    while let Some(wake) = grants.next_wakeup() {
+        grants.wake(wake);
+        asked.extend(said(&mut grants, wake).iter().map(|said| (wake, said.0, said.2)));
+    }
+    let expected = [100, 300, 700, 1_500, 2_300, 3_100, 3_900];
+    assert_eq!(asked, expected.map(|micros| (at(micros), Class::READ_RESPONSE, 6)), "then it is given up");
+    // Who says that they wait is asked after the whole interval, and who sends some after an eighth.
+    read(&mut grants, at(5_000), (3, 3, 6), 0);
+    assert_eq!(grants.next_wakeup(), Some(at(5_800)));
+    read(&mut grants, at(5_100), (4, 4, 6), 1_000);
+    assert_eq!(grants.next_wakeup(), Some(at(5_200)));
+    grants.forget(Qpn::new(2));
+    assert_eq!(grants.next_wakeup(), None);
+}
+
 #[test]
 fn who_has_sent_all_that_was_granted_and_must_wait_is_acknowledged() {
     let mut grants = agent(Params { overcommit: 1, ..PARAMS });

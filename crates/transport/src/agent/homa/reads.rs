@@ -1,0 +1,117 @@
+//! READ data on their way in: when what is missing of them is asked for.
+//!
+//! What others have overtaken is asked for as with messages. Beside that, where data have begun to come and nothing more is heard, all that
+//! has been asked for is asked for again: requests are short of others behind them that would show their loss.
+
+use super::{Grants, Look, Whole};
+use crate::qp::after;
+use roci_control::homa::Params;
+use roci_control::{Class, Emit, Event, Part};
+use roci_units::{Instant, Qpn, Span};
+
+/// READ data of a queue pair that were asked for and have begun to come, counted in packets modulo 2³².
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    /// The one after the last that came, and the one after the last that was asked for.
+    reach: u32,
+    end: u32,
+    gap: Option<Look>,
+    /// How long the link had been idle when they were last heard of or asked for, and how often they were asked for since data came.
+    idle: Span,
+    asked: u32,
+    /// Their place among [`Grants::looks`]; none once they were given up.
+    due: Option<Span>,
+}
+
+/// How often a silence doubles until it is the interval.
+const DOUBLINGS: u32 = 3;
+
+/// For how long the link is idle before READ data are asked for of which nothing is heard, and that have been asked for so often in vain:
+/// an eighth of the interval, and twice as long each time. It is longer than a round trip, of which nobody here knows.
+fn silence(params: &Params, two_trips: Span, asked: u32) -> Span {
+    let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(asked));
+    span.max(two_trips).max(Span::from_ps(1))
+}
+
+impl Grants {
+    /// READ data came, or word that they wait.
+    pub(super) fn awaits(&mut self, event: &Event<'_>) {
+        let Part { offset: expected, end: reach, message_length: end, .. } = event.part;
+        let (qpn, idle) = (event.qpn, self.idle(event.now));
+        if expected == end {
+            return self.await_no_longer(qpn);
+        }
+        let two_trips = self.two_trips();
+        let awaited = self.reads.entry(qpn).or_default();
+        (awaited.reach, awaited.end, awaited.idle) = (reach, end, idle);
+        let asked = if event.length > 0 { 0 } else { awaited.asked.min(DOUBLINGS) };
+        let mut changed = awaited.due.is_none() || asked < awaited.asked;
+        awaited.asked = asked;
+        let mut lost = None;
+        if expected == reach {
+            awaited.gap = None;
+        } else if awaited.gap.is_none_or(|look| after(reach, look.granted) > 0) {
+            let look = Look { until: reach, granted: end, due: idle + two_trips };
+            (lost, changed) = (awaited.gap.replace(look), true);
+        }
+        if let Some(look) = lost {
+            self.ask_for_data(qpn, look.until);
+        }
+        if changed {
+            self.look_at_reads(qpn);
+        }
+    }
+
+    /// Asks for what is due of READ data: what others have overtaken, or, where nothing has been heard for long, all that has been asked
+    /// for. Who answers with nothing is asked less and less often, for he may have others to serve.
+    pub(super) fn check_reads(&mut self, now: Instant, qpn: u32) {
+        let (idle, two_trips, params) = (self.idle(now), self.two_trips(), self.params);
+        let Some(awaited) = self.reads.get_mut(&qpn) else { return };
+        let mut wanted = None;
+        if let Some(look) = awaited.gap.take_if(|look| look.due <= idle) {
+            wanted = Some(look.until);
+            let more = after(awaited.reach, look.until) > 0;
+            let again = Look { until: awaited.reach, granted: awaited.end, due: idle + two_trips };
+            awaited.gap = more.then_some(again);
+        } else if awaited.idle + silence(&params, two_trips, awaited.asked) <= idle {
+            wanted = Some(awaited.end);
+            (awaited.asked, awaited.idle) = (awaited.asked + 1, idle);
+        }
+        if let Some(end) = wanted {
+            self.ask_for_data(qpn, end);
+        }
+        self.look_at_reads(qpn);
+    }
+
+    /// Puts READ data in their place among what is looked at.
+    fn look_at_reads(&mut self, qpn: u32) {
+        let (two_trips, params) = (self.two_trips(), self.params);
+        let most = DOUBLINGS + u32::from(params.resends);
+        let Some(awaited) = self.reads.get_mut(&qpn) else { return };
+        let silent = awaited.idle + silence(&params, two_trips, awaited.asked);
+        let silent = (awaited.asked <= most).then_some(silent);
+        let due = [silent, awaited.gap.map(|look| look.due)].into_iter().flatten().min();
+        let old = core::mem::replace(&mut awaited.due, due);
+        if let Some(old) = old {
+            self.looks.remove(&(old, Whole::Reads(qpn)));
+        }
+        if let Some(due) = due {
+            self.looks.insert((due, Whole::Reads(qpn)));
+        }
+    }
+
+    /// All of a queue pair's READ data have come. Its place stays for the next.
+    pub(super) fn await_no_longer(&mut self, qpn: u32) {
+        let Some(awaited) = self.reads.get_mut(&qpn) else { return };
+        awaited.gap = None;
+        if let Some(due) = awaited.due.take() {
+            self.looks.remove(&(due, Whole::Reads(qpn)));
+        }
+    }
+
+    /// Asks for what is missing of READ data before packet `end`.
+    fn ask_for_data(&mut self, qpn: u32, end: u32) {
+        let part = Part { end, ..Part::default() };
+        self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::READ_RESPONSE) }));
+    }
+}
