@@ -628,6 +628,7 @@ impl Core {
             replies: VecDeque::new(),
             replied_at: Instant::ZERO,
             answered_at: Instant::ZERO,
+            habit: crate::habit::Habit::default(),
             has_ended: false,
             unanswered: 0,
             reply_octets: crate::shard::REPLY_OCTETS_MAX,

@@ -73,7 +73,7 @@
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
 //! | [`ping`] | rping's protocol, either end of which can be rping |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
-//! | `driver` | who runs a shard, and how its thread waits |
+//! | `driver`, `habit` | who runs a shard, how its thread waits, and what is known of an application that polls |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
@@ -89,6 +89,7 @@ pub mod congestion;
 pub mod control;
 pub mod device;
 mod driver;
+mod habit;
 mod icrc;
 pub mod io;
 pub mod memory;

@@ -4,6 +4,7 @@
 
 use crate::clock;
 use crate::completion::CqInner;
+use crate::habit::Habit;
 use crate::icrc::{Flow, Solver};
 use crate::io::{Batch, PacketIo};
 use crate::memory::region::Memory;
@@ -90,6 +91,8 @@ pub(crate) struct Core {
     pub(crate) replied_at: Instant,
     /// When the application posted something while acknowledgements waited, and not because something else had ended.
     pub(crate) answered_at: Instant,
+    /// Whether the application that drives the shard will be back before they are missed.
+    pub(crate) habit: Habit,
     /// Whether a send request has ended since the application posted something.
     pub(crate) has_ended: bool,
     /// Octets that have arrived since acknowledgements were sent, headers included.
@@ -112,7 +115,7 @@ pub(crate) struct Core {
 }
 
 /// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
-const REPLY_WAIT: Span = Span::from_micros(128);
+pub(crate) const REPLY_WAIT: Span = Span::from_micros(128);
 /// Nor when so many octets have come since the last that was sent: half a window, so that the peer's does not shut while an
 /// acknowledgement is on its way. Its window is taken to be as ours is; no less than this, as a system call costs as much.
 const REPLY_OCTETS_MIN: usize = 32 << 10;

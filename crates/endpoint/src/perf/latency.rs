@@ -201,6 +201,8 @@ impl Ping {
                 self.offered += 1;
             }
         }
+        // Nobody polls from now on, and the peer waits for the last acknowledgement.
+        device.inner.hand_over();
         watch.row(session, 2.0)
     }
 }
@@ -269,6 +271,8 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
             is_alone = session.channel.news() != News::Silence;
         }
     }
+    // As above, while figures are made.
+    device.inner.hand_over();
     watch.row(session, 2.0)
 }
 
