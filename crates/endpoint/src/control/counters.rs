@@ -78,7 +78,7 @@ impl DeviceInner {
             }
         }
         let mut rows = Vec::new();
-        self.each(None, |core, entry, place, law| {
+        self.each(None, |core, entry, place, law, _| {
             let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn.get(), law.name());
             let status = core.engine.query(inner(place)).ok();
             rows.push((labels, core.engine.counters(inner(place)), status));

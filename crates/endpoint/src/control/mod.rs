@@ -163,11 +163,13 @@ impl DeviceInner {
         }
     }
 
-    /// Calls `with` for each queue pair, or for one; whether there was any.
-    fn each(&self, only: Option<Qpn>, mut with: impl FnMut(&mut Core, &Entry, u32, &Law)) -> bool {
+    /// Calls `with` for each queue pair, or for one, and with the time; whether there was any.
+    fn each(&self, only: Option<Qpn>, mut with: impl FnMut(&mut Core, &Entry, u32, &Law, Instant)) -> bool {
         let mut found = false;
         for cell in &self.cells {
             let mut shard = cell.lock();
+            // Not before the lock is had: who had it has run the shard later than that, and its time does not go back.
+            let now = self.now();
             for place in 0..shard.core.entries.len() {
                 // Taken out for the while, so that the engine beside it can be asked.
                 let Some(entry) = shard.core.entries[place].take() else { continue };
@@ -175,18 +177,18 @@ impl DeviceInner {
                     found = true;
                     let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
                     let number = u32::try_from(place).unwrap_or(u32::MAX);
-                    with(&mut shard.core, &entry, number, law);
+                    with(&mut shard.core, &entry, number, law, now);
                 }
                 shard.core.entries[place] = Some(entry);
             }
-            cell.nudge(&shard, self.now());
+            cell.nudge(&shard, now);
         }
         found
     }
 
     fn read(&self, only: Option<Qpn>, name: Option<&str>) -> Result<String, String> {
-        let (now, mut text, mut known) = (self.now(), String::new(), false);
-        let found = self.each(only, |core, entry, place, law| {
+        let (mut text, mut known) = (String::new(), false);
+        let found = self.each(only, |core, entry, place, law, now| {
             for (register, value) in registers(core, place, law, now) {
                 if name.is_none_or(|name| name == register) {
                     known = true;
@@ -205,8 +207,8 @@ impl DeviceInner {
     }
 
     fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
-        let (now, mut taken, mut wrong) = (self.now(), false, None);
-        let found = self.each(only, |core, entry, place, law| {
+        let (mut taken, mut wrong) = (false, None);
+        let found = self.each(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 return;
             }
@@ -250,4 +252,33 @@ fn registers(core: &mut Core, place: u32, law: &Law, now: Instant) -> Vec<(&'sta
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig, Progress};
+    use crate::io::MemoryWire;
+
+    #[test]
+    fn a_request_is_carried_out_no_earlier_than_what_held_it_up() {
+        let backend = Backend::Memory(MemoryWire::new(1));
+        let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let cq = device.create_cq().unwrap();
+        let _qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+        let inner = &device.inner;
+        let shard = inner.cells[0].lock();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let mut at = None;
+                inner.each(None, |_, _, _, _, now| at = Some(now));
+                at
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            let before = inner.now();
+            drop(shard);
+            assert!(asked.join().unwrap() >= Some(before));
+        });
+    }
 }
