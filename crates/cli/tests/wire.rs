@@ -64,6 +64,25 @@ fn both_ends_of_a_test_print_the_same_result() {
 }
 
 #[test]
+fn a_server_names_a_stranger_on_stderr_and_waits_on() {
+    let options = ["perf", "write-bw", "-n", "20", "-p", "19535", "--json"];
+    let server = [&options[..], &["-d", "127.0.0.74"]].concat();
+    let far = roci(&server).spawn().unwrap();
+    let visit = || std::net::TcpStream::connect(("127.0.0.74", 19535)).ok();
+    let stranger = (0..500).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        visit()
+    });
+    let address = stranger.unwrap().local_addr().unwrap();
+    let near = ended(roci(&[&options[..], &["127.0.0.74"]].concat()).spawn().unwrap(), "the client");
+    let far = ended(far, "the server");
+    assert!(near.status.success() && far.status.success(), "{}\n{}", text(&near), text(&far));
+    let told = String::from_utf8_lossy(&far.stderr).into_owned();
+    assert_eq!(told, format!("{address} is no client: it said nothing and left; still waiting for one\n"));
+    assert!(serde_json::from_slice::<Value>(&far.stdout).is_ok());
+}
+
+#[test]
 fn a_table_has_perftests_columns() {
     let options = ["perf", "send-lat", "-n", "20", "-p", "19516"];
     let server = [&options[..], &["-d", "127.0.0.43"]].concat();

@@ -20,6 +20,7 @@ struct Notes {
     counted: Mutex<Option<Counted>>,
     stop: AtomicBool,
     connected: AtomicBool,
+    strangers: Mutex<Vec<String>>,
 }
 
 impl Watch for Notes {
@@ -28,6 +29,7 @@ impl Watch for Notes {
             Event::Row(row) => self.rows.lock().unwrap().push(*row),
             Event::Times(times) => self.times.lock().unwrap().extend(times),
             Event::Counted(counted) => *self.counted.lock().unwrap() = Some(*counted),
+            Event::Stranger { deed, .. } => self.strangers.lock().unwrap().push(deed.to_owned()),
             Event::Connected(_) => self.connected.store(true, Ordering::SeqCst),
             _ => {}
         }
@@ -59,6 +61,15 @@ fn meet(options: &Options, client: &Notes) -> Result<(), PerfError> {
         }
     }
     perf::run(&near, client)
+}
+
+/// Connects to a server of this port, which is there within ten seconds.
+fn visit(port: u16) -> TcpStream {
+    let tried = (0..500).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    tried.unwrap()
 }
 
 /// Runs both ends; gives the server's and the client's rows.
@@ -93,6 +104,65 @@ fn each_test_runs_and_both_ends_agree_on_the_bandwidth() {
         let [Row::Bandwidth(told)] = server[..] else { panic!("{server:?}") };
         assert!((told.average - row.average).abs() < row.average * 1e-6);
     }
+}
+
+#[test]
+fn a_server_reports_strangers_and_serves_the_client_that_comes_after_them() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let options = options(Verb::Write, Metric::Bandwidth);
+    let (server, client) = (Notes::default(), Notes::default());
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| perf::run(&options, &server));
+        let silent = visit(options.port);
+        drop(visit(options.port));
+        let mut browser = visit(options.port);
+        browser.write_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
+        assert!(!matches!(browser.read(&mut [0]), Ok(1..)), "it is shown out");
+        let done = meet(&options, &client);
+        server.stop.store(done.is_err(), Ordering::SeqCst);
+        assert!(done.is_ok() && far.join().unwrap().is_ok(), "{done:?}");
+        drop(silent);
+    });
+    let mut strangers = server.strangers.into_inner().unwrap();
+    strangers.sort();
+    assert_eq!(strangers, ["said \"GET / HTTP/1.1\\r\\n\"", "said nothing and left"]);
+}
+
+#[test]
+fn who_comes_first_has_to_make_room_where_too_many_say_nothing() {
+    let options = options(Verb::Write, Metric::Bandwidth);
+    let server = Notes::default();
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| perf::run(&options, &server));
+        let mut first = visit(options.port);
+        let others: Vec<_> =
+            (0..64).map(|_| TcpStream::connect(("127.0.0.1", options.port)).unwrap()).collect();
+        assert!(!matches!(first.read(&mut [0]), Ok(1..)));
+        server.stop.store(true, Ordering::SeqCst);
+        assert!(matches!(far.join().unwrap(), Err(PerfError::Stopped)));
+        drop(others);
+    });
+    assert_eq!(server.strangers.into_inner().unwrap(), ["said nothing"]);
+}
+
+#[test]
+fn a_client_that_takes_its_time_is_answered() {
+    let options = options(Verb::Write, Metric::Bandwidth);
+    let server = Notes::default();
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| perf::run(&options, &server));
+        let mut slow = visit(options.port);
+        for part in [&b"6."[..], b"06\0", &[0; 11]] {
+            std::thread::sleep(Duration::from_millis(200));
+            slow.write_all(part).unwrap();
+        }
+        let mut heard = [0; 16];
+        slow.read_exact(&mut heard).unwrap();
+        assert!(heard.starts_with(b"6.06\0"), "{heard:?}");
+        drop(slow);
+        assert!(matches!(far.join().unwrap(), Err(PerfError::Left)));
+    });
+    assert!(server.strangers.into_inner().unwrap().is_empty());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::progress::{self, Bar};
 use roci_endpoint::perf::{self, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Watch};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
+use std::io::Write as _;
 
 /// Measures, as server or as client.
 pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
@@ -62,6 +63,11 @@ impl Watch for Screen<'_> {
                 );
             }
             Event::Waiting => {}
+            Event::Stranger { from, deed } => {
+                let text = format!("{from} is no client: it {deed}; still waiting for one");
+                // Nobody may be listening.
+                self.bar.hide_while(|| drop(writeln!(std::io::stderr(), "{text}")));
+            }
             Event::Connected(connection) => {
                 self.result.borrow_mut().0 = Some(connection_json(connection));
                 if !self.quiet {

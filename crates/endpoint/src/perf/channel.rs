@@ -1,7 +1,7 @@
 //! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs over one of RDMA-CM.
 
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
-use super::{Event, PerfError, Watch, good};
+use super::{Event, PerfError, Watch, good, lobby};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
 use crate::device::is_whole;
@@ -80,6 +80,8 @@ fn key_from(key: Option<Key>) -> Result<Key, PerfError> {
 /// A TCP connection.
 pub(crate) struct Tcp<'a> {
     stream: TcpStream,
+    /// What the peer said before it was known to be one, and has not been asked for yet.
+    said: Vec<u8>,
     is_client: bool,
     watch: &'a dyn Watch,
 }
@@ -93,7 +95,7 @@ impl<'a> Tcp<'a> {
             let connected =
                 is_whole(address).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(5)));
             match connected {
-                Ok(stream) => return Self::new(stream, true, watch),
+                Ok(stream) => return Self::new(stream, Vec::new(), true, watch),
                 Err(error) => last = error,
             }
         }
@@ -109,24 +111,17 @@ impl<'a> Tcp<'a> {
             None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
         };
         let listener = listener.map_err(|error| PerfError::Listen(named, error))?;
-        listener.set_nonblocking(true)?;
         watch.event(Event::Waiting);
-        loop {
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(false)?;
-                    return Self::new(stream, false, watch);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(SLICE),
-                Err(error) => return Err(error.into()),
-            }
-            if watch.stopped() {
-                return Err(PerfError::Stopped);
-            }
-        }
+        let (stream, said) = lobby::client(&listener, watch)?;
+        Self::new(stream, said, false, watch)
     }
 
-    fn new(stream: TcpStream, is_client: bool, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+    fn new(
+        stream: TcpStream,
+        said: Vec<u8>,
+        is_client: bool,
+        watch: &'a dyn Watch,
+    ) -> Result<Self, PerfError> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SLICE))?;
         // A peer whose host has vanished is to be noticed while nothing is said.
@@ -134,7 +129,7 @@ impl<'a> Tcp<'a> {
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE / 2)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, SILENCE / 2)?;
-        Ok(Self { stream, is_client, watch })
+        Ok(Self { stream, said, is_client, watch })
     }
 
     /// The address at our end.
@@ -153,8 +148,9 @@ impl Channel for Tcp<'_> {
     }
 
     fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
-        let mut octets = vec![0; length];
-        let mut heard = 0;
+        let mut octets: Vec<u8> = self.said.drain(..length.min(self.said.len())).collect();
+        let mut heard = octets.len();
+        octets.resize(length, 0);
         while heard < length {
             match self.stream.read(&mut octets[heard..]) {
                 Ok(0) => return Err(PerfError::Left),

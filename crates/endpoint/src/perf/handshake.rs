@@ -121,6 +121,11 @@ pub(crate) fn version() -> [u8; VERSION_LEN] {
     octets
 }
 
+/// Whether these octets are a number, as all versions are.
+pub(crate) fn is_number(octets: &[u8]) -> bool {
+    std::str::from_utf8(octets).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
 /// What the peer says that it is; `Err` with it where we do not understand it.
 pub(crate) fn judge_version(octets: &[u8]) -> Result<String, String> {
     // What stands behind the zero is no part of it, see `terms`.

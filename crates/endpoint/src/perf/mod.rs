@@ -6,7 +6,7 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | `handshake` | what the ends tell each other, octet by octet |
-//! | `channel` | the way by which they do |
+//! | `lobby`, `channel` | who comes to a server, and the way by which the ends talk |
 //! | `session` | queue pairs, memory, and the order of the steps |
 //! | `bandwidth`, `latency` | the loops that are timed |
 //! | `posting` | in which portions requests are posted, and at which rate |
@@ -17,6 +17,7 @@ mod bandwidth;
 mod channel;
 mod handshake;
 mod latency;
+mod lobby;
 mod posting;
 mod report;
 mod session;
@@ -335,6 +336,13 @@ pub struct Connection {
 pub enum Event<'a> {
     /// The server waits for a client.
     Waiting,
+    /// Somebody came to the server who is no client; it waits on.
+    Stranger {
+        /// From where.
+        from: SocketAddr,
+        /// What it did: `said nothing and left`.
+        deed: &'a str,
+    },
     /// The two ends are connected; the test begins.
     Connected(&'a Connection),
     /// So many messages of so many have been moved, or so many milliseconds of so many have passed.

@@ -261,8 +261,9 @@ fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<(S
     terms::mark(&mut said);
     let heard = channel.exchange(&said)?;
     debug_assert_eq!(heard.len(), VERSION_LEN);
-    let peer = judge_version(&heard).map_err(|version| {
-        PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood"))
+    let peer = judge_version(&heard).map_err(|version| match version.is_empty() {
+        true => PerfError::Peer("said nothing where its version was due".to_owned()),
+        false => PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood")),
     })?;
     if terms::is_marked(&heard) {
         compare(channel, options)?;

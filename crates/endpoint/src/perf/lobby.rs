@@ -1,0 +1,162 @@
+//! Who comes to a server over TCP, until one of them turns out to be a client.
+
+use super::handshake::{VERSION_LEN, is_number};
+use super::{Event, PerfError, Watch};
+use crate::clock::Clock;
+use crate::io::sys;
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// How often it looks whether it is to end.
+const SLICE: Duration = Duration::from_millis(50);
+/// Who has not said what it is after so long is shown out. It keeps nobody waiting meanwhile, and a slow client is still one.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// More of them have no room: who came first goes.
+const GUESTS_MAX: usize = 64;
+
+/// Somebody who has not yet said what it is.
+struct Guest {
+    stream: TcpStream,
+    address: SocketAddr,
+    since: Duration,
+    said: Vec<u8>,
+    has_left: bool,
+}
+
+/// What is known of a guest.
+#[derive(Debug, PartialEq, Eq)]
+enum Judgement {
+    /// Nothing yet.
+    Open,
+    /// It talks as perftest does, of whichever version.
+    Client,
+    /// It does not; what it did instead.
+    Stranger(String),
+}
+
+/// Waits until a client has said its version; gives its connection, and what it said. Strangers are reported and shown out.
+pub(super) fn client(listener: &TcpListener, watch: &dyn Watch) -> Result<(TcpStream, Vec<u8>), PerfError> {
+    listener.set_nonblocking(true)?;
+    let clock = Clock::new();
+    let mut guests: Vec<Guest> = Vec::new();
+    loop {
+        let all = std::iter::once(listener.as_raw_fd()).chain(guests.iter().map(|it| it.stream.as_raw_fd()));
+        sys::wait(&all.map(|fd| (fd, false)).collect::<Vec<_>>(), Some(SLICE))?;
+        if watch.stopped() {
+            return Err(PerfError::Stopped);
+        }
+        admit(listener, &mut guests, clock.passed())?;
+        let surplus = guests.len().saturating_sub(GUESTS_MAX);
+        for place in (0..guests.len()).rev() {
+            guests[place].listen();
+            let guest = &guests[place];
+            let is_late = place < surplus || clock.passed().saturating_sub(guest.since) >= PATIENCE;
+            match judge(&guest.said, guest.has_left, is_late) {
+                Judgement::Open => {}
+                Judgement::Client => {
+                    let Guest { stream, said, .. } = guests.swap_remove(place);
+                    stream.set_nonblocking(false)?;
+                    return Ok((stream, said));
+                }
+                Judgement::Stranger(deed) => {
+                    let from = SocketAddr::new(guest.address.ip().to_canonical(), guest.address.port());
+                    watch.event(Event::Stranger { from, deed: &deed });
+                    guests.remove(place);
+                }
+            }
+        }
+    }
+}
+
+/// Takes in all who have come.
+fn admit(listener: &TcpListener, guests: &mut Vec<Guest>, since: Duration) -> Result<(), PerfError> {
+    loop {
+        match listener.accept() {
+            Ok((stream, address)) => {
+                stream.set_nonblocking(true)?;
+                guests.push(Guest { stream, address, since, said: Vec::new(), has_left: false });
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Guest {
+    /// Hears what it has said, up to a version.
+    fn listen(&mut self) {
+        let mut octets = [0; VERSION_LEN];
+        while self.said.len() < VERSION_LEN && !self.has_left {
+            match self.stream.read(&mut octets[self.said.len()..]) {
+                Ok(0) => self.has_left = true,
+                Ok(more) => {
+                    let before = self.said.len();
+                    self.said.extend_from_slice(&octets[before..before + more]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.has_left = true,
+            }
+        }
+    }
+}
+
+/// What somebody is who said this so far, has perhaps left, and perhaps `is_late`.
+fn judge(said: &[u8], has_left: bool, is_late: bool) -> Judgement {
+    let word = said.split(|octet| *octet == 0).next().unwrap_or_default();
+    // Whatever follows the zero, see `terms`.
+    if said.len() == VERSION_LEN && is_number(word) {
+        return Judgement::Client;
+    }
+    let begins_so = word.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
+    if said.len() < VERSION_LEN && begins_so && !has_left && !is_late {
+        return Judgement::Open;
+    }
+    let word = if word.is_empty() { said } else { word };
+    let said = match word.iter().all(|octet| *octet == 0) {
+        true => "said nothing".to_owned(),
+        false => format!("said {:?}", String::from_utf8_lossy(word)),
+    };
+    Judgement::Stranger(if has_left { format!("{said} and left") } else { said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stranger(deed: &str) -> Judgement {
+        Judgement::Stranger(deed.to_owned())
+    }
+
+    #[test]
+    fn who_says_a_version_is_a_client_however_old() {
+        for said in
+            [b"6.06\0\0\0\0\0\0\0\0\0\0\0\0", b"6.06\0RoCI\x01\0\0\0\0\0\0", b"5.30\0\0\0\0\0\0\0\0\0\0\0\0"]
+        {
+            assert_eq!(judge(said, false, false), Judgement::Client);
+            for part in 0..VERSION_LEN {
+                assert_eq!(judge(&said[..part], false, false), Judgement::Open, "it is slow");
+            }
+        }
+    }
+
+    #[test]
+    fn who_says_anything_else_is_a_stranger_as_soon_as_that_shows() {
+        assert_eq!(judge(b"GET / HTTP/1.1\r\n", false, false), stranger(r#"said "GET / HTTP/1.1\r\n""#));
+        assert_eq!(judge(b"hi\n", false, false), stranger(r#"said "hi\n""#));
+        assert_eq!(judge(b"6.06", true, false), stranger(r#"said "6.06" and left"#));
+        assert_eq!(judge(b"\x16\x03", false, false), stranger(r#"said "\u{16}\u{3}""#));
+        assert_eq!(judge(b"1.2.3.4.5.6.7.8.", false, false), stranger(r#"said "1.2.3.4.5.6.7.8.""#));
+        assert_eq!(judge(&[0; VERSION_LEN], false, false), stranger("said nothing"));
+    }
+
+    #[test]
+    fn who_says_nothing_is_a_stranger_once_it_has_left_or_is_late() {
+        assert_eq!(judge(b"", false, false), Judgement::Open);
+        assert_eq!(judge(b"", true, false), stranger("said nothing and left"));
+        assert_eq!(judge(b"", false, true), stranger("said nothing"));
+    }
+}
