@@ -204,7 +204,7 @@ fn a_link_local_address_is_named_with_its_interface() {
 fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
     for more in [&["-p", "19534"][..], &["-R"]] {
         let output = roci(&[&["perf", "write-bw", "fe80::1"], more].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(2));
         assert!(
             text(&output).contains("wants the interface behind it, as in fe80::1%eth0"),
             "{}",

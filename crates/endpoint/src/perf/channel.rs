@@ -1,7 +1,7 @@
 //! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs over one of RDMA-CM.
 
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
-use super::{Event, PerfError, Watch, good, lobby};
+use super::{Event, PerfError, Watch, good, lobby, named};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
 use crate::device::is_whole;
@@ -90,16 +90,18 @@ impl<'a> Tcp<'a> {
     /// Connects to a server.
     pub(crate) fn connect(host: &str, port: u16, watch: &'a dyn Watch) -> Result<Self, PerfError> {
         let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
-        let mut last = std::io::Error::from(ErrorKind::NotFound);
+        let mut last = unreachable(ErrorKind::NotFound.into());
         for address in (host, port).to_socket_addrs().map_err(unreachable)? {
-            let connected =
-                is_whole(address).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(5)));
-            match connected {
+            if let Err(error) = is_whole(address) {
+                last = named(error);
+                continue;
+            }
+            match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
                 Ok(stream) => return Self::new(stream, Vec::new(), true, watch),
-                Err(error) => last = error,
+                Err(error) => last = unreachable(error),
             }
         }
-        Err(unreachable(last))
+        Err(last)
     }
 
     /// Waits for a client, at one address or at all.

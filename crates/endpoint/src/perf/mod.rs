@@ -465,6 +465,14 @@ impl<R: fmt::Debug> From<Box<Refused<R>>> for PerfError {
     }
 }
 
+/// An address was named by which no device can be told, where it is that.
+fn named(error: io::Error) -> PerfError {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => PerfError::Options(error.to_string()),
+        _ => error.into(),
+    }
+}
+
 /// What can be done about an error of TCP.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {

@@ -4,7 +4,7 @@ use super::channel::{Channel, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
 use super::terms::{self, Terms};
-use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
+use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, named};
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first_address, toward};
@@ -65,7 +65,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         if options.device.is_some() {
             return Err(elsewhere(peer, device.address()));
         }
-        device = open(toward(SocketAddr::new(peer, options.port))?, options)?;
+        device = open(toward(SocketAddr::new(peer, options.port)).map_err(named)?, options)?;
     }
     let place = Place::new(&device, options, mtu)?;
     let qps = place.queue_pairs()?;
@@ -90,7 +90,7 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let to = options.host.as_deref().map(|host| find(host, options.port)).transpose()?;
     let address = match (options.device, to) {
         (Some(address), _) => address,
-        (None, Some(to)) => toward(to)?,
+        (None, Some(to)) => toward(to).map_err(named)?,
         (None, None) => first_address()?,
     };
     let device = open(address, options)?;
