@@ -21,7 +21,7 @@ use roci_transport::{Access, Engine, EngineConfig, Pd, Reaction, Refusal, Regist
 use roci_units::{BitsPerSec, Instant, Span};
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -61,12 +61,13 @@ pub enum Progress {
 ///
 /// # Errors
 /// [`io::ErrorKind::NotFound`] where no interface has that name or no address; where an interface is named with a link-local address
-/// that another has as well, [`io::ErrorKind::Unsupported`]: a device is its address alone, and that is the first's.
+/// that another has as well, [`io::ErrorKind::Unsupported`]: a device is its address alone, and that is the first's; where none is
+/// named with such an address, [`io::ErrorKind::InvalidInput`].
 pub fn address_of(name: &str) -> io::Result<IpAddr> {
-    if let Ok(address) = name.parse() {
-        return Ok(address);
-    }
     let known = sys::interfaces()?;
+    if let Ok(address) = name.parse() {
+        return unambiguous(&known, address);
+    }
     if let Some((address, interface)) = name.split_once('%')
         && let Ok(address) = address.parse()
     {
@@ -75,6 +76,21 @@ pub fn address_of(name: &str) -> io::Result<IpAddr> {
     first(known.iter().filter(|it| it.name.to_bytes() == name.as_bytes())).ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, format!("no interface `{name}` has an address"))
     })
+}
+
+/// An address of this host, which several interfaces have perhaps, with a name for it that one has alone.
+fn unambiguous(known: &[sys::Interface], address: IpAddr) -> io::Result<IpAddr> {
+    let mut owners = known.iter().filter(|it| it.address == address && it.scope != 0);
+    if let (Some(first), Some(other)) = (owners.next(), owners.next()) {
+        let (first, other) = (first.name.to_string_lossy(), other.name.to_string_lossy());
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "{address} is an address of {first} and of {other}: name the interface as well, as in {address}%{first}"
+            ),
+        ));
+    }
+    Ok(address)
 }
 
 /// An address that is to be this interface's.
@@ -111,13 +127,36 @@ pub fn first_address() -> io::Result<IpAddr> {
 ///
 /// # Errors
 /// What the operating system says where no way leads there; [`io::ErrorKind::InvalidInput`] for a link-local address without its
-/// interface.
+/// interface, and [`io::ErrorKind::Unsupported`] where ours is link-local and another interface has it too, before that one.
 pub fn toward(peer: SocketAddr) -> io::Result<IpAddr> {
     is_whole(peer)?;
     let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = std::net::UdpSocket::bind((any, 0))?;
     socket.connect(peer)?;
-    Ok(socket.local_addr()?.ip())
+    here(socket.local_addr()?)
+}
+
+/// The device's address of a socket of this host.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] for a link-local address that another interface has before the socket's: a device is its address
+/// alone.
+pub(crate) fn here(local: SocketAddr) -> io::Result<IpAddr> {
+    match local {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => of_link(&sys::interfaces()?, v6),
+        _ => Ok(local.ip().to_canonical()),
+    }
+}
+
+/// A link-local address, which is to be that of the interface by whose number it is told.
+fn of_link(known: &[sys::Interface], local: SocketAddrV6) -> io::Result<IpAddr> {
+    let address = IpAddr::from(*local.ip());
+    let is_its = |it: &&sys::Interface| it.address == address && it.scope == local.scope_id();
+    match known.iter().find(is_its) {
+        Some(interface) => whose(known, address, &interface.name.to_string_lossy()),
+        // One that was taken away since then; opening it says so.
+        None => Ok(address),
+    }
 }
 
 /// Whether a peer's address says all that it takes to find it.
@@ -665,5 +704,32 @@ mod tests {
         assert!(why.to_string().contains("is also an address of eth0"), "{why}");
         assert_eq!(whose(&known, address, "eth2").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(whose(&known[..1], address, "eth1").unwrap_err().kind(), io::ErrorKind::NotFound);
+        // The same for sockets, which tell the interface by its number.
+        let at = |scope| SocketAddrV6::new("fe80::1".parse().unwrap(), 4791, 0, scope);
+        assert_eq!(of_link(&known, at(2)).unwrap(), address);
+        assert_eq!(of_link(&known, at(3)).unwrap_err().to_string(), why.to_string());
+        assert_eq!(of_link(&known[1..], at(3)).unwrap(), address);
+    }
+
+    #[test]
+    fn a_link_local_address_of_two_interfaces_wants_one_of_them() {
+        let address = "fe80::1".parse().unwrap();
+        let of = |name: &std::ffi::CStr, address, scope| sys::Interface {
+            name: name.to_owned(),
+            address,
+            is_loopback: false,
+            scope,
+        };
+        let global = "2001:db8::1".parse().unwrap();
+        let known =
+            [(c"eth0", address, 2), (c"eth1", address, 3), (c"eth0", global, 0), (c"eth1", global, 0)];
+        let known = known.map(|(name, address, scope)| of(name, address, scope));
+        let why = unambiguous(&known, address).unwrap_err().to_string();
+        assert_eq!(
+            why,
+            "fe80::1 is an address of eth0 and of eth1: name the interface as well, as in fe80::1%eth0"
+        );
+        assert_eq!(unambiguous(&known[1..], address).unwrap(), address);
+        assert_eq!(unambiguous(&known, global).unwrap(), global);
     }
 }

@@ -4,7 +4,7 @@ use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
 use super::{Event, PerfError, Watch, good, lobby, named};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
-use crate::device::is_whole;
+use crate::device::{here, is_whole};
 use crate::io::sys;
 use crate::memory::{Buffer, RemoteMemory};
 use crate::queue_pair::QueuePair;
@@ -134,9 +134,9 @@ impl<'a> Tcp<'a> {
         Ok(Self { stream, said, is_client, watch })
     }
 
-    /// The address at our end.
+    /// The address of the device at our end.
     pub(crate) fn local(&self) -> Result<IpAddr, PerfError> {
-        Ok(self.stream.local_addr()?.ip().to_canonical())
+        here(self.stream.local_addr()?).map_err(named)
     }
 }
 
