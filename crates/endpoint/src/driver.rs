@@ -185,8 +185,13 @@ impl Cell {
         self.driven.store(now.as_ps(), Ordering::Relaxed);
     }
 
-    /// Leaves the shard to its thread.
+    /// Leaves the shard to its thread, but for acknowledgements that wait: a peer that spins may have the thread's core, and waits for
+    /// them.
     pub(crate) fn hand_over(&self) {
+        // Whoever has the lock does what there is to do.
+        if let Ok(mut shard) = self.shard.try_lock() {
+            shard.reply();
+        }
         self.driven.store(0, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) != 0 {
             self.wake.signal();
@@ -390,6 +395,16 @@ mod tests {
     fn an_application_that_polls_once_and_computes_has_its_message_acknowledged() {
         let [(_, _near, sent), (_, _far, received)] = one_message();
         assert!(received.poll().is_some());
+        assert!(sent.poll().is_some_and(|completion| completion.is_ok()));
+    }
+
+    #[test]
+    fn an_application_that_leaves_its_shard_to_the_thread_has_all_acknowledged_before() {
+        let [(_, _near, sent), (device, _far, received)] = one_message();
+        device.inner.cells[0].lock().core.habit = Habit::returns();
+        assert!(received.poll().is_some());
+        assert!(sent.poll().is_none());
+        device.inner.cells[0].hand_over();
         assert!(sent.poll().is_some_and(|completion| completion.is_ok()));
     }
 
