@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(told("25us", &format!("recovery = \"{recovery}\"\ncontrol = \"none\"")), "");
         }
         for (recovery, asked) in [("irn", true), ("srnic", true), ("sack", false)] {
-            let lines = format!("recovery = \"{recovery}\"\ncontrol = \"none\"\n");
+            let lines = format!("recovery = \"{recovery}\"\ncontrol = \"none\"\ntimeout = \"2ms\"\n");
             let needs = "longer where `transport.max_in_flight` is: set it to 4";
             assert_eq!(told("100us", &lines).contains(needs), asked, "{recovery}");
             assert_eq!(told("100us", &(lines + "max_in_flight = 4600")).is_empty(), asked, "{recovery}");

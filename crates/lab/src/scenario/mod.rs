@@ -180,7 +180,7 @@ impl Scenario {
         }
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
-        let timeout_note = reach.judge(&source, timeout, &topology.graph, transport.timeout)?;
+        let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport)?;
         let mut product = reach.product(&topology.graph, frame);
         let mut unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
         if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)

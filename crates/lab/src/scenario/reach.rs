@@ -4,9 +4,11 @@ use super::Transport;
 use super::source::{Origin, ScenarioError, Source};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::ports::Ports;
+use roci_transport::Recovery;
+use roci_transport::delivery::irn::{FEW_IN_FLIGHT, timeout_of_few};
 use roci_units::{BitsPerSec, Span};
 use roci_wire::ethernet::{MIN_FRAME, WIRE_OVERHEAD};
-use roci_wire::{IpVersion, Opcode, frame_len};
+use roci_wire::{IpVersion, Layout, Opcode, frame_len};
 use std::fmt;
 
 /// Two hosts, and how long something takes from one to the other and back over idle links.
@@ -179,21 +181,31 @@ impl Reach {
     }
 
     /// Refuses a timeout that is over before anything can have been acknowledged, and has a remark on one that is over
-    /// before some packets can. `origin` is where the timeout, or else the topology, was written.
+    /// before some packets can, or IRN's with few in flight. `origin` is where the timeout, or else the
+    /// topology, was written.
     pub(super) fn judge(
         &self,
         source: &Source,
         origin: Origin,
         graph: &Graph,
-        timeout: Span,
+        transport: &Transport,
     ) -> Result<Option<String>, ScenarioError> {
         let (Some(nearest), Some(farthest)) = (self.nearest, self.farthest) else { return Ok(None) };
-        if timeout.is_zero() || timeout > farthest.time {
-            return Ok(None);
-        }
+        let timeout = transport.timeout;
         let names = |pair: Pair| pair.hosts.map(|host| graph.hosts[host].as_str());
         let [a, b] = names(farthest);
         let longest = format!("{}, for a full packet between `{a}` and `{b}`", in_nanos(farthest.time));
+        if timeout.is_zero() || timeout > farthest.time {
+            let few = timeout_of_few(timeout);
+            // With Homa IRN's timeout is one.
+            let has_few = transport.recovery == Recovery::Irn && transport.layout != Layout::Homa;
+            return Ok((has_few && !timeout.is_zero() && few <= farthest.time).then(|| {
+                format!(
+                    "with at most {FEW_IN_FLIGHT} packets in flight `irn` gives them up after {few}, 5/16 of `transport.timeout`, which is \
+                     shorter than the longest idle round trip, {longest}: they are sent again though none is lost"
+                )
+            }));
+        }
         if timeout > nearest.time {
             return Ok(Some(format!(
                 "the timeout of {timeout} is shorter than the longest idle round trip, {longest}: packets are sent again \

@@ -12,7 +12,7 @@
 //! Octets that others have overtaken are not lost yet, for packets may take any way and any priority. They are asked for
 //! when a round trip has passed: octets have come that were granted after the gap was seen, or, where no
 //! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
-//! behind them may stand in a queue for far longer, and are not asked for so soon. A path that holds others up by more
+//! behind them may stand in a queue for far longer, and those behind them tell nothing. A path that holds others up by more
 //! than that makes the guess wrong, which costs a duplicate.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
@@ -477,9 +477,8 @@ impl PortAgent for Grants {
             match whole {
                 Whole::Message(place) => {
                     let Some(look) = self.look_away(place) else { break };
-                    let Incoming { raised, ref received, .. } = self.messages[place as usize];
-                    let reach = received.reach();
-                    self.ask_for(place, raised..look.until);
+                    let reach = self.messages[place as usize].received.reach();
+                    self.ask_for(place, 0..look.until);
                     if let Some(until) = reach.filter(|&reach| reach > look.until) {
                         self.look_until(place, until, now);
                     }

@@ -23,12 +23,15 @@ pub struct Irn {
     marked_until: Psn,
 }
 
-/// The share of the configured timeout after which at most [`FEW_IN_FLIGHT`] packets in flight time out, when too few
-/// packets follow a lost one to show the loss: a numerator and a denominator. §3.1's RTO_low and RTO_high, 100 and
-/// 320 µs, stand in this ratio.
-pub const LOW_SHARE: (u64, u64) = (5, 16);
 /// §3.1's N.
 pub const FEW_IN_FLIGHT: u32 = 3;
+
+/// After how long at most [`FEW_IN_FLIGHT`] packets in flight time out, when too few packets follow a lost one to show the
+/// loss, where the timeout is `configured`: 5/16 of it, as §3.1's RTO_low and RTO_high, 100 and 320 µs, stand to each other.
+#[must_use]
+pub const fn timeout_of_few(configured: Span) -> Span {
+    Span::from_ps(configured.as_ps() / 16 * 5)
+}
 
 impl Irn {
     fn recover(&mut self, input: &Input<'_>) {
@@ -101,7 +104,7 @@ impl Recover for Irn {
     /// A network whose round trip is longer than RTO_low needs a longer one: everything would be sent again.
     fn timeout(&self, in_flight: u32, configured: Span) -> Span {
         match in_flight {
-            0..=FEW_IN_FLIGHT => Span::from_ps(configured.as_ps() / LOW_SHARE.1 * LOW_SHARE.0),
+            0..=FEW_IN_FLIGHT => timeout_of_few(configured),
             _ => configured,
         }
     }

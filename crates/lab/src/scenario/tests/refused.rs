@@ -251,6 +251,15 @@ fn a_timeout_that_is_over_before_anything_can_be_acknowledged_is_refused_with_th
     assert!(near.notes().any(|note| note.contains("17799ns")), "{:?}", near.notes().collect::<Vec<_>>());
     assert_eq!(timeout("17798401ps").unwrap().notes().count(), 0);
     assert_eq!(timeout("0s").unwrap().notes().count(), 0);
+    // With few packets in flight IRN's is 5/16 of it; with Homa it is not.
+    let few = |control: &str, time: &str| {
+        let lines = format!("[transport]\ntimeout = \"{time}\"\n{control}");
+        let scenario = parse(&format!("{tree}{lines}")).unwrap();
+        scenario.notes().filter(|note| note.contains("with at most 3 packets in flight")).count()
+    };
+    let irn = "recovery = \"irn\"\ncontrol = \"none\"\nmax_in_flight = 60\n";
+    assert_eq!([few(irn, "55us"), few(irn, "60us"), few(irn, "0s")], [1, 0, 0]);
+    assert_eq!(few("control = \"homa\"\n", "55us"), 0);
 }
 
 #[test]

@@ -207,7 +207,11 @@ fn octets_that_were_granted_on_a_lower_priority_than_others_are_waited_for() {
         data(&mut grants, now, 2, 90_000, packet * 1_000, packet * 1_000 + 1_000);
         assert_eq!(asked(&mut grants, now), []);
     }
-    data(&mut grants, at(61), 2, 90_000, 11_000, 12_000);
+    // The link that brought 60 packets of 0.8 us was idle for two round trips: what stood in its queue has come.
+    let due = grants.next_wakeup().expect("a look");
+    grants.wake(due);
+    assert_eq!(asked(&mut grants, due), [(11_000, 12_000)]);
+    data(&mut grants, at(100), 2, 90_000, 11_000, 12_000);
     assert!(grants.looks.is_empty());
 }
 
