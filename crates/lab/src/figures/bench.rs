@@ -77,6 +77,8 @@ pub(super) const HEADER: Text = scenario!("figures/srnic-header.toml");
 pub(super) const HOMA: Text = scenario!("figures/validation-homa.toml");
 /// The same as SENDs, several outstanding on a queue pair.
 pub(super) const HOMA_SENDS: Text = scenario!("figures/validation-homa-sends.toml");
+/// READs on sprayed paths.
+pub(super) const HOMA_READS: Text = scenario!("figures/validation-homa-reads.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 

@@ -12,7 +12,8 @@
 //! Octets that others have overtaken are not lost yet, for packets may take any way and any priority. They are asked for
 //! when a round trip has passed: octets have come that were granted after the gap was seen, or, where no
 //! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
-//! behind them may stand in a queue for far longer, and those behind them tell nothing. A path that holds others up by more
+//! behind them may stand in a queue for far longer: those behind them tell nothing, and the link is idle for an eighth of the
+//! interval then. A path that holds others up by more
 //! than that makes the guess wrong, which costs a duplicate.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
@@ -36,7 +37,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use ranges::Ranges;
-use reads::Awaited;
+use reads::{Awaited, silence};
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
@@ -116,6 +117,8 @@ struct Look {
     granted: u32,
     /// How long the port's link has been idle when the gaps are asked for at the latest.
     due: Span,
+    /// Whether that is long enough for what was granted on lower priorities.
+    is_late: bool,
 }
 
 impl Incoming {
@@ -237,15 +240,17 @@ impl Grants {
         }
         let raised = incoming.raised;
         let old = self.look_away(place);
-        self.look_until(place, until, now);
+        self.look_until(place, until, now, false);
         old.map(|old| raised..old.until)
     }
 
-    /// Looks at a message's gaps before `until`.
-    fn look_until(&mut self, place: u32, until: u32, now: Instant) {
-        let due = self.idle(now) + self.two_trips();
+    /// Looks at a message's gaps before `until`; at those too that were granted on a lower priority, when that `is_late`.
+    fn look_until(&mut self, place: u32, until: u32, now: Instant, is_late: bool) {
+        let two_trips = self.two_trips();
+        let due = if is_late { silence(&self.params, two_trips, 0) } else { two_trips };
+        let due = self.idle(now) + due;
         let incoming = &mut self.messages[place as usize];
-        incoming.look = Some(Look { until, granted: incoming.granted, due });
+        incoming.look = Some(Look { until, granted: incoming.granted, due, is_late });
         self.looks.insert((due, Whole::Message(place)));
     }
 
@@ -477,10 +482,13 @@ impl PortAgent for Grants {
             match whole {
                 Whole::Message(place) => {
                     let Some(look) = self.look_away(place) else { break };
-                    let reach = self.messages[place as usize].received.reach();
-                    self.ask_for(place, 0..look.until);
-                    if let Some(until) = reach.filter(|&reach| reach > look.until) {
-                        self.look_until(place, until, now);
+                    let Incoming { raised, ref received, .. } = self.messages[place as usize];
+                    let reach = received.reach();
+                    let from = if look.is_late { 0 } else { raised };
+                    let waits = received.gaps(0..from.min(look.until)).next().is_some();
+                    self.ask_for(place, from..look.until);
+                    if let Some(until) = reach.filter(|&reach| waits || reach > look.until) {
+                        self.look_until(place, until, now, waits);
                     }
                 }
                 Whole::Reads(qpn) => {

@@ -1,7 +1,7 @@
 //! What receiver-driven transports promise: Homa's short messages hardly wait at 80 % load (Montazeri et al., SIGCOMM
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
-use super::super::bench::{Bench, HOMA, HOMA_SENDS, NDP};
+use super::super::bench::{Bench, HOMA, HOMA_READS, HOMA_SENDS, NDP};
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
 use super::super::{FigureError, Measured};
@@ -28,7 +28,33 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     measured.each("drops", &runs, drops);
     measured.each("again", &runs, again);
     sends(bench, &mut measured)?;
+    reads(bench, &mut measured)?;
     Ok(measured)
+}
+
+/// READs on sprayed paths, beside WRITEs of the same octets the other way; and both with a packet lost in a hundred on each link.
+fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
+    for (loss, again, incomplete_key, time) in [
+        ("0", "reads_again", "reads_incomplete", "reads_time"),
+        ("0.01", "reads_lost", "reads_lossy_incomplete", "reads_lossy_time"),
+    ] {
+        let reads = bench.run(HOMA_READS, &[("faults.loss", loss)])?;
+        let writes = bench.run(HOMA_READS, &[("faults.loss", loss), ("traffic.0.op", "\"write\"")])?;
+        measured.each(again, &reads, |results| {
+            let packets = octets(results.flows.iter().map(|flow| flow.packets).sum());
+            self::again(results) / packets * 100.0
+        });
+        measured.each(incomplete_key, &reads, incomplete);
+        let ratios = reads.iter().zip(&writes).map(|(read, write)| mean_time(read) / mean_time(write));
+        measured.add(time, ratios.collect());
+    }
+    Ok(())
+}
+
+/// The mean completion time of the flows, in seconds.
+fn mean_time(results: &Results) -> f64 {
+    let times: Vec<f64> = results.completed().map(|flow| flow.end.as_secs_f64()).collect();
+    times.iter().sum::<f64>() / count(times.len())
 }
 
 /// The place of the queue pair of short SENDs among the flows; the two before it send long ones.
