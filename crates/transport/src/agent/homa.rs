@@ -12,8 +12,7 @@
 //! Octets that others have overtaken are not lost yet, for packets may take any way and any priority. They are asked for
 //! when a round trip has passed: octets have come that were granted after the gap was seen, or, where no
 //! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
-//! behind them may stand in a queue for far longer: those behind them tell nothing, and the link is idle for an eighth of the
-//! interval then. A path that holds others up by more
+//! behind them may stand in a queue for far longer, of this link or, while it is idle, of another, and are not asked for so soon. A path that holds others up by more
 //! than that makes the guess wrong, which costs a duplicate.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
@@ -37,7 +36,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use ranges::Ranges;
-use reads::{Awaited, silence};
+use reads::Awaited;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
@@ -117,8 +116,6 @@ struct Look {
     granted: u32,
     /// How long the port's link has been idle when the gaps are asked for at the latest.
     due: Span,
-    /// Whether that is long enough for what was granted on lower priorities.
-    is_late: bool,
 }
 
 impl Incoming {
@@ -240,17 +237,15 @@ impl Grants {
         }
         let raised = incoming.raised;
         let old = self.look_away(place);
-        self.look_until(place, until, now, false);
+        self.look_until(place, until, now);
         old.map(|old| raised..old.until)
     }
 
-    /// Looks at a message's gaps before `until`; at those too that were granted on a lower priority, when that `is_late`.
-    fn look_until(&mut self, place: u32, until: u32, now: Instant, is_late: bool) {
-        let two_trips = self.two_trips();
-        let due = if is_late { silence(&self.params, two_trips, 0) } else { two_trips };
-        let due = self.idle(now) + due;
+    /// Looks at a message's gaps before `until`.
+    fn look_until(&mut self, place: u32, until: u32, now: Instant) {
+        let due = self.idle(now) + self.two_trips();
         let incoming = &mut self.messages[place as usize];
-        incoming.look = Some(Look { until, granted: incoming.granted, due, is_late });
+        incoming.look = Some(Look { until, granted: incoming.granted, due });
         self.looks.insert((due, Whole::Message(place)));
     }
 
@@ -484,11 +479,9 @@ impl PortAgent for Grants {
                     let Some(look) = self.look_away(place) else { break };
                     let Incoming { raised, ref received, .. } = self.messages[place as usize];
                     let reach = received.reach();
-                    let from = if look.is_late { 0 } else { raised };
-                    let waits = received.gaps(0..from.min(look.until)).next().is_some();
-                    self.ask_for(place, from..look.until);
-                    if let Some(until) = reach.filter(|&reach| waits || reach > look.until) {
-                        self.look_until(place, until, now, waits);
+                    self.ask_for(place, raised..look.until);
+                    if let Some(until) = reach.filter(|&reach| reach > look.until) {
+                        self.look_until(place, until, now);
                     }
                 }
                 Whole::Reads(qpn) => {

@@ -28,7 +28,7 @@ const DOUBLINGS: u32 = 3;
 
 /// For how long the link is idle before READ data are asked for of which nothing is heard, and that have been asked for so often in vain:
 /// an eighth of the interval, and twice as long each time. It is longer than a round trip, of which nobody here knows.
-pub(super) fn silence(params: &Params, two_trips: Span, asked: u32) -> Span {
+fn silence(params: &Params, two_trips: Span, asked: u32) -> Span {
     let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(asked));
     span.max(two_trips).max(Span::from_ps(1))
 }
@@ -51,7 +51,7 @@ impl Grants {
         if expected == reach {
             awaited.gap = None;
         } else if awaited.gap.is_none_or(|look| after(reach, look.granted) > 0) {
-            let look = Look { until: reach, granted: end, due: idle + two_trips, is_late: false };
+            let look = Look { until: reach, granted: end, due: idle + two_trips };
             (lost, changed) = (awaited.gap.replace(look), true);
         }
         if let Some(look) = lost {
@@ -71,8 +71,7 @@ impl Grants {
         if let Some(look) = awaited.gap.take_if(|look| look.due <= idle) {
             wanted = Some(look.until);
             let more = after(awaited.reach, look.until) > 0;
-            let again =
-                Look { until: awaited.reach, granted: awaited.end, due: idle + two_trips, is_late: false };
+            let again = Look { until: awaited.reach, granted: awaited.end, due: idle + two_trips };
             awaited.gap = more.then_some(again);
         } else if awaited.idle + silence(&params, two_trips, awaited.asked) <= idle {
             wanted = Some(awaited.end);
