@@ -31,12 +31,13 @@ pub trait PortAgent: fmt::Debug + Send {
     /// A packet was accepted. The class is that of the packet; [`Event::qpn`] says whose it is. The part of READ data is in packets of
     /// the queue pair's READ data, counted modulo 2³², where those are acknowledged on their own: the first that is missing is
     /// [`Part::offset`], behind the last that came comes [`Part::end`], and behind the last that was asked for
-    /// [`Part::message_length`]. It comes without data where the peer says that they wait for others.
+    /// [`Part::message_length`]; [`Event::sent`] is when the READ was asked for whose first packet came. It comes without data where the peer says that they wait for others.
     fn on_event(&mut self, event: &Event<'_>);
 
     /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
     /// ([`Class::TURN`]), the law is told in its stead, and sends what it likes. By a `READ_RESPONSE` the agent asks for READ data
-    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event).
+    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event); by a `READ_REQUEST` for messages that those
+    /// without payload have overtaken.
     fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)>;
 
     /// A `GRANT` of `part` is to go, by the agent or by a law: the agent takes note of it and may cut it short. False: it
@@ -107,8 +108,7 @@ impl Engine {
                 let params = homa.params();
                 if self.read_rooms.is_none() {
                     // Who reads is the receiver: a request for a piece of a READ is the grant for it.
-                    let piece = params.ahead.unwrap_or(params.unscheduled);
-                    self.read_rooms = Some(Box::new(ReadRooms::granted(params.overcommit.into(), piece)));
+                    self.read_rooms = Some(Box::new(ReadRooms::granted(params)));
                 }
                 Box::new(Grants::new(*params, link, overhead))
             }
@@ -205,12 +205,22 @@ impl Engine {
             _ => Part::default(),
         };
         let pulled = self.profile(slot).layout == Layout::Ndp && class.meets(Class::DATA);
+        let missing = match class {
+            _ if pulled => self.missing_up_to(slot, header),
+            Class::READ_REQUEST | Class::ATOMIC if names => self.is_ahead(slot, header.psn).into(),
+            _ => 0,
+        };
+        let sent = match class {
+            Class::READ_RESPONSE if header.payload > 0 => self.take_time_of_read(slot, header.psn),
+            _ => Instant::ZERO,
+        };
         let event = Event {
             opcode: header.opcode.0,
             length: u32::from(header.payload),
             ecn: arrival.ce,
+            sent,
             part,
-            missing: if pulled { self.missing_up_to(slot, header) } else { 0 },
+            missing,
             drained: pulled && self.lapse_flag(slot).has(Flags::DRAINED),
             ..self.heard(now, slot, arrival, class)
         };
@@ -231,6 +241,8 @@ impl Engine {
             let Some(slot) = self.place(qpn) else { continue };
             if emit.class == Class::READ_RESPONSE {
                 self.ask_for_responses(now, slot, emit.part.end);
+            } else if emit.class == Class::READ_REQUEST {
+                self.ask_for_requests(slot);
             } else if emit.class.meets(TOLD) && self.hears(slot, Class::TURN) {
                 let timeout = emit.class == Class::RESEND;
                 let event = Event { part: emit.part, timeout, ..self.event(now, slot, Class::TURN) };

@@ -223,6 +223,16 @@ impl Engine {
         !onloaded.is_some_and(|onloaded| onloaded.knows(&self.kept, Psn::new(at)))
     }
 
+    /// The ends of messages that came early, in order, and whether each is all of its message.
+    pub(crate) fn early(&self, slot: usize) -> impl Iterator<Item = (u32, bool)> {
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        let keeping = aside.and_then(|aside| aside.keeping.as_ref());
+        keeping
+            .into_iter()
+            .flat_map(|keeping| &keeping.ends)
+            .map(|end| (end.at, matches!(end.what, What::Single(_))))
+    }
+
     fn has_gap(&self, slot: usize) -> bool {
         let keeping = self.asides.get(self.qps[slot].common.aside).and_then(|aside| aside.keeping.as_ref());
         keeping.is_some_and(|keeping| keeping.onloaded.is_some())
@@ -279,9 +289,6 @@ impl Engine {
             self.answer_kept(slot, header, reaction);
         } else if at != old {
             self.tell_of_gap(slot, Some(header), reaction);
-            if self.names_messages(slot) && !shape.has(Shape::PAYLOAD) {
-                self.ask_for_requests(slot, at);
-            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::delivery::program::Decision;
 use crate::engine::Engine;
-use crate::qp::{Duties, Notes, after};
+use crate::qp::{Notes, after, sequence};
 use crate::queue::{NONE, SendWork, flag};
 use crate::transmit::Plan;
 use roci_control::{Class, Credit, Emit, Part, Words};
@@ -204,20 +204,31 @@ impl Engine {
         None
     }
 
-    /// Requests before `upto` have been overtaken by one that is kept, and are asked for, once. A READ or atomic is all of its
-    /// message, and the reader's port, which asks for what is missing of others, knows nothing of it.
+    /// Whether requests before that with `psn` have not come.
+    pub(crate) fn is_ahead(&self, slot: usize, psn: Psn) -> bool {
+        let expected = self.qps[slot].responder.expected;
+        after(sequence(psn, expected), expected) >= 0
+    }
+
+    /// Messages that a request without payload has overtaken are asked for by their first packets. Such a request is all of its message,
+    /// and the port, which asks for what is missing of others, knows nothing of it.
     #[cold]
-    pub(crate) fn ask_for_requests(&mut self, slot: usize, upto: u32) {
-        if self.qps[slot].responder.duties.has(Duties::NAKED) {
+    pub(crate) fn ask_for_requests(&mut self, slot: usize) {
+        let course = self.qps[slot].responder.course();
+        let expected = self.qps[slot].responder.expected;
+        let Some(upto) = self.early(slot).filter(|&(_, single)| single).map(|(at, _)| at).last() else {
             return;
-        }
-        self.qps[slot].responder.duties.set(Duties::NAKED);
-        let (expected, first) = (self.qps[slot].responder.expected, self.qps[slot].responder.course().first);
+        };
         let (mut at, mut asked) = (expected, 0);
         while after(upto, at) > 0 && asked < RESENDS_AT_ONCE {
-            if self.is_missing(slot, at) {
+            let before = at.wrapping_sub(1);
+            let begins = match at == expected {
+                true => course.start == expected,
+                false => self.is_missing(slot, before) || self.early(slot).any(|(end, _)| end == before),
+            };
+            if begins && self.is_missing(slot, at) {
                 let body = HomaBody::Resend { offset: 0, length: 1, priority: 7 };
-                self.post_words(slot, &Homa { rpc: rpc_of(at.wrapping_sub(first)), body });
+                self.post_words(slot, &Homa { rpc: rpc_of(at.wrapping_sub(course.first)), body });
                 asked += 1;
             }
             at = at.wrapping_add(1);

@@ -234,7 +234,8 @@ impl Engine {
 
     /// Whether a READ has left the port's rooms before it is complete.
     pub(crate) fn has_left_room(&self, slot: usize, work: &SendWork) -> bool {
-        self.reads_of(slot).is_some_and(|reading| after(work.number(), reading.passed) < 0)
+        let by_pieces = self.read_rooms.as_ref().is_some_and(|rooms| rooms.piece().is_some());
+        by_pieces && self.reads_of(slot).is_some_and(|reading| after(work.number(), reading.passed) < 0)
     }
 
     /// What of READ data has come and been asked for, for the port's agent.
@@ -253,11 +254,30 @@ impl Engine {
         }
     }
 
+    /// When the READ was asked for whose first response has `psn`, if that is measured; zero otherwise.
+    pub(crate) fn take_time_of_read(&mut self, slot: usize, psn: Psn) -> Instant {
+        let Some(guest) = self.read_rooms.as_mut().and_then(|rooms| rooms.timed(slot)) else {
+            return Instant::ZERO;
+        };
+        let Some((number, sent)) = *guest else { return Instant::ZERO };
+        let beyond = after(sequence(psn, number), number);
+        if beyond >= 0 {
+            *guest = None;
+        }
+        if beyond == 0 { sent } else { Instant::ZERO }
+    }
+
     /// Asks for READ data again that are missing before `upto`, as counted in [`awaited_responses`](Self::awaited_responses); for
     /// the request, where it may not have arrived.
     #[cold]
     pub(crate) fn ask_for_responses(&mut self, now: Instant, slot: usize, upto: u32) {
         let mtu = u32::from(self.profile(slot).mtu);
+        if self.responses_in_order(slot) > 0 {
+            // The last acknowledgement may be lost, and the window shut by what it was for.
+            let header = self.response_acknowledgement(slot, ACK);
+            let segment = self.control(slot, header);
+            self.post(segment);
+        }
         let Some(reading) = self.reads_of(slot) else { return };
         let (mut at, end, mut index) = (reading.expected, reading.end, reading.current);
         let upto = reading.first.wrapping_add(upto);

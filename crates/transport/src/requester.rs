@@ -84,6 +84,10 @@ impl Engine {
         if !plan.fresh {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
+            if let Some(timed) = self.read_rooms.as_mut().and_then(|rooms| rooms.timed(slot)) {
+                // Data that come now may be of either request.
+                *timed = None;
+            }
             if pulled {
                 draft.last_flags = draft.last_flags.with(self.drained(slot));
             }
@@ -98,7 +102,7 @@ impl Engine {
         if work.kind.is_read_or_atomic() {
             requester.reads += 1;
             if let Some(rooms) = &mut self.read_rooms {
-                rooms.sent(slot);
+                rooms.sent(slot, work.number(), now);
             }
         }
         if work.kind == Kind::Datagram {

@@ -369,7 +369,7 @@ impl Engine {
     /// told to be patient.
     #[cold]
     pub(crate) fn on_resend_of_responses(&mut self, now: Instant, slot: usize, part: &Part) {
-        let Profile { mtu, recovery, .. } = *self.profile(slot);
+        let Profile { mtu, recovery, retry, .. } = *self.profile(slot);
         let mtu = u32::from(mtu);
         let reads = self.qps[slot].responder.reads;
         let request = self.qps[slot].responder.course().first.wrapping_add(part.message);
@@ -381,13 +381,17 @@ impl Engine {
             // All of it is acknowledged, or its request has still to come.
             return;
         };
+        let max_in_flight = self.profile(slot).max_in_flight;
         let Some(responding) = self.responding(slot) else { return };
+        // Who asks is there.
+        responding.retries = retry;
         let (una, next, end) = (responding.una, responding.next, responding.end);
+        let more = next != end && next.wrapping_sub(una) < max_in_flight;
         let earlier = |a: u32, b: u32| if after(a, b) < 0 { a } else { b };
         let asked = earlier(resource.first.wrapping_add(part.end.div_ceil(mtu)), resource.end);
         let from = resource.first.wrapping_add(part.offset / mtu);
         let (from, to) = (if after(from, una) > 0 { from } else { una }, earlier(asked, next));
-        if after(to, from) <= 0 || after(asked, next) >= 0 && next != end {
+        if after(to, from) <= 0 || after(asked, next) >= 0 && more {
             return self.say_data_wait(slot, part.message);
         }
         self.lose_responses(slot, recovery, from, to);

@@ -435,7 +435,7 @@ impl Engine {
         let separate = reads.separate;
         let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
         let mut source = Source::default();
-        let mut own = words;
+        let (mut own, mut priority) = (words, self.qps[slot].requester.priority);
         let (mut last_opcode, mut ends) = (header.opcode, false);
         if let Some(resource) = if separate { reads.answering(plan.at) } else { reads.turn() }
             && let Stored::Read { address, key, length } = resource.access
@@ -452,6 +452,8 @@ impl Engine {
             if separate && layout == Layout::Homa {
                 let message = resource.request.wrapping_sub(base);
                 own = response_words(message, length, offset, !plan.fresh);
+                priority =
+                    self.read_rooms.as_ref().and_then(|rooms| rooms.priority(length)).unwrap_or(priority);
             }
             if plan.fresh {
                 resource.sent = end;
@@ -483,7 +485,7 @@ impl Engine {
             source,
             length: plan.length,
             packets: plan.packets,
-            priority: self.qps[slot].requester.priority,
+            priority,
             ecn_capable: true,
             retransmission: !plan.fresh,
             each_placed: srnic,

@@ -22,7 +22,8 @@
 //!
 //! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`). What is missing of it is asked
 //! for by the same rules, where it is kept out of order: a request is the grant, and all data of a queue pair are one message
-//! that goes on.
+//! that goes on. A READ request or an atomic has no payload and is all of its message: others that it has overtaken are asked for when
+//! the link was idle for two round trips.
 //!
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
 //! need not wonder what became of its packets while others have their turn.
@@ -32,8 +33,9 @@ mod reads;
 
 use super::PortAgent;
 use crate::messages::RESENDS_AT_ONCE;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::ops::Range;
 use ranges::Ranges;
 use reads::Awaited;
@@ -59,7 +61,7 @@ pub struct Grants {
     /// READ data on their way in, by queue pair.
     reads: BTreeMap<u32, Awaited>,
     /// What is missing or has gaps that are looked at, by how long the link has been idle when they are due.
-    looks: BTreeSet<(Span, Whole)>,
+    looks: BinaryHeap<Reverse<(Span, Whole)>>,
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -100,11 +102,12 @@ struct Incoming {
     raised: u32,
 }
 
-/// What is looked at: a message, by its place, or the READ data of a queue pair.
+/// What is looked at: a message, by its place, or the READ data of a queue pair, or the requests without payload that come to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Whole {
     Message(u32),
     Reads(u32),
+    Requests(u32),
 }
 
 /// A look at the gaps of a message, each between octets that have come.
@@ -157,7 +160,7 @@ impl Grants {
             out: VecDeque::new(),
             check: Instant::NEVER,
             reads: BTreeMap::new(),
-            looks: BTreeSet::new(),
+            looks: BinaryHeap::new(),
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,
@@ -246,19 +249,34 @@ impl Grants {
         let due = self.idle(now) + self.two_trips();
         let incoming = &mut self.messages[place as usize];
         incoming.look = Some(Look { until, granted: incoming.granted, due });
-        self.looks.insert((due, Whole::Message(place)));
+        self.looks.push(Reverse((due, Whole::Message(place))));
     }
 
     /// A message's gaps are looked at no longer.
     fn look_away(&mut self, place: u32) -> Option<Look> {
         let look = self.messages[place as usize].look.take()?;
-        self.looks.remove(&(look.due, Whole::Message(place)));
+        self.tidy();
         Some(look)
+    }
+
+    /// Takes what is looked at no longer off the top.
+    fn tidy(&mut self) {
+        while let Some(&Reverse((due, whole))) = self.looks.peek() {
+            let stands = match whole {
+                Whole::Message(place) => self.messages[place as usize].look.map(|look| look.due),
+                Whole::Reads(qpn) => self.reads.get(&qpn).and_then(|awaited| awaited.due),
+                Whole::Requests(qpn) => self.reads.get(&qpn).and_then(|awaited| awaited.requests),
+            };
+            if stands == Some(due) {
+                return;
+            }
+            self.looks.pop();
+        }
     }
 
     /// What is asked for first if nothing comes before, and when.
     fn overdue(&self) -> Option<(Instant, Whole)> {
-        let &(due, whole) = self.looks.first()?;
+        let &Reverse((due, whole)) = self.looks.peek()?;
         Some((Instant::ZERO + due + self.busy, whole))
     }
 
@@ -419,12 +437,11 @@ const INCOMING: usize = 5;
 
 impl PortAgent for Grants {
     fn on_event(&mut self, event: &Event<'_>) {
-        if event.class.meets(Class::DATA) && event.length > 0 {
-            self.busy += self.link.time_for(u64::from(event.length + self.overhead));
-        }
+        self.busy += self.link.time_for(u64::from(event.length + self.overhead));
         match event.class {
             Class::SEND | Class::WRITE => self.arrived(event),
             Class::READ_RESPONSE => self.awaits(event),
+            Class::READ_REQUEST | Class::ATOMIC if event.missing > 0 => self.overtook(event.now, event.qpn),
             Class::BUSY => self.busy(event.now, event.qpn, event.part.message),
             _ => {}
         }
@@ -484,10 +501,8 @@ impl PortAgent for Grants {
                         self.look_until(place, until, now);
                     }
                 }
-                Whole::Reads(qpn) => {
-                    self.looks.pop_first();
-                    self.check_reads(now, qpn);
-                }
+                Whole::Reads(qpn) => self.check_reads(now, qpn),
+                Whole::Requests(qpn) => self.check_requests(qpn),
             }
         }
     }
@@ -500,6 +515,7 @@ impl PortAgent for Grants {
         }
         self.await_no_longer(qpn);
         self.reads.remove(&qpn);
+        self.tidy();
         self.out.retain(|(other, _)| other.get() != qpn);
     }
 }

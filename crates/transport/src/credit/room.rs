@@ -5,6 +5,8 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use roci_control::homa::Params;
+use roci_units::Instant;
 
 /// A READ of more than this part of the room is a long one.
 const SHORT: u64 = 64;
@@ -22,6 +24,7 @@ pub(crate) struct ReadRooms {
     short: u32,
     /// What a READ is cut into, where it is let in piece by piece; zero where it is not.
     piece: u32,
+    params: Option<Params>,
     rooms: [Room; 2],
     /// READs that were let in, and that have ended.
     turns: u32,
@@ -44,18 +47,41 @@ struct Guest {
     waits: bool,
     /// Whether its next READ is in.
     admitted: bool,
+    timed: Option<(u32, Instant)>,
 }
 
 impl ReadRooms {
     pub(crate) fn new(octets: u64) -> Self {
         let short = u32::try_from(octets / SHORT).unwrap_or(u32::MAX);
-        Self { octets, short, piece: 0, rooms: Default::default(), turns: 0, guests: Vec::new() }
+        Self {
+            octets,
+            short,
+            piece: 0,
+            params: None,
+            rooms: Default::default(),
+            turns: 0,
+            guests: Vec::new(),
+        }
     }
 
-    /// Rooms for READs that are granted as messages are: in pieces of `piece` octets, of which each queue pair has
-    /// about two at most, one on its way and one asked for, and of all together about as many as `pieces` says, but two at least.
-    pub(crate) fn granted(pieces: u32, piece: u32) -> Self {
-        Self { piece, ..Self::new(u64::from(pieces.max(2)) * u64::from(piece)) }
+    /// Rooms for READs that are granted as messages are: in pieces of a round trip's octets, of which each queue pair has
+    /// about two at most, one on its way and one asked for, and of all together about as many as messages have grants at once,
+    /// but two at least.
+    pub(crate) fn granted(params: &Params) -> Self {
+        let piece = params.ahead.unwrap_or(params.unscheduled);
+        Self {
+            piece,
+            params: Some(*params),
+            ..Self::new(u64::from(params.overcommit.max(2)) * u64::from(piece))
+        }
+    }
+
+    /// The priority of READ data, `length` octets that were asked for at once, where they are granted as messages are: what is
+    /// shorter than a piece goes as a message's unscheduled octets do; all else, which is asked for piece by piece, below them.
+    pub(crate) fn priority(&self, length: u32) -> Option<u8> {
+        let params = self.params.as_ref()?;
+        let short = length < self.piece;
+        Some(if short { params.unscheduled_priority(length) } else { params.scheduled_priority(0, 1) })
     }
 
     /// What a READ is cut into, if it is.
@@ -101,11 +127,17 @@ impl ReadRooms {
         false
     }
 
-    /// The READ that was let in has been sent.
-    pub(crate) fn sent(&mut self, place: usize) {
+    /// The READ that was let in has been sent at `now`; its first response has sequence `number`.
+    pub(crate) fn sent(&mut self, place: usize, number: u32, now: Instant) {
         if let Some(guest) = self.guests.get_mut(place) {
             guest.admitted = false;
+            guest.timed.get_or_insert((number, now));
         }
+    }
+
+    /// The first response of a READ of queue pair `place`, and when it was asked for: one READ after the other.
+    pub(crate) fn timed(&mut self, place: usize) -> Option<&mut Option<(u32, Instant)>> {
+        self.guests.get_mut(place).map(|guest| &mut guest.timed)
     }
 
     /// A READ of `length` octets has ended. Whether anybody waits for what it leaves.
@@ -252,7 +284,7 @@ mod tests {
                 while rooms.next(0, |place| wanted[place].is_some()).is_some() {}
                 for place in 0..6 {
                     if let Some(length) = wanted[place] && rooms.admit(place, length) {
-                        rooms.sent(place);
+                        rooms.sent(place, 0, Instant::ZERO);
                         under_way[place].push_back(length);
                         wanted[place] = None;
                     }

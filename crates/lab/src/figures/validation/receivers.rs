@@ -71,11 +71,12 @@ fn sends(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
     let lossy = bench.run(HOMA_SENDS, &[("faults.loss", "0.001")])?;
     let short = |results: &Results| results.flows.get(SHORTS).and_then(FlowResult::slowdown);
     measured.each("sends_short", &clean, |results| short(results).unwrap_or(f64::NAN));
-    measured.each("sends_load", &clean, |results| {
-        let long = results.flows.iter().take(SHORTS);
-        let last = long.clone().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
-        octets(long.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
-    });
+    measured.each("sends_load", &clean, load_of_long);
+    // The same where the long ones are READs of the receiver's.
+    let reads = [("traffic.0.op", "\"read\""), ("traffic.0.pairs", "[[\"h0\", \"h1\"], [\"h0\", \"h2\"]]")];
+    let reads = bench.run(HOMA_SENDS, &reads)?;
+    measured.each("sends_read_short", &reads, |results| short(results).unwrap_or(f64::NAN));
+    measured.each("sends_read_load", &reads, load_of_long);
     measured.each("sends_again", &clean, again);
     measured.each("sends_incomplete", &lossy, incomplete);
     measured.each("sends_lost", &lossy, again);
@@ -91,6 +92,13 @@ fn sends(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
     measured.add("sends_long_added", long);
     measured.add("sends_short_added", short);
     Ok(())
+}
+
+/// What the long SENDs or READs take of the receiver's link, in per cent.
+fn load_of_long(results: &Results) -> f64 {
+    let long = results.flows.iter().take(SHORTS);
+    let last = long.clone().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
+    octets(long.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
 }
 
 /// Seconds by which losses delayed the end of a flow, for each packet of it that was sent again.

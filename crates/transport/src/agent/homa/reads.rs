@@ -5,6 +5,7 @@
 
 use super::{Grants, Look, Whole};
 use crate::qp::after;
+use core::cmp::Reverse;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{Instant, Qpn, Span};
@@ -19,18 +20,22 @@ pub(super) struct Awaited {
     /// How long the link had been idle when they were last heard of or asked for, and how often they were asked for since data came.
     idle: Span,
     asked: u32,
-    /// Their place among [`Grants::looks`]; none once they were given up.
-    due: Option<Span>,
+    /// From a READ's request to its first data: of late the longest.
+    trip: Span,
+    /// When they are due among [`Grants::looks`]; not at all once they were given up.
+    pub(super) due: Option<Span>,
+    /// When requests are that others, which come to the same queue pair, have overtaken.
+    pub(super) requests: Option<Span>,
 }
 
 /// How often a silence doubles until it is the interval.
 const DOUBLINGS: u32 = 3;
 
 /// For how long the link is idle before READ data are asked for of which nothing is heard, and that have been asked for so often in vain:
-/// an eighth of the interval, and twice as long each time. It is longer than a round trip, of which nobody here knows.
+/// an eighth of the interval, and twice as long each time, but no shorter than two round trips as far as those are known.
 fn silence(params: &Params, two_trips: Span, asked: u32) -> Span {
     let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(asked));
-    span.max(two_trips).max(Span::from_ps(1))
+    span.max(two_trips).min(params.resend).max(Span::from_ps(1))
 }
 
 impl Grants {
@@ -44,6 +49,11 @@ impl Grants {
         let two_trips = self.two_trips();
         let awaited = self.reads.entry(qpn).or_default();
         (awaited.reach, awaited.end, awaited.idle) = (reach, end, idle);
+        let again = event.words.first().is_some_and(|word| word & 1 == 1);
+        if event.sent != Instant::ZERO && !again {
+            let before = Span::from_ps(awaited.trip.as_ps() / 8 * 7);
+            awaited.trip = before.max(event.now.since(event.sent));
+        }
         let asked = if event.length > 0 { 0 } else { awaited.asked.min(DOUBLINGS) };
         let mut changed = awaited.due.is_none() || asked < awaited.asked;
         awaited.asked = asked;
@@ -73,7 +83,7 @@ impl Grants {
             let more = after(awaited.reach, look.until) > 0;
             let again = Look { until: awaited.reach, granted: awaited.end, due: idle + two_trips };
             awaited.gap = more.then_some(again);
-        } else if awaited.idle + silence(&params, two_trips, awaited.asked) <= idle {
+        } else if awaited.idle + silence(&params, two_trips.max(awaited.trip * 2), awaited.asked) <= idle {
             wanted = Some(awaited.end);
             (awaited.asked, awaited.idle) = (awaited.asked + 1, idle);
         }
@@ -88,24 +98,39 @@ impl Grants {
         let (two_trips, params) = (self.two_trips(), self.params);
         let most = DOUBLINGS + u32::from(params.resends);
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
-        let silent = awaited.idle + silence(&params, two_trips, awaited.asked);
+        let silent = awaited.idle + silence(&params, two_trips.max(awaited.trip * 2), awaited.asked);
         let silent = (awaited.asked <= most).then_some(silent);
         let due = [silent, awaited.gap.map(|look| look.due)].into_iter().flatten().min();
-        let old = core::mem::replace(&mut awaited.due, due);
-        if let Some(old) = old {
-            self.looks.remove(&(old, Whole::Reads(qpn)));
-        }
+        awaited.due = due;
         if let Some(due) = due {
-            self.looks.insert((due, Whole::Reads(qpn)));
+            self.looks.push(Reverse((due, Whole::Reads(qpn))));
         }
+        self.tidy();
+    }
+
+    /// A request without payload has overtaken others, which are asked for if they do not come.
+    pub(super) fn overtook(&mut self, now: Instant, qpn: u32) {
+        let due = self.idle(now) + self.two_trips();
+        let requests = &mut self.reads.entry(qpn).or_default().requests;
+        if requests.is_none() {
+            *requests = Some(due);
+            self.looks.push(Reverse((due, Whole::Requests(qpn))));
+        }
+    }
+
+    pub(super) fn check_requests(&mut self, qpn: u32) {
+        if self.reads.get_mut(&qpn).is_some_and(|awaited| awaited.requests.take().is_some()) {
+            self.out.push_back((Qpn::new(qpn), Emit::plain(Class::READ_REQUEST)));
+        }
+        self.tidy();
     }
 
     /// All of a queue pair's READ data have come. Its place stays for the next.
     pub(super) fn await_no_longer(&mut self, qpn: u32) {
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
         awaited.gap = None;
-        if let Some(due) = awaited.due.take() {
-            self.looks.remove(&(due, Whole::Reads(qpn)));
+        if awaited.due.take().is_some() {
+            self.tidy();
         }
     }
 

@@ -371,6 +371,17 @@ fn read_data_of_which_nothing_is_heard_are_asked_for_less_and_less_often() {
     assert_eq!(grants.next_wakeup(), Some(at(5_800)));
     read(&mut grants, at(5_100), (4, 4, 6), 1_000);
     assert_eq!(grants.next_wakeup(), Some(at(5_200)));
+    // Where the first data of a READ took so long, twice that; but what was sent again tells nothing.
+    for (again, silence) in [(0, 160), (1, 100)] {
+        let mut grants = agent(Params { resend, ..PARAMS });
+        let part = Part { offset: 1, end: 1, message_length: 9, ..Part::default() };
+        let class = Class::READ_RESPONSE;
+        let words = &[again][..];
+        let event =
+            Event { class, now: at(90), sent: at(10), qpn: 2, length: 500, part, words, ..Event::default() };
+        grants.on_event(&event);
+        assert_eq!(grants.next_wakeup(), Some(at(90 + silence)));
+    }
     grants.forget(Qpn::new(2));
     assert_eq!(grants.next_wakeup(), None);
 }
