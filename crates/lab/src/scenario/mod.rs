@@ -145,7 +145,7 @@ impl Scenario {
         }
         let transport_table = top.table("transport", &keys::TRANSPORT)?;
         let transport = Transport::read(transport_table)?;
-        let mut reading = traffic::Reading::new(&names, stop);
+        let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;

@@ -98,6 +98,32 @@ fn the_name_of_the_law_alone_keeps_its_settings() {
 }
 
 #[test]
+fn a_table_that_names_no_law_has_the_one_of_its_recovery() {
+    let text = |lines: &str| star(&format!("{PERMUTATION}[transport]\n{lines}"));
+    for (recovery, key, name) in [
+        ("ndp", ("initial_window", "28"), "ndp initial_window=28"),
+        ("srnic", ("g", "1/8"), "dctcp preset=sigcomm10 g=1/8"),
+        ("go-back-n", ("g", "1/8"), "dcqcn preset=sigcomm15 g=1/8"),
+        ("irn", ("preset", "hpcc"), "dcqcn preset=hpcc"),
+    ] {
+        let plain = text(&format!("recovery = \"{recovery}\"\n"));
+        let set = format!("transport.control.{}", key.0);
+        let scenario = with(&plain, &[(&set, key.1)]).unwrap();
+        assert_eq!(scenario.transport.control.name(), name);
+        let own =
+            plain.replace("[transport]", &format!("control = {{ {} = \"{}\" }}\n[transport]", key.0, key.1));
+        assert_eq!(parse(&own).unwrap().controls[0].name(), name, "a flow's own");
+    }
+    let wrong = refused(&text("recovery = \"ndp\"\ncontrol = { rai = \"1Gb/s\" }\n"));
+    assert!(
+        wrong.contains("`ndp` has no key `rai`") && wrong.contains("so it is `ndp`, the recovery's own"),
+        "{wrong}"
+    );
+    let named = refused(&text("control = { law = \"dcqcn\", initial_window = 3 }\n"));
+    assert!(!named.contains("No `law` is named"), "{named}");
+}
+
+#[test]
 fn the_scenario_of_the_guide_is_read() {
     let scenario = parse(DESIGN).unwrap();
     assert_eq!(scenario.name, "advcam-incast");

@@ -37,6 +37,8 @@ pub(super) struct Reading<'a> {
     names: &'a Names<'a>,
     /// When the run ends at the latest; `None`: when all traffic is done.
     pub(super) stop: Option<Span>,
+    /// The law of controls that name none.
+    usual_law: Located<String>,
     /// The controls that flows have of their own.
     pub(super) controls: Vec<Control>,
     /// The names of flows that have one.
@@ -50,10 +52,11 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(names: &'a Names<'a>, stop: Option<Span>) -> Self {
+    pub(super) fn new(names: &'a Names<'a>, stop: Option<Span>, usual_law: Located<String>) -> Self {
         Self {
             names,
             stop,
+            usual_law,
             controls: Vec::new(),
             flow_names: BTreeSet::new(),
             traffic: Vec::new(),
@@ -357,7 +360,7 @@ impl<'a> Reading<'a> {
 
     /// The index of the control that `table` has of its own. Equal ones share an index.
     fn control(&mut self, table: Table<'_>) -> Result<Option<ControlIndex>, ScenarioError> {
-        let Some(control) = Control::read(table)? else { return Ok(None) };
+        let Some(control) = Control::read(table, &self.usual_law)? else { return Ok(None) };
         let place = match self.controls.iter().position(|other| *other == control) {
             Some(place) => place,
             None => {

@@ -175,14 +175,8 @@ impl Transport {
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
         };
-        // NDP's law belongs to its recovery; SRNIC's paper runs DCTCP over its own (§5, "Congestion Control").
-        let named = table.text("recovery")?.map(|name| name.value);
-        let usual = match named.as_deref() {
-            Some("ndp") => Control::plain("ndp"),
-            Some("srnic") => Control::plain("dctcp"),
-            _ => default.control,
-        };
-        let control = Control::read(table)?.unwrap_or(usual);
+        let usual = Control::usual(Some(table))?;
+        let control = Control::read(table, &usual.law)?.unwrap_or(usual);
         let homa = control.is_granted();
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
@@ -301,8 +295,20 @@ fn room_for(words: u8) -> String {
 }
 
 impl Control {
-    /// Reads the key `control` of `table`: the name of a law, or a table. The law must exist and take its settings.
-    pub(super) fn read(table: Table<'_>) -> Result<Option<Self>, ScenarioError> {
+    /// The control where none is set, as the recovery has it that the table `transport` names.
+    pub(super) fn usual(transport: Option<Table<'_>>) -> Result<Self, ScenarioError> {
+        let named = transport.map(|table| table.text("recovery")).transpose()?.flatten();
+        // NDP's law belongs to its recovery; SRNIC's paper runs DCTCP over its own (§5, "Congestion Control").
+        Ok(match named.as_ref().map(|name| name.value.as_str()) {
+            Some("ndp") => Self::plain("ndp"),
+            Some("srnic") => Self::plain("dctcp"),
+            _ => Self::default(),
+        })
+    }
+
+    /// Reads the key `control` of `table`: the name of a law, or a table, whose law is the `usual` one where it names none. The
+    /// law must exist and take its settings.
+    pub(super) fn read(table: Table<'_>, usual: &Located<String>) -> Result<Option<Self>, ScenarioError> {
         let Some(node) = table.get("control") else { return Ok(None) };
         let control = match &node.kind {
             Kind::Text(law) => {
@@ -311,7 +317,7 @@ impl Control {
             }
             _ => {
                 let table = Table::open_some(table.source, &keys::CONTROL, node)?;
-                let law = table.text("law")?.unwrap_or_else(|| Self::default().law);
+                let law = table.text("law")?.unwrap_or_else(|| usual.clone());
                 let mut settings = Vec::new();
                 for entry in table.entries().iter().filter(|entry| entry.key != "law") {
                     flatten(table.source, "", entry, &mut settings)?;
@@ -320,8 +326,17 @@ impl Control {
             }
         };
         // Which link it runs on decides values, but not whether they are valid.
-        control.law(table.source, node.origin, BitsPerSec::from_gbps(100))?;
-        Ok(Some(control))
+        match control.law(table.source, node.origin, BitsPerSec::from_gbps(100)) {
+            Ok(_) => Ok(Some(control)),
+            Err(error) if control.law.origin == Origin::Default => {
+                let remedy = format!(
+                    "{}. No `law` is named here, so it is `{}`, the recovery's own; name one for another",
+                    error.remedy, usual.value
+                );
+                Err(ScenarioError { remedy, ..error })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// A law without settings.
@@ -427,7 +442,7 @@ impl Control {
         let setting = self.settings.iter().find(of_line)?;
         (self.law.origin == Origin::Default).then(|| {
             format!(
-                "no law is named beside `{}`, which is set by `--set`: it holds for `{}`, the law where none is named. To be \
+                "no law is named beside `{}`, which is set by `--set`: it holds for `{}`, this recovery's law where none is named. To be \
                  sure, add `--set …control.law={}`, or the law that is meant",
                 setting.key.value, self.law.value, self.law.value
             )

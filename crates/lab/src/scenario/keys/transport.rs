@@ -75,7 +75,7 @@ pub static TRANSPORT: Section = section(
         key(
             "control",
             "the name of a law, or a table",
-            "`{ law = \"dcqcn\", preset = \"sigcomm15\" }`; `\"ndp\"` with that `recovery`, `\"dctcp\"` with `\"srnic\"`",
+            "`{ law = \"ndp\" }` with that `recovery`, `{ law = \"dctcp\", preset = \"sigcomm10\" }` with `\"srnic\"`, else `{ law = \"dcqcn\", preset = \"sigcomm15\" }`",
             "The congestion control.",
         ),
     ],
@@ -94,7 +94,12 @@ pub static LAYOUT: Section = section(
 pub static CONTROL: Section = section(
     "transport.control",
     &[
-        key("law", "the name of a law, such as `\"dcqcn\"` or `\"none\"`", "`\"dcqcn\"`", "The law."),
+        key(
+            "law",
+            "the name of a law, such as `\"dcqcn\"` or `\"none\"`",
+            "`\"ndp\"` with that `recovery`, `\"dctcp\"` with `\"srnic\"`, else `\"dcqcn\"`",
+            "The law. A flow's own `control` has the same default, whatever `transport.control` says.",
+        ),
         key(
             "preset",
             "the name of a preset of the law",
