@@ -124,6 +124,21 @@ fn a_table_that_names_no_law_has_the_one_of_its_recovery() {
 }
 
 #[test]
+fn a_law_that_is_given_as_a_recovery_is_told_to_be_one() {
+    let given =
+        |recovery: &str| refused(&star(&format!("{PERMUTATION}[transport]\nrecovery = \"{recovery}\"\n")));
+    for (law, beside) in [("homa", "and leave `recovery` out"), ("swift", "and choose a recovery besides")] {
+        let told = given(law);
+        assert!(told.contains(&format!("there is no recovery `{law}`: `{law}` is a law")), "{told}");
+        assert!(told.contains(&format!("set `transport.control = \"{law}\"` {beside}")), "{told}");
+    }
+    assert!(given("homer").contains("there is no recovery `homer`\n"), "{}", given("homer"));
+    let both =
+        refused(&star(&format!("{PERMUTATION}[transport]\nrecovery = \"sack\"\ncontrol = \"homa\"\n")));
+    assert!(both.contains("this recovery does not work with Homa"), "{both}");
+}
+
+#[test]
 fn the_scenario_of_the_guide_is_read() {
     let scenario = parse(DESIGN).unwrap();
     assert_eq!(scenario.name, "advcam-incast");

@@ -6,7 +6,7 @@ use super::reach::Product;
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
-use roci_control::{Law, SettingError};
+use roci_control::{LAWS, Law, SettingError};
 use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery};
 use roci_units::{BitsPerSec, Bytes, Span};
 use roci_wire::Layout;
@@ -180,7 +180,7 @@ impl Transport {
         let homa = control.is_granted();
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
-        let recovery = table.word("recovery", &RECOVERIES)?.unwrap_or(plainest);
+        let recovery = recovery(table)?.unwrap_or(plainest);
         // What is granted may wait behind shorter messages for long, and receivers ask for what is lost sooner than that (Homa §3.7).
         let timeout = if homa { HOMA_TIMEOUT } else { default.timeout };
         Ok(Self {
@@ -203,6 +203,31 @@ impl Transport {
                 .unwrap_or(default.initial_window),
             control,
         })
+    }
+}
+
+/// The key `recovery`.
+fn recovery(table: Table<'_>) -> Result<Option<Recovery>, ScenarioError> {
+    match table.text("recovery")? {
+        Some(name)
+            if LAWS.contains(&name.value.as_str()) && !RECOVERIES.iter().any(|(it, _)| *it == name.value) =>
+        {
+            let beside = if name.value == "homa" {
+                "and leave `recovery` out"
+            } else {
+                "and choose a recovery besides"
+            };
+            Err(table.refuse(
+                "recovery",
+                format!("there is no recovery `{0}`: `{0}` is a law of congestion control", name.value),
+                format!(
+                    "set `transport.control = \"{}\"` {beside}; those that exist are {}",
+                    name.value,
+                    listed(RECOVERIES.iter().map(|(name, _)| *name))
+                ),
+            ))
+        }
+        _ => table.word("recovery", &RECOVERIES),
     }
 }
 
@@ -243,8 +268,9 @@ fn layout_for(
         )),
         (Layout::Homa, other) if !matches!(other, Recovery::GoBackN | Recovery::Irn) => Err(table.refuse(
             "recovery",
-            "layout \"homa\" does not say what this recovery needs to know",
-            "with law \"homa\", leave `recovery` out or choose \"irn\" or \"go-back-n\"",
+            "this recovery does not work with Homa: its packets have layout \"homa\", which has no fields for what this recovery \
+             writes into packets",
+            "leave `recovery` out or choose \"irn\" or \"go-back-n\"; or leave law and layout \"homa\" out",
         )),
         (Layout::Homa, _) => Ok(chosen),
         (Layout::Irn | Layout::Srnic, _) | (Layout::Standard | Layout::Cc(_), Recovery::GoBackN) => {
