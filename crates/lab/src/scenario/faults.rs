@@ -157,6 +157,15 @@ impl LinkFaults {
         *self == Self::default()
     }
 
+    /// Whether packets may be lost.
+    fn loses(&self) -> bool {
+        let never = match self.loss {
+            Loss::Bernoulli(loss) => loss == Ratio::ZERO,
+            Loss::GilbertElliott { good, bad, .. } => good == Ratio::ZERO && bad == Ratio::ZERO,
+        };
+        !never || self.corrupt != Ratio::ZERO || self.flap.is_some()
+    }
+
     /// Whether no packet survives.
     pub fn loses_everything(&self) -> bool {
         let certain = |ratio: Ratio| ratio == Ratio::ONE;
@@ -174,6 +183,11 @@ impl LinkFaults {
 }
 
 impl Faults {
+    /// Whether links may lose packets.
+    pub(super) fn lose(&self) -> bool {
+        self.common.loses() || self.rules.iter().any(|rule| rule.faults.loses())
+    }
+
     /// How much later than without faults a packet may arrive over any one link.
     pub fn latest(&self) -> Span {
         let rules = self.rules.iter().map(|rule| rule.faults.latest());

@@ -201,8 +201,9 @@ impl Scenario {
             .as_ref()
             .map(|product| fill::notes(used, &source, &transport, product, (nic.config.mtu, hops)));
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
-        let together =
-            together::notes(&switch, &transport, &nic, controls.iter().chain([&transport.control]));
+        let lossy = faults.lose() || !topology.loss.is_empty();
+        let all = controls.iter().chain([&transport.control]);
+        let together = together::notes(&switch, &transport, &nic, lossy, all);
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
         let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first

@@ -4,12 +4,14 @@ use super::source::listed;
 use super::{Control, Nic, Routing, Switch, Transport};
 use crate::traffic::spec::Traffic;
 use roci_transport::Recovery;
+use roci_units::Span;
 
-/// A note for each such pair.
+/// A note for each such pair; `lossy`: links lose packets.
 pub(super) fn notes<'a>(
     switch: &Switch,
     transport: &Transport,
     nic: &Nic,
+    lossy: bool,
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = matches!(switch.routing, Routing::Spray);
@@ -18,9 +20,20 @@ pub(super) fn notes<'a>(
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
     note(
         transport.recovery == Recovery::Ndp && !trims,
-        "`transport.recovery = \"ndp\"` hears of a loss by the header that is left of a packet, and no switch cuts payloads off: \
-         each loss costs a timeout. Set `switch.trimming = true`"
+        "`transport.recovery = \"ndp\"` hears of an overflow by the header that is left of a packet, and no switch cuts payloads \
+         off: each packet that finds no room costs a timeout. Set `switch.trimming = true`"
             .to_owned(),
+    );
+    note(
+        transport.recovery == Recovery::Ndp && lossy,
+        format!(
+            "`transport.recovery = \"ndp\"` does not hear of what links lose, with `switch.trimming` or without: each such packet \
+             waits for `transport.timeout`, {}",
+            match transport.timeout {
+                Span::ZERO => "and `\"0s\"` is never".to_owned(),
+                timeout => format!("{timeout} here"),
+            }
+        ),
     );
     note(
         trims && transport.recovery != Recovery::Ndp,
@@ -136,7 +149,15 @@ mod tests {
         let none = "[transport]\ncontrol = \"none\"\n";
         assert_eq!(notes(none), "");
         let told = [
-            ("[transport]\nrecovery = \"ndp\"\n", "no switch cuts payloads off"),
+            ("[transport]\nrecovery = \"ndp\"\n", "each packet that finds no room costs a timeout"),
+            (
+                "[transport]\nrecovery = \"ndp\"\n[switch]\ntrimming = true\n[faults]\nloss = 0.01\n",
+                "does not hear of what links lose, with `switch.trimming` or without: each such packet waits for `transport.timeout`, 500us here",
+            ),
+            (
+                "[transport]\nrecovery = \"ndp\"\n[[faults.on]]\nlink = \"h0-s0\"\ncorrupt = 0.01\n",
+                "does not hear of what links lose",
+            ),
             ("[switch]\ntrimming = true\n", "only with `transport.recovery = \"ndp\"`"),
             (
                 "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"go-back-n\"\n",
