@@ -5,6 +5,7 @@ use super::{Control, Nic, Routing, Switch, Transport};
 use crate::traffic::spec::Traffic;
 use roci_transport::Recovery;
 use roci_units::Span;
+use roci_wire::Layout;
 
 /// A note for each such pair; `lossy`: links lose packets.
 pub(super) fn notes<'a>(
@@ -44,9 +45,20 @@ pub(super) fn notes<'a>(
     note(
         sprayed && transport.recovery == Recovery::GoBackN,
         "`transport.recovery = \"go-back-n\"` takes packets for lost that others overtake, as they do with `switch.routing = \
-         \"spray\"`. Set `transport.recovery = \"irn\"`, or another that keeps what comes out of order"
+         \"spray\"`, and sends all behind them again. Set `transport.recovery = \"irn\"`, or another that keeps what comes out of \
+         order"
             .to_owned(),
     );
+    for (recovery, name) in [(Recovery::Irn, "irn"), (Recovery::Srnic, "srnic")] {
+        note(
+            sprayed && transport.recovery == recovery && transport.layout != Layout::Homa,
+            format!(
+                "`transport.recovery = \"{name}\"` takes packets for lost that others overtake, as they do with `switch.routing = \
+                 \"spray\"`, and sends those again in vain: that takes room on the links, and time where that is scarce. \"sack\" \
+                 waits until three have overtaken one, and \"ndp\" and law `homa` do not judge by the order"
+            ),
+        );
+    }
     let mut laws: Vec<&Control> = controls.collect();
     laws.sort_by(|a, b| a.law.value.cmp(&b.law.value));
     laws.dedup_by(|a, b| a.law.value == b.law.value);
@@ -158,6 +170,14 @@ mod tests {
                 "[transport]\nrecovery = \"ndp\"\n[[faults.on]]\nlink = \"h0-s0\"\ncorrupt = 0.01\n",
                 "does not hear of what links lose",
             ),
+            (
+                "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"irn\"\n",
+                "`transport.recovery = \"irn\"` takes packets for lost that others overtake",
+            ),
+            (
+                "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"srnic\"\n",
+                "sends those again in vain",
+            ),
             ("[switch]\ntrimming = true\n", "only with `transport.recovery = \"ndp\"`"),
             (
                 "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"go-back-n\"\n",
@@ -200,6 +220,10 @@ mod tests {
         }
         let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
         assert_eq!(notes(fine), "");
+        for tolerant in ["recovery = \"sack\"\ncontrol = \"none\"", "control = \"homa\""] {
+            let told = notes(&format!("[switch]\nrouting = \"spray\"\n[transport]\n{tolerant}\n"));
+            assert!(!told.contains("others overtake"), "{tolerant}: {told}");
+        }
     }
 
     #[test]
