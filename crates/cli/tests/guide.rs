@@ -11,6 +11,15 @@ use scratch::{Scratch, text};
 use std::path::Path;
 use std::process::Command;
 
+/// The program of the page on the endpoint.
+mod verbs {
+    include!("page/verbs.rs");
+
+    pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
+        main()
+    }
+}
+
 /// Of the commands on these pages, those that want more than a moment, another host, or a compiler.
 const ELSEWHERE: [&str; 7] = [
     "roci run scenarios/*.toml",
@@ -81,4 +90,12 @@ fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
         assert_eq!(output.status.success(), said.is_empty(), "{set:?}: {message}");
         assert!(message.contains(said), "{set:?}: {message}");
     }
+}
+
+#[test]
+fn the_program_of_the_page_on_the_endpoint_writes_into_its_peers_memory() {
+    let programs: Vec<_> = blocks("endpoint.md").into_iter().filter(|block| block.0 == "rust").collect();
+    assert_eq!(programs.len(), 1);
+    assert_eq!(programs[0].1, include_str!("page/verbs.rs"), "the page and tests/page/verbs.rs");
+    verbs::run().unwrap();
 }
