@@ -175,12 +175,8 @@ fn run(results: &Results) -> String {
     if dropped > 0 {
         text.push_str(&format!("\n  receive buffers of hosts had no room for {dropped} frames\n"));
     }
-    if let Some((packets, timeouts)) = results.resent_in_vain() {
-        let paused = if paused.is_empty() { "" } else { ", as behind PAUSE" };
-        text.push_str(&format!(
-            "\n  {packets} packets were sent again after {timeouts} timeouts, and none had been lost: answers took longer than the timeout{paused}\n    \
-             what to do: a longer transport.timeout\n"
-        ));
+    if let Some(vain) = resent_in_vain(results) {
+        text.push_str(&format!("\n  {vain}\n    {LONGER_TIMEOUT}\n"));
     }
     if let Some(faults) = results.faults {
         text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
@@ -206,6 +202,19 @@ fn run(results: &Results) -> String {
     }
     text.push_str(&format!("  {}\n", speed(results)));
     text
+}
+
+/// What is to be done where answers take longer than the timeout.
+const LONGER_TIMEOUT: &str = "what to do: a longer transport.timeout";
+
+/// Of packets that were sent again though none had been lost.
+fn resent_in_vain(results: &Results) -> Option<String> {
+    let (packets, timeouts) = results.resent_in_vain()?;
+    let paused = results.hosts.iter().any(|host| host.pause_received > 0);
+    let paused = if paused { ", as behind PAUSE" } else { "" };
+    Some(format!(
+        "{packets} packets were sent again after {timeouts} timeouts, and none had been lost: answers took longer than the timeout{paused}"
+    ))
 }
 
 /// Of NICs whose caches are too small; nothing where all are large enough.
@@ -455,6 +464,14 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         "\n  {:.2} M packet-hops in {cpu:.3} s of CPU time: {per_second:.2} M per second\n",
         float(hops) / 1e6
     ));
+    let mut in_vain = group.runs.iter().zip(results).filter_map(|(run, of)| Some((run, resent_in_vain(of)?)));
+    if let Some((run, vain)) = in_vain.next() {
+        let more = match in_vain.count() {
+            0 => String::new(),
+            more => format!("; the like in {more} more runs"),
+        };
+        text.push_str(&format!("\n  {}: {vain}{more}\n    {LONGER_TIMEOUT}\n", group.full_label(run)));
+    }
     for (run, results) in group.runs.iter().zip(results) {
         let failed = results.programs.iter().map(|it| program::failures(it, results));
         let warnings = results.warnings.iter().map(|warning| format!("\n  warning: {warning}\n"));

@@ -162,6 +162,24 @@ fn notes_of_all_configurations_are_said_once() {
 }
 
 #[test]
+fn a_sweep_says_once_what_helps_where_answers_take_longer_than_the_timeout() {
+    let scratch = Scratch::new("in-vain");
+    let incast = SMALL.replace("hosts = 4", "hosts = 9").replace(
+        "kind = \"permutation\"\nsize = \"200KB\"",
+        "kind = \"incast\"\nreceiver = \"h0\"\nsenders = 8\nsize = \"1MB\"",
+    );
+    let behind = "[switch]\nbuffer = \"1MB\"\necn = false\n[transport]\ncontrol = \"none\"\n";
+    scratch.scenario("paused.toml", &format!("{incast}{behind}"));
+    let output = scratch.roci(&["sweep", "paused.toml", "--set", "transport.timeout=100us,150us,100ms"]);
+    let printed = text(&output.stdout);
+    let told = "none had been lost: answers took longer than the timeout, as behind PAUSE; the like in 1 more runs\n";
+    assert!(printed.contains(told) && printed.contains("\n  transport.timeout=100us: "), "{printed}");
+    assert_eq!(printed.matches("what to do: a longer transport.timeout").count(), 1, "{printed}");
+    let output = scratch.roci(&["sweep", "paused.toml", "--set", "transport.timeout=50ms,100ms"]);
+    assert!(!text(&output.stdout).contains("what to do"), "{}", text(&output.stdout));
+}
+
+#[test]
 fn a_sweep_runs_every_combination() {
     let scratch = Scratch::new("sweep");
     scratch.scenario("small.toml", SMALL);
