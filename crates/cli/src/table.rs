@@ -132,12 +132,11 @@ fn binary(octets: u64) -> String {
 }
 
 fn run(results: &Results) -> String {
-    let done = results.completed().count();
     let mut text = format!(
-        "{}, seed {}: {done} of {} flows done, {} simulated\n\n",
+        "{}, seed {}: {}, {} simulated\n\n",
         results.name,
         results.seed,
-        results.flows.len(),
+        flows_done(results),
         time(results.simulated.as_secs_f64())
     );
     if let Some(deadlock) = &results.deadlock {
@@ -149,6 +148,9 @@ fn run(results: &Results) -> String {
     } else {
         match results.completed().next() {
             Some(_) => text.push_str(&lines(&sizes(results))),
+            None if results.endless() == results.flows.len() => {
+                text.push_str("  what each flow moved is in flows.csv\n");
+            }
             None => text.push_str("  no flow is done\n"),
         }
         if let Some(failure) = results.failure().filter(|_| results.deadlock.is_none()) {
@@ -215,6 +217,19 @@ fn resent_in_vain(results: &Results) -> Option<String> {
     Some(format!(
         "{packets} packets were sent again after {timeouts} timeouts, and none had been lost: answers took longer than the timeout{paused}"
     ))
+}
+
+/// How many flows are done, of those that have an end.
+fn flows_done(results: &Results) -> String {
+    let (done, all, endless) = (results.completed().count(), results.flows.len(), results.endless());
+    match endless {
+        0 => format!("{done} of {all} flows done"),
+        _ if endless == all => format!("{all} flows without an end ran until the run stopped"),
+        _ => format!(
+            "{done} of {} flows done, {endless} without an end ran until the run stopped",
+            all - endless
+        ),
+    }
 }
 
 /// Of NICs whose caches are too small; nothing where all are large enough.
@@ -464,6 +479,9 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         "\n  {:.2} M packet-hops in {cpu:.3} s of CPU time: {per_second:.2} M per second\n",
         float(hops) / 1e6
     ));
+    if results.iter().any(|results| results.endless() > 0) {
+        text.push_str("\n  flows without an end, as in a closed loop without `count`, ran until the run stopped and do not count as done\n");
+    }
     let mut in_vain = group.runs.iter().zip(results).filter_map(|(run, of)| Some((run, resent_in_vain(of)?)));
     if let Some((run, vain)) = in_vain.next() {
         let more = match in_vain.count() {
@@ -606,5 +624,21 @@ mod tests {
         running.flows.iter_mut().for_each(|flow| flow.status = FlowStatus::Running);
         let running = run(&running);
         assert!(running.contains("no flow is done") && !running.contains("slowdown mean"), "{running}");
+    }
+
+    #[test]
+    fn flows_without_an_end_are_not_told_to_be_undone() {
+        let endless = |flow: &mut FlowResult| {
+            (flow.status, flow.ideal, flow.end) = (FlowStatus::Running, None, Instant::NEVER);
+        };
+        let mut all = results(100);
+        all.flows.iter_mut().for_each(endless);
+        let told = run(&all);
+        assert!(told.contains(": 100 flows without an end ran until the run stopped, "), "{told}");
+        assert!(!told.contains("no flow is done") && !told.contains("0 of 100"), "{told}");
+        let mut some = results(5);
+        some.flows.iter_mut().take(2).for_each(endless);
+        let told = run(&some);
+        assert!(told.contains(": 3 of 3 flows done, 2 without an end ran until the run stopped, "), "{told}");
     }
 }

@@ -180,6 +180,26 @@ fn a_sweep_says_once_what_helps_where_answers_take_longer_than_the_timeout() {
 }
 
 #[test]
+fn flows_without_an_end_are_told_to_have_none() {
+    let scratch = Scratch::new("endless");
+    let endless = SMALL.replace(
+        "kind = \"permutation\"\nsize = \"200KB\"",
+        "kind = \"closed-loop\"\nsrc = \"h0\"\ndst = \"h1\"\nqps = 2\nmessage = \"4KB\"",
+    );
+    scratch.scenario("endless.toml", &format!("stop = \"1ms\"\n{endless}"));
+    let printed = text(&scratch.roci(&["run", "endless.toml"]).stdout);
+    assert!(
+        printed.contains("seed 1: 2 flows without an end ran until the run stopped, 1.000 ms simulated"),
+        "{printed}"
+    );
+    let printed = text(&scratch.roci(&["sweep", "endless.toml", "--set", "traffic.0.qps=2,3"]).stdout);
+    let told = "flows without an end, as in a closed loop without `count`, ran until the run stopped and do not count as done";
+    assert_eq!(printed.matches(told).count(), 1, "{printed}");
+    let printed = text(&scratch.roci(&["run", "endless.toml", "--set", "traffic.0.count=5"]).stdout);
+    assert!(printed.contains("2 of 2 flows done"), "{printed}");
+}
+
+#[test]
 fn a_sweep_runs_every_combination() {
     let scratch = Scratch::new("sweep");
     scratch.scenario("small.toml", SMALL);

@@ -162,6 +162,11 @@ impl Results {
         self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
     }
 
+    /// Flows that had no end, as in a closed loop without a count, and ran until the run stopped.
+    pub fn endless(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.ideal.is_none() && flow.status == FlowStatus::Running).count()
+    }
+
     /// Packets that were sent again after timeouts though none was lost anywhere, and the timeouts; `None` where that is not what
     /// happened. What was asked for by NAKs, as packets out of order draw them, cannot be told from it.
     pub fn resent_in_vain(&self) -> Option<(u64, u64)> {
