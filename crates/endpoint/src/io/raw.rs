@@ -64,6 +64,7 @@ impl RawIo {
         }
         sys::RawAddress::new(sys::own(local, ROCE_PORT)?).bind(&port)?;
         claim.steer(&port)?;
+        claim.shut()?;
         let socket = sys::socket(domain, libc::SOCK_RAW, libc::IPPROTO_UDP)?;
         sys::attach(&socket, libc::SO_ATTACH_FILTER, &filter(v6, claim.slot()))?;
         for (name, forced) in

@@ -21,6 +21,8 @@ const BUFFER: usize = 1 << 16;
 const RECEIVED_MAX: usize = 8;
 /// How often packets are looked for that came to another endpoint at the address.
 const DETOUR: u32 = 16;
+/// And for how many turns each time, once some have come that way: others follow most often.
+const DETOURED: u32 = 1024;
 /// Octets of a lone packet after which another one is to be expected.
 const LARGE: usize = 1 << 10;
 /// Runs sent by one call.
@@ -46,8 +48,9 @@ pub struct UdpIo {
     class: u8,
     peers: Peers,
     claim: Claim,
-    forwarded: Vec<u8>,
     turns: u32,
+    /// Turns left in which packets that came to another endpoint are looked for each time.
+    detoured: u32,
 }
 
 impl UdpIo {
@@ -84,8 +87,8 @@ impl UdpIo {
             class: 0,
             peers: Peers::new(local, ROCE_PORT, if v6 { connected } else { 0 }),
             claim,
-            forwarded: Vec::new(),
             turns: 0,
+            detoured: 0,
         })
     }
 
@@ -222,8 +225,13 @@ impl PacketIo for UdpIo {
         }
         // A detour is rare, and looking for one is a system call.
         self.turns = self.turns.wrapping_add(1);
-        if self.turns.is_multiple_of(DETOUR) {
-            received += self.claim.receive(&mut self.forwarded, sink)?;
+        self.detoured = self.detoured.saturating_sub(1);
+        if self.detoured > 0 || self.turns.is_multiple_of(DETOUR) {
+            let taken = self.claim.receive(sink)?;
+            if taken > 0 {
+                self.detoured = DETOURED;
+            }
+            received += taken;
         }
         Ok(received)
     }
@@ -246,7 +254,7 @@ impl PacketIo for UdpIo {
     }
 
     fn overflowed(&self) -> u64 {
-        self.overflowed
+        self.overflowed + self.claim.lost()
     }
 }
 
