@@ -49,7 +49,7 @@ impl RawIo {
     ///
     /// # Errors
     /// When the address is not this host's, the port is taken by another program, or the right is missing.
-    pub fn open(local: IpAddr, claim: Claim) -> io::Result<Self> {
+    pub fn open(local: IpAddr, mut claim: Claim) -> io::Result<Self> {
         let v6 = local.is_ipv6();
         let domain = if v6 { libc::AF_INET6 } else { libc::AF_INET };
         let port = sys::socket(domain, libc::SOCK_DGRAM, 0)?;

@@ -35,6 +35,9 @@ const TAKEN_MAX: usize = 32;
 /// have it.
 const ROOM_LOOKS: u32 = 50;
 const ROOM_PAUSE: Duration = Duration::from_micros(100);
+/// So often is another endpoint waited for that is between its claim and its place in the group, and so long each time.
+const OPENING_LOOKS: u32 = 100;
+const OPENING_PAUSE: Duration = Duration::from_millis(1);
 
 /// One remainder at one address, claimed for as long as this lives.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub struct Claim {
     socket: UnixDatagram,
     management: Option<UnixDatagram>,
     user: u32,
+    /// Held until the socket is in its place: two that claim in one order and bind in the other would have each other's packets.
+    opening: Option<UnixDatagram>,
     /// Whether a full queue is waited for: it had room after the last wait, or has had some since.
     waits: bool,
     /// Packets of others that there was no room for.
@@ -66,6 +71,7 @@ impl Claim {
     /// # Errors
     /// When none is free.
     pub fn lowest(local: IpAddr) -> io::Result<Self> {
+        let opening = opening(local);
         for slot in 0..SLOTS {
             match bind(local, &slot.to_string()) {
                 Ok(socket) => {
@@ -75,6 +81,7 @@ impl Claim {
                         socket,
                         management: None,
                         user: sys::user(),
+                        opening,
                         waits: true,
                         lost: 0,
                         message: Vec::new(),
@@ -106,8 +113,8 @@ impl Claim {
         self.socket.shutdown(Shutdown::Read)
     }
 
-    /// Sends packets of the group to the socket whose index is the remainder of their queue pair's number.
-    pub(crate) fn steer(&self, socket: &OwnedFd) -> io::Result<()> {
+    /// Sends packets of the group, of which `socket` is the last, to that whose index is the remainder of their queue pair's number.
+    pub(crate) fn steer(&mut self, socket: &OwnedFd) -> io::Result<()> {
         let instruction = |code: u32, k: u32| libc::sock_filter {
             #[expect(clippy::cast_possible_truncation, reason = "constants of C")]
             code: code as u16,
@@ -121,7 +128,9 @@ impl Claim {
             instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, SLOTS - 1),
             instruction(libc::BPF_RET | libc::BPF_A, 0),
         ];
-        sys::attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
+        sys::attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, &program)?;
+        self.opening = None;
+        Ok(())
     }
 
     pub(crate) fn readable(&self) -> [RawFd; 2] {
@@ -246,6 +255,19 @@ fn is_management(packet: &[u8]) -> bool {
 
 fn name_of(local: IpAddr, what: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("roci-endpoint/{local}/{what}"))
+}
+
+/// The name that one endpoint at a time has while it opens. Without it, where somebody keeps it: its packets may take the detour.
+fn opening(local: IpAddr) -> Option<UnixDatagram> {
+    for _ in 0..OPENING_LOOKS {
+        match bind(local, "opening") {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let _ = sys::wait(&[], Some(OPENING_PAUSE));
+            }
+            other => return other.ok(),
+        }
+    }
+    None
 }
 
 fn bind(local: IpAddr, what: &str) -> io::Result<UnixDatagram> {

@@ -59,7 +59,7 @@ impl UdpIo {
     ///
     /// # Errors
     /// When the address is not this host's, or another program has the port for itself.
-    pub fn open(local: IpAddr, claim: Claim, connected: usize) -> io::Result<Self> {
+    pub fn open(local: IpAddr, mut claim: Claim, connected: usize) -> io::Result<Self> {
         let v6 = local.is_ipv6();
         let socket = sys::sending_socket(v6)?;
         sys::enlarge(&socket, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE)?;
