@@ -48,8 +48,8 @@ pub struct Options {
 
 /// Who is told what happens.
 pub trait Watch {
-    /// The server waits.
-    fn waiting(&self) {}
+    /// The server waits, at this address and port.
+    fn waiting(&self, _at: SocketAddr) {}
     /// The two are connected.
     fn connected(&self, _peer: SocketAddr) {}
     /// The server could not accept what a client asked for, and waits for the next.
@@ -72,8 +72,16 @@ pub enum PingError {
     #[error("cannot open the device {0}: {1}")]
     Device(IpAddr, io::Error),
     /// There is no connection.
-    #[error(transparent)]
+    #[error("{0}{more}", more = match .0 {
+        CmError::QueuePair(QueuePairError::Management) => " (of a server -a 127.0.0.2, of a client -I 127.0.0.2)",
+        _ => "",
+    })]
     Connect(#[from] CmError),
+    /// The client has the address that it asked, so that no server can have it.
+    #[error(
+        "{0}, for the client itself is at that address; start a server on the same host with an address of its own (-s -a 127.0.0.2), and ping that"
+    )]
+    Alone(#[source] CmError),
     /// The peer ended the connection.
     #[error("the peer ended the connection after {0} pings")]
     Left(u64),
@@ -125,7 +133,10 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<u64, PingError> {
     match options.host {
         Some(host) => {
             let end = End::new(&device, options)?;
-            let connection = connect(&manager, &end.qp, host, watch)?;
+            let connection = connect(&manager, &end.qp, host, watch).map_err(|error| match error {
+                PingError::Connect(error) if error.is_alone(options.device) => PingError::Alone(error),
+                error => error,
+            })?;
             watch.connected(host);
             let mut talk = Talk { end, connection, told: VecDeque::new(), watch, done: 0 };
             let done = talk.ask(&device, options);
@@ -157,7 +168,7 @@ fn serve(
 ) -> Result<u64, PingError> {
     let mut all = 0;
     loop {
-        watch.waiting();
+        watch.waiting(SocketAddr::new(device.address(), options.port));
         let request = loop {
             if watch.stopped() {
                 return Ok(all);

@@ -31,7 +31,7 @@ pub enum QueuePairError {
     Foreign(&'static str),
     /// Another endpoint or queue pair has the number for management.
     #[error(
-        "queue pair 1 is taken: one process alone can use RDMA-CM at an address, the other needs one of its own"
+        "queue pair 1 is taken: one process alone can use RDMA-CM at an address, the other needs one of its own, as 127.0.0.2 beside 127.0.0.1"
     )]
     Management,
     /// A register cannot be written so.

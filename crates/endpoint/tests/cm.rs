@@ -149,7 +149,7 @@ struct Notes {
 }
 
 impl Watch for Notes {
-    fn waiting(&self) {
+    fn waiting(&self, _at: std::net::SocketAddr) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -267,7 +267,7 @@ struct Quiet(AtomicU32);
 
 impl perf::Watch for Quiet {
     fn event(&self, event: perf::Event<'_>) {
-        if matches!(event, perf::Event::Waiting) {
+        if matches!(event, perf::Event::Waiting(_)) {
             self.0.store(1, Ordering::SeqCst);
         }
     }

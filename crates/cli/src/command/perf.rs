@@ -55,14 +55,17 @@ struct Screen<'a> {
 impl Watch for Screen<'_> {
     fn event(&self, event: Event<'_>) {
         match event {
-            Event::Waiting if !self.quiet => {
+            Event::Waiting(at) if !self.quiet => {
                 print(
                     "\n************************************\n\
                      * Waiting for client to connect... *\n\
                      ************************************\n",
                 );
+                if let Some(at) = at {
+                    print(&format!(" with RDMA-CM (-R) at {}, port {}\n", at.ip(), at.port()));
+                }
             }
-            Event::Waiting => {}
+            Event::Waiting(_) => {}
             Event::Stranger { from, deed } => {
                 let text = format!("{from} is no client: it {deed}; still waiting for one");
                 // Nobody may be listening.

@@ -56,8 +56,8 @@ struct Screen {
 }
 
 impl Watch for Screen {
-    fn waiting(&self) {
-        print("waiting for a client\n");
+    fn waiting(&self, at: SocketAddr) {
+        print(&format!("waiting for a client at {}, port {}\n", at.ip(), at.port()));
     }
 
     fn connected(&self, peer: SocketAddr) {

@@ -37,6 +37,11 @@ pub struct ConnectionManager {
 }
 
 impl ConnectionManager {
+    /// The device's address.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.handle.inner.device.address()
+    }
+
     /// Takes queue pair 1 of the device's address, and a thread.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ pub use parameters::ConnParam;
 use crate::queue_pair::QueuePairError;
 use roci_wire::{Layout, cm};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -91,4 +91,11 @@ pub enum CmError {
     /// The operating system refused something.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl CmError {
+    /// Whether `own` address was asked, at which nobody listens: a server on the same host has to have another.
+    pub(crate) fn is_alone(&self, own: IpAddr) -> bool {
+        matches!(self, Self::Rejected { peer, reason: cm::reason::INVALID_SERVICE, .. } if peer.ip() == own)
+    }
 }

@@ -113,7 +113,7 @@ impl<'a> Tcp<'a> {
             None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
         };
         let listener = listener.map_err(|error| PerfError::Listen(named, error))?;
-        watch.event(Event::Waiting);
+        watch.event(Event::Waiting(None));
         let (stream, said) = lobby::client(&listener, watch)?;
         Self::new(stream, said, false, watch)
     }

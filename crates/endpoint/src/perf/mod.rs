@@ -37,6 +37,7 @@ use roci_control::Law;
 use roci_control::program::Tally;
 use roci_transport::Status;
 use roci_units::{BitsPerSec, Qpn};
+use roci_wire::cm::reason;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -334,8 +335,8 @@ pub struct Connection {
 /// What happens in a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The server waits for a client.
-    Waiting,
+    /// The server waits for a client; with RDMA-CM at this address and port alone.
+    Waiting(Option<SocketAddr>),
     /// Somebody came to the server who is no client; it waits on.
     Stranger {
         /// From where.
@@ -442,6 +443,11 @@ pub enum PerfError {
     /// A queue pair could not be made or connected.
     #[error(transparent)]
     QueuePair(#[from] QueuePairError),
+    /// The client has the address that it asked, so that no server can have it.
+    #[error(
+        "{0}, for the client itself is at that address; where the server is on the same host and has -R, start it with an address of its own (-d 127.0.0.2) and ask that, else leave out -R"
+    )]
+    Alone(#[source] CmError),
     /// RDMA-CM made no connection.
     #[error("{0}{more}", more = whereabouts(.0))]
     Connect(#[from] CmError),
@@ -491,6 +497,11 @@ fn whereabouts(error: &CmError) -> &'static str {
         CmError::Unreachable(SocketAddr::V6(_)) => {
             "; a server is at its host's first IPv4 address, unless it is told this one (-d)"
         }
+        CmError::Unreachable(_) => "; a server is to be started there first, with -R",
+        CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => {
+            "; a server is to be started there first, with -R, at this port (-p)"
+        }
+        CmError::QueuePair(QueuePairError::Management) => " (-d 127.0.0.2)",
         _ => "",
     }
 }

@@ -102,11 +102,14 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
     let meet = |qp: &QueuePair, param: &ConnParam, peer| match (&listener, to) {
         (Some(listener), _) => accept(listener, qp, param, peer, watch),
-        (None, Some(to)) => connect(&manager, qp, to, param, watch).map(Some),
+        (None, Some(to)) => match connect(&manager, qp, to, param, watch) {
+            Err(PerfError::Connect(error)) if error.is_alone(address) => Err(PerfError::Alone(error)),
+            done => done.map(Some),
+        },
         (None, None) => Err(PerfError::Left),
     };
     if listener.is_some() {
-        watch.event(Event::Waiting);
+        watch.event(Event::Waiting(Some(SocketAddr::new(address, options.port))));
     }
     let (qp, cq, control) = loop {
         let cq = device.create_cq()?;
@@ -186,7 +189,9 @@ fn connect(
             }
         };
         attempts -= 1;
-        if attempts == 0 || !matches!(answer, CmError::Rejected { .. }) {
+        // Of ourselves nobody is between two connections.
+        let is_between = matches!(answer, CmError::Rejected { .. }) && !answer.is_alone(manager.address());
+        if attempts == 0 || !is_between {
             return Err(answer.into());
         }
         std::thread::sleep(Duration::from_millis(100));
