@@ -390,7 +390,8 @@ impl Device {
         };
         let device = Self { inner: Arc::new(inner) };
         if let Some(path) = std::env::var_os(control::VARIABLE).filter(|path| !path.is_empty()) {
-            device.serve_control(Path::new(&path))?;
+            let path = Path::new(&path);
+            device.serve_control(path).map_err(|error| control::blamed(path, &error))?;
         }
         Ok(device)
     }

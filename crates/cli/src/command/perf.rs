@@ -29,9 +29,12 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
             screen.close();
             Ok(())
         }
-        Err(error @ (PerfError::Options(_) | PerfError::Apart { .. } | PerfError::Device(..))) => {
-            Err(Failure::Request(error.to_string()))
-        }
+        Err(
+            error @ (PerfError::Options(_)
+            | PerfError::Apart { .. }
+            | PerfError::Control(_)
+            | PerfError::Device(..)),
+        ) => Err(Failure::Request(error.to_string())),
         Err(error) => Err(Failure::Run(error.to_string())),
     }
 }

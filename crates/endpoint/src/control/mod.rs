@@ -71,6 +71,31 @@ impl Drop for Name {
     }
 }
 
+/// Names the variable that is to blame, and what it says.
+pub(crate) fn blamed(path: &Path, error: &io::Error) -> io::Error {
+    let text = format!("{VARIABLE} is {}, where no control socket can be made: {error}", path.display());
+    io::Error::new(error.kind(), text)
+}
+
+/// Whether the variable, if it is set, names a place for a socket: for who opens a device only later.
+pub(crate) fn check_variable() -> io::Result<()> {
+    let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else { return Ok(()) };
+    let path = Path::new(&path);
+    check(path).map_err(|error| blamed(path, &error))
+}
+
+fn check(path: &Path) -> io::Result<()> {
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !std::fs::metadata(folder)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => Err(io::ErrorKind::AlreadyExists.into()),
+        _ => Ok(()),
+    }
+}
+
 /// A socket at `path`, or where another device has that, at the next free name behind it.
 pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Name)> {
     for number in 1..=DEVICES_MAX {
@@ -259,6 +284,19 @@ mod tests {
     use super::*;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::io::MemoryWire;
+
+    #[test]
+    fn a_path_for_a_control_socket_is_judged_before_there_is_one() {
+        let folder = std::env::temp_dir();
+        let judged = |path: &Path| check(path).map_err(|error| error.kind());
+        assert_eq!(judged(&folder.join("roci-control-judged")), Ok(()));
+        assert_eq!(judged(Path::new("roci-control-judged")), Ok(()));
+        assert_eq!(judged(Path::new("/no/such/place")), Err(io::ErrorKind::NotFound));
+        assert_eq!(judged(&folder), Err(io::ErrorKind::AlreadyExists));
+        assert_eq!(judged(&folder.join("x".repeat(200))), Err(io::ErrorKind::InvalidInput));
+        let why = blamed(Path::new("/no/such"), &io::ErrorKind::NotFound.into()).to_string();
+        assert_eq!(why, "ROCI_CONTROL is /no/such, where no control socket can be made: entity not found");
+    }
 
     #[test]
     fn a_request_is_carried_out_no_earlier_than_what_held_it_up() {

@@ -415,6 +415,9 @@ pub enum PerfError {
     /// The port cannot be had.
     #[error("cannot listen at {0}: {1}{more}", more = remedy(.1))]
     Listen(SocketAddr, io::Error),
+    /// There is no place for a control socket where the environment asks for one.
+    #[error("{0}")]
+    Control(io::Error),
     /// The device cannot be opened.
     #[error("cannot open the device {0}: {1}")]
     Device(IpAddr, io::Error),

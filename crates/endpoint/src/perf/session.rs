@@ -7,6 +7,7 @@ use super::terms::{self, Terms};
 use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, named};
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
+use crate::control;
 use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first_address, toward};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
@@ -41,6 +42,8 @@ const LINE: u32 = 64;
 /// [`PerfError`] says why it did not come to its end: at the latest a retry time after the peer was lost.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     options.judge()?;
+    // Its device comes only once a client has come.
+    control::check_variable().map_err(PerfError::Control)?;
     if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
 }
 
