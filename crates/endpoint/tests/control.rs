@@ -26,8 +26,9 @@ fn registers_are_read_and_written_while_the_device_runs() {
     ask(&format!("set {} rai 7Mb/s", a.qp.qp_num().get())).unwrap();
     assert_eq!(ask("get all").unwrap(), ask("get").unwrap());
     assert_eq!(ask("get all rai").unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
+    assert!(ask("set all rc 1Gb/s").unwrap().starts_with("rc rises to rt again"));
     ask("set all increase_timer 1000s").unwrap();
-    ask("set all rc 1Gb/s").unwrap();
+    assert_eq!(ask("set all rc 1Gb/s").unwrap(), "");
     assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
     assert_eq!(a.qp.query().unwrap().credit.rate_kbps, 1_000_000);
     a.qp.post_send(SendWr::write_inline(b"on it goes", b.open.remote())).unwrap();

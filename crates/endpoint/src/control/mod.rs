@@ -6,7 +6,7 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces; QP may be `all` |
-//! | `set QP NAME VALUE` | nothing; QP may be `all`, of which one at least has to have the register |
+//! | `set QP NAME VALUE` | nothing, or a remark on what becomes of the value; QP may be `all`, of which one at least has to have the register |
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`,
@@ -18,8 +18,8 @@ use crate::device::DeviceInner;
 use crate::io::sys;
 use crate::numbers::inner;
 use crate::shard::{Core, Entry};
-use roci_control::{Credit, Law};
-use roci_units::{Instant, Qpn};
+use roci_control::{Credit, Law, Value};
+use roci_units::{Instant, Qpn, Span};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsRawFd;
@@ -39,6 +39,9 @@ const REQUEST_MAX: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon the thread notices that its device is gone.
 const LOOK: Duration = Duration::from_millis(200);
+/// What becomes of a rate that was written.
+const PASSES: &str = "rc rises to rt again within some increase_timers, as after a cut; \
+    to keep it, set increase_timer to 1000s and byte_counter to 0 before\n";
 /// Why nothing of all queue pairs can be named.
 const NOBODY: &str = "there is no queue pair yet, or no longer";
 
@@ -232,13 +235,16 @@ impl DeviceInner {
     }
 
     fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
-        let (mut taken, mut wrong) = (false, None);
+        let (mut taken, mut wrong, mut passes) = (false, None, false);
         let found = self.each(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 return;
             }
             match core.engine.control_set(inner(place), name, value, now) {
-                Ok(()) => taken = true,
+                Ok(()) => {
+                    taken = true;
+                    passes |= matches!(law, Law::Dcqcn(_)) && name == "rc" && recovers(core, place, now);
+                }
                 Err(error) => {
                     let why = error
                         .map_or_else(|| "there is no room for another law".to_owned(), |it| it.to_string());
@@ -253,8 +259,17 @@ impl DeviceInner {
             (None, None) if !taken => {
                 Err(format!("no queue pair has a register `{name}` that can be written"))
             }
+            _ if passes => Ok(PASSES.to_owned()),
             _ => Ok(String::new()),
         }
+    }
+}
+
+/// Whether a rate of DCQCN rises faster than a person would notice that it was written.
+fn recovers(core: &mut Core, place: u32, now: Instant) -> bool {
+    match core.engine.control_get(inner(place), "increase_timer", now) {
+        Some(Value::Time(period)) => period < Span::from_secs(1),
+        _ => false,
     }
 }
 
