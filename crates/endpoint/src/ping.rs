@@ -85,6 +85,11 @@ pub enum PingError {
     /// The peer ended the connection.
     #[error("the peer ended the connection after {0} pings")]
     Left(u64),
+    /// It did so at once, and the pings are longer than every server takes.
+    #[error(
+        "the peer ended the connection at the first ping, of {0} octets: a server takes up to 65536, and more where it was started with -S as well"
+    )]
+    TooLong(usize),
     /// What came back is not what was sent.
     #[error("ping {0} came back changed")]
     Changed(u64),
@@ -142,7 +147,10 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<u64, PingError> {
             let done = talk.ask(&device, options);
             talk.connection.disconnect();
             talk.connection.wait_disconnected(Duration::from_secs(2));
-            finish(done, talk.done)
+            match done {
+                Err(PingError::Left(0)) if options.size > SERVED => Err(PingError::TooLong(options.size)),
+                done => finish(done, talk.done),
+            }
         }
         None => {
             let size = options.size.max(SERVED);

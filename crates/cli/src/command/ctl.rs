@@ -6,6 +6,7 @@ use crate::execute::print;
 use crate::progress;
 use roci_endpoint::control;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,10 @@ fn ask(socket: &Path, request: &str) -> Result<String, Failure> {
     match control::ask(socket, request) {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(why)) => Err(Failure::Request(why)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            let (socket, variable) = (socket.display(), control::VARIABLE);
+            Err(Failure::Run(format!("no endpoint serves {socket}; start one with {variable}={socket}")))
+        }
         Err(error) => Err(Failure::Run(format!("{}: {error}", socket.display()))),
     }
 }

@@ -117,7 +117,8 @@ fn judge(said: &[u8], has_left: bool, is_late: bool) -> Judgement {
     }
     let word = if word.is_empty() { said } else { word };
     let said = match word.iter().all(|octet| *octet == 0) {
-        true => "said nothing".to_owned(),
+        true if said.is_empty() => "said nothing".to_owned(),
+        true => "said octets that are no text".to_owned(),
         false => format!("said {:?}", String::from_utf8_lossy(word)),
     };
     Judgement::Stranger(if has_left { format!("{said} and left") } else { said })
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(judge(b"6.06", true, false), stranger(r#"said "6.06" and left"#));
         assert_eq!(judge(b"\x16\x03", false, false), stranger(r#"said "\u{16}\u{3}""#));
         assert_eq!(judge(b"1.2.3.4.5.6.7.8.", false, false), stranger(r#"said "1.2.3.4.5.6.7.8.""#));
-        assert_eq!(judge(&[0; VERSION_LEN], false, false), stranger("said nothing"));
+        assert_eq!(judge(&[0; VERSION_LEN], false, false), stranger("said octets that are no text"));
     }
 
     #[test]
