@@ -670,6 +670,7 @@ impl Core {
             answered_at: Instant::ZERO,
             habit: crate::habit::Habit::default(),
             has_ended: false,
+            has_taken: false,
             unanswered: 0,
             reply_octets: crate::shard::REPLY_OCTETS_MAX,
             reads_stand: None,

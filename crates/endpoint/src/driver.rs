@@ -178,7 +178,8 @@ impl Cell {
         if shard.run(now) {
             pause.found(now);
         }
-        if !shard.core.replies.is_empty() && shard.core.habit.goes() {
+        let took = std::mem::take(&mut shard.core.has_taken);
+        if !shard.core.replies.is_empty() && shard.core.habit.goes(took) {
             shard.reply();
         }
         drop(shard);
@@ -291,6 +292,10 @@ impl Cell {
 
     fn sleep(&self, fds: &[RawFd], until: Option<Instant>, now: Instant) {
         self.asleep.store(until.map_or(u64::MAX, Instant::as_ps), Ordering::SeqCst);
+        if fds.is_empty() && self.driven.load(Ordering::SeqCst) == 0 {
+            // The application has left the shard to the thread before it could see that this sleeps.
+            return self.asleep.store(0, Ordering::SeqCst);
+        }
         let mut all = [(self.wake.as_raw_fd(), false), (-1, false), (-1, false), (-1, false)];
         for (place, fd) in all[1..].iter_mut().zip(fds) {
             place.0 = *fd;

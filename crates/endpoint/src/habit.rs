@@ -10,7 +10,7 @@ use roci_units::Instant;
 /// again, or until the thread notices, in a millisecond. The two look alike when the message is taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Habit {
-    /// An acknowledgement waited, or would have, when the application drove the shard last.
+    /// An acknowledgement of a message that the application took waited, or would have, when it drove the shard last.
     owed: bool,
     /// How often in a row it has been back in time since.
     returns: u8,
@@ -37,10 +37,12 @@ impl Habit {
         self.returns = if is_in_time { self.returns.saturating_add(1).min(TRUSTED) } else { 0 };
     }
 
-    /// It goes while acknowledgements wait; whether they are to be sent before.
+    /// It goes while acknowledgements wait, with the completion of a receive if it `took` one; whether they are to be sent before.
+    ///
+    /// Where it has taken nothing, it comes again for the rest of a message, whatever it does with the whole.
     #[inline]
-    pub(crate) fn goes(&mut self) -> bool {
-        self.owed = true;
+    pub(crate) fn goes(&mut self, took: bool) -> bool {
+        self.owed = took;
         self.returns < TRUSTED
     }
 }
@@ -54,7 +56,7 @@ mod tests {
     fn sent(habit: &mut Habit, away_us: &[u64]) -> Vec<bool> {
         let mut before = Instant::from_ps(1);
         let turn = |away_us: &u64| {
-            let sent = habit.goes();
+            let sent = habit.goes(true);
             let now = before + Span::from_micros(*away_us);
             habit.comes(before, now);
             before = now;
@@ -78,6 +80,21 @@ mod tests {
     }
 
     #[test]
+    fn coming_for_the_parts_of_a_message_is_no_answer() {
+        let habit = &mut Habit::returns();
+        let mut before = Instant::from_ps(1);
+        for message in 0..3 {
+            for part in 0..20 {
+                let is_last = part == 19;
+                assert_eq!(habit.goes(is_last), message > 0, "message {message}, part {part}");
+                let now = before + Span::from_micros(if is_last { 5_000 } else { 2 });
+                habit.comes(before, now);
+                before = now;
+            }
+        }
+    }
+
+    #[test]
     fn one_that_was_held_up_by_chance_is_soon_trusted_again() {
         let habit = &mut Habit::returns();
         sent(habit, &[3000]);
@@ -87,9 +104,9 @@ mod tests {
     #[test]
     fn one_that_left_the_shard_to_the_thread_or_owed_nothing_may_stay_away() {
         let mut habit = Habit::returns();
-        assert!(!habit.goes());
+        assert!(!habit.goes(true));
         habit.comes(Instant::ZERO, Instant::from_ps(u64::MAX));
         habit.comes(Instant::from_ps(1), Instant::from_ps(u64::MAX));
-        assert!(!habit.goes());
+        assert!(!habit.goes(true));
     }
 }

@@ -95,6 +95,8 @@ pub(crate) struct Core {
     pub(crate) habit: Habit,
     /// Whether a send request has ended since the application posted something.
     pub(crate) has_ended: bool,
+    /// Whether the completion of a receive has been delivered since the application drove the shard last.
+    pub(crate) has_taken: bool,
     /// Octets that have arrived since acknowledgements were sent, headers included.
     pub(crate) unanswered: usize,
     /// After how many of them they are sent.
@@ -299,6 +301,7 @@ impl Core {
                 payload: work.payload,
             };
             self.has_ended |= sent;
+            self.has_taken |= !sent;
             let cq = if sent { &entry.send_cq } else { &entry.recv_cq };
             cq.push(done);
         }

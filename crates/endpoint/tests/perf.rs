@@ -142,7 +142,7 @@ fn who_comes_first_has_to_make_room_where_too_many_say_nothing() {
         assert!(matches!(far.join().unwrap(), Err(PerfError::Stopped)));
         drop(others);
     });
-    assert_eq!(server.strangers.into_inner().unwrap(), ["said nothing"]);
+    assert_eq!(server.strangers.into_inner().unwrap(), ["was one too many that said nothing"]);
 }
 
 #[test]

@@ -121,9 +121,10 @@ pub(crate) fn version() -> [u8; VERSION_LEN] {
     octets
 }
 
-/// Whether these octets are a number, as all versions are.
+/// Whether these octets are a number, as all versions are: digits, and a point perhaps.
 pub(crate) fn is_number(octets: &[u8]) -> bool {
-    std::str::from_utf8(octets).is_ok_and(|text| text.parse::<f64>().is_ok())
+    let is_of_one = octets.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
+    is_of_one && std::str::from_utf8(octets).is_ok_and(|text| text.parse::<f64>().is_ok())
 }
 
 /// What the peer says that it is; `Err` with it where we do not understand it.

@@ -48,26 +48,30 @@ pub(super) fn client(listener: &TcpListener, watch: &dyn Watch) -> Result<(TcpSt
             return Err(PerfError::Stopped);
         }
         admit(listener, &mut guests, clock.passed())?;
-        let surplus = guests.len().saturating_sub(GUESTS_MAX);
-        for place in (0..guests.len()).rev() {
+        let mut place = 0;
+        while place < guests.len() {
             guests[place].listen();
             let guest = &guests[place];
-            let is_late = place < surplus || clock.passed().saturating_sub(guest.since) >= PATIENCE;
+            let is_late = clock.passed().saturating_sub(guest.since) >= PATIENCE;
             match judge(&guest.said, guest.has_left, is_late) {
-                Judgement::Open => {}
+                Judgement::Open => place += 1,
                 Judgement::Client => {
                     let Guest { stream, said, .. } = guests.swap_remove(place);
                     stream.set_nonblocking(false)?;
                     return Ok((stream, said));
                 }
-                Judgement::Stranger(deed) => {
-                    let from = SocketAddr::new(guest.address.ip().to_canonical(), guest.address.port());
-                    watch.event(Event::Stranger { from, deed: &deed });
-                    guests.remove(place);
-                }
+                Judgement::Stranger(deed) => show_out(&guests.remove(place), &deed, watch),
             }
         }
+        while guests.len() > GUESTS_MAX {
+            show_out(&guests.remove(0), "was one too many that said nothing", watch);
+        }
     }
+}
+
+fn show_out(guest: &Guest, deed: &str, watch: &dyn Watch) {
+    let from = SocketAddr::new(guest.address.ip().to_canonical(), guest.address.port());
+    watch.event(Event::Stranger { from, deed });
 }
 
 /// Takes in all who have come.
@@ -151,6 +155,7 @@ mod tests {
         assert_eq!(judge(b"6.06", true, false), stranger(r#"said "6.06" and left"#));
         assert_eq!(judge(b"\x16\x03", false, false), stranger(r#"said "\u{16}\u{3}""#));
         assert_eq!(judge(b"1.2.3.4.5.6.7.8.", false, false), stranger(r#"said "1.2.3.4.5.6.7.8.""#));
+        assert_eq!(judge(b"inf\0\0\0\0\0\0\0\0\0\0\0\0\0", false, false), stranger(r#"said "inf""#));
         assert_eq!(judge(&[0; VERSION_LEN], false, false), stranger("said octets that are no text"));
     }
 
