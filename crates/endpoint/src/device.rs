@@ -21,7 +21,7 @@ use roci_transport::{Access, Engine, EngineConfig, Pd, Reaction, Refusal, Regist
 use roci_units::{BitsPerSec, Instant, Span};
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -54,127 +54,6 @@ pub enum Progress {
     /// The application alone, by polling, waiting or [`Device::progress`]. Acknowledgements and retransmissions wait for
     /// it as well.
     Caller,
-}
-
-/// The address that a device is named by: an address of this host itself, a link-local one perhaps with its interface
-/// (`fe80::1%eth0`), or the name of an interface, for its first IPv4 address or else its first that reaches further than the link.
-///
-/// # Errors
-/// [`io::ErrorKind::NotFound`] where no interface has that name or no address; where an interface is named with a link-local address
-/// that another has as well, [`io::ErrorKind::Unsupported`]: a device is its address alone, and that is the first's; where none is
-/// named with such an address, [`io::ErrorKind::InvalidInput`].
-pub fn address_of(name: &str) -> io::Result<IpAddr> {
-    let known = sys::interfaces()?;
-    if let Ok(address) = name.parse() {
-        return unambiguous(&known, address);
-    }
-    if let Some((address, interface)) = name.split_once('%')
-        && let Ok(address) = address.parse()
-    {
-        return whose(&known, address, interface);
-    }
-    first(known.iter().filter(|it| it.name.to_bytes() == name.as_bytes())).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("no interface `{name}` has an address"))
-    })
-}
-
-/// An address of this host, which several interfaces have perhaps, with a name for it that one has alone.
-fn unambiguous(known: &[sys::Interface], address: IpAddr) -> io::Result<IpAddr> {
-    let mut owners = known.iter().filter(|it| it.address == address && it.scope != 0);
-    if let (Some(first), Some(other)) = (owners.next(), owners.next()) {
-        let (first, other) = (first.name.to_string_lossy(), other.name.to_string_lossy());
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "{address} is an address of {first} and of {other}: name the interface as well, as in {address}%{first}"
-            ),
-        ));
-    }
-    Ok(address)
-}
-
-/// An address that is to be this interface's.
-fn whose(known: &[sys::Interface], address: IpAddr, interface: &str) -> io::Result<IpAddr> {
-    let is_named = |it: &sys::Interface| it.name.to_bytes() == interface.as_bytes();
-    let mut owners = known.iter().filter(|it| it.address == address);
-    match owners.next() {
-        Some(first) if is_named(first) => Ok(address),
-        Some(first) if owners.any(is_named) => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!(
-                "{address} is also an address of {}, and a device is its address alone: take another address of {interface}",
-                first.name.to_string_lossy()
-            ),
-        )),
-        _ => Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            format!("no interface `{interface}` has the address {address}"),
-        )),
-    }
-}
-
-/// The address of the first device of this host that is not a loopback.
-///
-/// # Errors
-/// [`io::ErrorKind::NotFound`] where there is none.
-pub fn first_address() -> io::Result<IpAddr> {
-    let known = sys::interfaces()?;
-    first(known.iter().filter(|it| !it.is_loopback))
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this host has no address but the loopback's"))
-}
-
-/// The address of this host from which `peer` is reached.
-///
-/// # Errors
-/// What the operating system says where no way leads there; [`io::ErrorKind::InvalidInput`] for a link-local address without its
-/// interface, and [`io::ErrorKind::Unsupported`] where ours is link-local and another interface has it too, before that one.
-pub fn toward(peer: SocketAddr) -> io::Result<IpAddr> {
-    is_whole(peer)?;
-    let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-    let socket = std::net::UdpSocket::bind((any, 0))?;
-    socket.connect(peer)?;
-    here(socket.local_addr()?)
-}
-
-/// The device's address of a socket of this host.
-///
-/// # Errors
-/// [`io::ErrorKind::Unsupported`] for a link-local address that another interface has before the socket's: a device is its address
-/// alone.
-pub(crate) fn here(local: SocketAddr) -> io::Result<IpAddr> {
-    match local {
-        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => of_link(&sys::interfaces()?, v6),
-        _ => Ok(local.ip().to_canonical()),
-    }
-}
-
-/// A link-local address, which is to be that of the interface by whose number it is told.
-fn of_link(known: &[sys::Interface], local: SocketAddrV6) -> io::Result<IpAddr> {
-    let address = IpAddr::from(*local.ip());
-    let is_its = |it: &&sys::Interface| it.address == address && it.scope == local.scope_id();
-    match known.iter().find(is_its) {
-        Some(interface) => whose(known, address, &interface.name.to_string_lossy()),
-        // One that was taken away since then; opening it says so.
-        None => Ok(address),
-    }
-}
-
-/// Whether a peer's address says all that it takes to find it.
-pub(crate) fn is_whole(peer: SocketAddr) -> io::Result<()> {
-    match peer {
-        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
-            let ip = v6.ip();
-            let why = format!("{ip} is link-local, and wants the interface behind it, as in {ip}%eth0");
-            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn first<'a>(known: impl Iterator<Item = &'a sys::Interface> + Clone) -> Option<IpAddr> {
-    let is_link_local = |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let mut addresses = known.map(|it| it.address).filter(|address| !is_link_local(*address));
-    addresses.clone().find(IpAddr::is_ipv4).or_else(|| addresses.next())
 }
 
 /// How a device is set up.
@@ -683,55 +562,5 @@ impl Core {
             shared_left: Vec::new(),
             table,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_local_address_of_two_interfaces_is_the_firsts() {
-        let address = "fe80::1".parse().unwrap();
-        let of = |name: &std::ffi::CStr, scope| sys::Interface {
-            name: name.to_owned(),
-            address,
-            is_loopback: false,
-            scope,
-        };
-        let known = [of(c"eth0", 2), of(c"eth1", 3)];
-        assert_eq!(whose(&known, address, "eth0").unwrap(), address);
-        let why = whose(&known, address, "eth1").unwrap_err();
-        assert_eq!(why.kind(), io::ErrorKind::Unsupported);
-        assert!(why.to_string().contains("is also an address of eth0"), "{why}");
-        assert_eq!(whose(&known, address, "eth2").unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(whose(&known[..1], address, "eth1").unwrap_err().kind(), io::ErrorKind::NotFound);
-        // The same for sockets, which tell the interface by its number.
-        let at = |scope| SocketAddrV6::new("fe80::1".parse().unwrap(), 4791, 0, scope);
-        assert_eq!(of_link(&known, at(2)).unwrap(), address);
-        assert_eq!(of_link(&known, at(3)).unwrap_err().to_string(), why.to_string());
-        assert_eq!(of_link(&known[1..], at(3)).unwrap(), address);
-    }
-
-    #[test]
-    fn a_link_local_address_of_two_interfaces_wants_one_of_them() {
-        let address = "fe80::1".parse().unwrap();
-        let of = |name: &std::ffi::CStr, address, scope| sys::Interface {
-            name: name.to_owned(),
-            address,
-            is_loopback: false,
-            scope,
-        };
-        let global = "2001:db8::1".parse().unwrap();
-        let known =
-            [(c"eth0", address, 2), (c"eth1", address, 3), (c"eth0", global, 0), (c"eth1", global, 0)];
-        let known = known.map(|(name, address, scope)| of(name, address, scope));
-        let why = unambiguous(&known, address).unwrap_err().to_string();
-        assert_eq!(
-            why,
-            "fe80::1 is an address of eth0 and of eth1: name the interface as well, as in fe80::1%eth0"
-        );
-        assert_eq!(unambiguous(&known[1..], address).unwrap(), address);
-        assert_eq!(unambiguous(&known, global).unwrap(), global);
     }
 }

@@ -61,6 +61,7 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
+//! | [`addresses`] | the addresses of this host by which devices go |
 //! | [`device`] | devices, protection domains, their configuration |
 //! | [`queue_pair`] | queue pairs, shared receive queues, their builder |
 //! | [`work`] | typed work requests, completions |
@@ -80,6 +81,7 @@
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
 
+pub mod addresses;
 #[cfg(feature = "tokio")]
 pub mod asynchronous;
 mod clock;

@@ -1,7 +1,8 @@
 //! What `roci perf` can be asked for. The options are named as perftest names them.
 
 use clap::{Args, ValueEnum};
-use roci_endpoint::device::{LINK, address_of};
+use roci_endpoint::addresses::address_of;
+use roci_endpoint::device::LINK;
 use roci_endpoint::perf::{Metric, Options, Order, RateLimit, Test, Verb};
 use roci_endpoint::{Law, Mtu, congestion};
 use roci_units::BitsPerSec;

@@ -2,9 +2,9 @@
 
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
 use super::{Event, PerfError, Watch, good, lobby, named};
+use crate::addresses::{here, is_whole};
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
-use crate::device::{here, is_whole};
 use crate::io::sys;
 use crate::memory::{Buffer, RemoteMemory};
 use crate::queue_pair::QueuePair;

@@ -5,10 +5,11 @@ use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text,
 use super::report::{Bandwidth, Row};
 use super::terms::{self, Terms};
 use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, named};
+use crate::addresses::{first_address, toward};
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::control;
-use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain, first_address, toward};
+use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
 use crate::work::{INLINE_MAX, RecvWr};
