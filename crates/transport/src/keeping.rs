@@ -586,6 +586,7 @@ impl Engine {
                 return;
             }
             None if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) => return,
+            Some((Stored::Read { .. }, _)) => self.reader_is_there(slot),
             _ => {}
         }
         // What is owed acknowledges all that came before as well, and may ask for more.

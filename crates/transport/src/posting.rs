@@ -48,7 +48,8 @@ impl Engine {
             // Whole packets, but for the last.
             let mtu = u32::from(self.profile(slot).mtu);
             let piece = piece.map_or(u32::MAX, |piece| piece.next_multiple_of(mtu));
-            while work.length > piece {
+            // The last is as long as one or two: a short one would go before those that it ends.
+            while work.length >= piece.saturating_mul(2) {
                 let first = work.split(piece);
                 self.append(now, slot, first);
             }

@@ -212,24 +212,33 @@ impl Engine {
         if self.read_rooms.as_ref().is_none_or(|rooms| rooms.piece().is_none()) {
             return;
         }
-        let Some(reading) = self.reading(slot) else { return };
-        let (before, mut index) = (reading.passed, reading.current);
-        if after(number, before) <= 0 {
-            return;
+        let Some(came) = self.read_from(slot, number).filter(|&(at, _)| at == number) else { return };
+        while let Some(passed) = self.reads_of(slot).map(|reading| reading.passed)
+            && let Some((at, length)) = self.read_from(slot, passed).filter(|&(at, _)| after(number, at) > 0)
+        {
+            let Some(rooms) = &self.read_rooms else { return };
+            if rooms.priority(length) < rooms.priority(came.1) {
+                // Data of a lower priority may still be under way.
+                return;
+            }
+            if let Some(reading) = self.reading(slot) {
+                reading.passed = at.wrapping_add(1);
+            }
+            self.leave_read_rooms(slot, Some(length));
         }
-        reading.passed = number;
-        while index != NONE {
-            let work = *self.sends.get(index);
-            if work.kind == Kind::Read && work.has(flag::NUMBERED) {
-                if after(work.number(), number) >= 0 {
-                    break;
-                }
-                if after(work.number(), before) >= 0 {
-                    self.leave_read_rooms(slot, Some(work.length));
-                }
+    }
+
+    /// The first READ that is not complete and whose data begin at `from` or after: where they begin, and its length.
+    fn read_from(&self, slot: usize, from: u32) -> Option<(u32, u32)> {
+        let mut index = self.reads_of(slot)?.current;
+        while index != NONE && self.sends.get(index).has(flag::NUMBERED) {
+            let work = self.sends.get(index);
+            if work.kind == Kind::Read && after(work.number(), from) >= 0 {
+                return Some((work.number(), work.length));
             }
             index = work.next;
         }
+        None
     }
 
     /// Whether a READ has left the port's rooms before it is complete.

@@ -84,6 +84,7 @@ impl Engine {
     /// Sequences for the `packets` responses of a READ.
     pub(crate) fn grant_responses(&mut self, slot: usize, packets: u32) -> (u32, u32) {
         let first = self.qps[slot].responder.course().first;
+        let names = self.names_messages(slot);
         let Profile { retry: retries, recovery, initial_window, .. } = *self.profile(slot);
         let responding = self.aside(slot).responding.get_or_insert_with(|| {
             let (sent, deadline) = (SentTimes::default(), Instant::NEVER);
@@ -102,6 +103,9 @@ impl Engine {
                 retries,
             })
         });
+        if names {
+            responding.retries = retries;
+        }
         let first = responding.end;
         responding.end = first.wrapping_add(packets);
         (first, responding.end)
@@ -362,6 +366,15 @@ impl Engine {
         self.note_responses(slot);
         self.arm(now, slot);
         true
+    }
+
+    /// Who asks for a READ, once more or for the first time, is there, however long what it was sent stands in a queue of a lower
+    /// priority (layout `homa`).
+    pub(crate) fn reader_is_there(&mut self, slot: usize) {
+        let (retry, names) = (self.profile(slot).retry, self.names_messages(slot));
+        if let Some(responding) = self.responding(slot).filter(|_| names) {
+            responding.retries = retry;
+        }
     }
 
     /// The reader asks for octets of READ data again (layout `homa`): those that were sent and not acknowledged are marked. Where there
