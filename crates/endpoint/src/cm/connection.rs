@@ -104,6 +104,8 @@ impl Connection {
     /// Tells the peer that it is over. The queue pair is the caller's to end.
     pub fn disconnect(&self) {
         let inner = &self.handle.inner;
+        // What has been taken is acknowledged before: the peer would hear of the end first, and take its last request for lost.
+        inner.device.inner.hand_over();
         let mut core = inner.core();
         core.machine.disconnect(inner.device.inner.now(), self.id);
         inner.pump(&mut core);
