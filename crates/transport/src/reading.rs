@@ -228,9 +228,10 @@ impl Engine {
         }
     }
 
-    /// The first READ that is not complete and whose data begin at `from` or after: where they begin, and its length.
+    /// The first READ that has not ended and whose data begin at `from` or after: where they begin, and its length. One whose data have
+    /// come but that waits for an atomic before it has not ended.
     fn read_from(&self, slot: usize, from: u32) -> Option<(u32, u32)> {
-        let mut index = self.reads_of(slot)?.current;
+        let mut index = self.qps[slot].common.head;
         while index != NONE && self.sends.get(index).has(flag::NUMBERED) {
             let work = self.sends.get(index);
             if work.kind == Kind::Read && after(work.number(), from) >= 0 {

@@ -382,8 +382,9 @@ impl Engine {
     /// told to be patient.
     #[cold]
     pub(crate) fn on_resend_of_responses(&mut self, now: Instant, slot: usize, part: &Part) {
-        let Profile { mtu, recovery, retry, .. } = *self.profile(slot);
+        let Profile { mtu, recovery, max_in_flight, .. } = *self.profile(slot);
         let mtu = u32::from(mtu);
+        self.reader_is_there(slot);
         let reads = self.qps[slot].responder.reads;
         let request = self.qps[slot].responder.course().first.wrapping_add(part.message);
         if reads == NONE {
@@ -394,10 +395,7 @@ impl Engine {
             // All of it is acknowledged, or its request has still to come.
             return;
         };
-        let max_in_flight = self.profile(slot).max_in_flight;
         let Some(responding) = self.responding(slot) else { return };
-        // Who asks is there.
-        responding.retries = retry;
         let (una, next, end) = (responding.una, responding.next, responding.end);
         let more = next != end && next.wrapping_sub(una) < max_in_flight;
         let earlier = |a: u32, b: u32| if after(a, b) < 0 { a } else { b };

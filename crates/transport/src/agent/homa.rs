@@ -12,8 +12,8 @@
 //! Octets that others have overtaken are not lost yet, for packets may take any way and any priority. They are asked for
 //! when a round trip has passed: octets have come that were granted after the gap was seen, or, where no
 //! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
-//! behind them may stand in a queue for far longer, of this link or, while it is idle, of another, and are not asked for so soon. A path that holds others up by more
-//! than that makes the guess wrong, which costs a duplicate.
+//! behind them may stand in a queue for far longer, of this link or, while it is idle, of another, and are not asked
+//! for so soon. A path that holds others up by more than that makes the guess wrong, which costs a duplicate.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has

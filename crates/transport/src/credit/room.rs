@@ -24,6 +24,7 @@ pub(crate) struct ReadRooms {
     short: u32,
     /// What a READ is cut into, where it is let in piece by piece; zero where it is not.
     piece: u32,
+    /// Homa's parameters, then.
     params: Option<Params>,
     rooms: [Room; 2],
     /// READs that were let in, and that have ended.
@@ -47,6 +48,7 @@ struct Guest {
     waits: bool,
     /// Whether its next READ is in.
     admitted: bool,
+    /// Of one READ under way, the sequence of its first response and when it was sent.
     timed: Option<(u32, Instant)>,
 }
 

@@ -31,11 +31,13 @@ pub(super) struct Awaited {
 /// How often a silence doubles until it is the interval.
 const DOUBLINGS: u32 = 3;
 
-/// For how long the link is idle before READ data are asked for of which nothing is heard, and that have been asked for so often in vain:
-/// an eighth of the interval, and twice as long each time, but no shorter than two round trips as far as those are known.
-fn silence(params: &Params, two_trips: Span, asked: u32) -> Span {
-    let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(asked));
-    span.max(two_trips).min(params.resend).max(Span::from_ps(1))
+impl Awaited {
+    /// How long the link has been idle when they are asked for because nothing is heard of them: for an eighth of the interval, and for
+    /// twice as long each time that they were asked for in vain, but for two round trips at least as far as those are known.
+    fn silent(&self, params: &Params, two_trips: Span) -> Span {
+        let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(self.asked));
+        self.idle + span.max(two_trips).max(self.trip * 2).min(params.resend).max(Span::from_ps(1))
+    }
 }
 
 impl Grants {
@@ -83,7 +85,7 @@ impl Grants {
             let more = after(awaited.reach, look.until) > 0;
             let again = Look { until: awaited.reach, granted: awaited.end, due: idle + two_trips };
             awaited.gap = more.then_some(again);
-        } else if awaited.idle + silence(&params, two_trips.max(awaited.trip * 2), awaited.asked) <= idle {
+        } else if awaited.silent(&params, two_trips) <= idle {
             wanted = Some(awaited.end);
             (awaited.asked, awaited.idle) = (awaited.asked + 1, idle);
         }
@@ -98,8 +100,7 @@ impl Grants {
         let (two_trips, params) = (self.two_trips(), self.params);
         let most = DOUBLINGS + u32::from(params.resends);
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
-        let silent = awaited.idle + silence(&params, two_trips.max(awaited.trip * 2), awaited.asked);
-        let silent = (awaited.asked <= most).then_some(silent);
+        let silent = (awaited.asked <= most).then(|| awaited.silent(&params, two_trips));
         let due = [silent, awaited.gap.map(|look| look.due)].into_iter().flatten().min();
         awaited.due = due;
         if let Some(due) = due {
