@@ -241,7 +241,7 @@ impl Engine {
         while let Some((qpn, emit)) = self.agent.as_mut().and_then(|agent| agent.poll(now)) {
             let Some(slot) = self.place(qpn) else { continue };
             if emit.class == Class::READ_RESPONSE {
-                self.ask_for_responses(now, slot, emit.part.end);
+                self.ask_for_responses(now, slot, &emit.part);
             } else if emit.class == Class::READ_REQUEST {
                 self.ask_for_requests(slot);
             } else if emit.class.meets(TOLD) && self.hears(slot, Class::TURN) {

@@ -136,8 +136,9 @@ impl Engine {
             self.tell_law_of_data(now, slot, arrival, class);
             return Ok(());
         }
-        // The result of an atomic acknowledges it.
-        if !slow && class != Class::ATOMIC {
+        // The result of an atomic acknowledges it, and so do data that follow at once.
+        let answered = class == Class::ATOMIC || single && self.is_answered_at_once(slot, header);
+        if !slow && !answered {
             self.acknowledge_kept(slot, header, reaction);
         }
         self.count_marks(now, slot, arrival, class);
@@ -573,7 +574,14 @@ impl Engine {
     }
 
     /// A packet that came before. A READ that was forgotten is complete; were it not, the silence would say so.
-    pub(crate) fn kept_before(&mut self, slot: usize, at: u32, header: &Header, reaction: &mut Reaction) {
+    pub(crate) fn kept_before(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        at: u32,
+        header: &Header,
+        reaction: &mut Reaction,
+    ) {
         let shape = header.opcode.shape();
         let peer = self.qps[slot].common.peer;
         let reads = self.qps[slot].responder.reads;
@@ -586,7 +594,10 @@ impl Engine {
                 return;
             }
             None if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) => return,
-            Some((Stored::Read { .. }, _)) => self.reader_is_there(slot),
+            Some((Stored::Read { .. }, resource)) => {
+                self.reader_is_there(slot);
+                self.answer_request_again(now, slot, &resource);
+            }
             _ => {}
         }
         // What is owed acknowledges all that came before as well, and may ask for more.

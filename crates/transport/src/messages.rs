@@ -111,6 +111,14 @@ impl Engine {
         as_law_words(&Homa { rpc: rpc_of(work.first.wrapping_sub(common.base)), body }.encode())
     }
 
+    /// The priority of a message's packets that go again.
+    #[cold]
+    pub(crate) fn message_priority_again(&self, slot: usize, work: &SendWork) -> u8 {
+        let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
+        let granted = self.read_rooms.as_ref().and_then(|rooms| rooms.priority_again(length));
+        granted.unwrap_or(self.qps[slot].requester.priority)
+    }
+
     /// A packet of a request, on a queue pair with selective repeat. A WRITE's address tells where it goes; the rest
     /// needs the number of its message among those that consume a receive, of which the layout carries the lower bits:
     /// the message in course has it or comes before, by less than there are numbers, for a window has fewer packets.

@@ -22,6 +22,9 @@ use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Reth, Shape, Syndr
 /// The syndrome of a NAK with PSN sequence error.
 const NAK: u8 = Syndrome::Nak(NakCode::PsnSequenceError).to_u8();
 
+/// As many priorities as there are.
+const PRIORITIES: usize = 8;
+
 /// The READs of one queue pair.
 #[derive(Debug)]
 pub(crate) struct Reading {
@@ -277,22 +280,18 @@ impl Engine {
         if beyond == 0 { sent } else { Instant::ZERO }
     }
 
-    /// Asks for READ data again that are missing before `upto`, as counted in [`awaited_responses`](Self::awaited_responses); for
-    /// the request, where it may not have arrived.
+    /// Asks for READ data again that are missing before the end of `part`, as counted in
+    /// [`awaited_responses`](Self::awaited_responses): before its offset all of them, beyond it those that later ones of no higher
+    /// priority have overtaken. For the request, where it may not have arrived.
     #[cold]
-    pub(crate) fn ask_for_responses(&mut self, now: Instant, slot: usize, upto: u32) {
-        let mtu = u32::from(self.profile(slot).mtu);
-        if self.responses_in_order(slot) > 0 {
-            // The last acknowledgement may be lost, and the window shut by what it was for.
-            let header = self.response_acknowledgement(slot, ACK);
-            let segment = self.control(slot, header);
-            self.post(segment);
-        }
+    pub(crate) fn ask_for_responses(&mut self, now: Instant, slot: usize, part: &Part) {
+        let mtu = self.profile(slot).mtu;
         let Some(reading) = self.reads_of(slot) else { return };
         let (mut at, end, mut index) = (reading.expected, reading.end, reading.current);
-        let upto = reading.first.wrapping_add(upto);
+        let [all, upto] = [part.offset, part.end].map(|beyond| reading.first.wrapping_add(beyond));
         let upto = if after(upto, end) < 0 { upto } else { end };
-        let mut asked = 0;
+        let overtakers = if all == upto { [None; PRIORITIES] } else { self.last_that_came(slot, upto) };
+        let (mut asked, in_order) = (0, self.responses_in_order(slot) > 0);
         while index != NONE && after(upto, at) > 0 && asked < RESENDS_AT_ONCE {
             let work = *self.sends.get(index);
             if !work.has(flag::NUMBERED) {
@@ -302,25 +301,66 @@ impl Engine {
             if work.kind != Kind::Read {
                 continue;
             }
-            let (first, last) =
-                (work.number(), work.number().wrapping_add(packets_of(&work, self.profile(slot).mtu)));
+            let (first, last) = (work.number(), work.number().wrapping_add(packets_of(&work, mtu)));
             let last = if after(last, upto) < 0 { last } else { upto };
+            let lower = &overtakers[..=self.priority_of_read(work.length)];
+            let is_overtaken = lower.iter().flatten().any(|&came| after(came, first) > 0);
             let message = work.first.wrapping_sub(self.qps[slot].common.base);
-            if after(work.first, self.qps[slot].requester.una) >= 0 && at == first {
-                let part = Part { message, offset: 0, end: 1, ..Part::default() };
-                self.on_resend(now, slot, &part);
-                (at, asked) = (last, asked + 1);
-                continue;
-            }
             while asked < RESENDS_AT_ONCE
                 && let Some((from, to)) = self.next_gap(slot, at, last)
             {
-                let octets = |sequence: u32| (sequence.wrapping_sub(first) * mtu).min(work.length);
+                at = to;
+                if to == last && after(last, all) > 0 && !is_overtaken {
+                    // Nothing that has come shows that its end is lost.
+                    break;
+                }
+                if asked == 0 && in_order {
+                    // The last acknowledgement may be lost, and the window shut by what it was for.
+                    let header = self.response_acknowledgement(slot, ACK);
+                    let segment = self.control(slot, header);
+                    self.post(segment);
+                }
+                asked += 1;
+                if after(work.first, self.qps[slot].requester.una) >= 0 && from == first {
+                    let part = Part { message, offset: 0, end: 1, ..Part::default() };
+                    self.on_resend(now, slot, &part);
+                    break;
+                }
+                let octets = |sequence: u32| (sequence.wrapping_sub(first) * u32::from(mtu)).min(work.length);
                 self.ask_for_data(slot, message, octets(from), octets(to) - octets(from));
-                (at, asked) = (to, asked + 1);
             }
             at = last;
         }
+    }
+
+    /// The first response of the last READ of each priority of which any has come before `upto`.
+    fn last_that_came(&self, slot: usize, upto: u32) -> [Option<u32>; PRIORITIES] {
+        let mut came = [None; PRIORITIES];
+        let Some(reading) = self.reads_of(slot) else { return came };
+        let (mut at, mut index) = (reading.expected, reading.current);
+        while index != NONE && after(upto, at) > 0 {
+            let work = self.sends.get(index);
+            if !work.has(flag::NUMBERED) {
+                break;
+            }
+            index = work.next;
+            if work.kind != Kind::Read {
+                continue;
+            }
+            let first = work.number();
+            let last = first.wrapping_add(packets_of(work, self.profile(slot).mtu));
+            let last = if after(last, upto) < 0 { last } else { upto };
+            if self.next_gap(slot, at, last) != Some((at, last)) {
+                came[self.priority_of_read(work.length)] = Some(first);
+            }
+            at = last;
+        }
+        came
+    }
+
+    /// The priority of the data of a READ of `length` octets, where READs are let in piece by piece; else all have one.
+    fn priority_of_read(&self, length: u32) -> usize {
+        self.read_rooms.as_ref().and_then(|rooms| rooms.priority(length)).unwrap_or(0).into()
     }
 
     /// The first stretch of missing responses from `from` on, before `to`.

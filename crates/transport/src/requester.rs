@@ -197,7 +197,10 @@ impl Engine {
             length: plan.length,
             packets: plan.packets,
             mtu: profile.mtu,
-            priority: self.qps[slot].requester.priority,
+            priority: match profile.layout {
+                Layout::Homa if !plan.fresh => self.message_priority_again(slot, work),
+                _ => self.qps[slot].requester.priority,
+            },
             ecn_capable: true,
             retransmission: !plan.fresh,
             layout: profile.layout,

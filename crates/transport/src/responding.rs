@@ -13,7 +13,7 @@ use crate::engine::{Engine, TIMER_ACK};
 use crate::laws::{LawState, SentTimes};
 use crate::qp::{Common, Notes, Profile, Requester, after, sequence};
 use crate::queue::NONE;
-use crate::reads::{Access, Stage};
+use crate::reads::{Access, Resource, Stage};
 use crate::requester::drawn_by;
 use crate::timer::TimerId;
 use crate::transmit::Plan;
@@ -21,7 +21,7 @@ use crate::work::Status;
 use alloc::boxed::Box;
 use roci_control::{Class, Event, Part};
 use roci_units::{Instant, Psn, Span};
-use roci_wire::{Flags, Layout, NakCode, Syndrome};
+use roci_wire::{Flags, Header, Layout, NakCode, Syndrome};
 
 /// The responses of one queue pair.
 #[derive(Debug)]
@@ -374,6 +374,27 @@ impl Engine {
         let (retry, names) = (self.profile(slot).retry, self.names_messages(slot));
         if let Some(responding) = self.responding(slot).filter(|_| names) {
             responding.retries = retry;
+        }
+    }
+
+    /// Whether the data of the READ that came last stand for the acknowledgement of its request (layout `homa`): one packet, before
+    /// which no others wait to go.
+    pub(crate) fn is_answered_at_once(&self, slot: usize, header: &Header) -> bool {
+        header.reth().length <= u32::from(self.profile(slot).mtu)
+            && self.names_messages(slot)
+            && self.responses_of(slot).is_some_and(|r| r.next.wrapping_add(1) == r.end)
+    }
+
+    /// The request of a READ came once more: whose data stand for its acknowledgement, his data have not come.
+    #[cold]
+    pub(crate) fn answer_request_again(&mut self, now: Instant, slot: usize, resource: &Resource) {
+        let (first, end) = (resource.first, resource.end);
+        let sent = self.responses_of(slot).is_some_and(|r| after(end, r.next) <= 0 && after(end, r.una) > 0);
+        if sent && self.names_messages(slot) && end == first.wrapping_add(1) {
+            let recovery = self.profile(slot).recovery;
+            self.lose_responses(slot, recovery, first, end);
+            self.note_responses(slot);
+            self.arm(now, slot);
         }
     }
 

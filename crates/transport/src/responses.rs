@@ -452,8 +452,12 @@ impl Engine {
             if separate && layout == Layout::Homa {
                 let message = resource.request.wrapping_sub(base);
                 own = response_words(message, length, offset, !plan.fresh);
-                priority =
-                    self.read_rooms.as_ref().and_then(|rooms| rooms.priority(length)).unwrap_or(priority);
+                let rooms = self.read_rooms.as_ref();
+                let granted = rooms.and_then(|rooms| match plan.fresh {
+                    true => rooms.priority(length),
+                    false => rooms.priority_again(length),
+                });
+                priority = granted.unwrap_or(priority);
             }
             if plan.fresh {
                 resource.sent = end;

@@ -161,7 +161,9 @@ impl Engine {
                 Err(QpError::Conflict("NDP's recovery and layout need each other"))
             }
             Layout::Homa if !matches!(config.recovery, Recovery::GoBackN | Recovery::Irn) => {
-                Err(QpError::Conflict("layout homa does not say what this recovery program needs to know"))
+                Err(QpError::Conflict(
+                    "layout homa needs recovery go-back-n or irn: its packets say nothing of windows, nor which were trimmed",
+                ))
             }
             Layout::Irn | Layout::Srnic | Layout::Ndp | Layout::Homa => Ok(()),
             Layout::Standard | Layout::Cc(_) if !selective => Ok(()),
@@ -509,6 +511,9 @@ impl Engine {
         self.end_recovery(slot);
         self.stop_reading(slot);
         self.leave_read_rooms(slot, None);
+        if let Some(agent) = &mut self.agent {
+            agent.forget(qpn);
+        }
         self.end_responses(now, slot);
     }
 

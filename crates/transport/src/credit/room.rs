@@ -86,6 +86,12 @@ impl ReadRooms {
         Some(if short { params.unscheduled_priority(length) } else { params.scheduled_priority(0, 1) })
     }
 
+    /// The priority of what goes again of a message or of READ data of `length` octets, where those are granted: what asks for it says
+    /// that of unscheduled octets (Homa §3.7), and after a timeout it would wait once more where it has waited too long.
+    pub(crate) fn priority_again(&self, length: u32) -> Option<u8> {
+        Some(self.params.as_ref()?.unscheduled_priority(length))
+    }
+
     /// What a READ is cut into, if it is.
     pub(crate) fn piece(&self) -> Option<u32> {
         (self.piece > 0).then_some(self.piece)

@@ -32,11 +32,16 @@ pub(super) struct Awaited {
 const DOUBLINGS: u32 = 3;
 
 impl Awaited {
+    /// For how long the link is idle where packets that others have overtaken are lost: for two round trips, as far as those are known.
+    fn late(&self, params: &Params, two_trips: Span) -> Span {
+        two_trips.max(self.trip * 2).min(params.resend)
+    }
+
     /// How long the link has been idle when they are asked for because nothing is heard of them: for an eighth of the interval, and for
     /// twice as long each time that they were asked for in vain, but for two round trips at least as far as those are known.
     fn silent(&self, params: &Params, two_trips: Span) -> Span {
         let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(self.asked));
-        self.idle + span.max(two_trips).max(self.trip * 2).min(params.resend).max(Span::from_ps(1))
+        self.idle + span.min(params.resend).max(self.late(params, two_trips)).max(Span::from_ps(1))
     }
 }
 
@@ -48,7 +53,7 @@ impl Grants {
         if expected == end {
             return self.await_no_longer(qpn);
         }
-        let two_trips = self.two_trips();
+        let (two_trips, params) = (self.two_trips(), self.params);
         let awaited = self.reads.entry(qpn).or_default();
         (awaited.reach, awaited.end, awaited.idle) = (reach, end, idle);
         let again = event.words.first().is_some_and(|word| word & 1 == 1);
@@ -63,11 +68,11 @@ impl Grants {
         if expected == reach {
             awaited.gap = None;
         } else if awaited.gap.is_none_or(|look| after(reach, look.granted) > 0) {
-            let look = Look { until: reach, granted: end, due: idle + two_trips };
+            let look = Look { until: reach, granted: end, due: idle + awaited.late(&params, two_trips) };
             (lost, changed) = (awaited.gap.replace(look), true);
         }
         if let Some(look) = lost {
-            self.ask_for_data(qpn, look.until);
+            self.ask_for_data(qpn, 0, look.until);
         }
         if changed {
             self.look_at_reads(qpn);
@@ -81,16 +86,17 @@ impl Grants {
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
         let mut wanted = None;
         if let Some(look) = awaited.gap.take_if(|look| look.due <= idle) {
-            wanted = Some(look.until);
+            wanted = Some((0, look.until));
             let more = after(awaited.reach, look.until) > 0;
-            let again = Look { until: awaited.reach, granted: awaited.end, due: idle + two_trips };
+            let due = idle + awaited.late(&params, two_trips);
+            let again = Look { until: awaited.reach, granted: awaited.end, due };
             awaited.gap = more.then_some(again);
         } else if awaited.silent(&params, two_trips) <= idle {
-            wanted = Some(awaited.end);
+            wanted = Some((awaited.end, awaited.end));
             (awaited.asked, awaited.idle) = (awaited.asked + 1, idle);
         }
-        if let Some(end) = wanted {
-            self.ask_for_data(qpn, end);
+        if let Some((offset, end)) = wanted {
+            self.ask_for_data(qpn, offset, end);
         }
         self.look_at_reads(qpn);
     }
@@ -135,9 +141,10 @@ impl Grants {
         }
     }
 
-    /// Asks for what is missing of READ data before packet `end`.
-    fn ask_for_data(&mut self, qpn: u32, end: u32) {
-        let part = Part { end, ..Part::default() };
+    /// Asks for what is missing of READ data before packet `end`: before `offset` all of it, beyond that what has been overtaken by others
+    /// of no higher priority.
+    fn ask_for_data(&mut self, qpn: u32, offset: u32, end: u32) {
+        let part = Part { offset, end, ..Part::default() };
         self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::READ_RESPONSE) }));
     }
 }

@@ -19,8 +19,9 @@ fn agent(params: Params) -> Grants {
     Grants::new(params, BitsPerSec::from_gbps(10), 0)
 }
 
+/// So long after the test has begun, and the link had been idle for ten milliseconds before.
 fn at(micros: u64) -> Instant {
-    Instant::ZERO + Span::from_micros(micros)
+    Instant::ZERO + Span::from_micros(10_000 + micros)
 }
 
 /// Octets `offset..end` of the only message on `qpn`.
@@ -343,11 +344,10 @@ fn read_data_that_others_overtook_are_asked_for_when_those_come_that_were_asked_
 fn read_data_that_others_overtook_are_asked_for_when_the_link_was_idle_for_two_round_trips() {
     let mut grants = agent(PARAMS);
     read(&mut grants, at(0), (1, 4, 6), 1_000);
-    // It took 0.8 us for each packet, and takes two times 8 us for what is unscheduled.
-    let due = at(16) + Span::from_nanos(800);
-    assert_eq!(grants.next_wakeup(), Some(due));
+    // What is unscheduled takes 8 us, and each packet 0.8 us, in which the link is not idle.
+    assert_eq!(grants.next_wakeup(), Some(at(16)));
     read(&mut grants, at(10), (1, 6, 6), 1_000);
-    let due = due + Span::from_nanos(800);
+    let due = at(16) + Span::from_nanos(800);
     grants.wake(at(16));
     assert_eq!(said(&mut grants, at(16)), []);
     grants.wake(due);
@@ -381,6 +381,10 @@ fn read_data_of_which_nothing_is_heard_are_asked_for_less_and_less_often() {
             Event { class, now: at(90), sent: at(10), qpn: 2, length: 500, part, words, ..Event::default() };
         grants.on_event(&event);
         assert_eq!(grants.next_wakeup(), Some(at(90 + silence)));
+        // Nor are packets lost sooner that others have overtaken.
+        read(&mut grants, at(91), (1, 3, 9), 1_000);
+        let late = if again == 0 { 160 } else { 16 };
+        assert_eq!(grants.next_wakeup(), Some(at(91 + late)));
     }
     grants.forget(Qpn::new(2));
     assert_eq!(grants.next_wakeup(), None);
