@@ -79,6 +79,10 @@ pub(super) const HOMA: Text = scenario!("figures/validation-homa.toml");
 pub(super) const HOMA_SENDS: Text = scenario!("figures/validation-homa-sends.toml");
 /// READs on sprayed paths.
 pub(super) const HOMA_READS: Text = scenario!("figures/validation-homa-reads.toml");
+/// Many READs to one reader.
+pub(super) const HOMA_INCAST: Text = scenario!("figures/validation-homa-incast.toml");
+/// Two WRITEs of which one waits for the other.
+pub(super) const HOMA_STARVED: Text = scenario!("figures/validation-homa-starved.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 

@@ -1,6 +1,6 @@
 //! Homa's senders: which message goes first, and what they answer to a receiver that misses something.
 
-use crate::pair::{Fate, Pair, Server, Side};
+use crate::pair::{Fate, Packet, Pair, Server, Side};
 use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
 use roci_control::{Class, Emit, Event, Image, Law, Programmed};
@@ -86,6 +86,22 @@ fn octets_that_others_have_overtaken_are_sent_again_before_granted_packets_that_
     let sent = all(&mut engine, Instant::ZERO);
     assert!(sent[0].retransmission && sent[0].header.psn == config().send_psn);
     assert_eq!(sent.iter().map(|segment| segment.retransmission).collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
+fn what_goes_again_takes_the_priority_of_unscheduled_octets_whatever_it_was_granted() {
+    let (mut engine, qpns) = sender("64KB", 1);
+    let now = Instant::ZERO;
+    engine.post_send(now, qpns[0], &message(0, 64_000 + 4 * MTU)).unwrap();
+    let unscheduled = all(&mut engine, now);
+    grant(&mut engine, now, qpns[0], 64_000 + 4 * MTU);
+    let granted = all(&mut engine, now);
+    resend(&mut engine, now, qpns[0], MTU);
+    let again = all(&mut engine, now);
+    // A message of more than 15 KB has the last of four levels; the grant named the second from below.
+    let priorities = [&unscheduled, &granted, &again].map(|sent| sent.last().map(|last| last.priority));
+    assert_eq!(priorities, [Some(4), Some(2), Some(4)]);
+    assert!(again[0].retransmission);
 }
 
 #[test]
@@ -258,6 +274,58 @@ fn of_read_data_that_are_lost_those_alone_are_sent_again_and_each_says_whose_it_
         let data: Vec<_> = seen.iter().filter(|homa| matches!(homa.body, HomaBody::Data { .. })).collect();
         assert!(data.iter().all(|homa| homa.rpc <= 1), "the request is 0, and the data are 1");
         assert!(seen.iter().any(|homa| matches!(homa.body, HomaBody::Resend { .. }) && homa.rpc == 1) || all);
+    }
+}
+
+#[test]
+fn read_data_are_lost_that_equals_have_overtaken_and_waited_for_behind_a_higher_priority() {
+    // The last packet of the first READ of twenty does not come, or all come late, and another READ's data overtake them.
+    for (length, late) in [(20 * MTU, false), (100, true)] {
+        let mut pair = reader(20).script(move |side, _, packet, _| {
+            let place = packet.header.psn.since(config().send_psn);
+            let is_data = side == Side::Server && packet.header.opcode.shape().has(Shape::PAYLOAD);
+            let again = packet.words.first().is_some_and(|word| word & 1 == 1);
+            match (is_data && !again, late) {
+                (true, true) if place < 20 => Fate::Delay(Span::from_micros(30)),
+                (true, false) if place == 19 => Fate::Drop,
+                _ => Fate::Pass,
+            }
+        });
+        pair.read(2, 1 << 16, 8192, length);
+        // An eighth of RESEND's interval, 50 us, is the shortest silence.
+        pair.run_until(Instant::ZERO + Span::from_micros(45));
+        let (reader, responder) = (&pair.client, &pair.server);
+        let retransmitted = responder.engine.counters(responder.qpns[0]).retransmitted;
+        assert_eq!(retransmitted, u32::from(!late), "late: {late}");
+        assert_eq!(reader.ended(), [(1, Status::Success), (2, Status::Success)]);
+    }
+}
+
+#[test]
+fn the_data_of_a_short_read_acknowledge_its_request_and_are_asked_for_by_it() {
+    // The octets of three READs, and whether the data of the second are lost.
+    for (length, lost) in [(100, false), (100, true), (2 * MTU, false)] {
+        let mut number = 0;
+        let mut pair = granted().script(move |side, _, packet, _| {
+            let is_data = side == Side::Server && packet.header.opcode.shape().has(Shape::PAYLOAD);
+            number += u32::from(is_data);
+            if is_data && number == 2 && lost { Fate::Drop } else { Fate::Pass }
+        });
+        pair.server.memory[8192..8292].fill(7);
+        for id in 0..3 {
+            pair.read(id, 4096 * id, 8192, length);
+        }
+        pair.run();
+        assert_eq!(pair.client.ended().len(), 3);
+        assert!((0..3).all(|id| pair.client.memory[4096 * id..][..100].iter().all(|&octet| octet == 7)));
+        let acknowledged = |packet: &&Packet| packet.header.opcode == Opcode::ACKNOWLEDGE;
+        let acknowledgements = pair.server.sent.iter().filter(acknowledged).count();
+        let expected = if length > MTU { 3 } else { usize::from(lost) };
+        assert_eq!(acknowledgements, expected, "{length} octets, lost: {lost}");
+        for node in [&pair.client, &pair.server] {
+            let counters = node.engine.counters(node.qpns[0]);
+            assert_eq!((counters.retransmitted, counters.timeouts), (u32::from(lost), 0));
+        }
     }
 }
 

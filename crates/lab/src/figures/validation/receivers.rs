@@ -1,7 +1,7 @@
 //! What receiver-driven transports promise: Homa's short messages hardly wait at 80 % load (Montazeri et al., SIGCOMM
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
-use super::super::bench::{Bench, HOMA, HOMA_READS, HOMA_SENDS, NDP};
+use super::super::bench::{Bench, HOMA, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP};
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
 use super::super::{FigureError, Measured};
@@ -32,6 +32,9 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     Ok(measured)
 }
 
+/// What a reader may have asked for together, as in the scenario: four round trips' octets.
+const ROOM: f64 = 160e3;
+
 /// READs on sprayed paths, beside WRITEs of the same octets the other way; and both with a packet lost in a hundred on each link.
 fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
     for (loss, again, incomplete_key, time) in [
@@ -48,6 +51,16 @@ fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
         let ratios = reads.iter().zip(&writes).map(|(read, write)| mean_time(read) / mean_time(write));
         measured.add(time, ratios.collect());
     }
+    let incast = bench.run(HOMA_INCAST, &[])?;
+    measured.each("incast_goodput", &incast, goodput);
+    measured.each("incast_buffer", &incast, |results| {
+        results.switches.iter().map(|switch| octets(switch.max_buffer_bytes)).fold(0.0, f64::max) / ROOM
+    });
+    measured.each("incast_again", &incast, again);
+    let starved = bench.run(HOMA_STARVED, &[])?;
+    measured.each("starved_incomplete", &starved, incomplete);
+    measured.each("starved_timeouts", &starved, timeouts);
+    measured.each("starved_again", &starved, |results| again(results) / timeouts(results));
     Ok(())
 }
 

@@ -32,16 +32,17 @@ pub(super) struct Awaited {
 const DOUBLINGS: u32 = 3;
 
 impl Awaited {
-    /// For how long the link is idle where packets that others have overtaken are lost: for two round trips, as far as those are known.
+    /// For how long the link is idle where packets that others have overtaken are lost: they may take as much longer as a READ has taken
+    /// of late.
     fn late(&self, params: &Params, two_trips: Span) -> Span {
-        two_trips.max(self.trip * 2).min(params.resend)
+        two_trips.max(self.trip).min(params.resend)
     }
 
     /// How long the link has been idle when they are asked for because nothing is heard of them: for an eighth of the interval, and for
     /// twice as long each time that they were asked for in vain, but for two round trips at least as far as those are known.
     fn silent(&self, params: &Params, two_trips: Span) -> Span {
         let span = Span::from_ps(params.resend.as_ps() >> DOUBLINGS.saturating_sub(self.asked));
-        self.idle + span.min(params.resend).max(self.late(params, two_trips)).max(Span::from_ps(1))
+        self.idle + span.max(two_trips).max(self.trip * 2).min(params.resend).max(Span::from_ps(1))
     }
 }
 

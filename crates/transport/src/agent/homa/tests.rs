@@ -383,7 +383,7 @@ fn read_data_of_which_nothing_is_heard_are_asked_for_less_and_less_often() {
         assert_eq!(grants.next_wakeup(), Some(at(90 + silence)));
         // Nor are packets lost sooner that others have overtaken.
         read(&mut grants, at(91), (1, 3, 9), 1_000);
-        let late = if again == 0 { 160 } else { 16 };
+        let late = if again == 0 { 80 } else { 16 };
         assert_eq!(grants.next_wakeup(), Some(at(91 + late)));
     }
     grants.forget(Qpn::new(2));
