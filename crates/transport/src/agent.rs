@@ -32,7 +32,7 @@ pub trait PortAgent: fmt::Debug + Send {
     /// the queue pair's READ data, counted modulo 2³², where those are acknowledged on their own: the first that is missing is
     /// [`Part::offset`], behind the last that came comes [`Part::end`], and behind the last that was asked for
     /// [`Part::message_length`]; [`Event::sent`] is when the READ was asked for whose first packet came. It comes without data where
-    /// the peer says that they wait for others.
+    /// the peer says that they wait for others. A `MESSAGE` is none that came, but a READ that has been asked for, with such a part.
     fn on_event(&mut self, event: &Event<'_>);
 
     /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
@@ -229,6 +229,19 @@ impl Engine {
             agent.on_event(&event);
         }
         self.poll_agent(now);
+    }
+
+    /// Tells the agent that READ data have been asked for, where it has to see that they come.
+    #[cold]
+    pub(crate) fn tell_agent_of_read(&mut self, now: Instant, slot: usize) {
+        if !self.names_messages(slot) || !self.profile(slot).separate_reads() {
+            return;
+        }
+        let part = self.awaited_responses(slot);
+        let event = Event { part, ..self.event(now, slot, Class::MESSAGE) };
+        if let Some(agent) = &mut self.agent {
+            agent.on_event(&event);
+        }
     }
 
     /// Sends what the agent asks for, or has the law of its queue pair say what is sent.

@@ -119,6 +119,9 @@ impl Engine {
         } else if requester.deadline == Instant::NEVER {
             self.start_timer(now, slot);
         }
+        if work.kind == Kind::Read && self.agent.is_some() {
+            self.tell_agent_of_read(now, slot);
+        }
         if pulled {
             draft.last_flags = draft.last_flags.with(self.drained(slot));
         }

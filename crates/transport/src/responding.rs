@@ -377,12 +377,13 @@ impl Engine {
         }
     }
 
-    /// Whether the data of the READ that came last stand for the acknowledgement of its request (layout `homa`): one packet, before
-    /// which no others wait to go.
+    /// Whether the data of the READ that came last stand for the acknowledgement of its request (layout `homa`): one packet, which
+    /// the window lets go with all that is before it.
     pub(crate) fn is_answered_at_once(&self, slot: usize, header: &Header) -> bool {
-        header.reth().length <= u32::from(self.profile(slot).mtu)
+        let Profile { mtu, max_in_flight, .. } = *self.profile(slot);
+        header.reth().length <= u32::from(mtu)
             && self.names_messages(slot)
-            && self.responses_of(slot).is_some_and(|r| r.next.wrapping_add(1) == r.end)
+            && self.responses_of(slot).is_some_and(|r| r.end.wrapping_sub(r.una) <= max_in_flight)
     }
 
     /// The request of a READ came once more: whose data stand for its acknowledgement, his data have not come.

@@ -437,6 +437,9 @@ const INCOMING: usize = 5;
 
 impl PortAgent for Grants {
     fn on_event(&mut self, event: &Event<'_>) {
+        if event.class == Class::MESSAGE {
+            return self.asked_for(event);
+        }
         let took = self.link.time_for(u64::from(event.length + self.overhead));
         // Not beyond now, though the link be faster than was said.
         self.busy = (self.busy + took).min(event.now.since(Instant::ZERO));

@@ -266,7 +266,7 @@ fn of_read_data_that_are_lost_those_alone_are_sent_again_and_each_says_whose_it_
         let (reader, responder) = (&pair.client, &pair.server);
         let counters = responder.engine.counters(responder.qpns[0]);
         let timeouts = reader.engine.counters(reader.qpns[0]).timeouts + counters.timeouts;
-        assert_eq!(timeouts > 0, all, "of a READ of which nothing came only timers know");
+        assert_eq!(timeouts > 0, all, "of a READ of which nothing came the timer knows first");
         assert!(all || counters.retransmitted == count, "{counters:?}");
         assert_eq!(reader.ended(), [(1, Status::Success)]);
         assert!(reader.memory[..20 * MTU as usize].iter().all(|&octet| octet == 7));
@@ -298,6 +298,20 @@ fn read_data_are_lost_that_equals_have_overtaken_and_waited_for_behind_a_higher_
         let retransmitted = responder.engine.counters(responder.qpns[0]).retransmitted;
         assert_eq!(retransmitted, u32::from(!late), "late: {late}");
         assert_eq!(reader.ended(), [(1, Status::Success), (2, Status::Success)]);
+    }
+}
+
+#[test]
+fn a_read_request_that_is_lost_is_sent_again_after_the_interval_and_not_after_the_timeout() {
+    for length in [100, 20 * MTU] {
+        let mut pair = granted().fate(0, Fate::Drop);
+        pair.server.memory[8192..8292].fill(7);
+        pair.read(1, 0, 8192, length);
+        pair.run_until(Instant::ZERO + Span::from_micros(450));
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts), (1, 0));
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        assert!(pair.client.memory[..100].iter().all(|&octet| octet == 7));
     }
 }
 

@@ -1,7 +1,7 @@
 //! READ data on their way in: when what is missing of them is asked for.
 //!
-//! What others have overtaken is asked for as with messages. Beside that, where data have begun to come and nothing more is heard, all that
-//! has been asked for is asked for again: requests are short of others behind them that would show their loss.
+//! What others have overtaken is asked for as with messages. Beside that, where nothing is heard of them, all that has been asked for is
+//! asked for again, sooner where data have begun to come: requests are short of others behind them that would show their loss.
 
 use super::{Grants, Look, Whole};
 use crate::qp::after;
@@ -10,7 +10,7 @@ use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{Instant, Qpn, Span};
 
-/// READ data of a queue pair that were asked for and have begun to come, counted in packets modulo 2³².
+/// READ data of a queue pair that were asked for, counted in packets modulo 2³².
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     /// The one after the last that came, and the one after the last that was asked for.
@@ -47,6 +47,18 @@ impl Awaited {
 }
 
 impl Grants {
+    /// READ data were asked for. Who hears nothing asks after the whole interval: others may go first, or the request may be lost.
+    pub(super) fn asked_for(&mut self, event: &Event<'_>) {
+        let Part { end: reach, message_length: end, .. } = event.part;
+        let (qpn, idle) = (event.qpn, self.idle(event.now));
+        let awaited = self.reads.entry(qpn).or_default();
+        awaited.end = end;
+        if awaited.due.is_none() {
+            (awaited.reach, awaited.idle, awaited.asked) = (reach, idle, DOUBLINGS);
+            self.look_at_reads(qpn);
+        }
+    }
+
     /// READ data came, or word that they wait.
     pub(super) fn awaits(&mut self, event: &Event<'_>) {
         let Part { offset: expected, end: reach, message_length: end, .. } = event.part;

@@ -391,6 +391,27 @@ fn read_data_of_which_nothing_is_heard_are_asked_for_less_and_less_often() {
 }
 
 #[test]
+fn read_data_of_which_nothing_came_are_asked_for_after_the_interval_and_sooner_once_some_have() {
+    let resend = Span::from_micros(800);
+    let mut grants = agent(Params { resend, ..PARAMS });
+    let ask = |grants: &mut Grants, now, end| {
+        let part = Part { message_length: end, ..Part::default() };
+        grants.on_event(&Event { class: Class::MESSAGE, now, qpn: 2, part, ..Event::default() });
+    };
+    ask(&mut grants, at(0), 3);
+    ask(&mut grants, at(500), 6);
+    assert_eq!(grants.next_wakeup(), Some(at(800)));
+    grants.wake(at(800));
+    assert_eq!(said(&mut grants, at(800)), [(Class::READ_RESPONSE, 2, 6, 0)]);
+    read(&mut grants, at(900), (4, 4, 6), 1_000);
+    assert_eq!(grants.next_wakeup(), Some(at(1_000)));
+    read(&mut grants, at(950), (6, 6, 6), 1_000);
+    assert_eq!(grants.next_wakeup(), None);
+    ask(&mut grants, at(2_000), 9);
+    assert_eq!(grants.next_wakeup(), Some(at(2_800)));
+}
+
+#[test]
 fn who_has_sent_all_that_was_granted_and_must_wait_is_acknowledged() {
     let mut grants = agent(Params { overcommit: 1, ..PARAMS });
     data(&mut grants, at(0), 2, 20_000, 0, 1_000);
