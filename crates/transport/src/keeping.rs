@@ -11,6 +11,7 @@ use crate::aside::Step;
 use crate::delivery::onload::{Onloaded, SlowPath};
 use crate::engine::Engine;
 use crate::memory::Access;
+use crate::messages::is_sent_again;
 use crate::qp::{Duties, after, sequence};
 use crate::queue::NONE;
 use crate::reads::Access as Stored;
@@ -524,9 +525,10 @@ impl Engine {
         now: Instant,
         slot: usize,
         at: u32,
-        header: &Header,
+        arrival: &Arrival<'_>,
         reaction: &mut Reaction,
     ) {
+        let header = arrival.header;
         let shape = header.opcode.shape();
         let peer = self.qps[slot].common.peer;
         let reads = self.qps[slot].responder.reads;
@@ -541,7 +543,9 @@ impl Engine {
             None if !shape.has(Shape::SEND) && !shape.has(Shape::WRITE) => return,
             Some((Stored::Read { .. }, resource)) => {
                 self.reader_is_there(slot);
-                self.answer_request_again(now, slot, &resource);
+                if self.names_messages(slot) && is_sent_again(arrival) {
+                    self.answer_request_again(now, slot, &resource);
+                }
             }
             _ => {}
         }

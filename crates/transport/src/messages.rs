@@ -68,6 +68,12 @@ pub(crate) fn part_of(arrival: &Arrival<'_>) -> Part {
     }
 }
 
+/// Whether a packet's words in layout `homa` say that it is sent again.
+pub(crate) fn is_sent_again(arrival: &Arrival<'_>) -> bool {
+    let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
+    homa.is_some_and(|homa| matches!(homa.body, HomaBody::Data { retransmit: true, .. }))
+}
+
 /// Whether a packet's words in layout `homa` are about READ data.
 pub(crate) fn is_about_read_data(arrival: &Arrival<'_>) -> bool {
     let homa = LayoutWords::new(arrival.words).and_then(|words| Homa::decode(arrival.header, &words).ok());
@@ -111,12 +117,17 @@ impl Engine {
         as_law_words(&Homa { rpc: rpc_of(work.first.wrapping_sub(common.base)), body }.encode())
     }
 
-    /// The priority of a message's packets that go again.
+    /// The priority of a message's packets that go again: a higher one for the first that is missing after a timeout.
     #[cold]
-    pub(crate) fn message_priority_again(&self, slot: usize, work: &SendWork) -> u8 {
+    pub(crate) fn message_priority_again(&self, slot: usize, plan: &Plan, work: &SendWork) -> u8 {
+        let requester = &self.qps[slot].requester;
+        let doubted =
+            self.asides.get(self.qps[slot].common.aside).is_some_and(|aside| aside.doubted.is_some());
         let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
-        let granted = self.read_rooms.as_ref().and_then(|rooms| rooms.priority_again(length));
-        granted.unwrap_or(self.qps[slot].requester.priority)
+        let spent = self.profile(slot).retry.saturating_sub(requester.retries);
+        let raised = self.read_rooms.as_ref().filter(|_| doubted && plan.at == requester.una);
+        let raised = raised.and_then(|rooms| rooms.priority_after_timeout(length, spent.saturating_sub(1)));
+        raised.unwrap_or(requester.priority)
     }
 
     /// A packet of a request, on a queue pair with selective repeat. A WRITE's address tells where it goes; the rest

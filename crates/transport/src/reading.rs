@@ -265,19 +265,6 @@ impl Engine {
         }
     }
 
-    /// When the READ was asked for whose first response has `psn`, if that is measured; zero otherwise.
-    pub(crate) fn take_time_of_read(&mut self, slot: usize, psn: Psn) -> Instant {
-        let Some(guest) = self.read_rooms.as_mut().and_then(|rooms| rooms.timed(slot)) else {
-            return Instant::ZERO;
-        };
-        let Some((number, sent)) = *guest else { return Instant::ZERO };
-        let beyond = after(sequence(psn, number), number);
-        if beyond >= 0 {
-            *guest = None;
-        }
-        if beyond == 0 { sent } else { Instant::ZERO }
-    }
-
     /// Into the loss recovery state with a response, or on in it.
     fn keep_response(&mut self, slot: usize, psn: Psn) {
         let slow = self.profile(slot).recovery.has_slow_path();

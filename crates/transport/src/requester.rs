@@ -84,10 +84,6 @@ impl Engine {
         if !plan.fresh {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
-            if let Some(timed) = self.read_rooms.as_mut().and_then(|rooms| rooms.timed(slot)) {
-                // Data that come now may be of either request.
-                *timed = None;
-            }
             if pulled {
                 draft.last_flags = draft.last_flags.with(self.drained(slot));
             }
@@ -102,7 +98,7 @@ impl Engine {
         if work.kind.is_read_or_atomic() {
             requester.reads += 1;
             if let Some(rooms) = &mut self.read_rooms {
-                rooms.sent(slot, work.number(), now);
+                rooms.sent(slot);
             }
         }
         if work.kind == Kind::Datagram {
@@ -201,7 +197,7 @@ impl Engine {
             packets: plan.packets,
             mtu: profile.mtu,
             priority: match profile.layout {
-                Layout::Homa if !plan.fresh => self.message_priority_again(slot, work),
+                Layout::Homa if !plan.fresh => self.message_priority_again(slot, plan, work),
                 _ => self.qps[slot].requester.priority,
             },
             ecn_capable: true,

@@ -574,7 +574,7 @@ impl Engine {
     ) {
         let shape = arrival.header.opcode.shape();
         if self.profile(slot).separate_reads() {
-            return self.kept_before(now, slot, at, arrival.header, reaction);
+            return self.kept_before(now, slot, at, arrival, reaction);
         }
         if shape.has(Shape::SEND) || shape.has(Shape::WRITE) {
             // What is owed acknowledges all that came before as well, and may ask for more.

@@ -377,6 +377,14 @@ impl Engine {
         }
     }
 
+    /// Where the response that was planned goes again after a timeout for being the first that is missing: how many there were before
+    /// that, since something was heard.
+    pub(crate) fn timeouts_before_response(&self, slot: usize, plan: &Plan) -> Option<u8> {
+        let responding = self.responses_of(slot).filter(|_| !plan.fresh)?;
+        let spent = self.profile(slot).retry.saturating_sub(responding.retries);
+        (responding.doubted.is_some() && plan.at == responding.una).then_some(spent.saturating_sub(1))
+    }
+
     /// Whether the data of the READ that came last stand for the acknowledgement of its request (layout `homa`): one packet, which
     /// the window lets go with all that is before it.
     pub(crate) fn is_answered_at_once(&self, slot: usize, header: &Header) -> bool {
@@ -391,7 +399,7 @@ impl Engine {
     pub(crate) fn answer_request_again(&mut self, now: Instant, slot: usize, resource: &Resource) {
         let (first, end) = (resource.first, resource.end);
         let sent = self.responses_of(slot).is_some_and(|r| after(end, r.next) <= 0 && after(end, r.una) > 0);
-        if sent && self.names_messages(slot) && end == first.wrapping_add(1) {
+        if sent && end == first.wrapping_add(1) {
             let recovery = self.profile(slot).recovery;
             self.lose_responses(slot, recovery, first, end);
             self.note_responses(slot);

@@ -431,6 +431,7 @@ impl Engine {
         let srnic = layout == Layout::Srnic;
         let base = self.qps[slot].responder.course().first;
         let Common { peer, qpn, .. } = self.qps[slot].common;
+        let timeouts = self.timeouts_before_response(slot, plan);
         let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         let separate = reads.separate;
         let mut header = Header::new(Opcode::READ_RESPONSE_MIDDLE, peer, Psn::new(plan.at));
@@ -453,11 +454,9 @@ impl Engine {
                 let message = resource.request.wrapping_sub(base);
                 own = response_words(message, length, offset, !plan.fresh);
                 let rooms = self.read_rooms.as_ref();
-                let granted = rooms.and_then(|rooms| match plan.fresh {
-                    true => rooms.priority(length),
-                    false => rooms.priority_again(length),
-                });
-                priority = granted.unwrap_or(priority);
+                let raised = timeouts.and_then(|before| rooms?.priority_after_timeout(length, before));
+                let granted = || rooms?.priority(length);
+                priority = raised.or_else(granted).unwrap_or(priority);
             }
             if plan.fresh {
                 resource.sent = end;

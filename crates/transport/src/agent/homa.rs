@@ -271,6 +271,14 @@ impl Grants {
                 return;
             }
             self.looks.pop();
+            if let Whole::Reads(qpn) = whole
+                && self
+                    .reads
+                    .get_mut(&qpn)
+                    .is_some_and(|a| a.queued.take_if(|queued| *queued == due).is_some())
+            {
+                self.queue_reads(qpn);
+            }
         }
     }
 

@@ -6,7 +6,6 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use roci_control::homa::Params;
-use roci_units::Instant;
 
 /// A READ of more than this part of the room is a long one.
 const SHORT: u64 = 64;
@@ -48,8 +47,6 @@ struct Guest {
     waits: bool,
     /// Whether its next READ is in.
     admitted: bool,
-    /// Of one READ under way, the sequence of its first response and when it was sent.
-    timed: Option<(u32, Instant)>,
 }
 
 impl ReadRooms {
@@ -86,10 +83,11 @@ impl ReadRooms {
         Some(if short { params.unscheduled_priority(length) } else { params.scheduled_priority(0, 1) })
     }
 
-    /// The priority of what goes again of a message or of READ data of `length` octets, where those are granted: what asks for it says
-    /// that of unscheduled octets (Homa §3.7), and after a timeout it would wait once more where it has waited too long.
-    pub(crate) fn priority_again(&self, length: u32) -> Option<u8> {
-        Some(self.params.as_ref()?.unscheduled_priority(length))
+    /// The priority of a packet of a message or of READ data of `length` octets that goes again after a timeout, where those are granted:
+    /// it would wait once more where it has waited too long. That of unscheduled octets, and a level more after each timeout that
+    /// nothing was heard since, of which there were `before` this one.
+    pub(crate) fn priority_after_timeout(&self, length: u32, before: u8) -> Option<u8> {
+        Some(self.params.as_ref()?.unscheduled_priority(length).saturating_add(before).min(7))
     }
 
     /// What a READ is cut into, if it is.
@@ -135,17 +133,11 @@ impl ReadRooms {
         false
     }
 
-    /// The READ that was let in has been sent at `now`; its first response has sequence `number`.
-    pub(crate) fn sent(&mut self, place: usize, number: u32, now: Instant) {
+    /// The READ that was let in has been sent.
+    pub(crate) fn sent(&mut self, place: usize) {
         if let Some(guest) = self.guests.get_mut(place) {
             guest.admitted = false;
-            guest.timed.get_or_insert((number, now));
         }
-    }
-
-    /// The first response of a READ of queue pair `place`, and when it was asked for: one READ after the other.
-    pub(crate) fn timed(&mut self, place: usize) -> Option<&mut Option<(u32, Instant)>> {
-        self.guests.get_mut(place).map(|guest| &mut guest.timed)
     }
 
     /// A READ of `length` octets has ended. Whether anybody waits for what it leaves.
@@ -292,7 +284,7 @@ mod tests {
                 while rooms.next(0, |place| wanted[place].is_some()).is_some() {}
                 for place in 0..6 {
                     if let Some(length) = wanted[place] && rooms.admit(place, length) {
-                        rooms.sent(place, 0, Instant::ZERO);
+                        rooms.sent(place);
                         under_way[place].push_back(length);
                         wanted[place] = None;
                     }

@@ -98,8 +98,13 @@ impl Engine {
 
     /// The first stretch of missing responses from `from` on, before `to`.
     fn next_gap(&self, slot: usize, from: u32, to: u32) -> Option<(u32, u32)> {
-        let onloaded = self.reads_of(slot)?.onloaded.as_ref();
-        let missing = |at: u32| !onloaded.is_some_and(|onloaded| onloaded.knows(&self.kept, Psn::new(at)));
+        let reading = self.reads_of(slot)?;
+        let onloaded = reading.onloaded.as_ref();
+        let missing = |at: u32| {
+            // Beyond the window nothing is kept, nor does the bitmap know of it.
+            let within = at.wrapping_sub(reading.expected) < self.kept.packets();
+            !(within && onloaded.is_some_and(|onloaded| onloaded.knows(&self.kept, Psn::new(at))))
+        };
         let all = (0..after(to, from).max(0).cast_unsigned()).map(|ahead| from.wrapping_add(ahead));
         let begin = all.clone().find(|&at| missing(at))?;
         let end = all.skip_while(|&at| after(at, begin) < 0).find(|&at| !missing(at)).unwrap_or(to);

@@ -89,19 +89,21 @@ fn octets_that_others_have_overtaken_are_sent_again_before_granted_packets_that_
 }
 
 #[test]
-fn what_goes_again_takes_the_priority_of_unscheduled_octets_whatever_it_was_granted() {
+fn what_goes_again_after_a_timeout_takes_a_higher_priority_each_time() {
     let (mut engine, qpns) = sender("64KB", 1);
     let now = Instant::ZERO;
     engine.post_send(now, qpns[0], &message(0, 64_000 + 4 * MTU)).unwrap();
     let unscheduled = all(&mut engine, now);
     grant(&mut engine, now, qpns[0], 64_000 + 4 * MTU);
     let granted = all(&mut engine, now);
-    resend(&mut engine, now, qpns[0], MTU);
-    let again = all(&mut engine, now);
-    // A message of more than 15 KB has the last of four levels; the grant named the second from below.
-    let priorities = [&unscheduled, &granted, &again].map(|sent| sent.last().map(|last| last.priority));
-    assert_eq!(priorities, [Some(4), Some(2), Some(4)]);
-    assert!(again[0].retransmission);
+    let priorities = [&unscheduled, &granted].map(|sent| sent.last().map(|last| last.priority));
+    assert_eq!(priorities, [Some(4), Some(2)], "a message of more than 15 KB has the last of four levels");
+    let mut again = Vec::new();
+    while let Some(at) = engine.next_wakeup() {
+        engine.wake(at);
+        again.extend(all(&mut engine, at).iter().map(|segment| (segment.retransmission, segment.priority)));
+    }
+    assert_eq!(again, [4, 5, 6, 7, 7, 7, 7].map(|priority| (true, priority)));
 }
 
 #[test]
@@ -299,6 +301,15 @@ fn read_data_are_lost_that_equals_have_overtaken_and_waited_for_behind_a_higher_
         assert_eq!(retransmitted, u32::from(!late), "late: {late}");
         assert_eq!(reader.ended(), [(1, Status::Success), (2, Status::Success)]);
     }
+}
+
+#[test]
+fn a_request_that_comes_twice_draws_the_data_once() {
+    let mut pair = granted().fate(0, Fate::Duplicate);
+    pair.read(1, 0, 8192, 100);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+    assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).retransmitted, 0);
 }
 
 #[test]

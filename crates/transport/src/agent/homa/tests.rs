@@ -364,45 +364,91 @@ fn read_data_of_which_nothing_is_heard_are_asked_for_less_and_less_often() {
         grants.wake(wake);
         asked.extend(said(&mut grants, wake).iter().map(|said| (wake, said.0, said.2)));
     }
-    let expected = [100, 300, 700, 1_500, 2_300, 3_100, 3_900];
-    assert_eq!(asked, expected.map(|micros| (at(micros), Class::READ_RESPONSE, 6)), "then it is given up");
-    // Who says that they wait is asked after the whole interval, and who sends some after an eighth.
-    read(&mut grants, at(5_000), (3, 3, 6), 0);
-    assert_eq!(grants.next_wakeup(), Some(at(5_800)));
-    read(&mut grants, at(5_100), (4, 4, 6), 1_000);
-    assert_eq!(grants.next_wakeup(), Some(at(5_200)));
-    // Where the first data of a READ took so long, twice that; but what was sent again tells nothing.
-    for (again, silence) in [(0, 160), (1, 100)] {
-        let mut grants = agent(Params { resend, ..PARAMS });
-        let part = Part { offset: 1, end: 1, message_length: 9, ..Part::default() };
-        let class = Class::READ_RESPONSE;
-        let words = &[again][..];
-        let event =
-            Event { class, now: at(90), sent: at(10), qpn: 2, length: 500, part, words, ..Event::default() };
-        grants.on_event(&event);
-        assert_eq!(grants.next_wakeup(), Some(at(90 + silence)));
-        // Nor are packets lost sooner that others have overtaken.
-        read(&mut grants, at(91), (1, 3, 9), 1_000);
-        let late = if again == 0 { 80 } else { 16 };
-        assert_eq!(grants.next_wakeup(), Some(at(91 + late)));
-    }
+    let expected = [100, 300, 700, 1_500, 3_100, 6_300, 12_700];
+    assert_eq!(asked, expected.map(|micros| (at(micros), Class::READ_RESPONSE, 4)), "then it is given up");
+    // Who says that they wait is asked no more often for that, and who sends some after an eighth of the interval.
+    read(&mut grants, at(20_000), (3, 3, 6), 0);
+    assert_eq!(grants.next_wakeup(), Some(at(26_400)));
+    read(&mut grants, at(20_100), (4, 4, 6), 1_000);
+    assert_eq!(grants.next_wakeup(), Some(at(20_200)));
     grants.forget(Qpn::new(2));
     assert_eq!(grants.next_wakeup(), None);
+}
+
+/// Packets of READ data have been asked for, up to `end`.
+fn ask(grants: &mut Grants, now: Instant, end: u32) {
+    let part = Part { message_length: end, ..Part::default() };
+    grants.on_event(&Event { class: Class::MESSAGE, now, qpn: 2, part, ..Event::default() });
+}
+
+#[test]
+fn read_data_that_may_take_long_are_not_lost_so_soon() {
+    // From the request to the first data it was 80 us, in all of which the link was idle, but for a packet of 0.8 us.
+    for (waited_for_others, silence, late) in [(false, 2 * 80, 4 * 16), (true, 100, 16)] {
+        let mut grants = agent(Params { resend: Span::from_micros(800), ..PARAMS });
+        ask(&mut grants, at(10), 9);
+        if waited_for_others {
+            read(&mut grants, at(20), (0, 2, 9), 1_000);
+            said(&mut grants, at(20));
+        }
+        read(&mut grants, at(90), (3, 3, 9), 1_000);
+        // What was looked at is not any more.
+        grants.wake(at(90));
+        assert_eq!(said(&mut grants, at(90)), []);
+        let took = Span::from_nanos(if waited_for_others { 0 } else { 1_600 });
+        assert_eq!(grants.next_wakeup(), Some(at(90 + silence) - took));
+        read(&mut grants, at(91), (3, 5, 9), 1_000);
+        assert_eq!(grants.next_wakeup(), Some(at(91 + late)));
+    }
+}
+
+#[test]
+fn in_a_silence_one_packet_is_asked_for_and_when_it_comes_all_that_was_asked_for_before_it() {
+    let resend = Span::from_micros(800);
+    let again = |grants: &mut Grants, now, expected, word| {
+        let part = Part { offset: expected, end: expected, message_length: 9, ..Part::default() };
+        let (class, words) = (Class::READ_RESPONSE, &[word][..]);
+        grants.on_event(&Event { class, now, qpn: 2, length: 1_000, part, words, ..Event::default() });
+    };
+    for (word, then) in [(1, Some((16, 6))), (0, None)] {
+        let mut grants = agent(Params { resend, ..PARAMS });
+        ask(&mut grants, at(0), 6);
+        grants.wake(at(800));
+        assert_eq!(said(&mut grants, at(800)), [(Class::READ_RESPONSE, 2, 1, 0)]);
+        ask(&mut grants, at(850), 9);
+        again(&mut grants, at(900), 1, word);
+        let (after, end) = then.unwrap_or((100, 2));
+        assert_eq!(grants.next_wakeup(), Some(at(900 + after)));
+        grants.wake(at(900 + after));
+        assert_eq!(said(&mut grants, at(900 + after)), [(Class::READ_RESPONSE, 2, end, 0)]);
+    }
+}
+
+#[test]
+fn reads_that_come_and_go_leave_nothing_behind_among_what_is_looked_at() {
+    let mut grants = agent(PARAMS);
+    // What is due first stays there.
+    read(&mut grants, at(0), (1, 3, 9), 1_000);
+    for turn in 0..1_000 {
+        let part = Part { message_length: turn + 1, offset: turn, end: turn, ..Part::default() };
+        let now = at(turn.into());
+        let asks = Event { class: Class::MESSAGE, now, qpn: 3, part, ..Event::default() };
+        grants.on_event(&asks);
+        let part = Part { offset: turn + 1, end: turn + 1, ..part };
+        grants.on_event(&Event { class: Class::READ_RESPONSE, length: 100, part, ..asks });
+    }
+    assert!(grants.looks.len() < 4, "{}", grants.looks.len());
 }
 
 #[test]
 fn read_data_of_which_nothing_came_are_asked_for_after_the_interval_and_sooner_once_some_have() {
     let resend = Span::from_micros(800);
     let mut grants = agent(Params { resend, ..PARAMS });
-    let ask = |grants: &mut Grants, now, end| {
-        let part = Part { message_length: end, ..Part::default() };
-        grants.on_event(&Event { class: Class::MESSAGE, now, qpn: 2, part, ..Event::default() });
-    };
     ask(&mut grants, at(0), 3);
     ask(&mut grants, at(500), 6);
     assert_eq!(grants.next_wakeup(), Some(at(800)));
     grants.wake(at(800));
-    assert_eq!(said(&mut grants, at(800)), [(Class::READ_RESPONSE, 2, 6, 0)]);
+    assert_eq!(said(&mut grants, at(800)), [(Class::READ_RESPONSE, 2, 1, 0)]);
     read(&mut grants, at(900), (4, 4, 6), 1_000);
     assert_eq!(grants.next_wakeup(), Some(at(1_000)));
     read(&mut grants, at(950), (6, 6, 6), 1_000);
