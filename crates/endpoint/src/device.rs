@@ -191,7 +191,7 @@ impl std::fmt::Debug for DeviceInner {
 fn named(address: IpAddr, error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => {
-            io::Error::new(error.kind(), format!("{address} is no address of this host"))
+            io::Error::new(error.kind(), format!("{address} {}", crate::addresses::foreign()))
         }
         _ => error,
     }

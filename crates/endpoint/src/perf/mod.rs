@@ -483,14 +483,16 @@ fn named(error: io::Error) -> PerfError {
 }
 
 /// What can be done about an error of TCP.
-fn remedy(error: &io::Error) -> &'static str {
+fn remedy(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "; a server is to be started there first, without -R, at this port (-p)"
+            "; a server is to be started there first, without -R, at this port (-p)".to_owned()
         }
-        io::ErrorKind::AddrInUse => "; another server is there, or take another port at both ends (-p)",
-        io::ErrorKind::AddrNotAvailable => "; it is no address of this host",
-        _ => "",
+        io::ErrorKind::AddrInUse => {
+            "; another server is there, or take another port at both ends (-p)".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => format!("; it {}", crate::addresses::foreign()),
+        _ => String::new(),
     }
 }
 
