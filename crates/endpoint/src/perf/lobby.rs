@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// How often it looks whether it is to end.
 const SLICE: Duration = Duration::from_millis(50);
-/// Who has not said what it is after so long is shown out. It keeps nobody waiting meanwhile, and a slow client is still one.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// More of them have no room: who came first goes.
 const GUESTS_MAX: usize = 64;
 
@@ -36,8 +34,15 @@ enum Judgement {
     Stranger(String),
 }
 
-/// Waits until a client has said its version; gives its connection, and what it said. Strangers are reported and shown out.
-pub(super) fn client(listener: &TcpListener, watch: &dyn Watch) -> Result<(TcpStream, Vec<u8>), PerfError> {
+/// Who has said its version: its connection, its address, and what it said.
+pub(super) type Client = (TcpStream, SocketAddr, Vec<u8>);
+
+/// Waits until a client has said its version. Strangers are reported and shown out.
+pub(super) fn client(
+    listener: &TcpListener,
+    patience: Duration,
+    watch: &dyn Watch,
+) -> Result<Client, PerfError> {
     listener.set_nonblocking(true)?;
     let clock = Clock::new();
     let mut guests: Vec<Guest> = Vec::new();
@@ -52,13 +57,13 @@ pub(super) fn client(listener: &TcpListener, watch: &dyn Watch) -> Result<(TcpSt
         while place < guests.len() {
             guests[place].listen();
             let guest = &guests[place];
-            let is_late = clock.passed().saturating_sub(guest.since) >= PATIENCE;
+            let is_late = clock.passed().saturating_sub(guest.since) >= patience;
             match judge(&guest.said, guest.has_left, is_late) {
                 Judgement::Open => place += 1,
                 Judgement::Client => {
-                    let Guest { stream, said, .. } = guests.swap_remove(place);
+                    let Guest { stream, address, said, .. } = guests.swap_remove(place);
                     stream.set_nonblocking(false)?;
-                    return Ok((stream, said));
+                    return Ok((stream, address, said));
                 }
                 Judgement::Stranger(deed) => show_out(&guests.remove(place), &deed, watch),
             }
@@ -70,7 +75,12 @@ pub(super) fn client(listener: &TcpListener, watch: &dyn Watch) -> Result<(TcpSt
 }
 
 fn show_out(guest: &Guest, deed: &str, watch: &dyn Watch) {
-    let from = SocketAddr::new(guest.address.ip().to_canonical(), guest.address.port());
+    report(guest.address, deed, watch);
+}
+
+/// Tells of a stranger.
+pub(super) fn report(from: SocketAddr, deed: &str, watch: &dyn Watch) {
+    let from = SocketAddr::new(from.ip().to_canonical(), from.port());
     watch.event(Event::Stranger { from, deed });
 }
 

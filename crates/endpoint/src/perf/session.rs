@@ -1,10 +1,12 @@
 //! One test from the first octet to the last: who says what when, and what stands behind it.
 
-use super::channel::{Channel, MESSAGE_MAX, Messages, News, Tcp};
+use super::channel::{Channel, Door, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
 use super::terms::{self, Terms};
-use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, named};
+use super::{
+    Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, lobby, named,
+};
 use crate::addresses::{first_address, toward};
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
@@ -48,18 +50,74 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
 }
 
+/// Two ends that know all of each other that the data need.
+struct Ready<'a> {
+    place: Place<'a>,
+    qps: Vec<QueuePair>,
+    connection: Connection,
+}
+
+impl<'a> Ready<'a> {
+    fn begin(self, channel: &'a mut dyn Channel, watch: &'a dyn Watch) -> Session<'a> {
+        let Self { place, qps, connection } = self;
+        channel.acquaintance().patience = None;
+        watch.event(Event::Connected(&connection));
+        Session { options: place.options, watch, qps, place, connection, channel }
+    }
+}
+
+/// What is told of somebody with whom a server has come to nothing before the test, and waits on for another.
+///
+/// # Errors
+/// What ends the server: an error of ours, or of a client that has told a queue pair, or terms, and was given another test. It is
+/// most likely the one that was meant.
+fn stranger(error: PerfError, is_client: bool) -> Result<String, PerfError> {
+    match error {
+        PerfError::Silent => Ok("said no more".to_owned()),
+        PerfError::Completion { status: Status::TransportRetryCounterExceeded, .. } => {
+            Ok("answered no more".to_owned())
+        }
+        PerfError::Left if !is_client => Ok("left before it told a queue pair".to_owned()),
+        PerfError::Peer(deed) if !is_client => Ok(deed),
+        PerfError::Completion { .. } | PerfError::Refused(_) if !is_client => {
+            Ok("said what cannot be heard".to_owned())
+        }
+        error => Err(error),
+    }
+}
+
 /// With queue pairs that are told over TCP.
 fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    let mut channel = match &options.host {
-        Some(host) => Tcp::connect(host, options.port, watch)?,
-        None => Tcp::accept(options.device, options.port, watch)?,
+    let (mut channel, ready) = match &options.host {
+        Some(host) => {
+            let mut channel = Tcp::connect(host, options.port, watch)?;
+            let ready = introduce(&mut channel, options)?;
+            (channel, ready)
+        }
+        None => {
+            let door = Door::open(options, watch)?;
+            loop {
+                let (mut channel, from) = door.client()?;
+                match introduce(&mut channel, options) {
+                    Ok(ready) => break (channel, ready),
+                    Err(error) => {
+                        lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
+                    }
+                }
+            }
+        }
     };
+    ready.begin(&mut channel, watch).run()
+}
+
+/// All that is told over TCP before the test.
+fn introduce<'a>(channel: &mut Tcp<'_>, options: &'a Options) -> Result<Ready<'a>, PerfError> {
     let address = match options.device {
         Some(address) => address,
         None => channel.local()?,
     };
     let mut device = open(address, options)?;
-    let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
+    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
 
     // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
     let early = if channel.is_client() { None } else { Some(channel.hear_key()?) };
@@ -74,7 +132,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let place = Place::new(&device, options, mtu)?;
     let qps = place.queue_pairs()?;
     let local = place.keys(&qps);
-    let remote = acquaint(&mut channel, options, early, &local, |remote| {
+    let remote = acquaint(channel, options, early, &local, |remote| {
         // The rounds that follow tell keys again: an end with more queue pairs would take those for further ones.
         if (1..remote.len()).any(|index| remote[..index].iter().any(|key| key.qpn == remote[index].qpn)) {
             return Err(otherwise("told one queue pair twice"));
@@ -85,8 +143,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         Ok(())
     })?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
-    watch.event(Event::Connected(&connection));
-    Session { options, watch, qps, place, connection, channel: &mut channel }.run()
+    Ok(Ready { place, qps, connection })
 }
 
 /// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
