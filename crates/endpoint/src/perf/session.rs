@@ -8,6 +8,7 @@ use super::{
     Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, lobby, named,
 };
 use crate::addresses::{first_address, toward};
+use crate::clock::Clock;
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::control;
@@ -162,7 +163,7 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(options, None) };
     let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
     let meet = |qp: &QueuePair, param: &ConnParam, peer| match (&listener, to) {
-        (Some(listener), _) => accept(listener, qp, param, peer, watch),
+        (Some(listener), _) => accept(listener, qp, param, peer, options.patience, watch),
         (None, Some(to)) => match connect(&manager, qp, to, param, watch) {
             Err(PerfError::Connect(error)) if error.is_alone(address) => Err(PerfError::Alone(error)),
             done => done.map(Some),
@@ -172,34 +173,33 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     if listener.is_some() {
         watch.event(Event::Waiting(Some(SocketAddr::new(address, options.port))));
     }
-    let (qp, cq, control) = loop {
+    let (mut channel, (ready, connections)) = loop {
         let cq = device.create_cq()?;
         let qp = pd.create_qp(&cq, &cq).build()?;
         for slot in 0..16 {
             qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
         }
-        match meet(&qp, &told, None)? {
-            Some(control) => break (qp, cq, control),
-            None if watch.stopped() => return Err(PerfError::Stopped),
-            None => {}
+        let Some(control) = meet(&qp, &told, None)? else {
+            if watch.stopped() {
+                return Err(PerfError::Stopped);
+            }
+            continue;
+        };
+        let from = control.peer();
+        let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
+        if to.is_none() {
+            channel.acquaintance().patience = Some(options.patience);
+        }
+        match introduce_by_cm(&mut channel, &device, options, |qp, param| meet(qp, param, Some(from.ip()))) {
+            Ok(met) => break (channel, met),
+            Err(_) if watch.stopped() => return Err(PerfError::Stopped),
+            Err(error) if to.is_none() => {
+                lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
+            }
+            Err(error) => return Err(error),
         }
     };
-    let peer = control.peer().ip();
-    let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
-    let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
-
-    let place = Place::new(&device, options, mtu)?;
-    channel.exchange_key(&Key::NONE)?;
-    let qps = place.queue_pairs()?;
-    let param = parameters(options, Some(mtu));
-    let meet = |qp| meet(qp, &param, Some(peer))?.ok_or(PerfError::Left);
-    let connections = qps.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
-    channel.exchange_key(&Key::NONE)?;
-    let local = place.keys(&qps);
-    let remote = acquaint(&mut channel, options, None, &local, |_| Ok(()))?;
-    let connection = Connection { device: device.address(), mtu, version, local, remote };
-    watch.event(Event::Connected(&connection));
-    let mut session = Session { options, watch, qps, place, connection, channel: &mut channel };
+    let mut session = ready.begin(&mut channel, watch);
     let done = session.run();
     for connection in connections {
         if to.is_some() && done.is_ok() {
@@ -208,6 +208,27 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         connection.disconnect();
     }
     done
+}
+
+/// All that is told over a connection of RDMA-CM before the test, and those of the data.
+fn introduce_by_cm<'a>(
+    channel: &mut Messages<'_>,
+    device: &Device,
+    options: &'a Options,
+    meet: impl Fn(&QueuePair, &ConnParam) -> Result<Option<cm::Connection>, PerfError>,
+) -> Result<(Ready<'a>, Vec<cm::Connection>), PerfError> {
+    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
+    let place = Place::new(device, options, mtu)?;
+    channel.exchange_key(&Key::NONE)?;
+    let qps = place.queue_pairs()?;
+    let param = parameters(options, Some(mtu));
+    let meet = |qp| meet(qp, &param)?.ok_or(PerfError::Silent);
+    let connections = qps.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
+    channel.exchange_key(&Key::NONE)?;
+    let local = place.keys(&qps);
+    let remote = acquaint(channel, options, None, &local, |_| Ok(()))?;
+    let connection = Connection { device: device.address(), mtu, version, local, remote };
+    Ok((Ready { place, qps, connection }, connections))
 }
 
 /// What the connections of the data are to be like.
@@ -259,24 +280,43 @@ fn connect(
     }
 }
 
-/// Waits for somebody to connect, or for `peer`; `None` where it came to nothing after all, with `qp` used up. A request
-/// that cannot be accepted, or is another's, is refused and no reason to end.
+/// Waits for somebody to connect, or for `peer`, who is to do so within `patience`; `None` where it came to nothing after all, with
+/// `qp` used up. A request that cannot be accepted, or is another's, is refused and no reason to end; while anybody may come, who
+/// does so in vain is reported.
 fn accept(
     listener: &Listener,
     qp: &QueuePair,
     param: &ConnParam,
     peer: Option<IpAddr>,
+    patience: Duration,
     watch: &dyn Watch,
 ) -> Result<Option<cm::Connection>, PerfError> {
+    let clock = Clock::new();
     loop {
         if let Some(request) = listener.get_request(Duration::from_millis(50))?
             && peer.is_none_or(|peer| peer == request.peer().ip())
-            && let Ok(connection) = request.accept(qp, param)
         {
-            return Ok(connection.met(&|| watch.stopped()));
+            let from = request.peer();
+            let deed = match request.accept(qp, param) {
+                Ok(connection) => match connection.met(&|| watch.stopped()) {
+                    None if peer.is_none() && !watch.stopped() => {
+                        let deed = "asked for a connection and took none";
+                        lobby::report(from, deed, watch);
+                        return Ok(None);
+                    }
+                    met => return Ok(met),
+                },
+                Err(error) => format!("asked for a connection that cannot be made: {error}"),
+            };
+            if peer.is_none() {
+                lobby::report(from, &deed, watch);
+            }
         }
         if watch.stopped() {
             return Err(PerfError::Stopped);
+        }
+        if peer.is_some() && clock.passed() >= patience {
+            return Err(PerfError::Silent);
         }
     }
 }
