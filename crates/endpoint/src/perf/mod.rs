@@ -348,6 +348,9 @@ pub enum Event<'a> {
         /// What it did: `said nothing and left`.
         deed: &'a str,
     },
+    /// Somebody has come, and the system has no room for his connection at present, descriptors perhaps; the server tries on. Told
+    /// once, until it has room again.
+    Shut(&'a io::Error),
     /// The two ends are connected; the test begins.
     Connected(&'a Connection),
     /// So many messages of so many have been moved, or so many milliseconds of so many have passed.
