@@ -304,6 +304,16 @@ impl Device {
         CompletionQueue::new(self.inner.clone())
     }
 
+    /// Bounds what the requests of each shard's queue pairs may have under way to one address together, to `packets` that have been
+    /// sent and not been acknowledged; who would have more waits for its turn. For many queue pairs to one receiver, whose windows
+    /// come to more than its socket holds. Without this each queue pair's window is the only bound. It is to be said before anything
+    /// is posted.
+    pub fn bound_flight(&self, packets: u32) {
+        for cell in &self.inner.cells {
+            cell.lock().core.engine.bound_flight(packets);
+        }
+    }
+
     /// Lets all shards go on that nobody else drives at the moment.
     pub fn progress(&self) {
         self.inner.progress();

@@ -400,6 +400,18 @@ fn latency_is_told_by_both_ends() {
 }
 
 #[test]
+fn a_thousand_queue_pairs_do_not_send_more_than_the_receiver_s_socket_holds() {
+    let options = Options { iterations: 10, queue_pairs: 1000, ..options(Verb::Write, Metric::Bandwidth) };
+    let (server, client) = noted(&options);
+    let [overflowed, packets] = [&server, &client].map(|notes| {
+        let counted = notes.counted.lock().unwrap().unwrap();
+        (counted.overflowed, counted.packets)
+    });
+    // Each by itself had 32 packets under way, and the socket lost a tenth of them.
+    assert!(overflowed.0 * 100 < packets.1, "{} of {}", overflowed.0, packets.1);
+}
+
+#[test]
 fn who_stops_ends_the_peer_as_well_which_says_that_it_has_gone() {
     for by_client in [true, false] {
         for verb in [Verb::Write, Verb::Send, Verb::Read] {

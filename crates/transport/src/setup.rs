@@ -308,6 +308,7 @@ impl Engine {
         self.end_reading(slot);
         self.end_responding(slot);
         self.leave_read_rooms(slot, None);
+        self.leave_flight(slot);
         let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
@@ -509,6 +510,7 @@ impl Engine {
         self.end_recovery(slot);
         self.stop_reading(slot);
         self.leave_read_rooms(slot, None);
+        self.leave_flight(slot);
         self.end_responses(now, slot);
     }
 

@@ -28,7 +28,7 @@ const ROOM: usize = 64 << 20;
 const FLIGHT: u32 = 1 << 20;
 /// And packets: half of what queues of Linux take (`txqueuelen`, `netdev_max_backlog`).
 const FLIGHT_PACKETS: u32 = 512;
-/// And at least so many packets of each.
+/// The window of each is no less than so many packets, however many they are: it fills runs, while others wait for their turns.
 const FLIGHT_MIN: u32 = 32;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
@@ -436,6 +436,10 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub(super) fn new(device: &Device, options: &'a Options, mtu: Mtu) -> Result<Self, PerfError> {
+        // The window of one is that bound.
+        if options.window.is_none() && options.queue_pairs > 1 {
+            device.bound_flight(flight_packets(mtu));
+        }
         let pd = device.alloc_pd();
         let cq = device.create_cq()?;
         let pairs = usize::from(options.queue_pairs);
@@ -454,8 +458,7 @@ impl<'a> Place<'a> {
     fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
         let mtu = u32::from(self.mtu.octets());
-        let packets = FLIGHT_PACKETS.min(FLIGHT / mtu);
-        let shared = (packets / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * mtu;
+        let shared = (flight_packets(self.mtu) / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * mtu;
         self.pd
             .create_qp(&self.cq, &self.cq)
             .path_mtu(self.mtu)
@@ -507,6 +510,11 @@ impl<'a> Place<'a> {
     pub(super) fn message(&self, size: usize) -> Result<Slice, PerfError> {
         Ok(self.source.slice(0..size)?)
     }
+}
+
+/// Packets in flight, of all queue pairs.
+fn flight_packets(mtu: Mtu) -> u32 {
+    FLIGHT_PACKETS.min(FLIGHT / u32::from(mtu.octets()))
 }
 
 /// The longest message that will be moved.
