@@ -97,6 +97,7 @@ impl Engine {
             let mut plan = Plan::NONE;
             if !self.plan(now, slot, 1, &mut plan) {
                 self.schedule.remove(place);
+                self.end_flight_turn(slot);
             } else if self.grants_at_once(slot) {
                 return self.send(now, slot, &plan, &Grant::Engine);
             } else if let Some(segment) = self.send_if_granted(now, slot, &plan, &Grant::Engine) {
@@ -167,6 +168,7 @@ impl Engine {
         let mut plan = Plan::NONE;
         let quantum = self.paced_quantum(slot, quantum_octets);
         if !self.plan(now, slot, quantum, &mut plan) {
+            self.end_flight_turn(slot);
             return None;
         }
         let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
@@ -411,6 +413,14 @@ impl Engine {
     fn admits_flight(&mut self, slot: usize) -> bool {
         let path = self.qps[slot].common.path;
         self.flights.as_mut().is_none_or(|flights| flights.admit(slot, path))
+    }
+
+    /// The queue pair has nothing that may go now: who waits for room under way need not wait for it.
+    #[inline]
+    fn end_flight_turn(&mut self, slot: usize) {
+        if let Some(flights) = &mut self.flights {
+            flights.end_turn(slot);
+        }
     }
 
     /// What the queue pair has under way has become less: who waits for the room goes.
@@ -662,6 +672,7 @@ impl Engine {
         if !wants || self.qps[slot].requester.pacer.eligible_at() > now {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
+            self.end_flight_turn(slot);
         }
         if wants {
             self.arm_now(now, slot);

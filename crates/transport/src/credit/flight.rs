@@ -10,10 +10,13 @@ use alloc::vec::Vec;
 ///
 /// Who finds room takes it with the run that it sends, and leaves with the acknowledgements. Where there is none, or others wait
 /// already, it stands in line, and nobody overtakes it. A room is full from its last packet on: a run that began before goes whole.
+/// Who comes from the line may send a part of what the room holds, so that short messages too are acknowledged several at a time.
 #[derive(Debug)]
 pub(crate) struct Flights {
     /// The packets of each.
     packets: u32,
+    /// What who comes from a line may send, unless it has less.
+    turn: u32,
     rooms: Vec<Room>,
     /// By the places of queue pairs.
     guests: Vec<Guest>,
@@ -27,6 +30,8 @@ struct Room {
     /// Queue pairs that belong to it.
     guests: u32,
     taken: u32,
+    /// What those that came from the line may still send.
+    promised: u32,
     /// The places of queue pairs, in line.
     line: VecDeque<usize>,
 }
@@ -38,20 +43,24 @@ struct Guest {
     taken: u32,
     /// Whether it stands in the line.
     waits: bool,
-    /// Whether its next run is in, after it stood there.
-    admitted: bool,
+    /// What it may still send, after it stood there.
+    promised: u32,
 }
+
+/// A room is as many turns: enough of them are under way at once for their acknowledgements to come one after the other.
+const TURNS: u32 = 16;
 
 impl Flights {
     pub(crate) const fn new(packets: u32) -> Self {
-        Self { packets, rooms: Vec::new(), guests: Vec::new(), waiting: 0 }
+        let turn = packets.div_ceil(TURNS);
+        Self { packets, turn, rooms: Vec::new(), guests: Vec::new(), waiting: 0 }
     }
 
     /// Whether queue pair `place` may send a run to `path` now; else it waits in line.
     pub(crate) fn admit(&mut self, place: usize, path: u64) -> bool {
         let index = self.enter(place, path);
         let (room, guest) = (&mut self.rooms[index], &mut self.guests[place]);
-        if guest.admitted || room.line.is_empty() && room.taken < self.packets {
+        if guest.promised > 0 || room.line.is_empty() && room.taken + room.promised < self.packets {
             return true;
         }
         if !guest.waits {
@@ -65,9 +74,12 @@ impl Flights {
     /// So many packets of queue pair `place` have left.
     pub(crate) fn sent(&mut self, place: usize, packets: u32) {
         let Some(guest) = self.guests.get_mut(place).filter(|guest| guest.room != 0) else { return };
-        guest.admitted = false;
+        let room = &mut self.rooms[guest.room as usize - 1];
+        let kept = packets.min(guest.promised);
+        guest.promised -= kept;
+        room.promised -= kept;
         guest.taken += packets;
-        self.rooms[guest.room as usize - 1].taken += packets;
+        room.taken += packets;
     }
 
     /// Whether queue pair `place` has its room with others, who may have to wait for what it does not hear of.
@@ -93,9 +105,19 @@ impl Flights {
         (0..self.rooms.len()).find_map(|index| self.next_of(index))
     }
 
-    /// Queue pair `place`, which was next, sends now.
+    /// Queue pair `place`, which was next, has its turn.
     pub(crate) fn let_in(&mut self, place: usize) {
-        self.guests[place].admitted = true;
+        let guest = &mut self.guests[place];
+        self.rooms[guest.room as usize - 1].promised += self.turn - guest.promised;
+        guest.promised = self.turn;
+    }
+
+    /// Queue pair `place` has nothing more to send at present: so its turn is over.
+    pub(crate) fn end_turn(&mut self, place: usize) {
+        if let Some(guest) = self.guests.get_mut(place).filter(|guest| guest.promised > 0) {
+            self.rooms[guest.room as usize - 1].promised -= guest.promised;
+            guest.promised = 0;
+        }
     }
 
     /// Gives up all that a queue pair has here. Gives who is next in its line, if there is room now.
@@ -105,6 +127,7 @@ impl Flights {
         let room = &mut self.rooms[index];
         room.guests -= 1;
         room.taken -= guest.taken;
+        room.promised -= guest.promised;
         if guest.waits {
             room.line.retain(|&waiting| waiting != place);
             self.waiting -= 1;
@@ -114,7 +137,7 @@ impl Flights {
 
     fn next_of(&mut self, index: usize) -> Option<usize> {
         let room = &mut self.rooms[index];
-        if room.taken >= self.packets {
+        if room.taken + room.promised >= self.packets {
             return None;
         }
         let place = room.line.pop_front()?;
@@ -132,7 +155,7 @@ impl Flights {
             let known = self.rooms.iter().position(|room| room.guests > 0 && room.path == path);
             let empty = || self.rooms.iter().position(|room| room.guests == 0);
             let index = known.or_else(empty).unwrap_or_else(|| {
-                self.rooms.push(Room { path, guests: 0, taken: 0, line: VecDeque::new() });
+                self.rooms.push(Room { path, guests: 0, taken: 0, promised: 0, line: VecDeque::new() });
                 self.rooms.len() - 1
             });
             self.rooms[index].path = path;
@@ -161,6 +184,21 @@ mod tests {
         flights.sent(1, 1);
         assert_eq!((flights.left(1, 1), flights.forget(0)), (None, Some(2)));
         assert!(flights.shares(1) && !flights.shares(3));
+    }
+
+    #[test]
+    fn who_comes_from_the_line_sends_some_short_messages_and_keeps_no_room_that_it_does_not_need() {
+        let mut flights = Flights::new(32);
+        assert!(flights.admit(0, 7));
+        flights.sent(0, 32);
+        assert!(!flights.admit(1, 7) && !flights.admit(2, 7));
+        assert_eq!(flights.left(0, 30), Some(1));
+        flights.let_in(1);
+        assert_eq!(flights.next(), None, "it may send what there is room for");
+        flights.sent(1, 1);
+        assert!(flights.admit(1, 7));
+        flights.end_turn(1);
+        assert_eq!(flights.next(), Some(2));
     }
 
     proptest! {
@@ -196,13 +234,15 @@ mod tests {
                         flights.sent(place, run);
                         wanted[place] -= run;
                         under_way[place] += run;
+                        turns.push_front(place);
+                    } else {
+                        flights.end_turn(place);
                     }
                 }
                 for path in 0..2 {
                     let of = |sum: u32, place: &usize| sum + under_way[*place];
                     let taken = (0..6).filter(|place| place % 2 == path).fold(0, |sum, place| of(sum, &place));
-                    // One that was let in and had nothing to send may come later.
-                    assert!(taken < packets + 3 * 15, "{taken} of {packets}");
+                    assert!(taken < packets + 15, "{taken} of {packets}");
                 }
                 (wanted.iter().sum::<u32>(), under_way.iter().sum::<u32>())
             };
@@ -215,7 +255,8 @@ mod tests {
                 }
             }
             prop_assert_eq!(run(&mut flights, 0, 20, 4), (0, 0));
-            prop_assert!(flights.rooms.iter().all(|room| room.taken == 0 && room.line.is_empty()));
+            let is_empty = |room: &Room| (room.taken, room.promised, room.line.len()) == (0, 0, 0);
+            prop_assert!(flights.rooms.iter().all(is_empty));
             prop_assert_eq!(flights.waiting, 0);
         }
     }
