@@ -359,6 +359,13 @@ local function base_header(cursor, tree)
   return pad
 end
 
+-- What a GRANT or RESEND is about, for the line of the packet.
+local function homa_range(tvb, opcode)
+  if opcode == 0xd1 then return string.format(", up to octet %d granted", tvb(24, 4):uint()) end
+  if opcode == 0xd2 then return string.format(", %d octets from %d on wanted", tvb(28, 4):uint(), tvb(24, 4):uint()) end
+  return ""
+end
+
 -- Wireshark's own dissector of the port.
 local ports = DissectorTable.get("udp.port")
 local standard = ports:get_dissector(4791)
@@ -395,6 +402,7 @@ function rocinante.dissector(tvb, pinfo, tree)
     branch:add_proto_expert_info(short)
     return tvb:len()
   end
+  if layout == HOMA then pinfo.cols.info:append(homa_range(tvb, opcode)) end
   local payload = cursor.stop - cursor.at - pad
   if payload > 0 then branch:add(f["payload"], tvb(cursor.at, payload)) end
   branch:add_le(f["icrc"], tvb(cursor.stop, 4))

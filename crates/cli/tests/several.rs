@@ -47,8 +47,8 @@ fn a_figure_of_which_nothing_is_judged_has_not_passed() {
     let printed = text(&output.stdout);
     assert!(
         printed.ends_with(
-            "validation-queueing: none of its rows is judged, for bounds of means over 5 seeds want that many: \
-             --seeds 1..5, the default.\n0 passed, 0 failed, 1 not judged (validation-queueing).\n"
+            "validation-queueing: none of its rows is judged with 1 seed, as the bounds are those of a mean over 5. To have \
+             them judged leave out --seeds, or say --seeds 1..5.\n0 passed, 0 failed, 1 not judged (validation-queueing).\n"
         ),
         "{printed}"
     );

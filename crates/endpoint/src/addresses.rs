@@ -62,6 +62,30 @@ fn whose(known: &[sys::Interface], address: IpAddr, interface: &str) -> io::Resu
     }
 }
 
+/// That an address is none of this host's, and which are.
+pub(crate) fn foreign() -> String {
+    let known = sys::interfaces().unwrap_or_default();
+    format!("is no address of this host{}", listed(&known))
+}
+
+/// The most addresses that are listed.
+const LISTED_MAX: usize = 8;
+
+/// The addresses of this host as devices are named by them; empty where there is none.
+fn listed(known: &[sys::Interface]) -> String {
+    let name = |it: &sys::Interface| match it.scope {
+        0 => it.address.to_string(),
+        _ => format!("{}%{}", it.address, it.name.to_string_lossy()),
+    };
+    let (names, more): (Vec<_>, _) =
+        (known.iter().take(LISTED_MAX).map(name).collect(), known.len().saturating_sub(LISTED_MAX));
+    match (names.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!(", which has {}", names.join(", ")),
+        (false, _) => format!(", which has {} and {more} more (`ip address` lists them)", names.join(", ")),
+    }
+}
+
 /// The address of the first device of this host that is not a loopback.
 ///
 /// # Errors
@@ -151,6 +175,23 @@ mod tests {
         assert_eq!(of_link(&known, at(2)).unwrap(), address);
         assert_eq!(of_link(&known, at(3)).unwrap_err().to_string(), why.to_string());
         assert_eq!(of_link(&known[1..], at(3)).unwrap(), address);
+    }
+
+    #[test]
+    fn a_link_local_address_that_is_none_of_this_host_is_told_from_its_own() {
+        let error = sys::own("fe80::ffff:1".parse().unwrap(), 4791).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+        let of = |address: &str, scope| sys::Interface {
+            name: c"eth0".to_owned(),
+            address: address.parse().unwrap(),
+            is_loopback: false,
+            scope,
+        };
+        let known = [of("10.0.0.1", 0), of("fe80::2", 2)];
+        assert_eq!(listed(&known), ", which has 10.0.0.1, fe80::2%eth0");
+        assert_eq!(listed(&[]), "");
+        let many = listed(&vec![of("10.0.0.1", 0); 10]);
+        assert!(many.ends_with("10.0.0.1 and 2 more (`ip address` lists them)"), "{many}");
     }
 
     #[test]

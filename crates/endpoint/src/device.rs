@@ -191,7 +191,7 @@ impl std::fmt::Debug for DeviceInner {
 fn named(address: IpAddr, error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => {
-            io::Error::new(error.kind(), format!("{address} is no address of this host"))
+            io::Error::new(error.kind(), format!("{address} {}", crate::addresses::foreign()))
         }
         _ => error,
     }
@@ -302,6 +302,16 @@ impl Device {
     /// When the process has no descriptors left.
     pub fn create_cq(&self) -> io::Result<CompletionQueue> {
         CompletionQueue::new(self.inner.clone())
+    }
+
+    /// Bounds what the requests of each shard's queue pairs may have under way to one address together, to `packets` that have been
+    /// sent and not been acknowledged; who would have more waits for its turn. For many queue pairs to one receiver, whose windows
+    /// come to more than its socket holds. Without this each queue pair's window is the only bound. It is to be said before anything
+    /// is posted.
+    pub fn bound_flight(&self, packets: u32) {
+        for cell in &self.inner.cells {
+            cell.lock().core.engine.bound_flight(packets);
+        }
     }
 
     /// Lets all shards go on that nobody else drives at the moment.

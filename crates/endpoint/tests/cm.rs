@@ -10,6 +10,7 @@ use roci_endpoint::{
 };
 use roci_wire::Layout;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -292,6 +293,58 @@ fn nor_one_of_perftests_tests() {
         perf::run(&near, &Quiet(AtomicU32::new(0))).unwrap();
         server.join().unwrap().unwrap();
     });
+}
+
+/// Notes when a server waits, and of whom it tells.
+#[derive(Default)]
+struct Porter(AtomicBool, Mutex<Vec<String>>);
+
+impl perf::Watch for Porter {
+    fn event(&self, event: perf::Event<'_>) {
+        match event {
+            perf::Event::Waiting(_) => self.0.store(true, Ordering::SeqCst),
+            perf::Event::Stranger { deed, .. } => self.1.lock().unwrap().push(deed.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn nor_does_who_is_connected_and_leaves_says_nonsense_or_nothing() {
+    let server: IpAddr = "127.0.0.61".parse().unwrap();
+    let device = Some(server);
+    let test = perf::Test { verb: perf::Verb::Write, metric: perf::Metric::Bandwidth };
+    let patience = Duration::from_millis(400);
+    let options =
+        perf::Options { iterations: 20, rdma_cm: true, device, patience, ..perf::Options::new(test) };
+    let porter = Porter::default();
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| perf::run(&options, &porter));
+        until("the server waits", || porter.0.load(Ordering::SeqCst));
+        let stranger = Device::open("127.0.0.62".parse().unwrap()).unwrap();
+        let manager = ConnectionManager::new(&stranger).unwrap();
+        let (pd, cq) = (stranger.alloc_pd(), stranger.create_cq().unwrap());
+        let to = SocketAddr::new(server, options.port);
+        let told = || porter.1.lock().unwrap().len();
+        for says in [None, Some(&b"GET / HTTP/1.1"[..]), Some(&b"6.06\0\0\0\0\0\0\0\0\0\0\0\0"[..])] {
+            let qp = pd.create_qp(&cq, &cq).build().unwrap();
+            let region = pd.reg_mr(vec![0; 256], Access::LOCAL_WRITE).unwrap();
+            qp.post_recv(RecvWr::new(region.buffer(0..256).unwrap())).unwrap();
+            let connection = manager.connect(&qp, to, &ConnParam::default()).unwrap();
+            let before = told();
+            match says {
+                Some(says) => qp.post_send(SendWr::send_inline(says)).unwrap(),
+                None => connection.disconnect(),
+            }
+            until("the server has told of it", || told() > before);
+        }
+        let host = Some("127.0.0.61".to_owned());
+        let near = perf::Options { host, device: Some("127.0.0.63".parse().unwrap()), ..options.clone() };
+        perf::run(&near, &Quiet(AtomicU32::new(0))).unwrap();
+        far.join().unwrap().unwrap();
+    });
+    let told = porter.1.into_inner().unwrap();
+    assert_eq!(told, ["left before it told a queue pair", "told 14 octets and not 16", "said no more"]);
 }
 
 #[test]

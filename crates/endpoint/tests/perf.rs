@@ -159,10 +159,53 @@ fn a_client_that_takes_its_time_is_answered() {
         let mut heard = [0; 16];
         slow.read_exact(&mut heard).unwrap();
         assert!(heard.starts_with(b"6.06\0"), "{heard:?}");
-        drop(slow);
-        assert!(matches!(far.join().unwrap(), Err(PerfError::Left)));
+        assert!(server.strangers.lock().unwrap().is_empty());
+        server.stop.store(true, Ordering::SeqCst);
+        assert!(matches!(far.join().unwrap(), Err(PerfError::Stopped)));
     });
-    assert!(server.strangers.into_inner().unwrap().is_empty());
+}
+
+/// Says what perftest's client says before its first queue pair, and hears the answers.
+fn begin(port: u16) -> TcpStream {
+    let mut client = visit(port);
+    for said in [&b"6.06\0\0\0\0\0\0\0\0\0\0\0\0"[..], &[0, 0, 16, 0], &[0, 0, 0, 64], b"5\0"] {
+        client.write_all(said).unwrap();
+        client.read_exact(&mut vec![0; said.len()]).unwrap();
+    }
+    client
+}
+
+#[test]
+fn who_begins_as_a_client_and_stops_before_the_test_is_reported_and_keeps_no_server() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let key: &[u8] = b"0000:0001:000011:e27bcb:00000322:00007f9f1da38000:\
+                       00:00:00:00:00:00:00:00:00:00:ff:ff:7f:00:00:01:00000000:\0";
+    let patience = Duration::from_millis(400);
+    let options = Options { patience, queue_pairs: 2, ..options(Verb::Write, Metric::Bandwidth) };
+    let (server, client) = (Notes::default(), Notes::default());
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| perf::run(&options, &server));
+        let mut version = visit(options.port);
+        version.write_all(b"6.06\0\0\0\0\0\0\0\0\0\0\0\0").unwrap();
+        let mut told = [0; 17];
+        assert!(version.read_exact(&mut told).is_err(), "it is shown out");
+        // In the middle of the queue pairs.
+        let mut keys = begin(options.port);
+        keys.write_all(key).unwrap();
+        let mut heard = Vec::new();
+        assert_eq!(keys.read_to_end(&mut heard).unwrap_or(heard.len()), key.len());
+        drop(begin(options.port));
+        let mut nonsense = begin(options.port);
+        nonsense.write_all(&[b'x'; 108]).unwrap();
+        let _ = nonsense.read(&mut [0]);
+        let done = meet(&options, &client);
+        server.stop.store(done.is_err(), Ordering::SeqCst);
+        let far = far.join().unwrap();
+        assert!(done.is_ok() && far.is_ok(), "{done:?}, {far:?}");
+    });
+    let strangers = server.strangers.into_inner().unwrap();
+    let left = "left before it told a queue pair";
+    assert_eq!(strangers, ["said no more", "said no more", left, "told a queue pair that cannot be read"]);
 }
 
 #[test]
@@ -354,6 +397,18 @@ fn latency_is_told_by_both_ends() {
             }
         }
     }
+}
+
+#[test]
+fn a_thousand_queue_pairs_do_not_send_more_than_the_receiver_s_socket_holds() {
+    let options = Options { iterations: 10, queue_pairs: 1000, ..options(Verb::Write, Metric::Bandwidth) };
+    let (server, client) = noted(&options);
+    let [overflowed, packets] = [&server, &client].map(|notes| {
+        let counted = notes.counted.lock().unwrap().unwrap();
+        (counted.overflowed, counted.packets)
+    });
+    // Each by itself had 32 packets under way, and the socket lost a tenth of them.
+    assert!(overflowed.0 * 100 < packets.1, "{} of {}", overflowed.0, packets.1);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub enum LoadError {
     },
     /// It is made of no parts.
     #[error(
-        "`{0}` is made of no parts, and so has no memory and no values: {1} These are made of parts: {parts}",
+        "`{0}` is made of no parts, and so has no memory and no values: {1} Name one that is made of parts, as in `roci nic show srnic`: {parts}",
         parts = presets::names().collect::<Vec<_>>().join(", ")
     )]
     WithoutParts(&'static str, &'static str),

@@ -4,6 +4,7 @@ use crate::agent::{Agents, PortAgent};
 use crate::arrival::{Arrival, Deferral, Reaction, Refusal, Resolution, Token};
 use crate::aside::Asides;
 use crate::config::{EngineConfig, Pd, QpError, Service, Srq};
+use crate::credit::flight::Flights;
 use crate::credit::room::ReadRooms;
 use crate::deferred_law::Backlog;
 use crate::delivery::onload::SlowPath;
@@ -79,6 +80,8 @@ pub struct Engine {
     pub(crate) backlog: Option<Box<Backlog>>,
     /// What READs may ask for together, where that is bounded.
     pub(crate) read_rooms: Option<Box<ReadRooms>>,
+    /// What requests may have under way to one place together, where that is bounded.
+    pub(crate) flights: Option<Box<Flights>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -127,6 +130,7 @@ impl Engine {
             slow: SlowPath::default(),
             backlog: None,
             read_rooms: None,
+            flights: None,
             agent: None,
         }
     }
@@ -158,6 +162,14 @@ impl Engine {
         if let Some(rooms) = &mut self.read_rooms {
             rooms.widen(octets);
         }
+    }
+
+    /// Bounds what the requests of all queue pairs with one path may have under way together, to `packets` that have been sent and
+    /// not been acknowledged: for a receiver whose buffer holds so many, whatever their windows come to. A run goes whole where one
+    /// packet of it has room; queue pairs beyond it wait in line. READs are not among them, nor what answers them, nor datagrams. It
+    /// is said before any is posted.
+    pub fn bound_flight(&mut self, packets: u32) {
+        self.flights = Some(Box::new(Flights::new(packets.max(1))));
     }
 
     /// Where READs wait for others to end, a number that changes when any of them gets on.

@@ -105,6 +105,7 @@ impl Engine {
                     return false;
                 }
                 advance(&mut qp.requester, profile, upto);
+                self.land(now, slot);
                 self.restart_timer(now, slot);
                 self.arm(now, slot);
                 true
@@ -142,6 +143,7 @@ impl Engine {
             octets = advance(&mut qp.requester, profile, upto);
             self.restart_timer(now, slot);
         }
+        self.land(now, slot);
         self.note_stamp(slot, arrival);
         if heard {
             self.tell_of_progress(now, slot, arrival, octets);
@@ -187,6 +189,7 @@ impl Engine {
                 self.arm(now, slot);
             }
         }
+        self.land(now, slot);
         true
     }
 

@@ -71,7 +71,8 @@ impl Engine {
         let last = end == work.end;
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
-        let due = requester.unasked >= common.asks_every;
+        let due = requester.unasked >= common.asks_every
+            || self.flights.as_ref().is_some_and(|flights| flights.shares(slot));
         if last || wants_answer || due || shuts(requester, profile, plan, end) {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
@@ -100,6 +101,11 @@ impl Engine {
             if let Some(rooms) = &mut self.read_rooms {
                 rooms.sent(slot);
             }
+        }
+        if let Some(flights) = &mut self.flights
+            && matches!(work.kind, Kind::Write | Kind::Send)
+        {
+            flights.sent(slot, plan.packets.into());
         }
         if work.kind == Kind::Datagram {
             requester.una = end;
@@ -445,6 +451,7 @@ impl Engine {
     pub(crate) fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
         let requester = &mut self.qps[slot].requester;
         requester.in_flight = requester.in_flight.saturating_sub(octets);
+        self.land(now, slot);
         self.answers(now, slot);
         if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             // The program says whether the timer starts again.

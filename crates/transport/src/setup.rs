@@ -310,6 +310,7 @@ impl Engine {
         self.end_reading(slot);
         self.end_responding(slot);
         self.leave_read_rooms(slot, None);
+        self.leave_flight(slot);
         let common = &mut self.qps[slot].common;
         common.generation = common.generation.wrapping_add(1);
         common.state = QpState::Reset;
@@ -514,6 +515,7 @@ impl Engine {
         if let Some(agent) = &mut self.agent {
             agent.forget(qpn);
         }
+        self.leave_flight(slot);
         self.end_responses(now, slot);
     }
 

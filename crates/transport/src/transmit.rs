@@ -50,7 +50,10 @@ impl Engine {
     /// Takes the next packet whose priority is in `open_priorities` (bit p: priority p is not paused).
     #[inline]
     pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
-        let place = self.schedule.turn(open_priorities)?;
+        let Some(place) = self.schedule.turn(open_priorities) else {
+            let place = self.turn_from_line(now, open_priorities)?;
+            return self.transmit_planned(now, open_priorities, place);
+        };
         let Some((segment, matters)) = self.stream(now, place as usize) else {
             return self.transmit_planned(now, open_priorities, place);
         };
@@ -72,7 +75,10 @@ impl Engine {
         quick: impl FnOnce(&mut W, &Segment) -> R,
         take: impl FnOnce(&mut W, &Segment) -> R,
     ) -> Option<R> {
-        let place = self.schedule.turn(open_priorities)?;
+        let Some(place) = self.schedule.turn(open_priorities) else {
+            let place = self.turn_from_line(now, open_priorities)?;
+            return self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment));
+        };
         if let Some((segment, matters)) = self.stream(now, place as usize) {
             let answer = quick(world, &segment);
             if matters {
@@ -91,6 +97,7 @@ impl Engine {
             let mut plan = Plan::NONE;
             if !self.plan(now, slot, 1, &mut plan) {
                 self.schedule.remove(place);
+                self.end_flight_turn(slot);
             } else if self.grants_at_once(slot) {
                 return self.send(now, slot, &plan, &Grant::Engine);
             } else if let Some(segment) = self.send_if_granted(now, slot, &plan, &Grant::Engine) {
@@ -98,7 +105,8 @@ impl Engine {
             } else {
                 self.relist(now, slot);
             }
-            place = self.schedule.turn(open_priorities)?;
+            let turn = self.schedule.turn(open_priorities);
+            place = turn.or_else(|| self.turn_from_line(now, open_priorities))?;
         }
     }
 
@@ -125,7 +133,8 @@ impl Engine {
     /// The same among the priorities in `open_priorities`.
     pub fn offer_open(&mut self, now: Instant, quantum_octets: u32, open_priorities: u8) -> Option<Offer> {
         loop {
-            let slot = self.schedule.take(open_priorities)? as usize;
+            let turn = self.schedule.take(open_priorities);
+            let slot = turn.or_else(|| self.take_from_line(now, open_priorities))? as usize;
             if let Some(offer) = self.offer_slot(now, slot, quantum_octets) {
                 return Some(offer);
             }
@@ -159,6 +168,7 @@ impl Engine {
         let mut plan = Plan::NONE;
         let quantum = self.paced_quantum(slot, quantum_octets);
         if !self.plan(now, slot, quantum, &mut plan) {
+            self.end_flight_turn(slot);
             return None;
         }
         let wants_law = self.profile(slot).deferred.law && self.hears(slot, Class::TRANSMIT);
@@ -394,7 +404,88 @@ impl Engine {
         {
             plan.packets = run as u16;
         }
-        run > 0
+        let is_datagram = matches!(work.kind, Kind::Datagram);
+        run > 0 && (self.flights.is_none() || is_datagram || self.admits_flight(slot))
+    }
+
+    /// Whether there is room under way for a run of the queue pair; where there is none, it waits in line.
+    #[cold]
+    fn admits_flight(&mut self, slot: usize) -> bool {
+        let path = self.qps[slot].common.path;
+        self.flights.as_mut().is_none_or(|flights| flights.admit(slot, path))
+    }
+
+    /// The queue pair has nothing that may go now: who waits for room under way need not wait for it.
+    #[inline]
+    fn end_flight_turn(&mut self, slot: usize) {
+        if let Some(flights) = &mut self.flights {
+            flights.end_turn(slot);
+        }
+    }
+
+    /// What the queue pair has under way has become less: who waits for the room goes.
+    #[inline]
+    pub(crate) fn land(&mut self, now: Instant, slot: usize) {
+        if self.flights.is_some() {
+            self.land_flight(now, slot);
+        }
+    }
+
+    #[cold]
+    fn land_flight(&mut self, now: Instant, slot: usize) {
+        let requester = &self.qps[slot].requester;
+        let under_way = requester.high.wrapping_sub(requester.una);
+        let first = self.flights.as_mut().and_then(|flights| flights.left(slot, under_way));
+        self.let_in(Some(now), first);
+    }
+
+    /// The queue pair has nothing under way any more, and waits for nothing.
+    #[cold]
+    pub(crate) fn leave_flight(&mut self, slot: usize) {
+        let first = self.flights.as_mut().and_then(|flights| flights.forget(slot));
+        self.let_in(None, first);
+    }
+
+    /// Queue pair `first` is the first in line and has its turn, or the next one that has something to send; who waits for another
+    /// reason by now comes again when that is over. Whether anybody has it.
+    fn let_in(&mut self, now: Option<Instant>, mut first: Option<usize>) -> bool {
+        while let Some(slot) = first {
+            let requester = &self.qps[slot].requester;
+            if requester.wants_to_send() && now.is_none_or(|now| requester.pacer.eligible_at() <= now) {
+                #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+                self.schedule.add(slot as u32, requester.priority);
+                if let Some(flights) = &mut self.flights {
+                    flights.let_in(slot);
+                }
+                return true;
+            }
+            if let Some(now) = now {
+                self.arm(now, slot);
+            }
+            first = self.flights.as_mut().and_then(|flights| flights.next());
+        }
+        false
+    }
+
+    /// As the schedule's `turn` where nobody else has one: of those who wait in line for room under way, where there is room.
+    #[cold]
+    fn turn_from_line(&mut self, now: Instant, open_priorities: u8) -> Option<u32> {
+        loop {
+            let first = self.flights.as_mut()?.next()?;
+            if !self.let_in(Some(now), Some(first)) {
+                return None;
+            }
+            if let Some(place) = self.schedule.turn(open_priorities) {
+                return Some(place);
+            }
+        }
+    }
+
+    /// The same as its `take`.
+    #[cold]
+    fn take_from_line(&mut self, now: Instant, open_priorities: u8) -> Option<u32> {
+        self.turn_from_line(now, open_priorities)?;
+        self.schedule.take(open_priorities)
     }
 
     /// Whether the port has room for what READ `current` brings; where it has none, the queue pair waits in line.
@@ -458,7 +549,9 @@ impl Engine {
             _ => work.length.div_ceil(u32::from(profile.mtu)).max(1),
         };
         let requester = &mut self.qps[slot].requester;
-        work.flags |= if profile.streams(work) { flag::NUMBERED | flag::STREAMS } else { flag::NUMBERED };
+        // The quick way asks for no room under way.
+        let streams = self.flights.is_none() && profile.streams(work);
+        work.flags |= if streams { flag::NUMBERED | flag::STREAMS } else { flag::NUMBERED };
         work.first = requester.high;
         work.end = requester.high.wrapping_add(packets);
         let common = &mut self.qps[slot].common;
@@ -579,6 +672,7 @@ impl Engine {
         if !wants || self.qps[slot].requester.pacer.eligible_at() > now {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
+            self.end_flight_turn(slot);
         }
         if wants {
             self.arm_now(now, slot);

@@ -74,6 +74,10 @@ impl Watch for Screen<'_> {
                 // Nobody may be listening.
                 self.bar.hide_while(|| drop(writeln!(std::io::stderr(), "{text}")));
             }
+            Event::Shut(error) => {
+                let text = format!("somebody has come and cannot be let in for now ({error}); still waiting");
+                self.bar.hide_while(|| drop(writeln!(std::io::stderr(), "{text}")));
+            }
             Event::Connected(connection) => {
                 self.result.borrow_mut().0 = Some(connection_json(connection));
                 if !self.quiet {

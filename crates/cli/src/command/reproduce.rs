@@ -139,8 +139,11 @@ fn unjudged(report: &Report) -> Option<String> {
         _ => format!("{rows} rows are not judged"),
     };
     let name = report.name;
+    let run = report.seeds.len();
+    let s = if run == 1 { "" } else { "s" };
     Some(format!(
-        "{name}: {rows}, for bounds of means over {seeds} seeds want that many: --seeds 1..{seeds}, the default.\n"
+        "{name}: {rows} with {run} seed{s}, as the bounds are those of a mean over {seeds}. To have them judged leave out --seeds, or \
+         say --seeds 1..{seeds}.\n"
     ))
 }
 

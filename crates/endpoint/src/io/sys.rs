@@ -589,8 +589,10 @@ pub(crate) fn own(address: IpAddr, port: u16) -> io::Result<SocketAddr> {
     match address {
         IpAddr::V6(v6) if v6.is_unicast_link_local() => {
             let known = interfaces()?;
-            let scope = known.iter().find(|it| it.address == address).map_or(0, |it| it.scope);
-            Ok(SocketAddrV6::new(v6, port, 0, scope).into())
+            let owner = known.iter().find(|it| it.address == address);
+            // The kernel would ask for an interface, and there is none to name.
+            let owner = owner.ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))?;
+            Ok(SocketAddrV6::new(v6, port, 0, owner.scope).into())
         }
         _ => Ok(SocketAddr::new(address, port)),
     }

@@ -1,8 +1,9 @@
 //! The way by which perftest's two ends talk beside the data: a TCP connection, or SENDs over one of RDMA-CM.
 
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
-use super::{Event, PerfError, Watch, good, lobby, named};
+use super::{Event, Options, PerfError, Watch, good, lobby, named};
 use crate::addresses::{here, is_whole};
+use crate::clock::Clock;
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
 use crate::io::sys;
@@ -48,6 +49,8 @@ pub(crate) trait Channel {
     fn news(&mut self) -> News;
     /// Takes leave.
     fn finish(&mut self) -> Result<(), PerfError>;
+    /// What is known of a peer that has not been met in full.
+    fn acquaintance(&mut self) -> &mut Acquaintance;
 
     /// Tells something and hears as much.
     fn exchange(&mut self, octets: &[u8]) -> Result<Vec<u8>, PerfError> {
@@ -72,6 +75,15 @@ pub(crate) trait Channel {
     }
 }
 
+/// How far a server knows who has come.
+#[derive(Debug, Default)]
+pub(crate) struct Acquaintance {
+    /// How long it may be silent, if that is bounded.
+    pub(crate) patience: Option<Duration>,
+    /// Whether it has told a queue pair: it is a client then, whatever it does next.
+    pub(crate) is_client: bool,
+}
+
 /// The key that was told, if one could be made of it.
 fn key_from(key: Option<Key>) -> Result<Key, PerfError> {
     key.ok_or_else(|| PerfError::Peer("told a queue pair that cannot be read".to_owned()))
@@ -83,7 +95,39 @@ pub(crate) struct Tcp<'a> {
     /// What the peer said before it was known to be one, and has not been asked for yet.
     said: Vec<u8>,
     is_client: bool,
+    acquaintance: Acquaintance,
     watch: &'a dyn Watch,
+}
+
+/// Where a server waits for clients over TCP.
+pub(crate) struct Door<'a> {
+    listener: TcpListener,
+    patience: Duration,
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Door<'a> {
+    /// At the address of the device, if one is named, or at all.
+    pub(crate) fn open(options: &Options, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        let (at, port, patience) = (options.device, options.port, options.patience);
+        let named = SocketAddr::from((at.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port));
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let listener = match at {
+            Some(address) => sys::own(address, port).and_then(TcpListener::bind),
+            None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
+        };
+        let listener = listener.map_err(|error| PerfError::Listen(named, error))?;
+        watch.event(Event::Waiting(None));
+        Ok(Self { listener, patience, watch })
+    }
+
+    /// The next who has said its version, and from where.
+    pub(crate) fn client(&self) -> Result<(Tcp<'a>, SocketAddr), PerfError> {
+        let (stream, from, said) = lobby::client(&self.listener, self.patience, self.watch)?;
+        let mut tcp = Tcp::new(stream, said, false, self.watch)?;
+        tcp.acquaintance.patience = Some(self.patience);
+        Ok((tcp, from))
+    }
 }
 
 impl<'a> Tcp<'a> {
@@ -104,20 +148,6 @@ impl<'a> Tcp<'a> {
         Err(last)
     }
 
-    /// Waits for a client, at one address or at all.
-    pub(crate) fn accept(at: Option<IpAddr>, port: u16, watch: &'a dyn Watch) -> Result<Self, PerfError> {
-        let named = SocketAddr::from((at.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port));
-        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        let listener = match at {
-            Some(address) => sys::own(address, port).and_then(TcpListener::bind),
-            None => TcpListener::bind(any).or_else(|_| TcpListener::bind(("0.0.0.0", port))),
-        };
-        let listener = listener.map_err(|error| PerfError::Listen(named, error))?;
-        watch.event(Event::Waiting(None));
-        let (stream, said) = lobby::client(&listener, watch)?;
-        Self::new(stream, said, false, watch)
-    }
-
     fn new(
         stream: TcpStream,
         said: Vec<u8>,
@@ -131,7 +161,7 @@ impl<'a> Tcp<'a> {
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE / 2)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, SILENCE / 2)?;
-        Ok(Self { stream, said, is_client, watch })
+        Ok(Self { stream, said, is_client, acquaintance: Acquaintance::default(), watch })
     }
 
     /// The address of the device at our end.
@@ -146,10 +176,14 @@ impl Channel for Tcp<'_> {
     }
 
     fn tell(&mut self, octets: &[u8]) -> Result<(), PerfError> {
-        Ok(self.stream.write_all(octets)?)
+        self.stream.write_all(octets).map_err(|error| match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => PerfError::Left,
+            _ => error.into(),
+        })
     }
 
     fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
+        let clock = Clock::new();
         let mut octets: Vec<u8> = self.said.drain(..length.min(self.said.len())).collect();
         let mut heard = octets.len();
         octets.resize(length, 0);
@@ -166,8 +200,15 @@ impl Channel for Tcp<'_> {
             if self.watch.stopped() {
                 return Err(PerfError::Stopped);
             }
+            if heard < length && self.acquaintance.patience.is_some_and(|most| clock.passed() >= most) {
+                return Err(PerfError::Silent);
+            }
         }
         Ok(octets)
+    }
+
+    fn acquaintance(&mut self) -> &mut Acquaintance {
+        &mut self.acquaintance
     }
 
     fn tell_key(&mut self, key: &Key) -> Result<(), PerfError> {
@@ -175,7 +216,9 @@ impl Channel for Tcp<'_> {
     }
 
     fn hear_key(&mut self) -> Result<Key, PerfError> {
-        key_from(Key::from_text(&self.hear(TEXT_LEN)?))
+        let key = key_from(Key::from_text(&self.hear(TEXT_LEN)?))?;
+        self.acquaintance.is_client = true;
+        Ok(key)
     }
 
     fn news(&mut self) -> News {
@@ -216,6 +259,7 @@ pub(crate) struct Messages<'a> {
     /// How the connection has failed.
     failed: Option<(Status, Qpn)>,
     is_client: bool,
+    acquaintance: Acquaintance,
     watch: &'a dyn Watch,
 }
 
@@ -236,8 +280,8 @@ impl<'a> Messages<'a> {
         watch: &'a dyn Watch,
     ) -> Self {
         let (heard, alive) = (VecDeque::new(), qp.device().passed());
-        let (is_asked, failed) = (false, None);
-        Self { connection, qp, cq, heard, alive, is_asked, failed, is_client, watch }
+        let (is_asked, failed, acquaintance) = (false, None, Acquaintance::default());
+        Self { connection, qp, cq, heard, alive, is_asked, failed, is_client, acquaintance, watch }
     }
 
     /// Takes one thing that has ended, waiting up to `timeout` for it; whether there was one.
@@ -291,7 +335,12 @@ impl Channel for Messages<'_> {
         Ok(self.qp.post_send(SendWr::send_inline(octets))?)
     }
 
+    fn acquaintance(&mut self) -> &mut Acquaintance {
+        &mut self.acquaintance
+    }
+
     fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
+        let clock = Clock::new();
         loop {
             if let Some(heard) = self.heard.pop_front() {
                 let (got, told) = (heard.len(), format!("told {} octets and not {length}", heard.len()));
@@ -306,6 +355,9 @@ impl Channel for Messages<'_> {
             if is_over && !has_more {
                 return Err(PerfError::Left);
             }
+            if !has_more && self.acquaintance.patience.is_some_and(|most| clock.passed() >= most) {
+                return Err(PerfError::Silent);
+            }
         }
     }
 
@@ -314,7 +366,9 @@ impl Channel for Messages<'_> {
     }
 
     fn hear_key(&mut self) -> Result<Key, PerfError> {
-        key_from(Key::from_struct(&self.hear(STRUCT_LEN)?))
+        let key = key_from(Key::from_struct(&self.hear(STRUCT_LEN)?))?;
+        self.acquaintance.is_client = true;
+        Ok(key)
     }
 
     fn news(&mut self) -> News {

@@ -4,15 +4,13 @@ use super::handshake::{VERSION_LEN, is_number};
 use super::{Event, PerfError, Watch};
 use crate::clock::Clock;
 use crate::io::sys;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// How often it looks whether it is to end.
 const SLICE: Duration = Duration::from_millis(50);
-/// Who has not said what it is after so long is shown out. It keeps nobody waiting meanwhile, and a slow client is still one.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// More of them have no room: who came first goes.
 const GUESTS_MAX: usize = 64;
 
@@ -36,55 +34,93 @@ enum Judgement {
     Stranger(String),
 }
 
-/// Waits until a client has said its version; gives its connection, and what it said. Strangers are reported and shown out.
-pub(super) fn client(listener: &TcpListener, watch: &dyn Watch) -> Result<(TcpStream, Vec<u8>), PerfError> {
+/// Who has said its version: its connection, its address, and what it said.
+pub(super) type Client = (TcpStream, SocketAddr, Vec<u8>);
+
+/// Waits until a client has said its version. Strangers are reported and shown out.
+pub(super) fn client(
+    listener: &TcpListener,
+    patience: Duration,
+    watch: &dyn Watch,
+) -> Result<Client, PerfError> {
     listener.set_nonblocking(true)?;
     let clock = Clock::new();
     let mut guests: Vec<Guest> = Vec::new();
+    let mut obstacle = None;
     loop {
-        let all = std::iter::once(listener.as_raw_fd()).chain(guests.iter().map(|it| it.stream.as_raw_fd()));
-        sys::wait(&all.map(|fd| (fd, false)).collect::<Vec<_>>(), Some(SLICE))?;
+        // Who stands before a door that does not open would be seen there again and again.
+        let door = (listener.as_raw_fd(), false);
+        let door = if obstacle.is_none() { Some(door) } else { None };
+        let all = door.into_iter().chain(guests.iter().map(|it| (it.stream.as_raw_fd(), false)));
+        sys::wait(&all.collect::<Vec<_>>(), Some(SLICE))?;
         if watch.stopped() {
             return Err(PerfError::Stopped);
         }
-        admit(listener, &mut guests, clock.passed())?;
+        let short = admit(|| open(listener), &mut guests, clock.passed())?;
         let mut place = 0;
         while place < guests.len() {
             guests[place].listen();
             let guest = &guests[place];
-            let is_late = clock.passed().saturating_sub(guest.since) >= PATIENCE;
+            let is_late = clock.passed().saturating_sub(guest.since) >= patience;
             match judge(&guest.said, guest.has_left, is_late) {
                 Judgement::Open => place += 1,
                 Judgement::Client => {
-                    let Guest { stream, said, .. } = guests.swap_remove(place);
+                    let Guest { stream, address, said, .. } = guests.swap_remove(place);
                     stream.set_nonblocking(false)?;
-                    return Ok((stream, said));
+                    return Ok((stream, address, said));
                 }
                 Judgement::Stranger(deed) => show_out(&guests.remove(place), &deed, watch),
             }
         }
-        while guests.len() > GUESTS_MAX {
+        if guests.len() > GUESTS_MAX || short.is_some() && !guests.is_empty() {
             show_out(&guests.remove(0), "was one too many that said nothing", watch);
+            continue;
         }
+        if let (Some(error), None) = (&short, &obstacle) {
+            watch.event(Event::Shut(error));
+        }
+        obstacle = short;
     }
 }
 
 fn show_out(guest: &Guest, deed: &str, watch: &dyn Watch) {
-    let from = SocketAddr::new(guest.address.ip().to_canonical(), guest.address.port());
+    report(guest.address, deed, watch);
+}
+
+/// Tells of a stranger.
+pub(super) fn report(from: SocketAddr, deed: &str, watch: &dyn Watch) {
+    let from = SocketAddr::new(from.ip().to_canonical(), from.port());
     watch.event(Event::Stranger { from, deed });
 }
 
-/// Takes in all who have come.
-fn admit(listener: &TcpListener, guests: &mut Vec<Guest>, since: Duration) -> Result<(), PerfError> {
+/// Takes in the next, if anybody has come: the system is short of descriptors whether or not, for it looks for one first.
+fn open(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    match sys::wait(&[(listener.as_raw_fd(), false)], Some(Duration::ZERO))? {
+        true => listener.accept(),
+        false => Err(ErrorKind::WouldBlock.into()),
+    }
+}
+
+/// Takes in all who have come. Gives what keeps one out for now: the system is short of something that others may give back.
+fn admit(
+    mut accept: impl FnMut() -> io::Result<(TcpStream, SocketAddr)>,
+    guests: &mut Vec<Guest>,
+    since: Duration,
+) -> Result<Option<io::Error>, PerfError> {
     loop {
-        match listener.accept() {
+        match accept() {
             Ok((stream, address)) => {
                 stream.set_nonblocking(true)?;
                 guests.push(Guest { stream, address, since, said: Vec::new(), has_left: false });
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => return Ok(Some(error)),
+                // The socket itself is at fault, and stays so.
+                None | Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => return Err(error.into()),
+                // One who came has gone again, or the way there was lost (accept(2), *Error handling*).
+                Some(_) => {}
+            },
         }
     }
 }
@@ -157,6 +193,25 @@ mod tests {
         assert_eq!(judge(b"1.2.3.4.5.6.7.8.", false, false), stranger(r#"said "1.2.3.4.5.6.7.8.""#));
         assert_eq!(judge(b"inf\0\0\0\0\0\0\0\0\0\0\0\0\0", false, false), stranger(r#"said "inf""#));
         assert_eq!(judge(&[0; VERSION_LEN], false, false), stranger("said octets that are no text"));
+    }
+
+    #[test]
+    fn who_cannot_be_taken_in_for_now_ends_no_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _visitor = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut guests = Vec::new();
+        let mut failing = [libc::ECONNABORTED, libc::ENETDOWN, libc::EMFILE].into_iter();
+        let mut accept = || match failing.next() {
+            Some(error) => Err(io::Error::from_raw_os_error(error)),
+            None => listener.accept(),
+        };
+        let obstacle = admit(&mut accept, &mut guests, Duration::ZERO).unwrap();
+        assert_eq!(obstacle.and_then(|error| error.raw_os_error()), Some(libc::EMFILE));
+        listener.set_nonblocking(true).unwrap();
+        assert!(admit(&mut accept, &mut guests, Duration::ZERO).unwrap().is_none());
+        assert_eq!(guests.len(), 1);
+        let broken = || Err(io::Error::from_raw_os_error(libc::EINVAL));
+        assert!(admit(broken, &mut guests, Duration::ZERO).is_err());
     }
 
     #[test]

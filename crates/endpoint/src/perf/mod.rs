@@ -134,6 +134,9 @@ pub struct Options {
     pub iterations: u32,
     /// For so long, in place of a number.
     pub duration: Option<Duration>,
+    /// A server shows out who says nothing for so long before the test, be it what it is or what comes next. Who has not said what it
+    /// is keeps no client waiting meanwhile, who has begun as one does.
+    pub patience: Duration,
     /// What is not measured at both ends of that time; 2 s if not said, or a quarter of a short time.
     pub margin: Option<Duration>,
     /// Queue pairs; 1 in tests of latency.
@@ -201,6 +204,7 @@ impl Options {
             all_sizes: false,
             iterations: if writes { 5_000 } else { 1_000 },
             duration: None,
+            patience: Duration::from_secs(60),
             margin: None,
             queue_pairs: 1,
             bidirectional: false,
@@ -337,13 +341,16 @@ pub struct Connection {
 pub enum Event<'a> {
     /// The server waits for a client; with RDMA-CM at this address and port alone.
     Waiting(Option<SocketAddr>),
-    /// Somebody came to the server who is no client; it waits on.
+    /// Somebody came to the server who is no client, or did not go on as one; it waits on.
     Stranger {
         /// From where.
         from: SocketAddr,
         /// What it did: `said nothing and left`.
         deed: &'a str,
     },
+    /// Somebody has come, and the system has no room for his connection at present, descriptors perhaps; the server tries on. Told
+    /// once, until it has room again.
+    Shut(&'a io::Error),
     /// The two ends are connected; the test begins.
     Connected(&'a Connection),
     /// So many messages of so many have been moved, or so many milliseconds of so many have passed.
@@ -427,6 +434,9 @@ pub enum PerfError {
     /// The peer has ended the conversation, or no longer takes part in it.
     #[error("the peer has gone before the test was done")]
     Left,
+    /// The peer said nothing for too long, before the test began.
+    #[error("the peer says no more")]
+    Silent,
     /// Of a test that lasts a time, no message ended within the part that counts.
     #[error(
         "no message ended in the time that counts: it was too short for them, or the peer took none, as when it was given -n in place of -D"
@@ -483,14 +493,16 @@ fn named(error: io::Error) -> PerfError {
 }
 
 /// What can be done about an error of TCP.
-fn remedy(error: &io::Error) -> &'static str {
+fn remedy(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "; a server is to be started there first, without -R, at this port (-p)"
+            "; a server is to be started there first, without -R, at this port (-p)".to_owned()
         }
-        io::ErrorKind::AddrInUse => "; another server is there, or take another port at both ends (-p)",
-        io::ErrorKind::AddrNotAvailable => "; it is no address of this host",
-        _ => "",
+        io::ErrorKind::AddrInUse => {
+            "; another server is there, or take another port at both ends (-p)".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => format!("; it {}", crate::addresses::foreign()),
+        _ => String::new(),
     }
 }
 

@@ -1,11 +1,14 @@
 //! One test from the first octet to the last: who says what when, and what stands behind it.
 
-use super::channel::{Channel, MESSAGE_MAX, Messages, News, Tcp};
+use super::channel::{Channel, Door, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::report::{Bandwidth, Row};
 use super::terms::{self, Terms};
-use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, named};
+use super::{
+    Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, lobby, named,
+};
 use crate::addresses::{first_address, toward};
+use crate::clock::Clock;
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::control;
@@ -25,7 +28,7 @@ const ROOM: usize = 64 << 20;
 const FLIGHT: u32 = 1 << 20;
 /// And packets: half of what queues of Linux take (`txqueuelen`, `netdev_max_backlog`).
 const FLIGHT_PACKETS: u32 = 512;
-/// And at least so many packets of each.
+/// The window of each is no less than so many packets, however many they are: it fills runs, while others wait for their turns.
 const FLIGHT_MIN: u32 = 32;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
@@ -48,18 +51,74 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
 }
 
+/// Two ends that know all of each other that the data need.
+struct Ready<'a> {
+    place: Place<'a>,
+    qps: Vec<QueuePair>,
+    connection: Connection,
+}
+
+impl<'a> Ready<'a> {
+    fn begin(self, channel: &'a mut dyn Channel, watch: &'a dyn Watch) -> Session<'a> {
+        let Self { place, qps, connection } = self;
+        channel.acquaintance().patience = None;
+        watch.event(Event::Connected(&connection));
+        Session { options: place.options, watch, qps, place, connection, channel }
+    }
+}
+
+/// What is told of somebody with whom a server has come to nothing before the test, and waits on for another.
+///
+/// # Errors
+/// What ends the server: an error of ours, or of a client that has told a queue pair, or terms, and was given another test. It is
+/// most likely the one that was meant.
+fn stranger(error: PerfError, is_client: bool) -> Result<String, PerfError> {
+    match error {
+        PerfError::Silent => Ok("said no more".to_owned()),
+        PerfError::Completion { status: Status::TransportRetryCounterExceeded, .. } => {
+            Ok("answered no more".to_owned())
+        }
+        PerfError::Left if !is_client => Ok("left before it told a queue pair".to_owned()),
+        PerfError::Peer(deed) if !is_client => Ok(deed),
+        PerfError::Completion { .. } | PerfError::Refused(_) if !is_client => {
+            Ok("said what cannot be heard".to_owned())
+        }
+        error => Err(error),
+    }
+}
+
 /// With queue pairs that are told over TCP.
 fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    let mut channel = match &options.host {
-        Some(host) => Tcp::connect(host, options.port, watch)?,
-        None => Tcp::accept(options.device, options.port, watch)?,
+    let (mut channel, ready) = match &options.host {
+        Some(host) => {
+            let mut channel = Tcp::connect(host, options.port, watch)?;
+            let ready = introduce(&mut channel, options)?;
+            (channel, ready)
+        }
+        None => {
+            let door = Door::open(options, watch)?;
+            loop {
+                let (mut channel, from) = door.client()?;
+                match introduce(&mut channel, options) {
+                    Ok(ready) => break (channel, ready),
+                    Err(error) => {
+                        lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
+                    }
+                }
+            }
+        }
     };
+    ready.begin(&mut channel, watch).run()
+}
+
+/// All that is told over TCP before the test.
+fn introduce<'a>(channel: &mut Tcp<'_>, options: &'a Options) -> Result<Ready<'a>, PerfError> {
     let address = match options.device {
         Some(address) => address,
         None => channel.local()?,
     };
     let mut device = open(address, options)?;
-    let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
+    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
 
     // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
     let early = if channel.is_client() { None } else { Some(channel.hear_key()?) };
@@ -74,7 +133,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let place = Place::new(&device, options, mtu)?;
     let qps = place.queue_pairs()?;
     let local = place.keys(&qps);
-    let remote = acquaint(&mut channel, options, early, &local, |remote| {
+    let remote = acquaint(channel, options, early, &local, |remote| {
         // The rounds that follow tell keys again: an end with more queue pairs would take those for further ones.
         if (1..remote.len()).any(|index| remote[..index].iter().any(|key| key.qpn == remote[index].qpn)) {
             return Err(otherwise("told one queue pair twice"));
@@ -85,8 +144,7 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         Ok(())
     })?;
     let connection = Connection { device: device.address(), mtu, version, local, remote };
-    watch.event(Event::Connected(&connection));
-    Session { options, watch, qps, place, connection, channel: &mut channel }.run()
+    Ok(Ready { place, qps, connection })
 }
 
 /// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
@@ -105,7 +163,7 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(options, None) };
     let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
     let meet = |qp: &QueuePair, param: &ConnParam, peer| match (&listener, to) {
-        (Some(listener), _) => accept(listener, qp, param, peer, watch),
+        (Some(listener), _) => accept(listener, qp, param, peer, options.patience, watch),
         (None, Some(to)) => match connect(&manager, qp, to, param, watch) {
             Err(PerfError::Connect(error)) if error.is_alone(address) => Err(PerfError::Alone(error)),
             done => done.map(Some),
@@ -115,34 +173,33 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     if listener.is_some() {
         watch.event(Event::Waiting(Some(SocketAddr::new(address, options.port))));
     }
-    let (qp, cq, control) = loop {
+    let (mut channel, (ready, connections)) = loop {
         let cq = device.create_cq()?;
         let qp = pd.create_qp(&cq, &cq).build()?;
         for slot in 0..16 {
             qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
         }
-        match meet(&qp, &told, None)? {
-            Some(control) => break (qp, cq, control),
-            None if watch.stopped() => return Err(PerfError::Stopped),
-            None => {}
+        let Some(control) = meet(&qp, &told, None)? else {
+            if watch.stopped() {
+                return Err(PerfError::Stopped);
+            }
+            continue;
+        };
+        let from = control.peer();
+        let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
+        if to.is_none() {
+            channel.acquaintance().patience = Some(options.patience);
+        }
+        match introduce_by_cm(&mut channel, &device, options, |qp, param| meet(qp, param, Some(from.ip()))) {
+            Ok(met) => break (channel, met),
+            Err(_) if watch.stopped() => return Err(PerfError::Stopped),
+            Err(error) if to.is_none() => {
+                lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
+            }
+            Err(error) => return Err(error),
         }
     };
-    let peer = control.peer().ip();
-    let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
-    let (version, mtu) = agree(&mut channel, device.active_mtu(), options)?;
-
-    let place = Place::new(&device, options, mtu)?;
-    channel.exchange_key(&Key::NONE)?;
-    let qps = place.queue_pairs()?;
-    let param = parameters(options, Some(mtu));
-    let meet = |qp| meet(qp, &param, Some(peer))?.ok_or(PerfError::Left);
-    let connections = qps.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
-    channel.exchange_key(&Key::NONE)?;
-    let local = place.keys(&qps);
-    let remote = acquaint(&mut channel, options, None, &local, |_| Ok(()))?;
-    let connection = Connection { device: device.address(), mtu, version, local, remote };
-    watch.event(Event::Connected(&connection));
-    let mut session = Session { options, watch, qps, place, connection, channel: &mut channel };
+    let mut session = ready.begin(&mut channel, watch);
     let done = session.run();
     for connection in connections {
         if to.is_some() && done.is_ok() {
@@ -151,6 +208,27 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         connection.disconnect();
     }
     done
+}
+
+/// All that is told over a connection of RDMA-CM before the test, and those of the data.
+fn introduce_by_cm<'a>(
+    channel: &mut Messages<'_>,
+    device: &Device,
+    options: &'a Options,
+    meet: impl Fn(&QueuePair, &ConnParam) -> Result<Option<cm::Connection>, PerfError>,
+) -> Result<(Ready<'a>, Vec<cm::Connection>), PerfError> {
+    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
+    let place = Place::new(device, options, mtu)?;
+    channel.exchange_key(&Key::NONE)?;
+    let qps = place.queue_pairs()?;
+    let param = parameters(options, Some(mtu));
+    let meet = |qp| meet(qp, &param)?.ok_or(PerfError::Silent);
+    let connections = qps.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
+    channel.exchange_key(&Key::NONE)?;
+    let local = place.keys(&qps);
+    let remote = acquaint(channel, options, None, &local, |_| Ok(()))?;
+    let connection = Connection { device: device.address(), mtu, version, local, remote };
+    Ok((Ready { place, qps, connection }, connections))
 }
 
 /// What the connections of the data are to be like.
@@ -202,24 +280,43 @@ fn connect(
     }
 }
 
-/// Waits for somebody to connect, or for `peer`; `None` where it came to nothing after all, with `qp` used up. A request
-/// that cannot be accepted, or is another's, is refused and no reason to end.
+/// Waits for somebody to connect, or for `peer`, who is to do so within `patience`; `None` where it came to nothing after all, with
+/// `qp` used up. A request that cannot be accepted, or is another's, is refused and no reason to end; while anybody may come, who
+/// does so in vain is reported.
 fn accept(
     listener: &Listener,
     qp: &QueuePair,
     param: &ConnParam,
     peer: Option<IpAddr>,
+    patience: Duration,
     watch: &dyn Watch,
 ) -> Result<Option<cm::Connection>, PerfError> {
+    let clock = Clock::new();
     loop {
         if let Some(request) = listener.get_request(Duration::from_millis(50))?
             && peer.is_none_or(|peer| peer == request.peer().ip())
-            && let Ok(connection) = request.accept(qp, param)
         {
-            return Ok(connection.met(&|| watch.stopped()));
+            let from = request.peer();
+            let deed = match request.accept(qp, param) {
+                Ok(connection) => match connection.met(&|| watch.stopped()) {
+                    None if peer.is_none() && !watch.stopped() => {
+                        let deed = "asked for a connection and took none";
+                        lobby::report(from, deed, watch);
+                        return Ok(None);
+                    }
+                    met => return Ok(met),
+                },
+                Err(error) => format!("asked for a connection that cannot be made: {error}"),
+            };
+            if peer.is_none() {
+                lobby::report(from, &deed, watch);
+            }
         }
         if watch.stopped() {
             return Err(PerfError::Stopped);
+        }
+        if peer.is_some() && clock.passed() >= patience {
+            return Err(PerfError::Silent);
         }
     }
 }
@@ -339,6 +436,10 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub(super) fn new(device: &Device, options: &'a Options, mtu: Mtu) -> Result<Self, PerfError> {
+        // The window of one is that bound.
+        if options.window.is_none() && options.queue_pairs > 1 {
+            device.bound_flight(flight_packets(mtu));
+        }
         let pd = device.alloc_pd();
         let cq = device.create_cq()?;
         let pairs = usize::from(options.queue_pairs);
@@ -357,8 +458,7 @@ impl<'a> Place<'a> {
     fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
         let mtu = u32::from(self.mtu.octets());
-        let packets = FLIGHT_PACKETS.min(FLIGHT / mtu);
-        let shared = (packets / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * mtu;
+        let shared = (flight_packets(self.mtu) / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * mtu;
         self.pd
             .create_qp(&self.cq, &self.cq)
             .path_mtu(self.mtu)
@@ -410,6 +510,11 @@ impl<'a> Place<'a> {
     pub(super) fn message(&self, size: usize) -> Result<Slice, PerfError> {
         Ok(self.source.slice(0..size)?)
     }
+}
+
+/// Packets in flight, of all queue pairs.
+fn flight_packets(mtu: Mtu) -> u32 {
+    FLIGHT_PACKETS.min(FLIGHT / u32::from(mtu.octets()))
 }
 
 /// The longest message that will be moved.

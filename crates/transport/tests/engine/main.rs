@@ -11,6 +11,7 @@
 mod acknowledging;
 mod asking;
 mod duplicates;
+mod flight;
 mod hostile;
 mod laws;
 mod messages;
