@@ -81,6 +81,8 @@ pub(super) const HOMA_SENDS: Text = scenario!("figures/validation-homa-sends.tom
 pub(super) const HOMA_READS: Text = scenario!("figures/validation-homa-reads.toml");
 /// Many READs to one reader.
 pub(super) const HOMA_INCAST: Text = scenario!("figures/validation-homa-incast.toml");
+/// READs whose data wait in the core.
+pub(super) const HOMA_CORE: Text = scenario!("figures/validation-homa-core.toml");
 /// Two WRITEs of which one waits for the other.
 pub(super) const HOMA_STARVED: Text = scenario!("figures/validation-homa-starved.toml");
 /// Many senders to one receiver.

@@ -1,7 +1,7 @@
 //! What receiver-driven transports promise: Homa's short messages hardly wait at 80 % load (Montazeri et al., SIGCOMM
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
-use super::super::bench::{Bench, HOMA, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP};
+use super::super::bench::{Bench, HOMA, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP};
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
 use super::super::{FigureError, Measured};
@@ -32,6 +32,8 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     Ok(measured)
 }
 
+/// A window of little more than the pieces of 120 KB that a reader asks for at a time.
+const NARROW: &str = "200";
 /// What a reader may have asked for together, as in the scenario: four round trips' octets.
 const ROOM: f64 = 160e3;
 
@@ -43,14 +45,20 @@ fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
     ] {
         let reads = bench.run(HOMA_READS, &[("faults.loss", loss)])?;
         let writes = bench.run(HOMA_READS, &[("faults.loss", loss), ("traffic.0.op", "\"write\"")])?;
-        measured.each(again, &reads, |results| {
-            let packets = octets(results.flows.iter().map(|flow| flow.packets).sum());
-            self::again(results) / packets * 100.0
-        });
+        measured.each(again, &reads, |results| self::again(results) / packets(results) * 100.0);
         measured.each(incomplete_key, &reads, incomplete);
         let ratios = reads.iter().zip(&writes).map(|(read, write)| mean_time(read) / mean_time(write));
         measured.add(time, ratios.collect());
     }
+    let narrow = [("faults.loss", "0.01"), ("transport.max_in_flight", NARROW)];
+    let reads = bench.run(HOMA_READS, &narrow)?;
+    let writes = bench.run(HOMA_READS, &[&narrow[..], &[("traffic.0.op", "\"write\"")]].concat())?;
+    let ratios = reads.iter().zip(&writes).map(|(read, write)| mean_time(read) / mean_time(write));
+    measured.add("reads_narrow_time", ratios.collect());
+    let core = bench.run(HOMA_CORE, &[])?;
+    measured.each("core_incomplete", &core, incomplete);
+    measured.each("core_drops", &core, drops);
+    measured.each("core_again", &core, |results| again(results) / packets(results) * 100.0);
     let incast = bench.run(HOMA_INCAST, &[])?;
     measured.each("incast_goodput", &incast, goodput);
     measured.each("incast_buffer", &incast, |results| {
@@ -167,6 +175,11 @@ fn tail(mut values: Vec<f64>) -> f64 {
 
 fn incomplete(results: &Results) -> f64 {
     count(results.flows.len() - results.completed().count())
+}
+
+/// Packets of all flows.
+fn packets(results: &Results) -> f64 {
+    octets(results.flows.iter().map(|flow| flow.packets).sum())
 }
 
 /// Packets sent again.
