@@ -31,7 +31,8 @@ pub trait PortAgent: fmt::Debug + Send {
     /// A packet was accepted. The class is that of the packet; [`Event::qpn`] says whose it is. The part of READ data is in packets of
     /// the queue pair's READ data, counted modulo 2³², where those are acknowledged on their own: the first that is missing is
     /// [`Part::offset`], behind the last that came comes [`Part::end`], and behind the last that was asked for
-    /// [`Part::message_length`]. It comes without data where the peer says that they wait for others. A `MESSAGE` is none that came, but a READ that has been asked for, with such a part.
+    /// [`Part::message_length`]. It comes without data where the peer says that they wait for others. A `MESSAGE` is none
+    /// that came, but a READ that has been asked for, with such a part.
     fn on_event(&mut self, event: &Event<'_>);
 
     /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
