@@ -95,6 +95,14 @@ impl Params {
         8 - self.priorities + u8::try_from(level).unwrap_or(0)
     }
 
+    /// The priority of READ data of `length` octets that were asked for at once: what is shorter than grants run ahead goes as a
+    /// message's unscheduled octets do; all else, which is asked for in pieces of that length, below them.
+    #[must_use]
+    pub fn read_priority(&self, length: u32) -> u8 {
+        let short = length < self.ahead.unwrap_or(self.unscheduled);
+        if short { self.unscheduled_priority(length) } else { self.scheduled_priority(0, 1) }
+    }
+
     /// How far a message of `length` is granted of which `received` octets have come.
     #[must_use]
     pub fn grant(&self, received: u32, length: u32) -> u32 {

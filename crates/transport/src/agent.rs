@@ -31,13 +31,14 @@ pub trait PortAgent: fmt::Debug + Send {
     /// A packet was accepted. The class is that of the packet; [`Event::qpn`] says whose it is. The part of READ data is in packets of
     /// the queue pair's READ data, counted modulo 2³², where those are acknowledged on their own: the first that is missing is
     /// [`Part::offset`], behind the last that came comes [`Part::end`], and behind the last that was asked for
-    /// [`Part::message_length`]. It comes without data where the peer says that they wait for others. A `MESSAGE` is none
-    /// that came, but a READ that has been asked for, with such a part.
+    /// [`Part::message_length`]; [`Part::message`] is the one that came. It comes without data where the peer says that they wait for
+    /// others. A `MESSAGE` is none that came, but a READ that has been asked for, with such a part.
     fn on_event(&mut self, event: &Event<'_>);
 
     /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
     /// ([`Class::TURN`]), the law is told in its stead, and sends what it likes. By a `READ_RESPONSE` the agent asks for READ data
-    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event); by a `READ_REQUEST` for messages that those
+    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event): before [`Part::offset`] whatever is, beyond that what later
+    /// ones of no higher priority have overtaken; by a `READ_REQUEST` for messages that those
     /// without payload have overtaken.
     fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)>;
 
@@ -201,6 +202,7 @@ impl Engine {
             class
         };
         let part = match class {
+            Class::READ_RESPONSE if header.payload > 0 => self.response_that_came(slot, header.psn),
             Class::READ_RESPONSE => self.awaited_responses(slot),
             _ if names => part_of(arrival),
             _ => Part::default(),

@@ -265,6 +265,14 @@ impl Engine {
         }
     }
 
+    /// The same once the response with `psn` came, which it names.
+    pub(crate) fn response_that_came(&self, slot: usize, psn: Psn) -> Part {
+        let first = self.reads_of(slot).map_or(0, |reading| reading.first);
+        let part = self.awaited_responses(slot);
+        let expected = first.wrapping_add(part.offset);
+        Part { message: sequence(psn, expected).wrapping_sub(first), ..part }
+    }
+
     /// Into the loss recovery state with a response, or on in it.
     fn keep_response(&mut self, slot: usize, psn: Psn) {
         let slow = self.profile(slot).recovery.has_slow_path();

@@ -62,6 +62,8 @@ pub struct Grants {
     reads: BTreeMap<u32, Awaited>,
     /// What is missing or has gaps that are looked at, by how long the link has been idle when they are due.
     looks: BinaryHeap<Reverse<(Span, Whole)>>,
+    /// By how much packets came later than others that were sent after them, of late the most: paths of unequal queues.
+    lateness: Span,
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -117,6 +119,8 @@ struct Look {
     until: u32,
     /// What was granted then: octets beyond it come a round trip later.
     granted: u32,
+    /// How long the link had been idle then.
+    seen: Span,
     /// How long the port's link has been idle when the gaps are asked for at the latest.
     due: Span,
 }
@@ -161,6 +165,7 @@ impl Grants {
             check: Instant::NEVER,
             reads: BTreeMap::new(),
             looks: BinaryHeap::new(),
+            lateness: Span::ZERO,
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,
@@ -190,7 +195,13 @@ impl Grants {
             return;
         }
         let before = incoming.rank(place);
+        let (fills, octets) = (offset >= incoming.raised, incoming.received.octets);
+        let seen = incoming.look.filter(|look| offset < look.until && fills).map(|look| look.seen);
         incoming.received.add(offset, end);
+        if let Some(seen) = seen.filter(|_| octets < incoming.received.octets && !is_again(event)) {
+            self.came_late(event.now, seen);
+        }
+        let incoming = &mut self.messages[place as usize];
         // What its sender sends unasked is as good as granted.
         let unasked = event.words.get(INCOMING).copied().unwrap_or(0).min(length);
         incoming.granted = incoming.granted.max(unasked).max(end);
@@ -228,6 +239,18 @@ impl Grants {
         (self.link.time_for(octets.into()) * 2).min(self.params.resend)
     }
 
+    /// For how long the link is idle where what others have overtaken is lost: two round trips, and twice as much later as packets have come
+    /// of late.
+    fn late(&self) -> Span {
+        self.two_trips().max(self.lateness * 2).min(self.params.resend)
+    }
+
+    /// A packet came that others had overtaken when the link had been idle for `seen`.
+    fn came_late(&mut self, now: Instant, seen: Span) {
+        let before = Span::from_ps(self.lateness.as_ps() / 64 * 63);
+        self.lateness = before.max(self.idle(now).saturating_sub(seen));
+    }
+
     /// Looks at the gaps of a message of which octets from `offset` on came: gives those within which gaps are losses.
     fn look(&mut self, place: u32, offset: u32, now: Instant) -> Option<Range<u32>> {
         let incoming = &self.messages[place as usize];
@@ -235,10 +258,12 @@ impl Grants {
             self.look_away(place);
             return None;
         };
-        if incoming.look.is_some_and(|look| offset < look.granted) {
+        let (raised, seen) = (incoming.raised, incoming.look.map(|look| look.seen));
+        if incoming.look.is_some_and(|look| offset < look.granted)
+            || seen.is_some_and(|seen| self.idle(now) < seen + self.lateness)
+        {
             return None;
         }
-        let raised = incoming.raised;
         let old = self.look_away(place);
         self.look_until(place, until, now);
         old.map(|old| raised..old.until)
@@ -246,9 +271,10 @@ impl Grants {
 
     /// Looks at a message's gaps before `until`.
     fn look_until(&mut self, place: u32, until: u32, now: Instant) {
-        let due = self.idle(now) + self.two_trips();
+        let seen = self.idle(now);
+        let due = seen + self.late();
         let incoming = &mut self.messages[place as usize];
-        incoming.look = Some(Look { until, granted: incoming.granted, due });
+        incoming.look = Some(Look { until, granted: incoming.granted, seen, due });
         self.looks.push(Reverse((due, Whole::Message(place))));
     }
 
@@ -440,8 +466,14 @@ impl Grants {
 /// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
 const MESSAGES_OF_QP: usize = 1024;
 
-/// Which word of a data packet tells how much of its message comes without a grant.
+/// Which word of a data packet tells the length of its message, and which how much of it comes without a grant.
+const LENGTH: usize = 3;
 const INCOMING: usize = 5;
+
+/// Whether a data packet is one that was sent again.
+fn is_again(event: &Event<'_>) -> bool {
+    event.words.first().is_some_and(|word| word & 1 == 1)
+}
 
 impl PortAgent for Grants {
     fn on_event(&mut self, event: &Event<'_>) {

@@ -75,12 +75,9 @@ impl ReadRooms {
         }
     }
 
-    /// The priority of READ data, `length` octets that were asked for at once, where they are granted as messages are: what is
-    /// shorter than a piece goes as a message's unscheduled octets do; all else, which is asked for piece by piece, below them.
+    /// The priority of READ data, `length` octets that were asked for at once, where they are granted as messages are.
     pub(crate) fn priority(&self, length: u32) -> Option<u8> {
-        let params = self.params.as_ref()?;
-        let short = length < self.piece;
-        Some(if short { params.unscheduled_priority(length) } else { params.scheduled_priority(0, 1) })
+        Some(self.params.as_ref()?.read_priority(length))
     }
 
     /// The priority of a packet of a message or of READ data of `length` octets that goes again after a timeout, where those are granted:

@@ -20,7 +20,8 @@ impl Engine {
     pub(crate) fn ask_for_responses(&mut self, now: Instant, slot: usize, part: &Part) {
         let mtu = self.profile(slot).mtu;
         let Some(reading) = self.reads_of(slot) else { return };
-        let (mut at, end, mut index) = (reading.expected, reading.end, reading.current);
+        let (expected, end, mut index) = (reading.expected, reading.end, reading.current);
+        let mut at = expected;
         let [all, upto] = [part.offset, part.end].map(|beyond| reading.first.wrapping_add(beyond));
         let upto = if after(upto, end) < 0 { upto } else { end };
         let overtakers = if all == upto { [None; PRIORITIES] } else { self.last_that_came(slot, upto) };
@@ -59,6 +60,9 @@ impl Engine {
                     self.on_resend(now, slot, &part);
                     break;
                 }
+                // Of a READ of which nothing came, the request may just have arrived.
+                let begun = from != first || to != last || is_overtaken || first == expected;
+                let to = if begun { to } else { first.wrapping_add(1) };
                 let octets = |sequence: u32| (sequence.wrapping_sub(first) * u32::from(mtu)).min(work.length);
                 self.ask_for_data(slot, message, octets(from), octets(to) - octets(from));
             }

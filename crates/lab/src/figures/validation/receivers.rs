@@ -59,6 +59,15 @@ fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
     measured.each("core_incomplete", &core, incomplete);
     measured.each("core_drops", &core, drops);
     measured.each("core_again", &core, |results| again(results) / packets(results) * 100.0);
+    let sprayed = [
+        ("topology.spines", "4"),
+        ("topology.fabric_rate", "\"2.5Gb/s\""),
+        ("switch.routing", "\"spray\""),
+        ("traffic.0.size", "\"100KB\""),
+    ];
+    let sprayed = bench.run(HOMA_CORE, &sprayed)?;
+    measured.each("sprayed_incomplete", &sprayed, incomplete);
+    measured.each("sprayed_again", &sprayed, |results| again(results) / packets(results) * 100.0);
     let incast = bench.run(HOMA_INCAST, &[])?;
     measured.each("incast_goodput", &incast, goodput);
     measured.each("incast_buffer", &incast, |results| {

@@ -2,10 +2,10 @@
 //!
 //! What others have overtaken is asked for as with messages. Beside that, where nothing is heard, the first packet that is missing is asked
 //! for again, sooner where data have begun to come: requests are short of others behind them that would show their loss. No more
-//! than one, for all may stand in a queue, and copies of it would stand there as well. When that one comes, of what was asked for
-//! before it nothing is under way any more.
+//! than one at first, for all may stand in a queue, and copies of it would stand there as well. When that one comes, of what was asked
+//! for before it nothing is under way any more.
 
-use super::{Grants, Look, Whole};
+use super::{Grants, LENGTH, Look, Whole, is_again};
 use crate::qp::after;
 use core::cmp::Reverse;
 use roci_control::homa::Params;
@@ -20,15 +20,20 @@ pub(super) struct Awaited {
     reach: u32,
     end: u32,
     gap: Option<Look>,
+    /// The priority of the data that showed the gap: what has a lower one may be later than they for that.
+    overtaker: u8,
     /// When they were last heard of or asked for, and how often they were asked for since data came.
     heard: Span,
     asked: u32,
+    /// Whether any have come, and how often it was said since that they wait, or, where none have come, how often they were asked for.
+    begun: bool,
+    patience: u32,
     /// What had been asked for when the first packet was asked for again that was missing then: that is lost which has not come when
     /// that packet has. From then on, when it is asked for.
     probed: Option<u32>,
     lost: Option<(u32, Span)>,
-    /// From a READ's request to its first data: of late the longest, where nothing was missing meanwhile; and of one that is under way
-    /// its first packet, and when it was asked for.
+    /// From a READ's request to its first packet: of late the shortest, for others may have waited for what was lost; and of one that is
+    /// under way that packet, and when it was asked for.
     trip: Span,
     timed: Option<(u32, Span)>,
     /// When they are due; not at all once they were given up. By when they are looked at, which may be sooner.
@@ -38,39 +43,26 @@ pub(super) struct Awaited {
     pub(super) requests: Option<Span>,
 }
 
-/// How often a silence doubles until it is the interval, and from there on at most.
+/// How often a silence doubles until it is the interval; beyond that, where they may wait for others, as often again at most.
 const DOUBLINGS: u32 = 3;
 
-/// A packet that others have overtaken may be later than they by so many times what two round trips take, if READs have taken so long.
-const LATER: u64 = 4;
-
 impl Awaited {
-    /// After how long packets that others have overtaken are lost.
-    fn late(&self, params: &Params, two_trips: Span) -> Span {
-        self.trip.min(two_trips * LATER).max(two_trips).min(params.resend)
-    }
-
     /// When they are asked for because nothing is heard of them: after an eighth of the interval, and after twice as long each time that
     /// they were asked for in vain, but after two round trips at least as far as those are known.
     fn silent(&self, params: &Params, two_trips: Span) -> Span {
-        let resend = params.resend.as_ps();
-        let span = match self.asked.checked_sub(DOUBLINGS) {
-            None => resend >> (DOUBLINGS - self.asked),
-            Some(more) => resend << more.min(DOUBLINGS),
-        };
+        let span = params.resend.as_ps() >> DOUBLINGS.saturating_sub(self.asked);
+        let span = Span::from_ps(span << self.patience.min(DOUBLINGS));
         let trips = two_trips.max(self.trip * 2).min(params.resend);
-        self.heard + Span::from_ps(span).max(trips).max(Span::from_ps(1))
+        self.heard + span.max(trips).max(Span::from_ps(1))
     }
 
-    /// Takes the time of a READ whose first data have come, unless any are missing, for then it may have waited for those.
-    fn time(&mut self, idle: Span) {
-        if self.expected != self.reach {
-            self.timed = None;
-        } else if let Some((first, asked)) = self.timed
-            && after(self.expected, first) > 0
+    /// Takes the time of a READ whose first packet has come, `packet`.
+    fn time(&mut self, packet: u32, again: bool, idle: Span) {
+        if let Some((_, asked)) = self.timed.take_if(|timed| timed.0 == packet)
+            && !again
         {
-            self.timed = None;
-            self.trip = Span::from_ps(self.trip.as_ps() / 8 * 7).max(idle.saturating_sub(asked));
+            let took = idle.saturating_sub(asked);
+            self.trip = if self.trip.is_zero() { took } else { took.min(self.trip + self.trip / 8) };
         }
     }
 }
@@ -82,49 +74,60 @@ impl Grants {
         let (qpn, idle) = (event.qpn, self.idle(event.now));
         let awaited = self.reads.entry(qpn).or_default();
         let first = core::mem::replace(&mut awaited.end, end);
-        if awaited.gap.is_none() && awaited.asked == 0 {
-            awaited.timed.get_or_insert((first, idle));
-        }
+        awaited.timed.get_or_insert((first, idle));
         if awaited.due.is_none() {
             (awaited.expected, awaited.reach) = (expected, reach);
-            (awaited.heard, awaited.asked) = (idle, DOUBLINGS);
+            (awaited.heard, awaited.asked, awaited.patience, awaited.begun) = (idle, DOUBLINGS, 0, false);
             self.look_at_reads(qpn);
         }
     }
 
     /// READ data came, or word that they wait.
     pub(super) fn awaits(&mut self, event: &Event<'_>) {
-        let Part { offset: expected, end: reach, message_length: end, .. } = event.part;
-        let (qpn, idle) = (event.qpn, self.idle(event.now));
-        let (two_trips, params) = (self.two_trips(), self.params);
+        let Part { message: packet, offset: expected, end: reach, message_length: end, .. } = event.part;
+        let (qpn, idle, again) = (event.qpn, self.idle(event.now), is_again(event));
+        let priority = self.params.read_priority(event.words.get(LENGTH).copied().unwrap_or(0));
         let most = self.most_asked();
+        let came = event.length > 0;
         let awaited = self.reads.entry(qpn).or_default();
         let moved = after(expected, awaited.expected) > 0;
         (awaited.expected, awaited.reach, awaited.end, awaited.heard) = (expected, reach, end, idle);
-        awaited.time(idle);
+        if came {
+            awaited.time(packet, again, idle);
+        }
+        let overtaken = awaited.gap.filter(|look| came && after(look.until, packet) > 0);
+        if let Some(look) = overtaken.filter(|_| !again && priority >= awaited.overtaker) {
+            self.came_late(event.now, look.seen);
+        }
         if expected == end {
             return self.await_no_longer(qpn);
         }
-        let late = awaited.late(&params, two_trips);
+        let (late, lateness) = (self.late(), self.lateness);
+        let awaited = self.reads.entry(qpn).or_default();
         let mut changed = awaited.due.is_none();
-        if event.length > 0 {
-            let again = event.words.first().is_some_and(|word| word & 1 == 1);
-            if let Some(until) = awaited.probed.take().filter(|_| again && moved) {
-                (awaited.lost, changed) = (Some((until, idle + late)), true);
+        if came {
+            if moved && let Some(until) = awaited.probed.take().filter(|_| again) {
+                (awaited.lost, changed) = (Some((until, idle)), true);
             }
-            changed |= awaited.asked > 0;
-            awaited.asked = 0;
+            changed |= awaited.asked > 0 || awaited.patience > 0;
+            (awaited.asked, awaited.patience, awaited.begun) = (0, 0, true);
         } else {
             // Who says so is there, however often he was asked.
             awaited.asked = awaited.asked.min(most);
+            awaited.patience += 1;
         }
         awaited.lost.take_if(|lost| after(lost.0, expected) <= 0);
+        if let Some(lost) = &mut awaited.lost {
+            lost.1 = idle + late;
+        }
         let mut overtaken = None;
+        let is_known = |look: Look| after(reach, look.granted) <= 0 || idle < look.seen + lateness;
         if expected == reach {
             awaited.gap = None;
-        } else if awaited.gap.is_none_or(|look| after(reach, look.granted) > 0) {
-            let look = Look { until: reach, granted: end, due: idle + late };
+        } else if !awaited.gap.is_some_and(is_known) {
+            let look = Look { until: reach, granted: end, seen: idle, due: idle + late };
             (overtaken, changed) = (awaited.gap.replace(look), true);
+            awaited.overtaker = priority;
         }
         if let Some(look) = overtaken {
             self.ask_for_data(qpn, 0, look.until);
@@ -138,22 +141,26 @@ impl Grants {
     /// where nothing has been heard for long, the first that is missing. Who answers with nothing is asked less and less often,
     /// for he may have others to serve.
     pub(super) fn check_reads(&mut self, now: Instant, qpn: u32) {
-        let (idle, two_trips, params) = (self.idle(now), self.two_trips(), self.params);
+        let (idle, two_trips, params, late) = (self.idle(now), self.two_trips(), self.params, self.late());
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
         awaited.queued = None;
-        let late = awaited.late(&params, two_trips);
         let mut wanted = None;
         if let Some(look) = awaited.gap.take_if(|look| look.due <= idle) {
             wanted = Some((0, look.until));
             let more = after(awaited.reach, look.until) > 0;
-            let again = Look { until: awaited.reach, granted: awaited.end, due: idle + late };
+            let again = Look { until: awaited.reach, granted: awaited.end, seen: idle, due: idle + late };
             awaited.gap = more.then_some(again);
         } else if let Some((until, _)) = awaited.lost.take_if(|lost| lost.1 <= idle) {
             wanted = Some((until, until));
         } else if awaited.silent(&params, two_trips) <= idle {
-            let first = awaited.expected.wrapping_add(1);
-            wanted = Some((first, first));
-            (awaited.asked, awaited.probed) = (awaited.asked + 1, Some(awaited.end));
+            // Who has sent some and then is silent is asked for more each time, for what answers may be lost as well; who has sent
+            // nothing may have others to serve.
+            let packets = if awaited.begun { 1 << awaited.asked.min(DOUBLINGS) } else { 1 };
+            let end = awaited.expected.wrapping_add(packets);
+            wanted = Some((end, end));
+            awaited.probed = Some(awaited.end);
+            awaited.asked += 1;
+            awaited.patience += u32::from(!awaited.begun);
         }
         if let Some((offset, end)) = wanted {
             (awaited.heard, awaited.timed) = (idle, None);
@@ -209,7 +216,8 @@ impl Grants {
     /// All of a queue pair's READ data have come. Its place stays for the next.
     pub(super) fn await_no_longer(&mut self, qpn: u32) {
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
-        (awaited.gap, awaited.probed, awaited.lost, awaited.asked) = (None, None, None, 0);
+        (awaited.gap, awaited.probed, awaited.lost) = (None, None, None);
+        (awaited.asked, awaited.patience) = (0, 0);
         if awaited.due.take().is_some() {
             self.tidy();
         }
