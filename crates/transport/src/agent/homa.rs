@@ -13,7 +13,8 @@
 //! when a round trip has passed: octets have come that were granted after the gap was seen, or, where no
 //! grants follow, the port's link was idle for two round trips. Octets that were granted on a lower priority than those
 //! behind them may stand in a queue for far longer, of this link or, while it is idle, of another, and are not asked
-//! for so soon. A path that holds others up by more than that makes the guess wrong, which costs a duplicate.
+//! for so soon. A path that holds others up by more than that makes the guess wrong, which costs a duplicate; what then comes
+//! without being one shows how much later such packets may be, as TCP's sender learns it (Eifel, RFC 3522), and is waited for from then on.
 //!
 //! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
