@@ -63,8 +63,9 @@ pub struct Grants {
     reads: BTreeMap<u32, Awaited>,
     /// What is missing or has gaps that are looked at, by how long the link has been idle when they are due.
     looks: BinaryHeap<Reverse<(Span, Whole)>>,
-    /// By how much packets came later than others that were sent after them, of late the most: paths of unequal queues.
-    lateness: Span,
+    /// By how much packets came later than others that were sent after them, of late the most: how long the link was idle meanwhile, and
+    /// how long it was. Paths have unequal queues.
+    lateness: (Span, Span),
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -120,8 +121,8 @@ struct Look {
     until: u32,
     /// What was granted then: octets beyond it come a round trip later.
     granted: u32,
-    /// How long the link had been idle then.
-    seen: Span,
+    /// How long the link had been idle then, and when that was.
+    seen: (Span, Instant),
     /// How long the port's link has been idle when the gaps are asked for at the latest.
     due: Span,
 }
@@ -166,7 +167,7 @@ impl Grants {
             check: Instant::NEVER,
             reads: BTreeMap::new(),
             looks: BinaryHeap::new(),
-            lateness: Span::ZERO,
+            lateness: (Span::ZERO, Span::ZERO),
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,
@@ -197,10 +198,10 @@ impl Grants {
         }
         let before = incoming.rank(place);
         let (fills, octets) = (offset >= incoming.raised, incoming.received.octets);
-        let seen = incoming.look.filter(|look| offset < look.until && fills).map(|look| look.seen);
+        let overtaken = incoming.look.filter(|look| offset < look.until && fills);
         incoming.received.add(offset, end);
-        if let Some(seen) = seen.filter(|_| octets < incoming.received.octets && !is_again(event)) {
-            self.came_late(event.now, seen);
+        if let Some(look) = overtaken.filter(|_| octets < incoming.received.octets && !is_again(event)) {
+            self.came_late(event.now, &look);
         }
         let incoming = &mut self.messages[place as usize];
         // What its sender sends unasked is as good as granted.
@@ -243,13 +244,15 @@ impl Grants {
     /// For how long the link is idle where what others have overtaken is lost: two round trips, and twice as much later as packets have come
     /// of late.
     fn late(&self) -> Span {
-        self.two_trips().max(self.lateness * 2).min(self.params.resend)
+        self.two_trips().max(self.lateness.0 * 2).min(self.params.resend)
     }
 
-    /// A packet came that others had overtaken when the link had been idle for `seen`.
-    fn came_late(&mut self, now: Instant, seen: Span) {
-        let before = Span::from_ps(self.lateness.as_ps() / 64 * 63);
-        self.lateness = before.max(self.idle(now).saturating_sub(seen));
+    /// A packet came that others had overtaken as `look` was taken.
+    fn came_late(&mut self, now: Instant, look: &Look) {
+        let (idle, wall) = self.lateness;
+        let before = |span: Span| Span::from_ps(span.as_ps() / 64 * 63);
+        let idle = before(idle).max(self.idle(now).saturating_sub(look.seen.0));
+        self.lateness = (idle, before(wall).max(now.since(look.seen.1)).min(self.params.resend));
     }
 
     /// Looks at the gaps of a message of which octets from `offset` on came: gives those within which gaps are losses.
@@ -259,12 +262,11 @@ impl Grants {
             self.look_away(place);
             return None;
         };
-        let (raised, seen) = (incoming.raised, incoming.look.map(|look| look.seen));
-        if incoming.look.is_some_and(|look| offset < look.granted)
-            || seen.is_some_and(|seen| self.idle(now) < seen + self.lateness)
-        {
+        let early = |look: Look| offset < look.granted || now < look.seen.1 + self.lateness.1;
+        if incoming.look.is_some_and(early) {
             return None;
         }
+        let raised = incoming.raised;
         let old = self.look_away(place);
         self.look_until(place, until, now);
         old.map(|old| raised..old.until)
@@ -272,10 +274,10 @@ impl Grants {
 
     /// Looks at a message's gaps before `until`.
     fn look_until(&mut self, place: u32, until: u32, now: Instant) {
-        let seen = self.idle(now);
-        let due = seen + self.late();
+        let idle = self.idle(now);
+        let due = idle + self.late();
         let incoming = &mut self.messages[place as usize];
-        incoming.look = Some(Look { until, granted: incoming.granted, seen, due });
+        incoming.look = Some(Look { until, granted: incoming.granted, seen: (idle, now), due });
         self.looks.push(Reverse((due, Whole::Message(place))));
     }
 

@@ -97,12 +97,12 @@ impl Grants {
         }
         let overtaken = awaited.gap.filter(|look| came && after(look.until, packet) > 0);
         if let Some(look) = overtaken.filter(|_| !again && priority >= awaited.overtaker) {
-            self.came_late(event.now, look.seen);
+            self.came_late(event.now, &look);
         }
         if expected == end {
             return self.await_no_longer(qpn);
         }
-        let (late, lateness) = (self.late(), self.lateness);
+        let (late, lateness) = (self.late(), self.lateness.1);
         let awaited = self.reads.entry(qpn).or_default();
         let mut changed = awaited.due.is_none();
         if came {
@@ -121,11 +121,11 @@ impl Grants {
             lost.1 = idle + late;
         }
         let mut overtaken = None;
-        let is_known = |look: Look| after(reach, look.granted) <= 0 || idle < look.seen + lateness;
+        let is_known = |look: Look| after(reach, look.granted) <= 0 || event.now < look.seen.1 + lateness;
         if expected == reach {
             awaited.gap = None;
         } else if !awaited.gap.is_some_and(is_known) {
-            let look = Look { until: reach, granted: end, seen: idle, due: idle + late };
+            let look = Look { until: reach, granted: end, seen: (idle, event.now), due: idle + late };
             (overtaken, changed) = (awaited.gap.replace(look), true);
             awaited.overtaker = priority;
         }
@@ -148,7 +148,8 @@ impl Grants {
         if let Some(look) = awaited.gap.take_if(|look| look.due <= idle) {
             wanted = Some((0, look.until));
             let more = after(awaited.reach, look.until) > 0;
-            let again = Look { until: awaited.reach, granted: awaited.end, seen: idle, due: idle + late };
+            let again =
+                Look { until: awaited.reach, granted: awaited.end, seen: (idle, now), due: idle + late };
             awaited.gap = more.then_some(again);
         } else if let Some((until, _)) = awaited.lost.take_if(|lost| lost.1 <= idle) {
             wanted = Some((until, until));

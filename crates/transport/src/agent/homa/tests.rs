@@ -184,16 +184,35 @@ fn asked(grants: &mut Grants, now: Instant) -> Vec<(u32, u32)> {
 
 #[test]
 fn octets_that_others_overtook_are_asked_for_when_those_come_that_were_granted_after_it_was_seen() {
-    let mut grants = agent(PARAMS);
-    // Of two round trips the second and the fifth packet are missing, and what is sent again is lost as well.
-    let mut heard = Vec::new();
-    for packet in (0..34u32).filter(|packet| ![1, 4].contains(packet)) {
-        let (now, offset) = (at(packet.into()), packet * 1_000);
-        data(&mut grants, now, 2, 900_000, offset, offset + 1_000);
-        heard.extend(asked(&mut grants, now).into_iter().map(|octets| (packet, octets)));
+    // Of two round trips the second and the fifth packet are missing, and what is sent again is lost as well. A packet takes 800 ns, as far
+    // as is known.
+    for apart in [1_000, 799] {
+        let mut grants = agent(PARAMS);
+        let mut heard = Vec::new();
+        for packet in (0..34u32).filter(|packet| ![1, 4].contains(packet)) {
+            let (now, offset) = (at(0) + Span::from_nanos(apart * u64::from(packet)), packet * 1_000);
+            data(&mut grants, now, 2, 900_000, offset, offset + 1_000);
+            heard.extend(asked(&mut grants, now).into_iter().map(|octets| (packet, octets)));
+        }
+        let (second, fifth) = ((1_000, 2_000), (4_000, 5_000));
+        assert_eq!(heard, [(11, second), (19, second), (19, fifth), (27, second), (27, fifth)]);
     }
-    let (second, fifth) = ((1_000, 2_000), (4_000, 5_000));
-    assert_eq!(heard, [(11, second), (19, second), (19, fifth), (27, second), (27, fifth)]);
+}
+
+#[test]
+fn octets_may_be_as_late_as_some_were_though_those_come_that_were_granted_since() {
+    // The third packet comes so long after the fourth, and the thirtieth is lost.
+    for (late, asked_by) in [(100, 130), (5, 39)] {
+        let mut grants = agent(PARAMS);
+        let mut heard = Vec::new();
+        for (turn, packet) in (0..2).chain([3, 2]).chain(4..29).chain(30..200u32).enumerate() {
+            let pause = if turn < 3 { 0 } else { late - 1 };
+            let (now, offset) = (at(turn as u64 + pause), packet * 1_000);
+            data(&mut grants, now, 2, 900_000, offset, offset + 1_000);
+            heard.extend(asked(&mut grants, now).into_iter().map(|octets| (packet, octets.0)));
+        }
+        assert_eq!(heard.first(), Some(&(asked_by, 29_000)));
+    }
 }
 
 #[test]
