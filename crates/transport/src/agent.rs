@@ -37,9 +37,9 @@ pub trait PortAgent: fmt::Debug + Send {
 
     /// A packet to send now, on this queue pair. Where it is a `GRANT` or a `RESEND` and the queue pair's law hears of turns
     /// ([`Class::TURN`]), the law is told in its stead, and sends what it likes. By a `READ_RESPONSE` the agent asks for READ data
-    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event): before [`Part::offset`] whatever is, beyond that what later
-    /// ones of no higher priority have overtaken; by a `READ_REQUEST` for messages that those
-    /// without payload have overtaken.
+    /// again that are missing before [`Part::end`], in packets as in [`on_event`](Self::on_event): before [`Part::offset`] whatever is,
+    /// beyond that what later ones of no higher priority have overtaken; by a `READ_REQUEST` for messages that those without payload
+    /// have overtaken.
     fn poll(&mut self, now: Instant) -> Option<(Qpn, Emit)>;
 
     /// A `GRANT` of `part` is to go, by the agent or by a law: the agent takes note of it and may cut it short. False: it

@@ -380,7 +380,10 @@ impl Engine {
     /// Where the response that was planned goes again after a timeout for being the first that is missing: how many there were before
     /// that, since something was heard.
     pub(crate) fn timeouts_before_response(&self, slot: usize, plan: &Plan) -> Option<u8> {
-        let responding = self.responses_of(slot).filter(|_| !plan.fresh)?;
+        if plan.fresh {
+            return None;
+        }
+        let responding = self.responses_of(slot)?;
         let spent = self.profile(slot).retry.saturating_sub(responding.retries);
         (responding.doubted.is_some() && plan.at == responding.una).then_some(spent.saturating_sub(1))
     }

@@ -18,14 +18,15 @@ mod channel;
 mod handshake;
 mod latency;
 mod lobby;
+mod meeting;
 mod posting;
 mod report;
 mod session;
 mod terms;
 
 pub use handshake::Key;
+pub use meeting::run;
 pub use report::{Bandwidth, Latency, Rate, Row};
-pub use session::run;
 
 use crate::cm::CmError;
 use crate::completion::CompletionQueue;

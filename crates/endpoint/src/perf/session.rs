@@ -1,26 +1,18 @@
-//! One test from the first octet to the last: who says what when, and what stands behind it.
+//! A test between two ends that have met: what stands behind it, and who says what when.
 
-use super::channel::{Channel, Door, MESSAGE_MAX, Messages, News, Tcp};
-use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
+use super::channel::{Channel, News};
+use super::handshake::Key;
+use super::meeting::{elsewhere, otherwise};
 use super::report::{Bandwidth, Row};
-use super::terms::{self, Terms};
-use super::{
-    Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, lobby, named,
-};
-use crate::addresses::{first_address, toward};
-use crate::clock::Clock;
-use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
+use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
 use crate::completion::CompletionQueue;
-use crate::control;
-use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+use crate::device::{Device, Mtu, ProtectionDomain};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
-use crate::work::{INLINE_MAX, RecvWr};
-use roci_control::Law;
+use crate::work::INLINE_MAX;
 use roci_transport::{Access, Change, Status, Transition};
 use roci_units::Instant;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::net::IpAddr;
 
 /// Octets of memory for messages that come in, at most, unless few messages are longer.
 const ROOM: usize = 64 << 20;
@@ -32,396 +24,12 @@ const FLIGHT_PACKETS: u32 = 512;
 const FLIGHT_MIN: u32 = 32;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
-/// How long a test looks for what comes before it sleeps. Four tests that looked for 5 ms shared two cores less fairly than the path
-/// that they had (`interop/fairness`): pacing waits for its turn on a core.
-const SPIN: Duration = Duration::from_micros(100);
 /// perftest writes around in so many octets where messages are shorter.
-const CYCLE: usize = 4096;
-/// The length of a cache line, which perftest wants to know.
-const LINE: u32 = 64;
-
-/// Runs a test to its end.
-///
-/// # Errors
-/// [`PerfError`] says why it did not come to its end: at the latest a retry time after the peer was lost.
-pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    options.judge()?;
-    // Its device comes only once a client has come.
-    control::check_variable().map_err(PerfError::Control)?;
-    if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
-}
-
-/// Two ends that know all of each other that the data need.
-struct Ready<'a> {
-    place: Place<'a>,
-    qps: Vec<QueuePair>,
-    connection: Connection,
-}
-
-impl<'a> Ready<'a> {
-    fn begin(self, channel: &'a mut dyn Channel, watch: &'a dyn Watch) -> Session<'a> {
-        let Self { place, qps, connection } = self;
-        channel.acquaintance().patience = None;
-        watch.event(Event::Connected(&connection));
-        Session { options: place.options, watch, qps, place, connection, channel }
-    }
-}
-
-/// What is told of somebody with whom a server has come to nothing before the test, and waits on for another.
-///
-/// # Errors
-/// What ends the server: an error of ours, or of a client that has told a queue pair, or terms, and was given another test. It is
-/// most likely the one that was meant.
-fn stranger(error: PerfError, is_client: bool) -> Result<String, PerfError> {
-    match error {
-        PerfError::Silent => Ok("said no more".to_owned()),
-        PerfError::Completion { status: Status::TransportRetryCounterExceeded, .. } => {
-            Ok("answered no more".to_owned())
-        }
-        PerfError::Left if !is_client => Ok("left before it told a queue pair".to_owned()),
-        PerfError::Peer(deed) if !is_client => Ok(deed),
-        PerfError::Completion { .. } | PerfError::Refused(_) if !is_client => {
-            Ok("said what cannot be heard".to_owned())
-        }
-        error => Err(error),
-    }
-}
-
-/// With queue pairs that are told over TCP.
-fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    let (mut channel, ready) = match &options.host {
-        Some(host) => {
-            let mut channel = Tcp::connect(host, options.port, watch)?;
-            let ready = introduce(&mut channel, options)?;
-            (channel, ready)
-        }
-        None => {
-            let door = Door::open(options, watch)?;
-            loop {
-                let (mut channel, from) = door.client()?;
-                match introduce(&mut channel, options) {
-                    Ok(ready) => break (channel, ready),
-                    Err(error) => {
-                        lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
-                    }
-                }
-            }
-        }
-    };
-    ready.begin(&mut channel, watch).run()
-}
-
-/// All that is told over TCP before the test.
-fn introduce<'a>(channel: &mut Tcp<'_>, options: &'a Options) -> Result<Ready<'a>, PerfError> {
-    let address = match options.device {
-        Some(address) => address,
-        None => channel.local()?,
-    };
-    let mut device = open(address, options)?;
-    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
-
-    // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
-    let early = if channel.is_client() { None } else { Some(channel.hear_key()?) };
-    if let Some(peer) = early.map(|key| key.peer())
-        && peer.is_ipv4() != device.address().is_ipv4()
-    {
-        if options.device.is_some() {
-            return Err(elsewhere(peer, device.address()));
-        }
-        device = open(toward(SocketAddr::new(peer, options.port)).map_err(named)?, options)?;
-    }
-    let place = Place::new(&device, options, mtu)?;
-    let qps = place.queue_pairs()?;
-    let local = place.keys(&qps);
-    let remote = acquaint(channel, options, early, &local, |remote| {
-        // The rounds that follow tell keys again: an end with more queue pairs would take those for further ones.
-        if (1..remote.len()).any(|index| remote[..index].iter().any(|key| key.qpn == remote[index].qpn)) {
-            return Err(otherwise("told one queue pair twice"));
-        }
-        for (qp, key) in qps.iter().zip(remote) {
-            place.connect(qp, key)?;
-        }
-        Ok(())
-    })?;
-    let connection = Connection { device: device.address(), mtu, version, local, remote };
-    Ok(Ready { place, qps, connection })
-}
-
-/// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
-fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    let to = options.host.as_deref().map(|host| find(host, options.port)).transpose()?;
-    let address = match (options.device, to) {
-        (Some(address), _) => address,
-        (None, Some(to)) => toward(to).map_err(named)?,
-        (None, None) => first_address()?,
-    };
-    let device = open(address, options)?;
-    let manager = ConnectionManager::new(&device)?;
-    let pd = device.alloc_pd();
-    let region = pd.reg_mr(vec![0; 16 * MESSAGE_MAX], Access::LOCAL_WRITE)?;
-    // No READs, and as patient as the data.
-    let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(options, None) };
-    let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
-    let meet = |qp: &QueuePair, param: &ConnParam, peer| match (&listener, to) {
-        (Some(listener), _) => accept(listener, qp, param, peer, options.patience, watch),
-        (None, Some(to)) => match connect(&manager, qp, to, param, watch) {
-            Err(PerfError::Connect(error)) if error.is_alone(address) => Err(PerfError::Alone(error)),
-            done => done.map(Some),
-        },
-        (None, None) => Err(PerfError::Left),
-    };
-    if listener.is_some() {
-        watch.event(Event::Waiting(Some(SocketAddr::new(address, options.port))));
-    }
-    let (mut channel, (ready, connections)) = loop {
-        let cq = device.create_cq()?;
-        let qp = pd.create_qp(&cq, &cq).build()?;
-        for slot in 0..16 {
-            qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
-        }
-        let Some(control) = meet(&qp, &told, None)? else {
-            if watch.stopped() {
-                return Err(PerfError::Stopped);
-            }
-            continue;
-        };
-        let from = control.peer();
-        let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
-        if to.is_none() {
-            channel.acquaintance().patience = Some(options.patience);
-        }
-        match introduce_by_cm(&mut channel, &device, options, |qp, param| meet(qp, param, Some(from.ip()))) {
-            Ok(met) => break (channel, met),
-            Err(_) if watch.stopped() => return Err(PerfError::Stopped),
-            Err(error) if to.is_none() => {
-                lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
-            }
-            Err(error) => return Err(error),
-        }
-    };
-    let mut session = ready.begin(&mut channel, watch);
-    let done = session.run();
-    for connection in connections {
-        if to.is_some() && done.is_ok() {
-            connection.wait_disconnected(Duration::from_millis(200));
-        }
-        connection.disconnect();
-    }
-    done
-}
-
-/// All that is told over a connection of RDMA-CM before the test, and those of the data.
-fn introduce_by_cm<'a>(
-    channel: &mut Messages<'_>,
-    device: &Device,
-    options: &'a Options,
-    meet: impl Fn(&QueuePair, &ConnParam) -> Result<Option<cm::Connection>, PerfError>,
-) -> Result<(Ready<'a>, Vec<cm::Connection>), PerfError> {
-    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
-    let place = Place::new(device, options, mtu)?;
-    channel.exchange_key(&Key::NONE)?;
-    let qps = place.queue_pairs()?;
-    let param = parameters(options, Some(mtu));
-    let meet = |qp| meet(qp, &param)?.ok_or(PerfError::Silent);
-    let connections = qps.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
-    channel.exchange_key(&Key::NONE)?;
-    let local = place.keys(&qps);
-    let remote = acquaint(channel, options, None, &local, |_| Ok(()))?;
-    let connection = Connection { device: device.address(), mtu, version, local, remote };
-    Ok((Ready { place, qps, connection }, connections))
-}
-
-/// What the connections of the data are to be like.
-fn parameters(options: &Options, mtu: Option<Mtu>) -> ConnParam {
-    let reads = matches!(options.test.verb, Verb::Read | Verb::Atomic { .. });
-    let depth = if reads { options.outstanding_reads } else { 0 };
-    ConnParam {
-        responder_resources: depth,
-        initiator_depth: depth,
-        retry_count: options.retry_count,
-        ack_timeout: Some(options.qp_timeout),
-        path_mtu: mtu.or(options.mtu),
-        ..ConnParam::default()
-    }
-}
-
-fn find(host: &str, port: u16) -> Result<SocketAddr, PerfError> {
-    let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
-    let mut found = (host, port).to_socket_addrs().map_err(unreachable)?;
-    found.next().ok_or_else(|| unreachable(std::io::ErrorKind::NotFound.into()))
-}
-
-/// Connects a queue pair. A server that is between two connections may reject for a while.
-fn connect(
-    manager: &ConnectionManager,
-    qp: &QueuePair,
-    to: SocketAddr,
-    param: &ConnParam,
-    watch: &dyn Watch,
-) -> Result<cm::Connection, PerfError> {
-    let mut attempts = 20;
-    loop {
-        let mut asked = manager.request(qp, to, param)?;
-        let answer = loop {
-            match asked.wait(qp, Duration::from_millis(50)) {
-                Ok(Some(connection)) => return Ok(connection),
-                Ok(None) if watch.stopped() => return Err(PerfError::Stopped),
-                Ok(None) => {}
-                Err(error) => break error,
-            }
-        };
-        attempts -= 1;
-        // Of ourselves nobody is between two connections.
-        let is_between = matches!(answer, CmError::Rejected { .. }) && !answer.is_alone(manager.address());
-        if attempts == 0 || !is_between {
-            return Err(answer.into());
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// Waits for somebody to connect, or for `peer`, who is to do so within `patience`; `None` where it came to nothing after all, with
-/// `qp` used up. A request that cannot be accepted, or is another's, is refused and no reason to end; while anybody may come, who
-/// does so in vain is reported.
-fn accept(
-    listener: &Listener,
-    qp: &QueuePair,
-    param: &ConnParam,
-    peer: Option<IpAddr>,
-    patience: Duration,
-    watch: &dyn Watch,
-) -> Result<Option<cm::Connection>, PerfError> {
-    let clock = Clock::new();
-    loop {
-        if let Some(request) = listener.get_request(Duration::from_millis(50))?
-            && peer.is_none_or(|peer| peer == request.peer().ip())
-        {
-            let from = request.peer();
-            let deed = match request.accept(qp, param) {
-                Ok(connection) => match connection.met(&|| watch.stopped()) {
-                    None if peer.is_none() && !watch.stopped() => {
-                        let deed = "asked for a connection and took none";
-                        lobby::report(from, deed, watch);
-                        return Ok(None);
-                    }
-                    met => return Ok(met),
-                },
-                Err(error) => format!("asked for a connection that cannot be made: {error}"),
-            };
-            if peer.is_none() {
-                lobby::report(from, &deed, watch);
-            }
-        }
-        if watch.stopped() {
-            return Err(PerfError::Stopped);
-        }
-        if peer.is_some() && clock.passed() >= patience {
-            return Err(PerfError::Silent);
-        }
-    }
-}
-
-fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
-    let progress = Progress::Thread { spin: SPIN };
-    let dscp = options.tos >> 2;
-    let mut config = DeviceConfig { progress, link: options.link, dscp, ..DeviceConfig::default() };
-    match &options.law {
-        Some(Law::None) => config.laws.clear(),
-        Some(law) => config.laws = vec![law.clone()],
-        None => config.laws = Law::from_settings("dcqcn", &[], options.link).into_iter().collect(),
-    }
-    Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
-}
-
-/// What perftest's protocol does not compare, and shows only by what is said where something else is due.
-fn otherwise(what: &str) -> PerfError {
-    PerfError::Peer(format!("{what}: are the test, -s or -a, -n or -D, -q, -b and -R the same at both ends?"))
-}
-
-fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
-    PerfError::Peer(format!("has its device at {peer}, which cannot be reached from ours at {ours}"))
-}
-
-/// What both were told, of two of ours.
-fn compare(channel: &mut dyn Channel, options: &Options) -> Result<(), PerfError> {
-    let ours = Terms::of(options);
-    let heard = channel.exchange(&ours.to_octets())?;
-    let theirs = Terms::from_octets(&heard)
-        .ok_or_else(|| PerfError::Peer("told no terms of a test that we know".to_owned()))?;
-    let (client, server) = if channel.is_client() { (ours, theirs) } else { (theirs, ours) };
-    let judged = Terms::compare(&client, &server);
-    if judged.is_err() && !channel.is_client() {
-        // What a server tells by RDMA-CM would be lost if it went before its client had it.
-        let mut patience = 100;
-        while patience > 0 && channel.news() != News::Gone {
-            patience -= 1;
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-    judged
-}
-
-/// Versions, what both were told, page and line sizes, and the smaller MTU.
-fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<(String, Mtu), PerfError> {
-    let mut said = version();
-    terms::mark(&mut said);
-    let heard = channel.exchange(&said)?;
-    debug_assert_eq!(heard.len(), VERSION_LEN);
-    let peer = judge_version(&heard).map_err(|version| match version.is_empty() {
-        true => PerfError::Peer("said nothing where its version was due".to_owned()),
-        false => PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood")),
-    })?;
-    if terms::is_marked(&heard) {
-        compare(channel, options)?;
-    }
-    channel.exchange(&u32::try_from(CYCLE).unwrap_or(4096).to_be_bytes())?;
-    channel.exchange(&LINE.to_be_bytes())?;
-    let ours = match options.mtu {
-        Some(mtu) if mtu > active => {
-            let (mtu, active) = (mtu.octets(), active.octets());
-            return Err(PerfError::Options(format!("the link takes no MTU of {mtu}, at most {active}")));
-        }
-        mtu => mtu.unwrap_or(active),
-    };
-    let heard = channel.exchange(&mtu_text(ours))?;
-    let theirs = mtu_from_text(&heard).ok_or_else(|| PerfError::Peer("told no MTU".to_owned()))?;
-    Ok((peer, ours.min(theirs)))
-}
-
-/// The rounds of keys before the data, and the connecting between them. The order is that of each of perftest's
-/// programs; every key that is heard stands for the queue pair whose turn it is.
-fn acquaint(
-    channel: &mut dyn Channel,
-    options: &Options,
-    mut early: Option<Key>,
-    local: &[Key],
-    connect: impl FnOnce(&[Key]) -> Result<(), PerfError>,
-) -> Result<Vec<Key>, PerfError> {
-    let mut exchange = |channel: &mut dyn Channel, key: &Key| match early.take() {
-        Some(heard) => channel.tell_key(key).map(|()| heard),
-        None => channel.exchange_key(key),
-    };
-    let two_sided = options.test.verb == Verb::Send;
-    if options.test.metric == Metric::Latency && !two_sided {
-        exchange(channel, &local[0])?;
-    }
-    let remote = local.iter().map(|key| exchange(channel, key)).collect::<Result<Vec<_>, _>>()?;
-    connect(&remote)?;
-    if two_sided {
-        exchange(channel, &local[0])?;
-    }
-    for key in local {
-        exchange(channel, key)?;
-    }
-    if !two_sided {
-        exchange(channel, &local[0])?;
-    }
-    Ok(remote)
-}
+pub(super) const CYCLE: usize = 4096;
 
 /// A device with what a test needs on it.
 pub(super) struct Place<'a> {
-    options: &'a Options,
+    pub(super) options: &'a Options,
     pub(super) mtu: Mtu,
     pub(super) device: Device,
     pub(super) pd: ProtectionDomain,
@@ -471,11 +79,11 @@ impl<'a> Place<'a> {
             .lone_writes(options.lone_writes)
     }
 
-    fn queue_pairs(&self) -> Result<Vec<QueuePair>, PerfError> {
+    pub(super) fn queue_pairs(&self) -> Result<Vec<QueuePair>, PerfError> {
         Ok((0..self.options.queue_pairs).map(|_| self.builder().build()).collect::<Result<Vec<_>, _>>()?)
     }
 
-    fn keys(&self, qps: &[QueuePair]) -> Vec<Key> {
+    pub(super) fn keys(&self, qps: &[QueuePair]) -> Vec<Key> {
         qps.iter().enumerate().map(|(index, qp)| self.key(index, qp)).collect()
     }
 
@@ -494,7 +102,7 @@ impl<'a> Place<'a> {
     }
 
     /// Connects a queue pair to the peer's.
-    fn connect(&self, qp: &QueuePair, key: &Key) -> Result<(), PerfError> {
+    pub(super) fn connect(&self, qp: &QueuePair, key: &Key) -> Result<(), PerfError> {
         let address = key.peer();
         if address.is_ipv4() != self.device.address().is_ipv4() {
             return Err(elsewhere(address, self.device.address()));
@@ -591,7 +199,7 @@ impl Session<'_> {
     }
 
     /// Measures, and tells what was counted, whatever the end.
-    fn run(&mut self) -> Result<(), PerfError> {
+    pub(super) fn run(&mut self) -> Result<(), PerfError> {
         let done = self.measure().map_err(|error| self.blamed(error));
         let overflowed = self.place.device.counters().overflowed;
         let mut counted = Counted { overflowed, ..Counted::default() };

@@ -300,11 +300,10 @@ impl Grants {
                 return;
             }
             self.looks.pop();
+            let was_queued =
+                |awaited: &mut Awaited| awaited.queued.take_if(|queued| *queued == due).is_some();
             if let Whole::Reads(qpn) = whole
-                && self
-                    .reads
-                    .get_mut(&qpn)
-                    .is_some_and(|a| a.queued.take_if(|queued| *queued == due).is_some())
+                && self.reads.get_mut(&qpn).is_some_and(was_queued)
             {
                 self.queue_reads(qpn);
             }

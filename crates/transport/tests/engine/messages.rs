@@ -5,8 +5,8 @@ use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
 use roci_control::{Class, Emit, Event, Image, Law, Programmed};
 use roci_transport::{
-    Arrival, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, PortAgent, QpConfig,
-    Reaction, Recovery, Resolution, Segment, SendRequest, Status, Tail, Until,
+    Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, PortAgent, QpConfig,
+    Reaction, Recovery, Resolution, Segment, SendRequest, Status, Tail, Transition, Until,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::layout::homa::{Homa, HomaBody};
@@ -301,6 +301,22 @@ fn read_data_are_lost_that_equals_have_overtaken_and_waited_for_behind_a_higher_
         assert_eq!(retransmitted, u32::from(!late), "late: {late}");
         assert_eq!(reader.ended(), [(1, Status::Success), (2, Status::Success)]);
     }
+}
+
+#[test]
+fn a_queue_pair_that_has_failed_asks_for_no_more_read_data() {
+    let mut number = 0;
+    let mut pair = reader(20).script(move |side, _, _, _| {
+        number += u32::from(side == Side::Server);
+        if side == Side::Server && number > 3 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.run_until(Instant::ZERO + Span::from_micros(20));
+    let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+    let qpn = pair.client.qpns[0];
+    pair.client.engine.modify_qp(Instant::ZERO + Span::from_micros(20), qpn, &fail).unwrap();
+    let sent = pair.client.sent.len();
+    pair.run_until(Instant::ZERO + Span::from_millis(5));
+    assert_eq!(pair.client.sent.len(), sent);
 }
 
 #[test]
