@@ -314,6 +314,7 @@ fn a_queue_pair_that_has_failed_asks_for_no_more_read_data() {
     let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
     let qpn = pair.client.qpns[0];
     pair.client.engine.modify_qp(Instant::ZERO + Span::from_micros(20), qpn, &fail).unwrap();
+    assert_eq!(pair.client.engine.next_wakeup(), None, "nor does anybody look whether they come");
     let sent = pair.client.sent.len();
     pair.run_until(Instant::ZERO + Span::from_millis(5));
     assert_eq!(pair.client.sent.len(), sent);
