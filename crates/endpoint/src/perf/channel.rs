@@ -49,6 +49,10 @@ pub(crate) trait Channel {
     fn news(&mut self) -> News;
     /// Takes leave.
     fn finish(&mut self) -> Result<(), PerfError>;
+    /// How the conversation has failed though the peer has not taken leave: it no longer answers.
+    fn failure(&self) -> Option<PerfError> {
+        None
+    }
     /// What is known of a peer that has not been met in full.
     fn acquaintance(&mut self) -> &mut Acquaintance;
 
@@ -337,6 +341,11 @@ impl Channel for Messages<'_> {
 
     fn acquaintance(&mut self) -> &mut Acquaintance {
         &mut self.acquaintance
+    }
+
+    fn failure(&self) -> Option<PerfError> {
+        let (status, qpn) = self.failed.filter(|_| !self.connection.is_disconnected())?;
+        Some(PerfError::Completion { status, qpn })
     }
 
     fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {

@@ -218,15 +218,23 @@ impl Session<'_> {
         done
     }
 
-    /// A request that nobody answered failed since the peer had left, where it has.
+    /// A request that nobody answered failed since the peer had left, where it has; and it has not left where it took no leave, but no
+    /// longer answers.
     fn blamed(&mut self, error: PerfError) -> PerfError {
-        match error {
-            PerfError::Completion { status: Status::TransportRetryCounterExceeded, .. }
-                if self.channel.news() == News::Gone =>
-            {
-                PerfError::Left
-            }
-            error => error,
+        let unanswered = Status::TransportRetryCounterExceeded;
+        let is_lost = match &error {
+            PerfError::Left => true,
+            PerfError::Completion { status, .. } => *status == unanswered,
+            _ => false,
+        };
+        if !is_lost {
+            return error;
+        }
+        let is_gone = self.channel.news() == News::Gone;
+        match self.channel.failure() {
+            Some(failure) => failure,
+            None if is_gone => PerfError::Left,
+            None => error,
         }
     }
 
