@@ -395,6 +395,11 @@ fn bounds(program: &Program, policy: &Policy, graph: &Graph<'_>, roots: &[usize]
     }
     let kind_cycles = policy.kinds.iter().map(|kind| longest_of(&mut evaluation, kind, &known, &order));
     let mut kind_cycles: Vec<Longest> = kind_cycles.collect::<Result<_, _>>()?;
+    // Where less is known, another way through may be the one that is followed closely, and what it proves holds for each kind.
+    let longest = cycles_from.values().copied().max().unwrap_or(0);
+    for kind in &mut kind_cycles {
+        (kind.cycles, kind.to_answer) = (kind.cycles.min(longest), kind.to_answer.min(to_answer));
+    }
     let visited = || graph.nodes.iter().zip(&evaluation.visited).filter(|(_, visited)| **visited);
     let csrs = |uses: fn(&Instruction) -> bool| {
         visited()
