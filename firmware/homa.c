@@ -55,7 +55,7 @@ int recv() {
             setPriority(unscheduled_priority(length));
         } else if (e.packet.opcode == Turn) { /* of a message that comes in */
             updatePkt(e.packet.opcode, e.timeout ? RESEND : GRANT);
-            if (e.timeout) setHeaderWord(4, unscheduled_priority(length));
+            if (e.timeout) setHeaderWord(4, least(headerWord(4), unscheduled_priority(length)));
             if (!e.timeout) setHeaderWord(3, least(addSaturating(headerWord(2), window), length));
             e.eventType = GenTxEvent;
             counts = false;

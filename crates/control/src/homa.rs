@@ -198,7 +198,7 @@ impl Homa {
     fn turn(&self, event: &Event<'_>) -> Emit {
         let mut part = event.part;
         let class = if event.timeout {
-            part.priority = self.params.unscheduled_priority(part.message_length);
+            part.priority = part.priority.min(self.params.unscheduled_priority(part.message_length));
             Class::RESEND
         } else {
             part.end = self.params.grant(part.offset, part.message_length);
@@ -337,12 +337,11 @@ mod tests {
     }
 
     /// What is said in a turn of a message of 100,000 octets at the receiver.
-    fn turn(settings: &[(&str, &str)], received: u32, timeout: bool) -> (Class, Part) {
+    fn turn(settings: &[(&str, &str)], (received, priority): (u32, u8), timeout: bool) -> (Class, Part) {
         let link = roci_units::BitsPerSec::from_gbps(10);
         let law = crate::Law::from_settings("homa", settings, link);
         let Ok(crate::Law::Homa(law)) = law else { panic!("{law:?}") };
-        let proposed =
-            Part { message: 5, message_length: 100_000, offset: received, end: 99_000, priority: 1 };
+        let proposed = Part { message: 5, message_length: 100_000, offset: received, end: 99_000, priority };
         let event = Event { class: Class::TURN, part: proposed, timeout, ..Event::default() };
         let mut outcome = Outcome::unchanged(Homa::CREDIT, Instant::NEVER);
         let mut state = State::default();
@@ -357,7 +356,7 @@ mod tests {
     #[test]
     fn a_message_is_granted_as_far_ahead_as_the_law_says_by_the_priority_of_its_turn() {
         let granted = |settings, received| {
-            let (class, part) = turn(settings, received, false);
+            let (class, part) = turn(settings, (received, 1), false);
             (class, part.end, part.priority)
         };
         assert_eq!(granted(&[], 3_000), (Class::GRANT, 43_000, 1));
@@ -367,11 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_asked_for_by_the_priority_of_a_messages_length() {
-        let (class, part) = turn(&[], 3_000, true);
+    fn what_is_missing_is_asked_for_by_the_priority_of_its_grant_or_that_of_a_messages_length() {
+        let (class, part) = turn(&[], (3_000, 7), true);
         assert_eq!((class, part.end, part.priority), (Class::RESEND, 99_000, 4));
-        let (_, part) = turn(&[("cutoff_3", "200KB")], 3_000, true);
+        let (_, part) = turn(&[("cutoff_3", "200KB")], (3_000, 7), true);
         assert_eq!(part.priority, 5);
+        let (_, part) = turn(&[], (3_000, 1), true);
+        assert_eq!(part.priority, 1, "octets that were granted have the lower one");
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(crate) struct Aside {
     pub(crate) held: Option<u32>,
     /// Where messages are named, the sequence after the last that had been sent at the last timeout.
     pub(crate) doubted: Option<u32>,
+    /// The priority by which the receiver of messages asked last for what was sent.
+    pub(crate) asked_priority: Option<u8>,
     /// Octets that the law heard were acknowledged, of packets beyond one that is missing.
     pub(crate) told: u32,
     /// The sending side of a loss.
@@ -182,7 +184,7 @@ impl Asides {
         (place.retransmitted, place.repeated, place.timeouts) = (0, 0, 0);
         (place.naks, place.rnr) = (0, 0);
         (place.asked_at, place.named) = (None, None);
-        (place.held, place.doubted, place.told) = (None, None, 0);
+        (place.held, place.doubted, place.asked_priority, place.told) = (None, None, None, 0);
         place.peer_sent = 0;
         (place.pulls, place.pulls_seen, place.drained, place.lapses) = (0, 0, false, false);
         (place.newest, place.newest_response) = (None, None);

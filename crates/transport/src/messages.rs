@@ -117,17 +117,18 @@ impl Engine {
         as_law_words(&Homa { rpc: rpc_of(work.first.wrapping_sub(common.base)), body }.encode())
     }
 
-    /// The priority of a message's packets that go again: a higher one for the first that is missing after a timeout.
+    /// The priority of a message's packets that go again, which is not that of the message whose turn it is: that by which they were
+    /// asked for, and a higher one for the first that is missing after a timeout.
     #[cold]
     pub(crate) fn message_priority_again(&self, slot: usize, plan: &Plan, work: &SendWork) -> u8 {
         let requester = &self.qps[slot].requester;
-        let doubted =
-            self.asides.get(self.qps[slot].common.aside).is_some_and(|aside| aside.doubted.is_some());
+        let aside = self.asides.get(self.qps[slot].common.aside);
+        let doubted = aside.is_some_and(|aside| aside.doubted.is_some());
         let length = if work.kind.is_read_or_atomic() { 0 } else { work.length };
         let spent = self.profile(slot).retry.saturating_sub(requester.retries);
         let raised = self.read_rooms.as_ref().filter(|_| doubted && plan.at == requester.una);
         let raised = raised.and_then(|rooms| rooms.priority_after_timeout(length, spent.saturating_sub(1)));
-        raised.unwrap_or(requester.priority)
+        raised.or(aside.and_then(|aside| aside.asked_priority)).unwrap_or(requester.priority)
     }
 
     /// A packet of a request, on a queue pair with selective repeat. A WRITE's address tells where it goes; the rest
@@ -183,6 +184,7 @@ impl Engine {
         if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.begin_recovery(slot, una, high.wrapping_sub(una));
         }
+        self.aside(slot).asked_priority = Some(part.priority.min(7));
         let mark = Some((Psn::new(from), Psn::new(to)));
         self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
         self.arm(now, slot);

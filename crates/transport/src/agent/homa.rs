@@ -16,7 +16,8 @@
 //! for so soon. A path that holds others up by more than that makes the guess wrong, which costs a duplicate; what then comes
 //! without being one shows how much later such packets may be, as TCP's sender learns it (Eifel, RFC 3522), and is waited for from then on.
 //!
-//! A receiver that has granted octets and hears nothing for a while asks for those that are missing; who has been
+//! A receiver that has granted octets and hears nothing for a while asks for the first that are missing, a packet of them, or twice as
+//! much each time that it asks in vain or that what it asked for has to come again; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
 //! no place among those that are granted, so that senders that have died do not keep out others. Time in which the
 //! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
@@ -39,7 +40,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 use ranges::Ranges;
-use reads::Awaited;
+use reads::{Awaited, DOUBLINGS};
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
@@ -97,6 +98,9 @@ struct Incoming {
     heard: (Instant, Span),
     /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
     asked: u16,
+    probe: Option<Probe>,
+    /// The longest payload that came.
+    packet: u32,
     /// Whether a packet has come since it had its turn.
     moved: bool,
     look: Option<Look>,
@@ -112,6 +116,25 @@ enum Whole {
     Message(u32),
     Reads(u32),
     Requests(u32),
+}
+
+/// What of a message was asked for after a silence: little at first, for all may stand in a queue, and copies of it would stand there as
+/// well. When it comes as it was sent again, twice as much is asked for.
+#[derive(Clone, Debug)]
+struct Probe {
+    /// From the first octet that was asked for to the last, and how many were meant to be.
+    asked: Range<u32>,
+    octets: u32,
+    /// What was granted at the silence.
+    granted: u32,
+}
+
+impl Probe {
+    /// Whether it tells of the octets that had been granted that a packet comes from `offset` on, sent `again` or not: what is late and
+    /// not lost may have others behind it.
+    fn is_answered(&self, offset: u32, again: bool) -> bool {
+        if again { self.asked.contains(&offset) } else { offset < self.granted }
+    }
 }
 
 /// A look at the gaps of a message, each between octets that have come.
@@ -135,6 +158,11 @@ impl Incoming {
     /// Whether all has come that was granted.
     const fn is_through(&self) -> bool {
         self.received.octets == self.granted
+    }
+
+    /// Where the packets end that began among octets which were granted on lower priorities than the last.
+    fn raised_packets(&self) -> u32 {
+        self.raised.div_ceil(self.packet).saturating_mul(self.packet)
     }
 
     const fn rank(&self, place: u32) -> Rank {
@@ -207,6 +235,9 @@ impl Grants {
         // What its sender sends unasked is as good as granted.
         let unasked = event.words.get(INCOMING).copied().unwrap_or(0).min(length);
         incoming.granted = incoming.granted.max(unasked).max(end);
+        incoming.packet = incoming.packet.max(end - offset);
+        let new = octets < incoming.received.octets;
+        let probed = incoming.probe.take_if(|probe| new && probe.is_answered(offset, is_again(event)));
         (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
@@ -218,6 +249,9 @@ impl Grants {
         }
         if let Some(octets) = self.look(place, offset, event.now) {
             self.ask_for(place, octets);
+        }
+        if let Some(probe) = probed.filter(|_| !complete && is_again(event)) {
+            self.probe(place, probe.asked.end, probe.granted, probe.octets.saturating_mul(2));
         }
         self.take_turns();
         if !complete {
@@ -266,7 +300,7 @@ impl Grants {
         if incoming.look.is_some_and(early) {
             return None;
         }
-        let raised = incoming.raised;
+        let raised = incoming.raised_packets();
         let old = self.look_away(place);
         self.look_until(place, until, now);
         old.map(|old| raised..old.until)
@@ -316,14 +350,25 @@ impl Grants {
         Some((Instant::ZERO + due + self.busy, whole))
     }
 
-    /// Asks for what is missing of a message's octets.
+    /// Asks for what is missing of a message's octets, by the priority that was granted last: what comes again is no sooner there
+    /// than what may still wait in a queue.
     fn ask_for(&mut self, place: u32, octets: Range<u32>) {
-        let Incoming { qpn, message, length: message_length, ref received, .. } =
+        let Incoming { qpn, message, length: message_length, ref received, priority, .. } =
             self.messages[place as usize];
-        let priority = self.params.unscheduled_priority(message_length);
+        let priority = self.params.unscheduled_priority(message_length).min(priority);
         for (offset, end) in received.gaps(octets).take(RESENDS_AT_ONCE) {
             let part = Part { message, message_length, offset, end, priority };
             self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
+        }
+    }
+
+    /// Asks for the first `octets` of a message that are missing from `from` on, of those that were `granted` at a silence.
+    fn probe(&mut self, place: u32, from: u32, granted: u32, octets: u32) {
+        let incoming = &mut self.messages[place as usize];
+        let asked = from..incoming.received.first_missing(from..granted, octets);
+        if !asked.is_empty() {
+            incoming.probe = Some(Probe { asked: asked.clone(), octets, granted });
+            self.ask_for(place, asked);
         }
     }
 
@@ -371,6 +416,8 @@ impl Grants {
             begun: self.begun,
             heard: (Instant::ZERO, Span::ZERO),
             asked: 0,
+            probe: None,
+            packet: 1,
             moved: true,
             look: None,
             priority: 7,
@@ -439,8 +486,9 @@ impl Grants {
                     self.order.retain(|other| *other != rank);
                     continue;
                 }
+                let octets = incoming.packet << u32::from(incoming.asked - 1).min(DOUBLINGS);
                 let granted = incoming.granted;
-                self.ask_for(place, 0..granted);
+                self.probe(place, 0, granted, octets);
             }
             self.check = self.check.min(self.messages[place as usize].due(&self.params, self.busy));
         }
@@ -541,8 +589,8 @@ impl PortAgent for Grants {
             match whole {
                 Whole::Message(place) => {
                     let Some(look) = self.look_away(place) else { break };
-                    let Incoming { raised, ref received, .. } = self.messages[place as usize];
-                    let reach = received.reach();
+                    let incoming = &self.messages[place as usize];
+                    let (raised, reach) = (incoming.raised_packets(), incoming.received.reach());
                     self.ask_for(place, raised..look.until);
                     if let Some(until) = reach.filter(|&reach| reach > look.until) {
                         self.look_until(place, until, now);

@@ -89,6 +89,22 @@ fn octets_that_others_have_overtaken_are_sent_again_before_granted_packets_that_
 }
 
 #[test]
+fn what_goes_again_has_the_priority_by_which_it_was_asked_for() {
+    let (mut engine, qpns) = sender("64KB", 1);
+    let now = Instant::ZERO;
+    engine.post_send(now, qpns[0], &message(0, 4 * MTU)).unwrap();
+    engine.post_send(now, qpns[0], &message(1, 100)).unwrap();
+    let [first, last] = [0, 4].map({
+        let sent = all(&mut engine, now);
+        move |at: usize| sent[at].priority
+    });
+    assert_eq!((first, last), (5, 7), "the shorter one goes above it");
+    resend(&mut engine, now, qpns[0], 2 * MTU);
+    let again: Vec<_> = all(&mut engine, now).iter().map(|segment| segment.priority).collect();
+    assert_eq!(again, [4, 4]);
+}
+
+#[test]
 fn what_goes_again_after_a_timeout_takes_a_higher_priority_each_time() {
     let (mut engine, qpns) = sender("64KB", 1);
     let now = Instant::ZERO;

@@ -1,5 +1,6 @@
 //! Which octets of a message have arrived.
 
+use crate::messages::RESENDS_AT_ONCE;
 use alloc::vec::Vec;
 use core::iter;
 use core::ops::Range;
@@ -40,11 +41,24 @@ impl Ranges {
         self.beyond.last().map(|range| range.1)
     }
 
-    /// The stretches of missing octets that begin within `octets`, as far as these.
+    /// Where the first `count` octets end that are missing within `octets`, in so many stretches as are asked for at once.
+    pub(super) fn first_missing(&self, octets: Range<u32>, count: u32) -> u32 {
+        let (mut left, mut end) = (count, octets.start);
+        for (from, to) in self.gaps(octets).take(RESENDS_AT_ONCE) {
+            let taken = left.min(to - from);
+            (left, end) = (left - taken, from + taken);
+            if left == 0 {
+                break;
+            }
+        }
+        end
+    }
+
+    /// The stretches of missing octets within `octets`.
     pub(super) fn gaps(&self, octets: Range<u32>) -> impl Iterator<Item = (u32, u32)> {
         let ends = iter::once(self.start).chain(self.beyond.iter().map(|range| range.1));
         let begins = self.beyond.iter().map(|range| range.0).chain(iter::once(u32::MAX));
-        let gaps = ends.zip(begins).map(move |(end, begin)| (end, begin.min(octets.end)));
-        gaps.filter(move |&(from, to)| from >= octets.start && from < to)
+        let gaps = ends.zip(begins).map(move |(end, begin)| (end.max(octets.start), begin.min(octets.end)));
+        gaps.filter(|&(from, to)| from < to)
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Awaited {
 }
 
 /// How often a silence doubles until it is the interval; beyond that, where they may wait for others, as often again at most.
-const DOUBLINGS: u32 = 3;
+pub(super) const DOUBLINGS: u32 = 3;
 
 impl Awaited {
     /// When they are asked for because nothing is heard of them: after an eighth of the interval, and after twice as long each time that

@@ -26,8 +26,13 @@ fn at(micros: u64) -> Instant {
 
 /// Octets `offset..end` of the only message on `qpn`.
 fn data(grants: &mut Grants, now: Instant, qpn: u32, length: u32, offset: u32, end: u32) {
+    data_as(false, grants, now, qpn, length, offset, end);
+}
+
+/// The same, as they are sent `again` or not.
+fn data_as(again: bool, grants: &mut Grants, now: Instant, qpn: u32, length: u32, offset: u32, end: u32) {
     let part = Part { message: 0, message_length: length, offset, end, priority: 0 };
-    let words = [0, 0, 0, length, offset, length.min(PARAMS.unscheduled)];
+    let words = [again.into(), 0, 0, length, offset, length.min(PARAMS.unscheduled)];
     let event = Event {
         class: Class::WRITE,
         now,
@@ -162,8 +167,10 @@ fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
         grants.wake(due);
         asked.extend(core::iter::from_fn(|| grants.poll(due)).map(|(_, emit)| (due, emit.class, emit.part)));
     }
-    let part = Part { message: 0, message_length: 9_000, offset: 1_000, end: 9_000, priority: 5 };
-    let expected: Vec<_> = [100, 200, 300].map(|micros| (at(micros), Class::RESEND, part)).into();
+    let part = Part { message: 0, message_length: 9_000, offset: 1_000, end: 0, priority: 5 };
+    let expected: Vec<_> = [(100, 2_000), (200, 3_000), (300, 5_000)]
+        .map(|(micros, end)| (at(micros), Class::RESEND, Part { end, ..part }))
+        .into();
     assert_eq!(asked, expected);
     data(&mut grants, at(900), 2, 9_000, 1_000, 3_000);
     assert_eq!(grants.next_wakeup(), Some(at(1_000)), "it is back");
@@ -180,6 +187,24 @@ fn asked(grants: &mut Grants, now: Instant) -> Vec<(u32, u32)> {
         }
     }
     asked
+}
+
+#[test]
+fn a_silence_asks_for_twice_as_much_as_often_as_what_it_asked_for_had_to_come_again() {
+    let mut grants = agent(PARAMS);
+    data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+    grants.wake(at(100));
+    assert_eq!(asked(&mut grants, at(100)), [(1_000, 2_000)]);
+    data_as(true, &mut grants, at(101), 2, 9_000, 1_000, 2_000);
+    assert_eq!(asked(&mut grants, at(101)), [(2_000, 4_000)]);
+    data_as(true, &mut grants, at(102), 2, 9_000, 3_000, 4_000);
+    assert_eq!(asked(&mut grants, at(102)), [(4_000, 8_000)]);
+    data_as(true, &mut grants, at(103), 2, 9_000, 2_000, 3_000);
+    assert_eq!(asked(&mut grants, at(103)), [], "it is of those before");
+    // The next was late, and so may be the others.
+    data(&mut grants, at(104), 2, 9_000, 4_000, 5_000);
+    data_as(true, &mut grants, at(105), 2, 9_000, 5_000, 6_000);
+    assert_eq!(asked(&mut grants, at(105)), []);
 }
 
 #[test]
@@ -284,8 +309,8 @@ fn a_sender_that_has_died_makes_room_and_is_taken_back_when_it_is_heard() {
                 .collect(),
         );
     }
-    let asked = vec![(Class::RESEND, 2, 11_000, 4)];
-    assert_eq!(heard, [asked.clone(), asked, vec![(Class::GRANT, 3, 19_000, 0)]]);
+    let asked = |end| vec![(Class::RESEND, 2, end, 0)];
+    assert_eq!(heard, [asked(2_000), asked(3_000), vec![(Class::GRANT, 3, 19_000, 0)]]);
     data(&mut grants, at(400), 2, 40_000, 1_000, 2_000);
     assert_eq!(said(&mut grants, at(400)), [(Class::GRANT, 2, 12_000, 0)], "the shortest again");
 }
@@ -323,7 +348,7 @@ fn who_stands_behind_others_is_not_missed_yet() {
     grants.wake(at(100));
     assert_eq!((said(&mut grants, at(100)), grants.next_wakeup()), (Vec::new(), Some(at(140))));
     grants.wake(at(140));
-    assert_eq!(said(&mut grants, at(140)), [(Class::RESEND, 2, 9_000, 5)]);
+    assert_eq!(said(&mut grants, at(140)), [(Class::RESEND, 2, 2_000, 5)]);
 }
 
 #[test]
@@ -577,11 +602,12 @@ proptest! {
                 for (from, to) in ranges.gaps(from..to) {
                     missing[from as usize..to as usize].fill(true);
                 }
-                let expected = |place: usize| {
-                    let begin = octets[..=place].iter().rposition(|octet| *octet).map_or(0, |last| last + 1);
-                    begin >= from as usize && begin <= place && place < to as usize
-                };
-                prop_assert!((0..80).all(|place| missing[place] == expected(place)));
+                let within = |place: &usize| (from..to).contains(&(*place as u32));
+                prop_assert!((0..80).all(|place| missing[place] == (!octets[place] && within(&place))));
+                let mut places = (0..80).filter(within).filter(|&place| !octets[place]);
+                let fifth = places.nth(4).or_else(|| (0..80).filter(within).rfind(|&place| !octets[place]));
+                let end = fifth.map_or(from, |place| place as u32 + 1);
+                prop_assert_eq!(ranges.first_missing(from..to, 5), end);
             }
         }
     }
