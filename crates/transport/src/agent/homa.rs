@@ -67,6 +67,8 @@ pub struct Grants {
     /// By how much packets came later than others that were sent after them, of late the most: how long the link was idle meanwhile, and
     /// how long it was. Paths have unequal queues.
     lateness: (Span, Span),
+    /// How many more packets of READ data a silence asks for at first, in doublings: silences of late were losses.
+    steps: u32,
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -196,6 +198,7 @@ impl Grants {
             reads: BTreeMap::new(),
             looks: BinaryHeap::new(),
             lateness: (Span::ZERO, Span::ZERO),
+            steps: 0,
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,

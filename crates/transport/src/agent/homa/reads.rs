@@ -45,6 +45,8 @@ pub(super) struct Awaited {
 
 /// How often a silence doubles until it is the interval; beyond that, where they may wait for others, as often again at most.
 pub(super) const DOUBLINGS: u32 = 3;
+/// By how many doublings more a silence begins at most.
+const STEPS: u32 = 6;
 
 impl Awaited {
     /// When they are asked for because nothing is heard of them: after an eighth of the interval, and after twice as long each time that
@@ -106,8 +108,12 @@ impl Grants {
         let awaited = self.reads.entry(qpn).or_default();
         let mut changed = awaited.due.is_none();
         if came {
-            if moved && let Some(until) = awaited.probed.take().filter(|_| again) {
-                (awaited.lost, changed) = (Some((until, idle)), true);
+            if moved && let Some(until) = awaited.probed.take() {
+                if again {
+                    (awaited.lost, changed) = (Some((until, idle)), true);
+                }
+                // One in two may be silent for a lost acknowledgement, though half of what is sent be lost.
+                self.steps = if again { (self.steps + 2).min(STEPS) } else { self.steps.saturating_sub(1) };
             }
             changed |= awaited.asked > 0 || awaited.patience > 0;
             (awaited.asked, awaited.patience, awaited.begun) = (0, 0, true);
@@ -142,6 +148,7 @@ impl Grants {
     /// for he may have others to serve.
     pub(super) fn check_reads(&mut self, now: Instant, qpn: u32) {
         let (idle, two_trips, params, late) = (self.idle(now), self.two_trips(), self.params, self.late());
+        let steps = self.steps;
         let Some(awaited) = self.reads.get_mut(&qpn) else { return };
         awaited.queued = None;
         let mut wanted = None;
@@ -156,7 +163,7 @@ impl Grants {
         } else if awaited.silent(&params, two_trips) <= idle {
             // Who has sent some and then is silent is asked for more each time, for what answers may be lost as well; who has sent
             // nothing may have others to serve.
-            let packets = if awaited.begun { 1 << awaited.asked.min(DOUBLINGS) } else { 1 };
+            let packets = if awaited.begun { 1 << (steps + awaited.asked.min(DOUBLINGS)) } else { 1 };
             let end = awaited.expected.wrapping_add(packets);
             wanted = Some((end, end));
             awaited.probed = Some(awaited.end);
