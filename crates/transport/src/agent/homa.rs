@@ -19,7 +19,8 @@
 //! A receiver that has granted octets and hears nothing for a while asks for the first that are missing, a packet of them, or twice as
 //! much each time that it asks in vain or that what it asked for has to come again; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
-//! no place among those that are granted, so that senders that have died do not keep out others. Time in which the
+//! no place among those that are granted, so that senders that have died do not keep out others. Where what it asked for comes as it was
+//! sent first, nothing was lost, and it waits for longer the next time. Time in which the
 //! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
 //!
 //! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`). What is missing of it is asked
@@ -69,6 +70,8 @@ pub struct Grants {
     lateness: (Span, Span),
     /// How many more packets of READ data a silence asks for at first, in doublings: silences of late were losses.
     steps: u32,
+    /// How long messages were silent of late though nothing was lost: what is asked for in vain came then as it was sent first.
+    lull: Span,
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
@@ -175,11 +178,11 @@ impl Incoming {
         self.asked > u16::from(params.resends)
     }
 
-    /// When it is asked for or given up, if nothing comes before; never, if it is the receiver's turn.
-    fn due(&self, params: &Params, busy: Span) -> Instant {
+    /// When it is asked for or given up, after a silence of `patience`; never, if it is the receiver's turn.
+    fn due(&self, patience: Span, params: &Params, busy: Span) -> Instant {
         let waits = self.received.octets < self.granted && !self.is_given_up(params);
         let (at, busy_then) = self.heard;
-        if waits { at + params.resend + busy.saturating_sub(busy_then) } else { Instant::NEVER }
+        if waits { at + patience + busy.saturating_sub(busy_then) } else { Instant::NEVER }
     }
 }
 
@@ -199,6 +202,7 @@ impl Grants {
             looks: BinaryHeap::new(),
             lateness: (Span::ZERO, Span::ZERO),
             steps: 0,
+            lull: Span::ZERO,
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,
@@ -241,6 +245,10 @@ impl Grants {
         incoming.packet = incoming.packet.max(end - offset);
         let new = octets < incoming.received.octets;
         let probed = incoming.probe.take_if(|probe| new && probe.is_answered(offset, is_again(event)));
+        if probed.is_some() {
+            let since = event.now.since(incoming.heard.0) + self.params.resend;
+            self.lull = if is_again(event) { self.lull - self.lull / 64 } else { self.lull.max(since) };
+        }
         (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
@@ -258,13 +266,19 @@ impl Grants {
         }
         self.take_turns();
         if !complete {
+            let patience = self.patience();
             let incoming = &self.messages[place as usize];
-            self.check = self.check.min(incoming.due(&self.params, self.busy));
+            self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
             if incoming.is_through() {
                 let part = Part { message, ..Part::default() };
                 self.out.push_back((Qpn::new(event.qpn), Emit { part, ..Emit::plain(Class::ACK) }));
             }
         }
+    }
+
+    /// After how long a silence a message is asked for: the interval, and more where such silences are no losses.
+    fn patience(&self) -> Span {
+        self.params.resend.max(self.lull + self.lull / 4).min(self.params.resend * PATIENCE)
     }
 
     /// How long the link has been idle.
@@ -475,12 +489,13 @@ impl Grants {
 
     /// Asks for what is overdue, and gives up who was asked in vain.
     fn ask(&mut self, now: Instant) {
+        let patience = self.patience();
         self.check = Instant::NEVER;
         let mut given_up = false;
         for at in 0..self.places.len() {
             let place = self.places[at].1;
             let incoming = &mut self.messages[place as usize];
-            if incoming.due(&self.params, self.busy) <= now {
+            if incoming.due(patience, &self.params, self.busy) <= now {
                 incoming.asked += 1;
                 incoming.heard = (now, self.busy);
                 if incoming.is_given_up(&self.params) {
@@ -493,7 +508,7 @@ impl Grants {
                 let granted = incoming.granted;
                 self.probe(place, 0, granted, octets);
             }
-            self.check = self.check.min(self.messages[place as usize].due(&self.params, self.busy));
+            self.check = self.check.min(self.messages[place as usize].due(patience, &self.params, self.busy));
         }
         if given_up {
             self.take_turns();
@@ -503,11 +518,12 @@ impl Grants {
     /// The sender of a message says that others have their turn.
     fn busy(&mut self, now: Instant, qpn: u32, message: u32) {
         let Ok(at) = self.find(qpn, message) else { return };
+        let patience = self.patience();
         let place = self.places[at].1;
         let incoming = &mut self.messages[place as usize];
         let back = incoming.is_given_up(&self.params) && incoming.granted < incoming.length;
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);
-        self.check = self.check.min(incoming.due(&self.params, self.busy));
+        self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
         if back {
             let rank = incoming.rank(place);
             self.join(rank);
@@ -515,6 +531,9 @@ impl Grants {
         }
     }
 }
+
+/// How many intervals a silence may last at most before it is asked about.
+const PATIENCE: u64 = 8;
 
 /// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
 const MESSAGES_OF_QP: usize = 1024;
@@ -558,6 +577,7 @@ impl PortAgent for Grants {
 
     fn admit(&mut self, now: Instant, qpn: Qpn, part: &mut Part) -> bool {
         let Ok(at) = self.find(qpn.get(), part.message) else { return false };
+        let patience = self.patience();
         let place = self.places[at].1;
         let incoming = &mut self.messages[place as usize];
         part.end = part.end.min(incoming.length);
@@ -570,7 +590,7 @@ impl PortAgent for Grants {
             incoming.raised = incoming.granted;
         }
         (incoming.granted, incoming.priority) = (part.end, part.priority);
-        self.check = self.check.min(incoming.due(&self.params, self.busy));
+        self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
         if incoming.granted == incoming.length {
             self.leave(rank);
             // Its place among the first goes to another.

@@ -68,6 +68,13 @@ fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
     let sprayed = bench.run(HOMA_CORE, &sprayed)?;
     measured.each("sprayed_incomplete", &sprayed, incomplete);
     measured.each("sprayed_again", &sprayed, |results| again(results) / packets(results) * 100.0);
+    let deep = [("switch.buffer", "\"2GB\""), ("traffic.0.size", "\"100KB\"")];
+    let core_reads = bench.run(HOMA_CORE, &deep)?;
+    let writes = bench.run(HOMA_CORE, &[&deep[..], &[("traffic.0.op", "\"write\"")]].concat())?;
+    measured.each("writes_incomplete", &writes, incomplete);
+    measured.each("writes_again", &writes, |results| again(results) / packets(results) * 100.0);
+    let ratios = writes.iter().zip(&core_reads).map(|(write, read)| mean_time(write) / mean_time(read));
+    measured.add("writes_time", ratios.collect());
     let incast = bench.run(HOMA_INCAST, &[])?;
     measured.each("incast_goodput", &incast, goodput);
     measured.each("incast_buffer", &incast, |results| {

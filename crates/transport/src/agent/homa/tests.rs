@@ -173,7 +173,25 @@ fn what_was_granted_and_did_not_come_is_asked_for_some_times() {
         .into();
     assert_eq!(asked, expected);
     data(&mut grants, at(900), 2, 9_000, 1_000, 3_000);
-    assert_eq!(grants.next_wakeup(), Some(at(1_000)), "it is back");
+    // It is back. As it was late and not lost, so late may be what follows, and as much again as a quarter of that.
+    assert_eq!(grants.next_wakeup(), Some(at(900 + 600 + 150)));
+}
+
+#[test]
+fn a_silence_is_longer_where_what_was_asked_for_came_as_it_was_sent_first_and_hardly_where_it_came_again() {
+    for (again, patience) in [(false, 1_600), (true, 1_575)] {
+        let resend = Span::from_micros(800);
+        let mut grants = agent(Params { resend, ..PARAMS });
+        grants.lull = Span::from_micros(1_280);
+        data(&mut grants, at(0), 2, 9_000, 0, 1_000);
+        grants.wake(at(1_600));
+        assert_eq!(asked(&mut grants, at(1_600)), [(1_000, 2_000)]);
+        data_as(again, &mut grants, at(1_700), 2, 9_000, 1_000, 2_000);
+        assert_eq!(grants.patience(), Span::from_micros(patience));
+    }
+    // It has an end, before the sender's timer asks as a rule.
+    let grants = Grants { lull: Span::from_millis(9), ..agent(PARAMS) };
+    assert_eq!(grants.patience(), PARAMS.resend * 8);
 }
 
 /// Octets that are asked for again.
