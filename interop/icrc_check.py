@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks a pcapng capture without any of this project's code: recomputes the ICRC of every RoCEv2 packet.
 
-    icrc_check.py FILE.pcapng [--damaged N] [--cc-words N]
+    icrc_check.py FILE.pcapng [--damaged N] [--cc-words N] [--hex]
 
-Prints how many packets of each opcode it saw. Exits 0 when every ICRC is right, except for exactly N packets that a
+Prints how many packets of each opcode it saw, and a line for each RoCEv2 packet whose ICRC is wrong, with its number in the
+capture as Wireshark counts. Exits 0 when every ICRC is right, except for exactly N packets that a
 fault damaged (0 unless given), and 1 otherwise. Needs nothing but Python 3.8.
 
 The ICRC is the CRC-32 of Ethernet over the packet from its IP header to its payload's end, behind eight octets of ones
@@ -20,6 +21,7 @@ import sys
 import zlib
 
 ROCE_PORT = 4791
+LONGEST = 4096 + 200  # octets of a packet: the largest payload with all headers
 PACKET = 6  # the type of an Enhanced Packet Block
 ONES = 0xFF
 
@@ -88,9 +90,10 @@ def main():
     parser.add_argument("capture")
     parser.add_argument("--damaged", type=int, default=0, help="how many packets have a wrong one, on purpose")
     parser.add_argument("--cc-words", type=int, default=0, help="how many words a header of layout cc has")
+    parser.add_argument("--hex", action="store_true", help="show the octets of packets with a wrong one")
     arguments = parser.parse_args()
-    right, wrong = collections.Counter(), 0
-    for frame in frames(arguments.capture):
+    right, wrong, runs = collections.Counter(), 0, 0
+    for number, frame in enumerate(frames(arguments.capture), 1):
         found = datagram(frame)
         if found is None:
             continue
@@ -100,11 +103,20 @@ def main():
             right[opcode] += 1
         else:
             wrong += 1
+            runs += len(packet) > LONGEST
             if wrong > arguments.damaged:
-                print(f"wrong ICRC, opcode {opcode:#04x}: {packet.hex()}", file=sys.stderr)
+                octets = f": {packet.hex()}" if arguments.hex else ""
+                print(f"packet {number}, {len(packet)} octets: wrong ICRC, opcode {opcode:#04x}{octets}", file=sys.stderr)
     for opcode, count in sorted(right.items()):
         print(f"opcode {opcode:#04x}: {count} right")
     print(f"{sum(right.values())} right, {wrong} wrong")
+    if runs:
+        # Offload leaves it to the device to split them, and the ICRC at the end is that of the last packet alone.
+        print(
+            f"{runs} of them are longer than any packet: runs that were captured before they were split, "
+            "see tx-udp-segmentation in docs/guide/perf.md",
+            file=sys.stderr,
+        )
     return 0 if right and wrong == arguments.damaged else 1
 
 
