@@ -241,3 +241,11 @@ proptest! {
         prop_assert_eq!(counted.received, total);
     }
 }
+
+#[test]
+fn who_posts_before_connecting_is_told_to_connect() {
+    let device = common::in_memory(1, |qp| qp).a;
+    let qp = device.pd.create_qp(&device.cq, &device.cq).build().unwrap();
+    let refused = qp.post_send(SendWr::send_inline(b"too early")).unwrap_err();
+    assert_eq!(refused.to_string(), "the queue pair is in state Init: connect it first");
+}

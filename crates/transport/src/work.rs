@@ -205,7 +205,7 @@ pub enum PostError {
     #[error("no such queue")]
     Unknown,
     /// The queue pair is not connected far enough: sending needs RTS, receiving INIT.
-    #[error("the queue pair is in state {0:?}")]
+    #[error("the queue pair is in state {0:?}{more}", more = unready(*.0))]
     State(crate::QpState),
     /// The queue pair's service has no such operation, or the operation no such tail.
     #[error("the operation does not belong to the queue pair's service")]
@@ -222,4 +222,10 @@ pub enum PostError {
     /// The queue pair receives from a shared receive queue.
     #[error("the queue pair uses a shared receive queue")]
     Shared,
+}
+
+/// What a queue pair lacks that takes no request yet.
+fn unready(state: crate::QpState) -> &'static str {
+    use crate::QpState::{Init, ReadyToReceive, Reset};
+    if matches!(state, Reset | Init | ReadyToReceive) { ": connect it first" } else { "" }
 }
