@@ -9,13 +9,15 @@
 //! again by a SEND when the block is in the file, so a copy that is interrupted has only whole blocks.
 
 use roci_endpoint::{
-    Access, CompletionKind, Device, QpInfo, Qpn, QueuePair, RecvWr, RemoteMemory, SendWr, WorkCompletion,
+    Access, CompletionKind, CompletionQueue, Device, QpInfo, Qpn, QueuePair, RecvWr, RemoteMemory, SendWr,
+    WorkCompletion,
 };
 use roci_units::Psn;
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
 use std::time::Duration;
 
 const PORT: u16 = 18_601;
@@ -23,14 +25,29 @@ const BLOCK: usize = 1 << 20;
 const SLOTS: usize = 4;
 const WAIT: Duration = Duration::from_secs(10);
 
+const GONE: &str = "the other end has gone; start both again, and the copy goes on where it ended";
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["receive", local, to] => receive(local.parse()?, to),
         ["send", local, remote, from] => send(local.parse()?, remote.parse()?, from),
-        _ => Err("receive LOCAL TO, or send LOCAL REMOTE FROM".into()),
+        _ => {
+            Err("usage: file_copy receive LOCAL TO, and at the other end file_copy send LOCAL REMOTE FROM"
+                .into())
+        }
     }
 }
 
@@ -48,26 +65,31 @@ fn checksum(file: &mut File, length: u64) -> Result<u32> {
     Ok(hasher.finalize())
 }
 
+fn gone(error: std::io::Error) -> String {
+    format!("{error}: {GONE}")
+}
+
 fn tell(stream: &mut TcpStream, numbers: &[u64], info: QpInfo) -> Result<()> {
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     let QpInfo { address, qpn, psn } = info;
-    writeln!(stream, "{address} {} {} {}", qpn.get(), psn.get(), numbers.join(" "))?;
-    Ok(())
+    Ok(writeln!(stream, "{address} {} {} {}", qpn.get(), psn.get(), numbers.join(" ")).map_err(gone)?)
 }
 
 fn hear(stream: &TcpStream) -> Result<(Vec<u64>, QpInfo)> {
     let mut line = String::new();
-    BufReader::new(stream.try_clone()?).read_line(&mut line)?;
+    BufReader::new(stream.try_clone()?).read_line(&mut line).map_err(gone)?;
     let mut words = line.split_whitespace();
-    let mut word = || words.next().ok_or("the peer hung up");
+    let mut word = || words.next().ok_or(GONE);
     let address = word()?.parse()?;
     let (qpn, psn) = (Qpn::new(word()?.parse()?), Psn::new(word()?.parse()?));
     let numbers = words.map(str::parse).collect::<std::result::Result<_, _>>()?;
     Ok((numbers, QpInfo { address, qpn, psn }))
 }
 
-fn good(completion: WorkCompletion) -> Result<WorkCompletion> {
-    if completion.is_ok() { Ok(completion) } else { Err(completion.status.to_string().into()) }
+/// The next work request that is done.
+fn next(cq: &CompletionQueue) -> Result<WorkCompletion> {
+    let completion = cq.wait(WAIT).map_err(gone)?;
+    if completion.is_ok() { Ok(completion) } else { Err(format!("{}: {GONE}", completion.status).into()) }
 }
 
 fn receive(local: IpAddr, path: &str) -> Result<()> {
@@ -97,7 +119,7 @@ fn receive(local: IpAddr, path: &str) -> Result<()> {
 
     let mut block = vec![0; BLOCK];
     while at < length {
-        let completion = good(cq.wait(WAIT)?)?;
+        let completion = next(&cq)?;
         let Some(slot) = completion.imm() else { continue };
         let (slot, size) = (usize::try_from(slot)? % SLOTS, usize::try_from(completion.byte_len)?);
         region.read(slot * BLOCK, &mut block[..size])?;
@@ -123,7 +145,8 @@ fn send(local: IpAddr, remote: IpAddr, path: &str) -> Result<()> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let sum = checksum(&mut file, length)?;
-    let mut stream = TcpStream::connect((remote, PORT))?;
+    let mut stream = TcpStream::connect((remote, PORT))
+        .map_err(|error| format!("{remote}, port {PORT}: {error}; start `file_copy receive` there first"))?;
     tell(&mut stream, &[length, sum.into()], qp.info())?;
     let (told, peer) = hear(&stream)?;
     let [have, sum, address, rkey] = told[..] else { return Err("what the receiver has".into()) };
@@ -141,18 +164,18 @@ fn send(local: IpAddr, remote: IpAddr, path: &str) -> Result<()> {
         qp.post_recv(RecvWr::new(region.buffer(at..at + 8)?))?;
     }
     let to = RemoteMemory { address, rkey: u32::try_from(rkey)? };
-    let (mut at, mut next, mut granted, mut flying) = (begin, 0, SLOTS, 0);
+    let (mut at, mut slot, mut granted, mut flying) = (begin, 0, SLOTS, 0);
     while at < length || flying > 0 {
         while at < length && granted > 0 && !free.is_empty() {
             let Some(mut buffer) = free.pop() else { break };
             let size = usize::try_from(length - at).unwrap_or(BLOCK).min(BLOCK);
             buffer.set_len(size);
             file.read_exact(buffer.as_mut_slice().ok_or("local memory is ours")?)?;
-            write_block(&qp, buffer, to.plus((next * BLOCK) as u64), next)?;
-            next = (next + 1) % SLOTS;
+            write_block(&qp, buffer, to.plus((slot * BLOCK) as u64), slot)?;
+            slot = (slot + 1) % SLOTS;
             (at, granted, flying) = (at + size as u64, granted - 1, flying + 1);
         }
-        let completion = good(cq.wait(WAIT)?)?;
+        let completion = next(&cq)?;
         if completion.opcode == CompletionKind::Write {
             flying -= 1;
             for slice in completion.into_slices() {

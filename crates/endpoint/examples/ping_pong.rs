@@ -10,6 +10,7 @@ use roci_units::Psn;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
 use std::time::Duration;
 
 const PORT: u16 = 18_600;
@@ -17,12 +18,26 @@ const SIZE: usize = 64;
 const COUNT: u32 = 10_000;
 const WAIT: Duration = Duration::from_secs(5);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (is_client, local) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["server", local] => (false, local.parse()?),
         ["client", local, _] => (true, local.parse()?),
-        _ => return Err("server LOCAL, or client LOCAL REMOTE".into()),
+        _ => {
+            return Err(
+                "usage: ping_pong server LOCAL, and at the other end ping_pong client LOCAL REMOTE".into()
+            );
+        }
     };
     let device = Device::open(local)?;
     let pd = device.alloc_pd();

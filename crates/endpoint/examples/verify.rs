@@ -18,6 +18,7 @@ use roci_endpoint::{
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
 use std::time::Duration;
 
 const PORT: u16 = 18600;
@@ -132,12 +133,22 @@ fn follow(end: &End, talk: &mut Talk) -> Result<()> {
     }
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (address, mtu, role, rounds, peer) = match arguments.as_slice() {
         [address, mtu, role, rounds] => (address, mtu, role, rounds, None),
         [address, mtu, role, rounds, peer] => (address, mtu, role, rounds, Some(peer)),
-        _ => return Err("verify ADDRESS MTU lead|follow ROUNDS [PEER]".into()),
+        _ => return Err("usage: verify ADDRESS MTU lead|follow ROUNDS [PEER]".into()),
     };
     let address: IpAddr = address.parse()?;
     let mtu = Mtu::from_octets(mtu.parse()?).ok_or("MTU: 256, 512, 1024, 2048 or 4096")?;

@@ -39,7 +39,7 @@ fn pair(mut first: Command, mut second: impl FnMut() -> Command) -> String {
     let begin = Instant::now();
     let told = loop {
         let output = second().output().unwrap();
-        let refused = String::from_utf8_lossy(&output.stderr).contains("ConnectionRefused");
+        let refused = String::from_utf8_lossy(&output.stderr).contains("Connection refused");
         if !refused || begin.elapsed() > Duration::from_secs(10) {
             break succeeded(&output);
         }
@@ -90,6 +90,29 @@ fn ping_pong_tells_how_long_a_message_takes() {
         client
     });
     assert!(told.contains("half a round trip in "), "{told}");
+}
+
+#[test]
+fn an_example_that_is_asked_wrongly_tells_how_to_ask() {
+    for name in ["ping_pong", "file_copy", "verify"] {
+        let output = example(name).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.starts_with(&format!("usage: {name} ")), "{told}");
+    }
+}
+
+#[test]
+fn file_copy_says_what_to_do_when_the_other_end_has_gone() {
+    let receiver = std::net::TcpListener::bind("127.0.0.65:18601").unwrap();
+    let gone = std::thread::spawn(move || drop(receiver.accept().unwrap()));
+    let output = example("file_copy")
+        .args(["send", "127.0.0.66", "127.0.0.65", file!()])
+        .current_dir("../..")
+        .output();
+    let output = output.unwrap();
+    gone.join().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("start both again"), "{told}");
 }
 
 #[test]
