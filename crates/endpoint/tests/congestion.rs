@@ -213,7 +213,7 @@ fn a_program_controls_each_queue_pair_and_its_context_can_be_read_and_written() 
     let qp = format!("{:#08x}", a.qp.qp_num().get());
     let rate = || a.qp.query().unwrap().credit.rate_kbps;
     let before = (ask("get"), rate());
-    assert!(before.0.contains(&format!("{qp} program rate unlimited\n")), "{}", before.0);
+    assert!(before.0.contains(&format!("{qp} program allowed_rate unlimited\n")), "{}", before.0);
     // Every packet is marked: the program at b answers with CNPs, and the one at a slows down.
     wire.set_faults(Faults { mark: 1000, ..Faults::default() });
     let mut flows = [Flow::begin(&a, &b)];

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{Pair, in_memory};
-use roci_endpoint::{SendWr, control};
+use common::{Pair, connect, in_memory};
+use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, SendWr, congestion, control};
+use roci_units::BitsPerSec;
 use std::path::PathBuf;
 
 /// A path that no other test has.
@@ -21,7 +22,7 @@ fn registers_are_read_and_written_while_the_device_runs() {
     let qp = format!("{:#08x}", a.qp.qp_num().get());
     let all = ask("get").unwrap();
     assert!(all.contains(&format!("{qp} dcqcn state ReadyToSend\n")), "{all}");
-    assert!(all.contains(&format!("{qp} dcqcn rate unlimited\n")), "{all}");
+    assert!(all.contains(&format!("{qp} dcqcn allowed_rate unlimited\n")), "{all}");
     assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 40Mb/s\n"));
     ask(&format!("set {} rai 7Mb/s", a.qp.qp_num().get())).unwrap();
     assert_eq!(ask("get all").unwrap(), ask("get").unwrap());
@@ -31,8 +32,30 @@ fn registers_are_read_and_written_while_the_device_runs() {
     assert_eq!(ask("set all rc 1Gb/s").unwrap(), "");
     assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
     assert_eq!(a.qp.query().unwrap().credit.rate_kbps, 1_000_000);
+    assert_eq!(ask("get all allowed_rate").unwrap(), format!("{qp} dcqcn allowed_rate 1Gb/s\n"));
+    assert_eq!(ask("get all packets").unwrap(), format!("{qp} dcqcn packets 0\n"));
     a.qp.post_send(SendWr::write_inline(b"on it goes", b.open.remote())).unwrap();
     a.done();
+    assert_eq!(ask("get all packets").unwrap(), format!("{qp} dcqcn packets 1\n"));
+    assert_eq!(ask("get all cnps").unwrap(), format!("{qp} dcqcn cnps 0\n"));
+}
+
+#[test]
+fn no_two_registers_of_a_queue_pair_have_one_name() {
+    let wire = MemoryWire::new(1);
+    let open = |address: &str| {
+        let laws =
+            vec![congestion::law("timely", BitsPerSec::from_gbps(100), |path| std::fs::read(path)).unwrap()];
+        let config = DeviceConfig { backend: Backend::Memory(wire.clone()), laws, ..DeviceConfig::default() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let Pair { a, .. } = connect(&open("10.0.0.1"), &open("10.0.0.2"), |qp| qp);
+    let path = path("timely");
+    a.device.serve_control(&path).unwrap();
+    for (name, rate) in [("rate", "100Gb/s"), ("allowed_rate", "unlimited")] {
+        let told = control::ask(&path, &format!("get all {name}")).unwrap().unwrap();
+        assert!(told.ends_with(&format!(" timely {name} {rate}\n")) && told.lines().count() == 1, "{told}");
+    }
 }
 
 #[test]
@@ -47,6 +70,7 @@ fn counters_are_told_as_prometheus_reads_them() {
     let qp = a.qp.qp_num().get();
     let row = format!("roci_qp_packets_total{{device=\"10.0.0.1\",qp=\"{qp:#08x}\",law=\"dcqcn\"}} 1\n");
     assert!(text.contains(&row), "{text}");
+    assert!(text.contains(&row.replace("qp_packets", "qp_acknowledged")), "{text}");
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (series, value) = line.rsplit_once(' ').unwrap();
         assert!(series.starts_with("roci_") && series.ends_with('}'), "{line}");

@@ -104,6 +104,14 @@ impl DeviceInner {
                 text.value(name, labels, read(counters));
             }
         }
+        text.begin("qp_acknowledged_total", "counter", "Packets acknowledged.");
+        for (labels, _, status) in &rows {
+            text.value(
+                "qp_acknowledged_total",
+                labels,
+                status.as_ref().map_or(0, |status| status.acknowledged),
+            );
+        }
         text.begin("qp_in_flight_bytes", "gauge", "Payload that is not acknowledged.");
         for (labels, _, status) in &rows {
             text.value("qp_in_flight_bytes", labels, status.as_ref().map_or(0, |status| status.in_flight));

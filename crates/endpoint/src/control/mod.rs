@@ -9,8 +9,8 @@
 //! | `set QP NAME VALUE` | nothing, or a remark on what becomes of the value; QP may be `all`, of which one at least has to have the register |
 //! | `counters` | counters as Prometheus text |
 //!
-//! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`,
-//! `rate`, `window` and `in_flight`, which every queue pair has and which cannot be written.
+//! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`, `allowed_rate`,
+//! `allowed_window`, `in_flight`, `packets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written.
 
 mod counters;
 
@@ -19,7 +19,7 @@ use crate::io::sys;
 use crate::numbers::inner;
 use crate::shard::{Core, Entry};
 use roci_control::{Credit, Law, Value};
-use roci_units::{Instant, Qpn, Span};
+use roci_units::{BitsPerSec, Instant, Qpn, Span};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsRawFd;
@@ -76,7 +76,12 @@ impl Drop for Name {
 
 /// Names the variable that is to blame, and what it says.
 pub(crate) fn blamed(path: &Path, error: &io::Error) -> io::Error {
-    let text = format!("{VARIABLE} is {}, where no control socket can be made: {error}", path.display());
+    let remedy = match error.kind() {
+        io::ErrorKind::AlreadyExists => "; a file stands there: remove it, or name another place",
+        _ => "",
+    };
+    let text =
+        format!("{VARIABLE} is {}, where no control socket can be made: {error}{remedy}", path.display());
     io::Error::new(error.kind(), text)
 }
 
@@ -277,14 +282,18 @@ fn recovers(core: &mut Core, place: u32, now: Instant) -> bool {
 fn registers(core: &mut Core, place: u32, law: &Law, now: Instant) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Ok(status) = core.engine.query(inner(place)) {
-        let limit = |value: u32, unit: &str| match value {
-            Credit::UNLIMITED => "unlimited".to_owned(),
-            value => format!("{value}{unit}"),
+        let limit = |value: u32, shown: String| {
+            if value == Credit::UNLIMITED { "unlimited".to_owned() } else { shown }
         };
+        let Credit { rate_kbps, window, .. } = status.credit;
         all.push(("state", format!("{:?}", status.state)));
-        all.push(("rate", limit(status.credit.rate_kbps, "Kb/s")));
-        all.push(("window", limit(status.credit.window, "B")));
+        all.push(("allowed_rate", limit(rate_kbps, BitsPerSec::from_kbps(rate_kbps.into()).to_string())));
+        all.push(("allowed_window", limit(window, format!("{window}B"))));
         all.push(("in_flight", format!("{}B", status.in_flight)));
+        let counters = core.engine.counters(inner(place));
+        all.push(("packets", counters.packets.to_string()));
+        all.push(("retransmitted", counters.retransmitted.to_string()));
+        all.push(("cnps", counters.cnps.to_string()));
     }
     for register in law.registers() {
         if let Some(value) = core.engine.control_get(inner(place), register.name, now) {
@@ -311,6 +320,8 @@ mod tests {
         assert_eq!(judged(&folder.join("x".repeat(200))), Err(io::ErrorKind::InvalidInput));
         let why = blamed(Path::new("/no/such"), &io::ErrorKind::NotFound.into()).to_string();
         assert_eq!(why, "ROCI_CONTROL is /no/such, where no control socket can be made: entity not found");
+        let why = blamed(Path::new("/a/file"), &io::ErrorKind::AlreadyExists.into()).to_string();
+        assert!(why.ends_with("; a file stands there: remove it, or name another place"), "{why}");
     }
 
     #[test]
