@@ -20,6 +20,15 @@ mod verbs {
     }
 }
 
+/// That of two ends that meet by RDMA-CM.
+mod connect {
+    include!("page/connect.rs");
+
+    pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
+        main()
+    }
+}
+
 /// Of the commands on these pages, those that want more than a moment, another host, or a compiler.
 const ELSEWHERE: [&str; 7] = [
     "roci run scenarios/*.toml",
@@ -93,9 +102,11 @@ fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
 }
 
 #[test]
-fn the_program_of_the_page_on_the_endpoint_writes_into_its_peers_memory() {
+fn the_programs_of_the_page_on_the_endpoint_run() {
     let programs: Vec<_> = blocks("endpoint.md").into_iter().filter(|block| block.0 == "rust").collect();
-    assert_eq!(programs.len(), 1);
+    assert_eq!(programs.len(), 2);
     assert_eq!(programs[0].1, include_str!("page/verbs.rs"), "the page and tests/page/verbs.rs");
+    assert_eq!(programs[1].1, include_str!("page/connect.rs"), "the page and tests/page/connect.rs");
     verbs::run().unwrap();
+    connect::run().unwrap();
 }
