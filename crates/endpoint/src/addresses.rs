@@ -23,7 +23,8 @@ pub fn address_of(name: &str) -> io::Result<IpAddr> {
         return whose(&known, address, interface);
     }
     first(known.iter().filter(|it| it.name.to_bytes() == name.as_bytes())).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("no interface `{name}` has an address"))
+        let text = format!("no interface `{name}` has an address{}", listed_by_interface(&known));
+        io::Error::new(io::ErrorKind::NotFound, text)
     })
 }
 
@@ -70,6 +71,19 @@ pub(crate) fn foreign() -> String {
 
 /// The most addresses that are listed.
 const LISTED_MAX: usize = 8;
+
+/// The interfaces of this host with their addresses: a device is one of either, whatever an RDMA NIC may be called.
+fn listed_by_interface(known: &[sys::Interface]) -> String {
+    let name = |it: &sys::Interface| format!("{} ({})", it.name.to_string_lossy(), it.address);
+    let names: Vec<_> = known.iter().take(LISTED_MAX).map(name).collect();
+    match (names.is_empty(), known.len() - names.len()) {
+        (true, _) => String::new(),
+        (false, 0) => format!("; this host has {}", names.join(", ")),
+        (false, more) => {
+            format!("; this host has {} and {more} more (`ip address` lists them)", names.join(", "))
+        }
+    }
+}
 
 /// The addresses of this host as devices are named by them; empty where there is none.
 fn listed(known: &[sys::Interface]) -> String {

@@ -187,12 +187,17 @@ impl std::fmt::Debug for DeviceInner {
     }
 }
 
-/// The system's word for an address of another host names none.
+/// The system's words name neither an address of this host nor what keeps the port.
 fn named(address: IpAddr, error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => {
             io::Error::new(error.kind(), format!("{address} {}", crate::addresses::foreign()))
         }
+        io::ErrorKind::AddrInUse if error.raw_os_error().is_some() => io::Error::new(
+            error.kind(),
+            "UDP port 4791 there belongs to another user's process, or to a program that is none of ours and shares it with nobody: \
+             end that (`ss -ulpn sport = 4791` as root names it), or take another address of this host, as 127.0.0.2 beside 127.0.0.1",
+        ),
         _ => error,
     }
 }

@@ -11,6 +11,7 @@ use crate::queue_pair::{QueuePair, QueuePairError};
 use crate::work::{RecvWr, Refused, SendWr, WorkCompletion};
 use roci_transport::{Access, CompletionKind, Status};
 use roci_units::Span;
+use roci_wire::cm::reason;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -73,8 +74,11 @@ pub enum PingError {
     Device(IpAddr, io::Error),
     /// There is no connection.
     #[error("{0}{more}", more = match .0 {
-        CmError::QueuePair(QueuePairError::Management) => " (of a server -a 127.0.0.2, of a client -I 127.0.0.2)",
-        _ => "",
+        CmError::QueuePair(QueuePairError::Management) => " (of a server -a 127.0.0.2, of a client -I 127.0.0.2)".to_owned(),
+        CmError::Unreachable(peer) | CmError::Rejected { peer, reason: reason::INVALID_SERVICE, .. } => format!(
+            "; a server is to be started there first: `roci ping -s -a {}`, or rping -s, at the same port (-p)", peer.ip()
+        ),
+        _ => String::new(),
     })]
     Connect(#[from] CmError),
     /// The client has the address that it asked, so that no server can have it.

@@ -14,7 +14,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Ping {
     /// Be the server
-    #[arg(short, long, conflicts_with = "client", required_unless_present = "client")]
+    #[arg(short, long, conflicts_with = "client")]
     pub(crate) server: bool,
     /// Be the client
     #[arg(short, long, requires = "address")]

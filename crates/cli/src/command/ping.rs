@@ -12,6 +12,11 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// Pings, or answers.
 pub(crate) fn ping(arguments: &Ping) -> Result<(), Failure> {
+    if !(arguments.server || arguments.client) {
+        let text =
+            "--server or --client: `roci ping -s -a ADDRESS` waits there, `roci ping -c -a ADDRESS` pings it";
+        return Err(Failure::Request(text.to_owned()));
+    }
     progress::listen()?;
     let request = |error: std::io::Error| Failure::Request(error.to_string());
     let address = arguments.address.as_deref();
