@@ -581,7 +581,7 @@ fn ends_that_were_told_different_things_name_both_and_end() {
         (
             Options { all_sizes: true, ..usual.clone() },
             Options { bidirectional: true, ..usual.clone() },
-            format!("the server was given `-a no -b` and the client `-s 65536 -b`: {same}"),
+            format!("the server was given `-a` and no `-b` and the client `-s 65536 -b`: {same}"),
         ),
         (
             usual.clone(),

@@ -79,10 +79,10 @@ pub(crate) trait Channel {
     }
 }
 
-/// How far a server knows who has come.
+/// How far a server knows who has come, and a client whom it has reached.
 #[derive(Debug, Default)]
 pub(crate) struct Acquaintance {
-    /// How long it may be silent, if that is bounded.
+    /// How long the other may be silent, if that is bounded. Of a server it is until it has spoken: it may take its time over memory.
     pub(crate) patience: Option<Duration>,
     /// Whether it has told a queue pair: it is a client then, whatever it does next.
     pub(crate) is_client: bool,
@@ -136,7 +136,8 @@ impl<'a> Door<'a> {
 
 impl<'a> Tcp<'a> {
     /// Connects to a server.
-    pub(crate) fn connect(host: &str, port: u16, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+    pub(crate) fn connect(host: &str, options: &Options, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        let port = options.port;
         let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
         let mut last = unreachable(ErrorKind::NotFound.into());
         for address in (host, port).to_socket_addrs().map_err(unreachable)? {
@@ -145,7 +146,11 @@ impl<'a> Tcp<'a> {
                 continue;
             }
             match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
-                Ok(stream) => return Self::new(stream, Vec::new(), true, watch),
+                Ok(stream) => {
+                    let mut tcp = Self::new(stream, Vec::new(), true, watch)?;
+                    tcp.acquaintance.patience = Some(options.patience);
+                    return Ok(tcp);
+                }
                 Err(error) => last = unreachable(error),
             }
         }
@@ -188,6 +193,7 @@ impl Channel for Tcp<'_> {
 
     fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
         let clock = Clock::new();
+        let mut is_told = !self.is_client;
         let mut octets: Vec<u8> = self.said.drain(..length.min(self.said.len())).collect();
         let mut heard = octets.len();
         octets.resize(length, 0);
@@ -204,9 +210,20 @@ impl Channel for Tcp<'_> {
             if self.watch.stopped() {
                 return Err(PerfError::Stopped);
             }
-            if heard < length && self.acquaintance.patience.is_some_and(|most| clock.passed() >= most) {
-                return Err(PerfError::Silent);
+            let Some(patience) = self.acquaintance.patience.filter(|_| heard < length) else { continue };
+            if clock.passed() >= patience {
+                return Err(match self.is_client {
+                    true => PerfError::Mute(self.stream.peer_addr()?),
+                    false => PerfError::Silent,
+                });
             }
+            if !is_told && clock.passed() >= patience / 12 {
+                is_told = true;
+                self.watch.event(Event::Mute(self.stream.peer_addr()?));
+            }
+        }
+        if self.is_client {
+            self.acquaintance.patience = None;
         }
         Ok(octets)
     }

@@ -74,7 +74,7 @@ fn stranger(error: PerfError, is_client: bool) -> Result<String, PerfError> {
 fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let (mut channel, ready) = match &options.host {
         Some(host) => {
-            let mut channel = Tcp::connect(host, options.port, watch)?;
+            let mut channel = Tcp::connect(host, options, watch)?;
             let ready = introduce(&mut channel, options)?;
             (channel, ready)
         }

@@ -12,9 +12,11 @@
 //! | `posting` | in which portions requests are posted, and at which rate |
 //! | `report` | from instants to figures |
 //! | `terms` | what both ends have to be told alike |
+//! | `error` | why a test fails, and what can be done |
 
 mod bandwidth;
 mod channel;
+mod error;
 mod handshake;
 mod latency;
 mod lobby;
@@ -24,21 +26,19 @@ mod report;
 mod session;
 mod terms;
 
+pub use error::PerfError;
+use error::named;
 pub use handshake::Key;
 pub use meeting::run;
 pub use report::{Bandwidth, Latency, Rate, Row};
 
-use crate::cm::CmError;
 use crate::completion::CompletionQueue;
 use crate::device::{LINK, Mtu};
-use crate::memory::{LentError, RegionError};
-use crate::queue_pair::QueuePairError;
-use crate::work::{INLINE_MAX, Refused, WorkCompletion};
+use crate::work::{INLINE_MAX, WorkCompletion};
 use roci_control::Law;
 use roci_control::program::Tally;
 use roci_transport::Status;
-use roci_units::{BitsPerSec, Qpn};
-use roci_wire::cm::reason;
+use roci_units::BitsPerSec;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -136,7 +136,8 @@ pub struct Options {
     /// For so long, in place of a number.
     pub duration: Option<Duration>,
     /// A server shows out who says nothing for so long before the test, be it what it is or what comes next. Who has not said what it
-    /// is keeps no client waiting meanwhile, who has begun as one does.
+    /// is keeps no client waiting meanwhile, who has begun as one does. So a client gives up a server that has said nothing for as long:
+    /// one that was busy with somebody who says no more has shown him out by then.
     pub patience: Duration,
     /// What is not measured at both ends of that time; 2 s if not said, or a quarter of a short time.
     pub margin: Option<Duration>,
@@ -230,6 +231,11 @@ impl Options {
         }
     }
 
+    /// Octets of memory that an end registers, and fills once the other has come: moments, where messages are long.
+    pub fn memory(&self) -> usize {
+        session::memory(self)
+    }
+
     /// Octets of a unit of bandwidth.
     pub fn unit(&self) -> f64 {
         if self.gbits { 1e9 / 8.0 } else { 1_048_576.0 }
@@ -255,7 +261,9 @@ impl Options {
             }
             _ if self.queue_pairs == 0 => wrong("at least one queue pair is needed"),
             _ if self.size == 0 || self.size > 1 << 30 => wrong("a message has 1 to 2^30 octets"),
-            _ if self.duration.is_none() && self.iterations < 5 => wrong("at least 5 iterations are needed"),
+            _ if self.duration.is_none() && self.iterations < 5 => {
+                wrong("at least 5 iterations are needed: of a latency's the two longest do not count")
+            }
             _ if self.duration.is_some() && self.all_sizes => {
                 wrong("all sizes go with iterations, not with a time")
             }
@@ -349,6 +357,8 @@ pub enum Event<'a> {
         /// What it did: `said nothing and left`.
         deed: &'a str,
     },
+    /// The server took the connection, and has said nothing for a twelfth of [`Options::patience`]; the client waits on.
+    Mute(SocketAddr),
     /// Somebody has come, and the system has no room for his connection at present, descriptors perhaps; the server tries on. Told
     /// once, until it has room again.
     Shut(&'a io::Error),
@@ -401,139 +411,6 @@ pub trait Watch {
     }
 }
 
-/// Why a test did not come to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum PerfError {
-    /// The options do not go together.
-    #[error("{0}")]
-    Options(String),
-    /// The two ends were told what does not go together. Both say so, in the same words.
-    #[error("the server was given `{server}` and the client `{client}`: {remedy}")]
-    Apart {
-        /// Of what differs, what the client was told.
-        client: String,
-        /// And what the server was.
-        server: String,
-        /// What can be done.
-        remedy: &'static str,
-    },
-    /// The server cannot be reached.
-    #[error("cannot connect to {0}, port {1}: {2}{more}", more = remedy(.2))]
-    Unreachable(String, u16, io::Error),
-    /// The port cannot be had.
-    #[error("cannot listen at {0}: {1}{more}", more = remedy(.1))]
-    Listen(SocketAddr, io::Error),
-    /// There is no place for a control socket where the environment asks for one.
-    #[error("{0}")]
-    Control(io::Error),
-    /// The device cannot be opened.
-    #[error("cannot open the device {0}: {1}")]
-    Device(IpAddr, io::Error),
-    /// The peer said what does not fit.
-    #[error("the peer {0}")]
-    Peer(String),
-    /// The peer has ended the conversation, or no longer takes part in it.
-    #[error("the peer has gone before the test was done")]
-    Left,
-    /// The peer said nothing for too long, before the test began.
-    #[error("the peer says no more")]
-    Silent,
-    /// Of a test that lasts a time, no message ended within the part that counts.
-    #[error(
-        "no message ended in the time that counts: it was too short for them, or the peer took none, as when it was given -n in place of -D"
-    )]
-    Nothing,
-    /// A request failed.
-    #[error("{}: queue pair {:#x} ended with {status}", explain(*.status), .qpn.get())]
-    Completion {
-        /// How.
-        status: Status,
-        /// Our queue pair.
-        qpn: Qpn,
-    },
-    /// A request was refused.
-    #[error("a request was refused: {0}")]
-    Refused(String),
-    /// A queue pair could not be made or connected.
-    #[error(transparent)]
-    QueuePair(#[from] QueuePairError),
-    /// The client has the address that it asked, so that no server can have it.
-    #[error(
-        "{0}, for the client itself is at that address; where the server is on the same host and has -R, start it with an address of its own (-d 127.0.0.2) and ask that, else leave out -R"
-    )]
-    Alone(#[source] CmError),
-    /// RDMA-CM made no connection.
-    #[error("{0}{more}", more = whereabouts(.0))]
-    Connect(#[from] CmError),
-    /// Memory could not be registered.
-    #[error(transparent)]
-    Region(#[from] RegionError),
-    /// Memory could not be lent.
-    #[error(transparent)]
-    Lent(#[from] LentError),
-    /// The operating system refused something.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It was asked to end.
-    #[error("stopped before the test was done")]
-    Stopped,
-}
-
-impl<R: fmt::Debug> From<Box<Refused<R>>> for PerfError {
-    fn from(refused: Box<Refused<R>>) -> Self {
-        Self::Refused(refused.to_string())
-    }
-}
-
-/// An address was named by which no device can be told, where it is that.
-fn named(error: io::Error) -> PerfError {
-    match error.kind() {
-        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => PerfError::Options(error.to_string()),
-        _ => error.into(),
-    }
-}
-
-/// What can be done about an error of TCP.
-fn remedy(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            "; a server is to be started there first, without -R, at this port (-p)".to_owned()
-        }
-        io::ErrorKind::AddrInUse => {
-            "; another server is there, or take another port at both ends (-p)".to_owned()
-        }
-        io::ErrorKind::AddrNotAvailable => format!("; it {}", crate::addresses::foreign()),
-        _ => String::new(),
-    }
-}
-
-/// Where a server may be that does not answer RDMA-CM.
-fn whereabouts(error: &CmError) -> &'static str {
-    match error {
-        CmError::Unreachable(SocketAddr::V6(_)) => {
-            "; a server is at its host's first IPv4 address, unless it is told this one (-d)"
-        }
-        CmError::Unreachable(_) => "; a server is to be started there first, with -R",
-        CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => {
-            "; a server is to be started there first, with -R, at this port (-p)"
-        }
-        CmError::QueuePair(QueuePairError::Management) => " (-d 127.0.0.2)",
-        _ => "",
-    }
-}
-
-/// What a failed request means for a person.
-fn explain(status: Status) -> &'static str {
-    match status {
-        Status::TransportRetryCounterExceeded => "the peer no longer answers",
-        Status::RnrRetryCounterExceeded => "the peer posts no receives",
-        Status::RemoteAccessError => "the peer's memory is shorter than our messages, or its key is another",
-        Status::RemoteInvalidRequestError => "the peer takes no such request",
-        Status::LocalLengthError => "the peer's messages are longer than ours",
-        _ => "a request failed",
-    }
-}
-
 /// The reason among what has ended, where there is one: what was flushed says only that there is a reason.
 fn reason(completions: &[WorkCompletion]) -> Option<PerfError> {
     let bad = || completions.iter().filter(|completion| !completion.is_ok());
@@ -562,18 +439,4 @@ fn gather(cq: &CompletionQueue, to: &mut Vec<WorkCompletion>, patience: Duration
         Err(error) => return Err(error.into()),
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_is_silent_over_ipv6_is_perhaps_at_its_host_s_ipv4_address() {
-        for (address, hints) in [("[fd00::1]:18515", true), ("10.0.0.1:18515", false)] {
-            let told = PerfError::from(CmError::Unreachable(address.parse().unwrap())).to_string();
-            assert!(told.starts_with(&format!("{address} does not answer")), "{told}");
-            assert_eq!(told.ends_with("unless it is told this one (-d)"), hints, "{told}");
-        }
-    }
 }

@@ -56,9 +56,7 @@ impl<'a> Place<'a> {
         let open = pd.reg_mr(vec![0; stride(options) * pairs], rights)?;
         let pattern = (0..largest).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
         let source = pd.reg_mr(pattern, Access::LOCAL_WRITE)?;
-        let depth = usize::try_from(options.rx_depth.max(options.tx_depth)).unwrap_or(1);
-        let room = (pairs * largest * depth).min(ROOM.max(pairs * largest * 2));
-        let room = pd.reg_mr(vec![0; room], Access::LOCAL_WRITE)?;
+        let room = pd.reg_mr(vec![0; room(options)], Access::LOCAL_WRITE)?;
         Ok(Self { options, mtu, device: device.clone(), pd, cq, open, source, room })
     }
 
@@ -129,6 +127,18 @@ fn flight_packets(mtu: Mtu) -> u32 {
 fn largest(options: &Options) -> usize {
     let size = if options.all_sizes { 1 << 23 } else { options.size };
     usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+/// Octets for messages that come in.
+fn room(options: &Options) -> usize {
+    let (pairs, largest) = (usize::from(options.queue_pairs), largest(options));
+    let depth = usize::try_from(options.rx_depth.max(options.tx_depth)).unwrap_or(1);
+    (pairs * largest * depth).min(ROOM.max(pairs * largest * 2))
+}
+
+/// Octets of all memory that a place registers.
+pub(super) fn memory(options: &Options) -> usize {
+    stride(options) * usize::from(options.queue_pairs) + largest(options) + room(options)
 }
 
 /// Octets between the places of two queue pairs.
@@ -234,7 +244,16 @@ impl Session<'_> {
         match self.channel.failure() {
             Some(failure) => failure,
             None if is_gone => PerfError::Left,
-            None => error,
+            None => self.unanswered(error),
+        }
+    }
+
+    /// Tells a way that is closed from a peer that is gone: TCP brought the two together, and their packets go by UDP.
+    fn unanswered(&self, error: PerfError) -> PerfError {
+        let is_new = |qp: &QueuePair| qp.query().is_ok_and(|status| status.acknowledged == 0);
+        match error {
+            PerfError::Completion { qpn, .. } if self.qps.iter().all(is_new) => PerfError::Unanswered(qpn),
+            error => error,
         }
     }
 

@@ -25,7 +25,11 @@ pub(super) struct Terms {
     size: u32,
     iterations: u32,
     duration: Option<Duration>,
+    control: Option<&'static str>,
 }
+
+/// The laws that are compared, by their numbers less one. A program is none of them: it may well be one of these in C.
+const LAWS: [&str; 6] = ["none", "dcqcn", "timely", "dctcp", "swift", "nscc"];
 
 /// Marks a version as that of an end that tells its terms.
 pub(super) fn mark(version: &mut [u8; VERSION_LEN]) {
@@ -42,10 +46,12 @@ impl Terms {
     pub(super) fn of(options: &Options) -> Self {
         let Options { test, all_sizes, bidirectional, size, iterations, duration, .. } = *options;
         let queue_pairs = options.queue_pairs.into();
-        Self { test, all_sizes, bidirectional, queue_pairs, size, iterations, duration }
+        let control =
+            options.law.as_ref().and_then(|law| LAWS.into_iter().find(|known| *known == law.name()));
+        Self { test, all_sizes, bidirectional, queue_pairs, size, iterations, duration, control }
     }
 
-    /// Big-endian: verb, metric, flags, a gap, queue pairs, size, iterations, microseconds or 0.
+    /// Big-endian: verb, metric, flags, law or 0, queue pairs, size, iterations, microseconds or 0.
     pub(super) fn to_octets(self) -> [u8; LEN] {
         let verb = match self.test.verb {
             Verb::Write => 0,
@@ -58,7 +64,8 @@ impl Terms {
         let flags = flags | if self.bidirectional { BIDIRECTIONAL } else { 0 };
         let time = self.duration.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1));
         let mut octets = [0; LEN];
-        octets[..3].copy_from_slice(&[verb, metric, flags]);
+        let law = LAWS.iter().zip(1..).find(|(law, _)| Some(**law) == self.control);
+        octets[..4].copy_from_slice(&[verb, metric, flags, law.map_or(0, |(_, number)| number)]);
         for (word, place) in
             [self.queue_pairs, self.size, self.iterations].iter().zip(octets[4..].chunks_mut(4))
         {
@@ -92,6 +99,8 @@ impl Terms {
             size: word(8)?,
             iterations: word(12)?,
             duration: (time != 0).then(|| Duration::from_micros(time)),
+            // One that is not known here is a later release's.
+            control: octets[3].checked_sub(1).and_then(|place| LAWS.get(usize::from(place)).copied()),
         })
     }
 
@@ -116,10 +125,6 @@ impl Terms {
         }
     }
 
-    fn directions(&self) -> String {
-        if self.bidirectional { "-b" } else { "no -b" }.to_owned()
-    }
-
     /// Judges what the ends of one test were told.
     ///
     /// # Errors
@@ -128,7 +133,8 @@ impl Terms {
         let apart = |client, server, remedy| Err(PerfError::Apart { client, server, remedy });
         if client.test != server.test {
             let remedy = "give both ends the same test";
-            return apart(client.test.command(), server.test.command(), remedy);
+            let [client, server] = [client, server].map(|end| format!("`{}`", end.test.command()));
+            return apart(client, server, remedy);
         }
         let is_passive = server.is_passive() && client.is_passive();
         let fits =
@@ -136,7 +142,9 @@ impl Terms {
         let counts = is_passive || client.length() == server.length();
         let pairs = client.queue_pairs == server.queue_pairs;
         let directions = client.bidirectional == server.bidirectional;
-        if fits && counts && pairs && directions {
+        // Who was told none has the usual one, and a peer that names another may well measure against that.
+        let controls = client.control.zip(server.control).is_none_or(|(client, server)| client == server);
+        if fits && counts && pairs && directions && controls {
             return Ok(());
         }
         let told = |end: &Self| {
@@ -144,9 +152,15 @@ impl Terms {
                 (!fits).then(|| end.sizes()),
                 (!counts).then(|| end.length()),
                 (!pairs).then(|| format!("-q {}", end.queue_pairs)),
-                (!directions).then(|| end.directions()),
+                (!directions && end.bidirectional).then(|| "-b".to_owned()),
+                (!controls).then(|| format!("--control {}", end.control.unwrap_or_default())),
             ];
-            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+            let words = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+            match (directions || end.bidirectional, words.is_empty()) {
+                (true, _) => format!("`{words}`"),
+                (false, true) => "no `-b`".to_owned(),
+                (false, false) => format!("`{words}` and no `-b`"),
+            }
         };
         apart(told(client), told(server), "give both ends the same")
     }
@@ -177,7 +191,9 @@ mod tests {
             [Verb::Write, Verb::Send, Verb::Read, Verb::Atomic { swap: false }, Verb::Atomic { swap: true }]
         {
             for metric in [Metric::Bandwidth, Metric::Latency] {
-                let one = Terms { size: 77, queue_pairs: 300, all_sizes: true, ..terms(verb, metric) };
+                let control = Some("nscc");
+                let one =
+                    Terms { size: 77, queue_pairs: 300, all_sizes: true, control, ..terms(verb, metric) };
                 let duration = Some(Duration::from_millis(1500));
                 let other = Terms { duration, bidirectional: true, ..terms(verb, metric) };
                 for told in [one, other] {
@@ -185,8 +201,40 @@ mod tests {
                 }
             }
         }
+        let mut later = terms(Verb::Write, Metric::Bandwidth).to_octets();
+        later[3] = 200;
+        assert_eq!(
+            Terms::from_octets(&later).and_then(|terms| terms.control),
+            None,
+            "a law of a later release"
+        );
         assert_eq!(Terms::from_octets(&[9; LEN]), None);
         assert_eq!(Terms::from_octets(&[0; LEN - 1]), None);
+    }
+
+    #[test]
+    fn ends_that_were_told_different_laws_are_apart_and_others_are_not() {
+        let ours = terms(Verb::Write, Metric::Bandwidth);
+        let told = |law| Terms { control: Some(law), ..ours };
+        assert!(Terms::compare(&told("timely"), &told("timely")).is_ok());
+        assert!(Terms::compare(&told("timely"), &ours).is_ok(), "one has the usual one, or a program");
+        let apart = Terms::compare(&told("timely"), &told("none")).unwrap_err().to_string();
+        assert_eq!(
+            apart,
+            "the server was given `--control none` and the client `--control timely`: give both ends the same"
+        );
+    }
+
+    #[test]
+    fn what_an_end_was_not_given_stands_outside_the_quotes() {
+        let client = terms(Verb::Send, Metric::Bandwidth);
+        let server = Terms { bidirectional: true, ..client };
+        let apart = |client: &Terms| Terms::compare(client, &server).unwrap_err().to_string();
+        let told = "the server was given `-b` and the client no `-b`: give both ends the same";
+        assert_eq!(apart(&client), told);
+        let told =
+            "the server was given `-s 65536 -b` and the client `-s 8` and no `-b`: give both ends the same";
+        assert_eq!(apart(&Terms { size: 8, ..client }), told);
     }
 
     #[test]

@@ -1,0 +1,181 @@
+//! Why a test did not come to its end, in words that say what can be done.
+
+use crate::cm::CmError;
+use crate::memory::{LentError, RegionError};
+use crate::queue_pair::QueuePairError;
+use crate::work::Refused;
+use roci_transport::Status;
+use roci_units::Qpn;
+use roci_wire::cm::reason;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// Why a test did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PerfError {
+    /// The options do not go together.
+    #[error("{0}")]
+    Options(String),
+    /// The two ends were told what does not go together. Both say so, in the same words.
+    #[error("the server was given {server} and the client {client}: {remedy}")]
+    Apart {
+        /// Of what differs, what the client was told, in quotes.
+        client: String,
+        /// And what the server was.
+        server: String,
+        /// What can be done.
+        remedy: &'static str,
+    },
+    /// The server cannot be reached.
+    #[error("cannot connect to {0}, port {1}: {2}{more}", more = remedy(.2))]
+    Unreachable(String, u16, io::Error),
+    /// The port cannot be had.
+    #[error("cannot listen at {0}: {1}{more}", more = remedy(.1))]
+    Listen(SocketAddr, io::Error),
+    /// There is no place for a control socket where the environment asks for one.
+    #[error("{0}")]
+    Control(io::Error),
+    /// The device cannot be opened.
+    #[error("cannot open the device {0}: {1}")]
+    Device(IpAddr, io::Error),
+    /// The peer said what does not fit.
+    #[error("the peer {0}")]
+    Peer(String),
+    /// The peer has ended the conversation, or no longer takes part in it.
+    #[error("the peer has gone before the test was done")]
+    Left,
+    /// The peer said nothing for too long, before the test began.
+    #[error("the peer says no more")]
+    Silent,
+    /// The server took the connection, and said nothing at all.
+    #[error(
+        "{0} took the connection and said nothing: is it a roci perf or perftest server, of the same test?"
+    )]
+    Mute(SocketAddr),
+    /// Of a test that lasts a time, no message ended within the part that counts.
+    #[error(
+        "no message ended in the time that counts: it was too short for them, or the peer took none, as when it was given -n in place of -D"
+    )]
+    Nothing,
+    /// A request failed.
+    #[error("{}: queue pair {:#x} ended with {status}{}", explain(*.status), .qpn.get(), longer(*.status))]
+    Completion {
+        /// How.
+        status: Status,
+        /// Our queue pair.
+        qpn: Qpn,
+    },
+    /// A request failed, and no packet of any queue pair was ever acknowledged: the ends talk over TCP, and the data take another way.
+    #[error(
+        "no packet of ours was answered: is UDP port 4791 open both ways? Queue pair {:#x} ended with {unanswered}", .0.get(),
+        unanswered = Status::TransportRetryCounterExceeded
+    )]
+    Unanswered(Qpn),
+    /// A request was refused.
+    #[error("a request was refused: {0}")]
+    Refused(String),
+    /// A queue pair could not be made or connected.
+    #[error(transparent)]
+    QueuePair(#[from] QueuePairError),
+    /// The client has the address that it asked, so that no server can have it.
+    #[error(
+        "{0}, for the client itself is at that address; where the server is on the same host and has -R, start it with an address of its own (-d 127.0.0.2) and ask that, else leave out -R"
+    )]
+    Alone(#[source] CmError),
+    /// RDMA-CM made no connection.
+    #[error("{0}{more}", more = whereabouts(.0))]
+    Connect(#[from] CmError),
+    /// Memory could not be registered.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// Memory could not be lent.
+    #[error(transparent)]
+    Lent(#[from] LentError),
+    /// The operating system refused something.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It was asked to end.
+    #[error("stopped before the test was done")]
+    Stopped,
+}
+
+impl<R: fmt::Debug> From<Box<Refused<R>>> for PerfError {
+    fn from(refused: Box<Refused<R>>) -> Self {
+        Self::Refused(refused.to_string())
+    }
+}
+
+/// An address was named by which no device can be told, where it is that.
+pub(super) fn named(error: io::Error) -> PerfError {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => PerfError::Options(error.to_string()),
+        _ => error.into(),
+    }
+}
+
+/// What can be done about an error of TCP.
+fn remedy(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "; a server is to be started there first, without -R, at this port (-p), or it is busy with another client"
+                .to_owned()
+        }
+        io::ErrorKind::AddrInUse => {
+            "; another server is there, or take another port at both ends (-p)".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => format!("; it {}", crate::addresses::foreign()),
+        _ => String::new(),
+    }
+}
+
+/// Where a server may be that does not answer RDMA-CM.
+fn whereabouts(error: &CmError) -> &'static str {
+    match error {
+        CmError::Unreachable(SocketAddr::V6(_)) => {
+            "; a server is at its host's first IPv4 address, unless it is told this one (-d)"
+        }
+        CmError::Unreachable(_) => "; a server is to be started there first, with -R",
+        CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => {
+            "; a server is to be started there first, with -R, at this port (-p)"
+        }
+        CmError::QueuePair(QueuePairError::Management) => " (-d 127.0.0.2)",
+        _ => "",
+    }
+}
+
+/// What a failed request means for a person.
+fn explain(status: Status) -> &'static str {
+    match status {
+        Status::TransportRetryCounterExceeded => "the peer no longer answers",
+        Status::RnrRetryCounterExceeded => "the peer posts no receives",
+        Status::RemoteAccessError => "the peer's memory is shorter than our messages, or its key is another",
+        Status::RemoteInvalidRequestError => "the peer takes no such request",
+        Status::LocalLengthError => "the peer's messages are longer than ours",
+        _ => "a request failed",
+    }
+}
+
+/// What lets a test wait longer.
+fn longer(status: Status) -> &'static str {
+    match status {
+        Status::TransportRetryCounterExceeded => {
+            "; where it is slow, or much is lost on the way, -u and --retry_count let it take longer"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_over_ipv6_is_perhaps_at_its_host_s_ipv4_address() {
+        for (address, hints) in [("[fd00::1]:18515", true), ("10.0.0.1:18515", false)] {
+            let told = PerfError::from(CmError::Unreachable(address.parse().unwrap())).to_string();
+            assert!(told.starts_with(&format!("{address} does not answer")), "{told}");
+            assert_eq!(told.ends_with("unless it is told this one (-d)"), hints, "{told}");
+        }
+    }
+}
