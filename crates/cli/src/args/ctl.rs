@@ -15,10 +15,30 @@ Examples:
   roci ctl --socket /tmp/roci watch --every 200ms
   roci ctl --socket /tmp/roci counters            # as Prometheus reads them";
 
+const GET: &str = "\
+Examples:
+  roci ctl get --socket /tmp/roci                 # every register of every queue pair
+  roci ctl get --socket /tmp/roci 0x2c9e40        # of one
+  roci ctl get --socket /tmp/roci all alpha       # one register of all";
+
+const SET: &str = "\
+Examples:
+  roci ctl set --socket /tmp/roci all rai 10Mb/s
+  roci ctl set --socket /tmp/roci 0x2c9e40 increase_timer 55us";
+
+const WATCH: &str = "\
+Examples:
+  roci ctl watch --socket /tmp/roci --every 200ms
+  roci ctl watch --socket /tmp/roci 0x2c9e40 --times 10";
+
+const COUNTERS: &str = "\
+Example:
+  roci ctl counters --socket /tmp/roci > /var/lib/node_exporter/roci.prom";
+
 #[derive(Debug, Args)]
 pub(crate) struct Ctl {
     /// The device's control socket [default: what ROCI_CONTROL names]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", global = true)]
     pub(crate) socket: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) action: Action,
@@ -27,6 +47,7 @@ pub(crate) struct Ctl {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Print registers of queue pairs: of all, of one, or a single one
+    #[command(after_help = GET)]
     Get {
         /// The number of the queue pair, or `all`
         #[arg(value_name = "QP", value_parser = word)]
@@ -36,6 +57,7 @@ pub(crate) enum Action {
         name: Option<String>,
     },
     /// Write a register
+    #[command(after_help = SET)]
     Set {
         /// The number of the queue pair, or `all`
         #[arg(value_name = "QP", value_parser = word)]
@@ -48,6 +70,7 @@ pub(crate) enum Action {
         value: String,
     },
     /// Print what changes, until Ctrl-C
+    #[command(after_help = WATCH)]
     Watch {
         /// The number of the queue pair; all if not said
         #[arg(value_name = "QP", value_parser = word)]
@@ -60,6 +83,7 @@ pub(crate) enum Action {
         times: Option<u64>,
     },
     /// Print counters as Prometheus text
+    #[command(after_help = COUNTERS)]
     Counters,
 }
 
