@@ -4,6 +4,7 @@ pub(crate) mod ctl;
 pub(crate) mod perf;
 pub(crate) mod ping;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use ctl::CTL;
 use perf::PERF;
@@ -21,8 +22,18 @@ pub(crate) struct Arguments {
 
 /// What the command line asks for; it ends the process where that makes no sense.
 pub(crate) fn parse() -> Arguments {
-    let matches = with_negative_values(Arguments::command()).get_matches();
+    let matches = known().get_matches();
+    if let Some(("perf", asked)) = matches.subcommand()
+        && let Some(why) = perf::absent::judge(asked)
+    {
+        known().error(ErrorKind::UnknownArgument, why).exit();
+    }
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The command, and what is known of options that it has not.
+fn known() -> clap::Command {
+    with_negative_values(Arguments::command().mut_subcommand("perf", perf::absent::know))
 }
 
 /// The command with options that take `-5` for a value: each then says which values it takes, in place of advice to write
@@ -58,7 +69,7 @@ pub(crate) enum Command {
     #[command(after_help = PROGRAM)]
     Program(Program),
     /// Measure bandwidth and latency on a real network, with perftest or roci at the other end
-    #[command(after_help = PERF)]
+    #[command(after_help = PERF, version)]
     Perf(perf::Perf),
     /// Ping by RDMA, with rping or roci at the other end
     #[command(after_help = PING)]
@@ -104,6 +115,11 @@ Examples:
   roci nic memory srnic --qps 10000
   roci nic memory my-nic.toml --qps 10000 --json";
 
+const NIC_MEMORY: &str = "\
+Examples:
+  roci nic memory srnic --qps 10000               # on the chip, off it, and in a conventional NIC
+  roci nic memory my-nic.toml --qps 10000 --json";
+
 #[derive(Debug, Args)]
 pub(crate) struct Nic {
     #[command(subcommand)]
@@ -117,6 +133,7 @@ pub(crate) enum NicCommand {
     /// Show the values of a NIC, and where each comes from
     Show(NicShow),
     /// Account for the memory of a NIC, on the chip and off it
+    #[command(after_help = NIC_MEMORY)]
     Memory(NicMemory),
 }
 
@@ -375,7 +392,7 @@ mod tests {
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {
-        with_negative_values(Arguments::command()).debug_assert();
+        known().debug_assert();
     }
 
     #[test]
@@ -388,10 +405,7 @@ mod tests {
             "perf write-bw 10.0.0.1 -n -5",
         ] {
             let words = std::iter::once("roci").chain(line.split(' '));
-            let error = with_negative_values(Arguments::command())
-                .try_get_matches_from(words)
-                .unwrap_err()
-                .to_string();
+            let error = known().try_get_matches_from(words).unwrap_err().to_string();
             assert!(error.contains("invalid value '-") && error.contains("is not in "), "{line}: {error}");
             assert!(!error.contains("'-- -"), "{line}: {error}");
         }

@@ -1,5 +1,7 @@
 //! What `roci perf` can be asked for. The options are named as perftest names them.
 
+pub(crate) mod absent;
+
 use clap::{Args, ValueEnum};
 use roci_endpoint::addresses::address_of;
 use roci_endpoint::device::LINK;
@@ -73,14 +75,14 @@ pub(crate) struct Perf {
     /// The server to connect to; without it, be the server
     #[arg(value_name = "HOST")]
     pub(crate) host: Option<String>,
-    /// Octets of a message [default: 65536, 2 of latency, 8 of atomics]
-    #[arg(short, long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    /// Octets of a message; K is 1024 and M 1024^2 of them [default: 65536, 2 of latency, 8 of atomics]
+    #[arg(short, long, value_name = "OCTETS", value_parser = octets)]
     pub(crate) size: Option<u32>,
     /// All sizes from 2 to 2^23
     #[arg(short, long, conflicts_with = "size")]
     pub(crate) all: bool,
     /// Messages of each queue pair [default: 5000 of write-bw, else 1000]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = iterations)]
     pub(crate) iters: Option<u32>,
     /// For so many seconds, in place of a number of messages
     #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iters", value_parser = clap::value_parser!(u32).range(1..))]
@@ -116,7 +118,7 @@ pub(crate) struct Perf {
     #[arg(short = 'I', long = "inline_size", value_name = "OCTETS")]
     pub(crate) inline_size: Option<u32>,
     /// Type of service, or traffic class, of data and acknowledgements: a multiple of 4, since two bits are ECN's
-    #[arg(short = 'T', long, value_name = "TOS", default_value_t = 0)]
+    #[arg(short = 'T', long, visible_alias = "tclass", value_name = "TOS", default_value_t = 0)]
     pub(crate) tos: u8,
     /// Post no more than this, over all queue pairs together
     #[arg(long = "rate_limit", value_name = "RATE")]
@@ -183,12 +185,41 @@ pub(crate) struct Perf {
     /// Taken for perftest's sake, as -x
     #[arg(short = 'i', long = "ib-port", value_name = "PORT", hide_short_help = true)]
     pub(crate) ib_port: Option<u8>,
+    /// Taken for perftest's sake: Ethernet has no service level, and -T says the class
+    #[arg(short = 'S', long = "sl", value_name = "LEVEL", hide_short_help = true, value_parser = clap::value_parser!(u8).range(0..=15))]
+    pub(crate) sl: Option<u8>,
     /// Taken for perftest's sake: the processor's frequency is not looked at
     #[arg(short = 'F', long = "CPU-freq", hide_short_help = true)]
     pub(crate) cpu_freq: bool,
     /// Taken for perftest's sake: connections are RC
     #[arg(short = 'c', long, value_name = "RC", value_parser = ["RC"], hide_short_help = true)]
     pub(crate) connection: Option<String>,
+}
+
+/// Octets, perhaps with a unit: `65536`, `64K`, `1M`.
+fn octets(text: &str) -> Result<u32, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1 << 10),
+        Some((end, 'm' | 'M')) => (&text[..end], 1 << 20),
+        _ => (text, 1),
+    };
+    let octets = digits.parse::<i64>().ok().and_then(|count| count.checked_mul(unit));
+    let octets = octets.ok_or_else(|| "a size is 65536, 64K or 1M".to_owned())?;
+    match u32::try_from(octets) {
+        Ok(octets) if (1..=1 << 30).contains(&octets) => Ok(octets),
+        _ => Err(format!("{octets} is not in 1..={}", 1 << 30)),
+    }
+}
+
+/// perftest takes no fewer.
+fn iterations(text: &str) -> Result<u32, String> {
+    match text.parse::<i64>() {
+        Ok(count @ 5..=0xffff_ffff) => Ok(u32::try_from(count).unwrap_or(u32::MAX)),
+        Ok(count) => Err(format!(
+            "{count} is not in 5..=4294967295: as with perftest; of a latency's the two longest times do not count, and what is left of fewer is no figure"
+        )),
+        Err(_) => Err("it is a number of messages".to_owned()),
+    }
 }
 
 fn mtu(text: &str) -> Result<Mtu, String> {
@@ -226,6 +257,23 @@ pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
 }
 
 impl Perf {
+    /// What is to be known before the test of a law whose times, unless it is told others, are those of a NIC.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let control = self.control.as_deref()?;
+        let (name, settings) = control.split_once(',').unwrap_or((control, ""));
+        let target = match name.trim() {
+            "timely" => "t_low",
+            "swift" => "base_target",
+            _ => return None,
+        };
+        let is_told = settings.split(',').any(|pair| pair.trim().starts_with(target));
+        (!is_told).then(|| {
+            format!(
+                "{name}'s times are a NIC's, and between sockets it crawls: add {target}=…, see docs/guide/perf.md"
+            )
+        })
+    }
+
     /// What is asked for; or why the law is none.
     pub(crate) fn options(&self) -> Result<Options, String> {
         let swap = matches!(self.atomic_type, Atomic::CmpAndSwap);
