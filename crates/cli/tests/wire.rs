@@ -51,13 +51,16 @@ fn ended(mut program: Child, which: &str) -> Output {
 
 #[test]
 fn both_ends_of_a_test_print_the_same_result() {
-    let options = ["perf", "read-bw", "-n", "50", "-q", "2", "-p", "19515", "--json"];
+    let options = ["perf", "read-bw", "-n", "50", "-s", "64K", "-q", "2", "-p", "19515", "--json"];
     let server = [&options[..], &["-d", "127.0.0.42"]].concat();
     let client = [&options[..], &["127.0.0.42"]].concat();
     let [far, near] = both(&server, &client).map(|it| serde_json::from_slice::<Value>(&it.stdout).unwrap());
     assert_eq!((&far["role"], &near["role"]), (&"server".into(), &"client".into()));
     assert_eq!((&near["rows"][0]["iterations"], &near["rows"][0]["bytes"]), (&100.into(), &65_536.into()));
     assert_eq!(near["connection"]["peer"], "127.0.0.42");
+    assert_eq!((&near["command"], &near["size"]), (&"read-bw".into(), &65_536.into()));
+    assert_eq!((&near["control"], &near["link_bps"]), (&"dcqcn".into(), &100_000_000_000_u64.into()));
+    assert_eq!((&near["tx_depth"], &near["error"]), (&128.into(), &Value::Null));
     assert_eq!(near["counted"]["cnps"], 0);
     let rate = |value: &Value| value["rows"][0]["average_bps"].as_f64().unwrap();
     assert!((rate(&far) / rate(&near) - 1.0).abs() < 1e-9);
@@ -114,7 +117,22 @@ fn times_of_messages_are_printed_before_their_row_and_are_part_of_the_json() {
 
 #[test]
 fn lists_completions_types_of_service_and_rates_are_asked_for_as_of_perftest() {
-    let asked = ["-Q", "8", "-l", "4", "-I", "64", "-T", "32", "--rate_limit", "2000", "--rate_units", "p"];
+    let asked = [
+        "-Q",
+        "8",
+        "-l",
+        "4",
+        "-I",
+        "64",
+        "--tclass",
+        "32",
+        "-S",
+        "3",
+        "--rate_limit",
+        "2000",
+        "--rate_units",
+        "p",
+    ];
     let options =
         [&["perf", "write-bw", "-n", "200", "-s", "64", "-p", "19520", "--json"][..], &asked].concat();
     let server = [&options[..], &["-d", "127.0.0.49"]].concat();
@@ -218,7 +236,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 18] = [
+    let wrong: [(&[&str], &str); 27] = [
         (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
         (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
         (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
@@ -235,7 +253,19 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["perf", "write-bw", "--rate_limit", "-1"], "rate"),
         (&["perf", "write-bw", "--rate_units", "g"], "--rate_limit"),
         (&["perf", "write-bw", "--rate_limit", "1", "--rate_limit_type", "HW"], "no NIC beneath"),
-        (&["perf", "write-bw", "-d", "nosuch0"], "nosuch0"),
+        (
+            &["perf", "write-bw", "-d", "mlx5_0"],
+            "no interface `mlx5_0` has an address; this host has lo (127.0.0.1)",
+        ),
+        (&["perf", "write-bw", "-s", "4X"], "64K"),
+        (&["perf", "write-bw", "-s", "2048M"], "is not in 1..=1073741824"),
+        (&["perf", "write-bw", "-n", "4"], "the two longest times do not count"),
+        (&["perf", "write-bw", "10.0.0.1", "--run_infinitely"], "--run_infinitely is not there: -D SECONDS"),
+        (&["perf", "write-bw", "-z", "10.0.0.1"], "--com_rdma_cm (-z) is not there: -R"),
+        (&["perf", "read-bw", "-w", "5", "10.0.0.1"], "--limit_bw (-w) is not there: compare"),
+        (&["perf", "read-bw", "--out_json"], "--json > FILE"),
+        (&["ping"], "--server or --client: `roci ping -s -a ADDRESS` waits there"),
+        (&["ctl", "get"], "--socket or ROCI_CONTROL"),
         (&["ping", "-c"], "--address"),
     ];
     for (arguments, why) in wrong {
@@ -274,4 +304,50 @@ fn a_server_that_is_not_there_is_an_error_of_the_run() {
     let output = roci(&["perf", "write-bw", "127.0.0.46", "-p", "19517"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("cannot connect to 127.0.0.46, port 19517"), "{}", text(&output));
+    assert!(text(&output).contains("or it is busy with another client"), "{}", text(&output));
+}
+
+#[test]
+fn why_a_test_failed_is_in_its_json_with_what_was_counted() {
+    let output = roci(&["perf", "write-bw", "127.0.0.46", "-p", "19517", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = told["error"].as_str().unwrap();
+    assert!(error.starts_with("cannot connect to 127.0.0.46"), "{told}");
+    assert_eq!((&told["command"], &told["counted"]["packets"]), (&"write-bw".into(), &0.into()));
+    assert_eq!(String::from_utf8_lossy(&output.stderr).trim_end(), error);
+}
+
+#[test]
+fn a_law_with_the_times_of_a_nic_is_run_with_a_word_on_that() {
+    let told = |control: &str| {
+        let line = ["perf", "write-bw", "127.0.0.46", "-p", "19517", "--control", control];
+        text(&roci(&line).output().unwrap())
+    };
+    for (control, target) in [("timely", "t_low"), ("swift", "base_target"), ("timely,delta=1Gb/s", "t_low")]
+    {
+        assert!(told(control).contains(&format!("it crawls: add {target}=…")), "{}", told(control));
+    }
+    for control in ["dcqcn", "timely,t_low=10ms,t_high=60ms"] {
+        assert!(!told(control).contains("it crawls"), "{}", told(control));
+    }
+}
+
+#[test]
+fn the_socket_of_ctl_stands_before_or_behind_what_is_asked() {
+    for line in [["ctl", "get", "--socket", "/nosuch/roci"], ["ctl", "--socket", "/nosuch/roci", "get"]] {
+        let output = roci(&line).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("no endpoint serves /nosuch/roci"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn nobody_who_answers_a_ping_is_told_with_how_to_start_one() {
+    // The client itself is at the address of the second, and rejects.
+    for (address, source) in [("127.0.0.75", "127.0.0.76"), ("127.0.0.76", "127.0.0.76")] {
+        let output = roci(&["ping", "-c", "-a", address, "-I", source, "-C", "1"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output).contains("-s -a 127.0.0."), "{}", text(&output));
+    }
 }

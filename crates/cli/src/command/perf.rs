@@ -3,7 +3,9 @@
 use crate::Failure;
 use crate::args::perf::Perf;
 use crate::execute::print;
+use crate::format::size;
 use crate::progress::{self, Bar};
+use clap::ValueEnum as _;
 use roci_endpoint::perf::{self, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Watch};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -15,6 +17,7 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
     let options = arguments.options().map_err(Failure::Request)?;
     let screen = Screen {
         options: &options,
+        asked: arguments,
         json: arguments.json,
         quiet: arguments.quiet || arguments.json,
         bar: Bar::new(arguments.quiet || arguments.json, &options.test.to_string()),
@@ -22,13 +25,25 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
         counted: Cell::default(),
         program: RefCell::default(),
     };
+    if !arguments.quiet {
+        let memory = (options.memory() >= LONG).then(|| {
+            let memory = size(options.memory() as u64);
+            format!("each end prepares {memory} of memory once they have met, which takes a moment")
+        });
+        for note in arguments.hint().into_iter().chain(memory) {
+            screen.note(&note);
+        }
+    }
     let done = perf::run(&options, &screen);
     screen.bar.clear();
+    if done.is_ok() && !screen.quiet {
+        print(LINE);
+    }
+    if arguments.json {
+        screen.print_json(done.as_ref().err());
+    }
     match done {
-        Ok(()) => {
-            screen.close();
-            Ok(())
-        }
+        Ok(()) => Ok(()),
         Err(
             error @ (PerfError::Options(_)
             | PerfError::Apart { .. }
@@ -42,9 +57,14 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
 const LINE: &str =
     "---------------------------------------------------------------------------------------\n";
 
+/// So much memory takes longer to fill than one waits without a word.
+const LONG: usize = 1 << 29;
+
 /// What is shown.
 struct Screen<'a> {
     options: &'a Options,
+    /// As the command line has it.
+    asked: &'a Perf,
     json: bool,
     quiet: bool,
     bar: Bar,
@@ -70,14 +90,15 @@ impl Watch for Screen<'_> {
             }
             Event::Waiting(_) => {}
             Event::Stranger { from, deed } => {
-                let text = format!("{from} is no client: it {deed}; still waiting for one");
-                // Nobody may be listening.
-                self.bar.hide_while(|| drop(writeln!(std::io::stderr(), "{text}")));
+                self.note(&format!("{from} is no client: it {deed}; still waiting for one"));
             }
             Event::Shut(error) => {
-                let text = format!("somebody has come and cannot be let in for now ({error}); still waiting");
-                self.bar.hide_while(|| drop(writeln!(std::io::stderr(), "{text}")));
+                self.note(&format!("somebody has come and cannot be let in for now ({error}); still waiting"));
             }
+            Event::Mute(server) => self.note(&format!(
+                "{server} took the connection but says nothing: is it a roci perf or perftest server, of the same test, and not \
+                 busy with another client? Still waiting for it"
+            )),
             Event::Connected(connection) => {
                 self.result.borrow_mut().0 = Some(connection_json(connection));
                 if !self.quiet {
@@ -135,26 +156,38 @@ impl Watch for Screen<'_> {
 }
 
 impl Screen<'_> {
-    fn close(&self) {
-        if !self.quiet {
-            print(LINE);
-        }
-        if self.json {
-            let (connection, rows, _) = self.result.take();
-            let options = self.options;
-            let value = json!({
-                "test": options.test.to_string(),
-                "role": if options.host.is_some() { "client" } else { "server" },
-                "queue_pairs": options.queue_pairs,
-                "bidirectional": options.bidirectional,
-                "rdma_cm": options.rdma_cm,
-                "connection": connection,
-                "rows": rows,
-                "counted": counted_json(&self.counted.get()),
-                "program": self.program.take(),
-            });
-            print(&format!("{value:#}\n"));
-        }
+    /// Says something beside the result.
+    fn note(&self, text: &str) {
+        // Nobody may be listening.
+        self.bar.hide_while(|| drop(writeln!(std::io::stderr(), "{text}")));
+    }
+
+    /// The result, or why there is none and what had been counted by then.
+    fn print_json(&self, error: Option<&PerfError>) {
+        let (connection, rows, _) = self.result.take();
+        let options = self.options;
+        let size = if options.all_sizes { Value::from("all") } else { options.size.into() };
+        let value = json!({
+            "command": self.asked.test.to_possible_value().map(|name| name.get_name().to_owned()),
+            "test": options.test.to_string(),
+            "role": if options.host.is_some() { "client" } else { "server" },
+            "size": size,
+            "iterations": if options.duration.is_none() { Some(options.iterations) } else { None },
+            "duration_s": options.duration.map(|time| time.as_secs()),
+            "queue_pairs": options.queue_pairs,
+            "tx_depth": options.tx_depth,
+            "rx_depth": options.rx_depth,
+            "bidirectional": options.bidirectional,
+            "rdma_cm": options.rdma_cm,
+            "control": self.asked.control.as_deref().unwrap_or("dcqcn"),
+            "link_bps": options.link.0,
+            "connection": connection,
+            "rows": rows,
+            "counted": counted_json(&self.counted.get()),
+            "program": self.program.take(),
+            "error": error.map(ToString::to_string),
+        });
+        print(&format!("{value:#}\n"));
     }
 }
 
