@@ -113,7 +113,7 @@ def main():
     if runs:
         # Offload leaves it to the device to split them, and the ICRC at the end is that of the last packet alone.
         print(
-            f"{runs} of them are longer than any packet: runs that were captured before they were split, "
+            f"{runs} of these longer than any packet: runs that were captured before they were split, "
             "see tx-udp-segmentation in docs/guide/perf.md",
             file=sys.stderr,
         )
