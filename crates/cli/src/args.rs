@@ -26,7 +26,11 @@ pub(crate) fn parse() -> Arguments {
     if let Some(("perf", asked)) = matches.subcommand()
         && let Some(why) = perf::absent::judge(asked)
     {
-        known().error(ErrorKind::UnknownArgument, why).exit();
+        let mut all = known();
+        all.build();
+        if let Some(perf) = all.find_subcommand_mut("perf") {
+            perf.error(ErrorKind::UnknownArgument, why).exit();
+        }
     }
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
