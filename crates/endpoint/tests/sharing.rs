@@ -9,6 +9,14 @@ use roci_wire::{Header, Opcode};
 use std::time::Duration;
 
 #[test]
+fn who_finds_the_port_taken_is_told_what_can_be_done() {
+    let _other = std::net::UdpSocket::bind("127.0.0.67:4791").unwrap();
+    let refused = Device::open("127.0.0.67".parse().unwrap()).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(refused.to_string().contains("take another address of this host"), "{refused}");
+}
+
+#[test]
 fn queue_pairs_share_a_receive_queue() {
     let Pair { a, b, .. } = in_memory(1, |qp| qp);
     let srq = b.pd.create_srq(3);
