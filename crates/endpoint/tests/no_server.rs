@@ -45,6 +45,18 @@ fn a_server_that_says_nothing_is_told_of_and_then_given_up() {
 }
 
 #[test]
+fn a_server_that_leaves_without_a_word_is_perhaps_busy() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let options = client(&listener);
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| drop(listener.accept()));
+        perf::run(&options, &Notes::default())
+    });
+    let address = listener.local_addr().unwrap();
+    assert!(matches!(done, Err(PerfError::Unheard(server)) if server == address), "{done:?}");
+}
+
+#[test]
 fn a_server_whose_packets_never_come_is_perhaps_behind_a_closed_port() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let options = Options { qp_timeout: 10, retry_count: 1, ..client(&listener) };

@@ -99,6 +99,8 @@ pub(crate) struct Tcp<'a> {
     /// What the peer said before it was known to be one, and has not been asked for yet.
     said: Vec<u8>,
     is_client: bool,
+    /// The server, as long as it has said nothing.
+    mute: Option<SocketAddr>,
     acquaintance: Acquaintance,
     watch: &'a dyn Watch,
 }
@@ -148,7 +150,7 @@ impl<'a> Tcp<'a> {
             match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
                 Ok(stream) => {
                     let mut tcp = Self::new(stream, Vec::new(), true, watch)?;
-                    tcp.acquaintance.patience = Some(options.patience);
+                    (tcp.mute, tcp.acquaintance.patience) = (Some(address), Some(options.patience));
                     return Ok(tcp);
                 }
                 Err(error) => last = unreachable(error),
@@ -170,7 +172,11 @@ impl<'a> Tcp<'a> {
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE / 2)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, SILENCE / 2)?;
-        Ok(Self { stream, said, is_client, acquaintance: Acquaintance::default(), watch })
+        Ok(Self { stream, said, is_client, mute: None, acquaintance: Acquaintance::default(), watch })
+    }
+
+    fn left(&self) -> PerfError {
+        self.mute.map_or(PerfError::Left, PerfError::Unheard)
     }
 
     /// The address of the device at our end.
@@ -186,24 +192,24 @@ impl Channel for Tcp<'_> {
 
     fn tell(&mut self, octets: &[u8]) -> Result<(), PerfError> {
         self.stream.write_all(octets).map_err(|error| match error.kind() {
-            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => PerfError::Left,
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => self.left(),
             _ => error.into(),
         })
     }
 
     fn hear(&mut self, length: usize) -> Result<Vec<u8>, PerfError> {
         let clock = Clock::new();
-        let mut is_told = !self.is_client;
+        let mut is_told = self.mute.is_none();
         let mut octets: Vec<u8> = self.said.drain(..length.min(self.said.len())).collect();
         let mut heard = octets.len();
         octets.resize(length, 0);
         while heard < length {
             match self.stream.read(&mut octets[heard..]) {
-                Ok(0) => return Err(PerfError::Left),
+                Ok(0) => return Err(self.left()),
                 Ok(more) => heard += more,
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(PerfError::Left),
+                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(self.left()),
                     _ => return Err(error.into()),
                 },
             }
@@ -212,17 +218,14 @@ impl Channel for Tcp<'_> {
             }
             let Some(patience) = self.acquaintance.patience.filter(|_| heard < length) else { continue };
             if clock.passed() >= patience {
-                return Err(match self.is_client {
-                    true => PerfError::Mute(self.stream.peer_addr()?),
-                    false => PerfError::Silent,
-                });
+                return Err(self.mute.map_or(PerfError::Silent, PerfError::Mute));
             }
-            if !is_told && clock.passed() >= patience / 12 {
+            if let Some(server) = self.mute.filter(|_| !is_told && clock.passed() >= patience / 12) {
                 is_told = true;
-                self.watch.event(Event::Mute(self.stream.peer_addr()?));
+                self.watch.event(Event::Mute(server));
             }
         }
-        if self.is_client {
+        if self.mute.take().is_some() {
             self.acquaintance.patience = None;
         }
         Ok(octets)

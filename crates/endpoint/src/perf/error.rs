@@ -53,6 +53,11 @@ pub enum PerfError {
         "{0} took the connection and said nothing: is it a roci perf or perftest server, of the same test?"
     )]
     Mute(SocketAddr),
+    /// It took the connection, and ended it without a word: a server does so to those who have come while it met its client.
+    #[error(
+        "{0} took the connection and ended it without a word: is it a roci perf or perftest server, of the same test, and not busy with another client?"
+    )]
+    Unheard(SocketAddr),
     /// Of a test that lasts a time, no message ended within the part that counts.
     #[error(
         "no message ended in the time that counts: it was too short for them, or the peer took none, as when it was given -n in place of -D"
