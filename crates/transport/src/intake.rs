@@ -104,8 +104,8 @@ impl Engine {
                 if qp.requester.notes.has(Notes::RECOVERING) {
                     return false;
                 }
-                advance(&mut qp.requester, profile, upto);
-                self.land(now, slot);
+                let packets = advance(&mut qp.requester, profile, upto) / u32::from(profile.mtu);
+                self.land(now, slot, packets);
                 self.restart_timer(now, slot);
                 self.arm(now, slot);
                 true
@@ -122,6 +122,7 @@ impl Engine {
         let qp = &mut qps[slot];
         let profile = &profiles[usize::from(qp.common.profile)];
         let heard = qp.common.hears.meets(Class::ACK);
+        let mtu = u32::from(profile.mtu);
         if !is_known(qp, arrival) || heard && (profile.deferred.law || qp.common.law == NONE) {
             return false;
         }
@@ -143,7 +144,7 @@ impl Engine {
             octets = advance(&mut qp.requester, profile, upto);
             self.restart_timer(now, slot);
         }
-        self.land(now, slot);
+        self.land(now, slot, octets / mtu);
         self.note_stamp(slot, arrival);
         if heard {
             self.tell_of_progress(now, slot, arrival, octets);
@@ -171,6 +172,7 @@ impl Engine {
         };
         let names = profile.recovery == Recovery::Sack
             && drawn_by(arrival.header, profile.layout).since(Psn::new(upto)) >= 0;
+        let packets = upto.wrapping_sub(qp.requester.una);
         if names || move_window(qp, profile, asides, boards, upto).is_none() {
             return false;
         }
@@ -189,7 +191,7 @@ impl Engine {
                 self.arm(now, slot);
             }
         }
-        self.land(now, slot);
+        self.land(now, slot, packets);
         true
     }
 

@@ -34,6 +34,7 @@ mod deferred_law;
 pub mod delivery;
 pub mod engine;
 mod events;
+mod flying;
 mod intake;
 mod keeping;
 mod law;

@@ -440,6 +440,7 @@ impl Engine {
                         }
                     };
                     progress.octets += octets(reach) - octets(una);
+                    progress.packets += reach.wrapping_sub(una);
                 }
             }
             progress.moved = true;
@@ -503,12 +504,12 @@ impl Engine {
             && let Some(upto) = self.asides.get_mut(index).held.take()
         {
             // What had to wait for the result. Nobody need say again that a READ arrived whose responses have come.
-            let (una, octets) = (self.qps[slot].requester.una, progress.octets);
+            let (una, octets, packets) = (self.qps[slot].requester.una, progress.octets, progress.packets);
             self.acknowledge_past_reads(slot, upto, &mut progress);
             if self.qps[slot].requester.una != una {
                 let more = progress.octets - octets;
                 let told = self.take_told(slot, more);
-                self.advanced(now, slot, more);
+                self.advanced(now, slot, more, progress.packets - packets);
                 progress.octets -= told;
             }
         }

@@ -239,6 +239,9 @@ impl Engine {
             }
         }
         self.note_resends(slot);
+        if let Some((from, to)) = decision.mark {
+            self.lose_flight(now, slot, to.since(from).unsigned_abs());
+        }
     }
 
     /// Brings the queue pair's notes up to date, and ends the recovery when nothing is left of it.

@@ -21,6 +21,8 @@ use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, S
 pub(crate) struct Progress {
     /// Octets newly acknowledged.
     pub(crate) octets: u32,
+    /// Packets of WRITEs and SENDs newly acknowledged.
+    pub(crate) packets: u32,
     /// Whether it moved anything.
     pub(crate) moved: bool,
     /// Whether it reaches beyond a READ or atomic whose response is missing.
@@ -85,6 +87,9 @@ impl Engine {
         if !plan.fresh {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
+            if self.flights.is_some() && matches!(work.kind, Kind::Write | Kind::Send) {
+                self.fly_again(now, slot, plan.packets.into());
+            }
             if pulled {
                 draft.last_flags = draft.last_flags.with(self.drained(slot));
             }
@@ -310,6 +315,7 @@ impl Engine {
                 self.lost(now, slot, Loss::Nack { cumulative, trigger: None });
                 self.qps[slot].requester.standing.set(Standing::RNR_WAIT);
                 self.force_deadline(slot, now + rnr_delay(timer));
+                self.lose_flight(now, slot, u32::MAX);
                 self.acknowledged(now, slot, arrival, Class::RNR, progress);
                 Ok(())
             }
@@ -431,6 +437,7 @@ impl Engine {
             let complete = reach == work.end;
             let to = if complete { work.length } else { reach.wrapping_sub(work.first) * mtu };
             progress.octets += to - before;
+            progress.packets += reach.wrapping_sub(una);
             progress.moved = true;
             self.qps[slot].requester.una = reach;
             if complete {
@@ -440,7 +447,7 @@ impl Engine {
         if progress.moved {
             // With progress a loss may be over, and then nobody knows.
             let told = self.take_told(slot, progress.octets);
-            self.advanced(now, slot, progress.octets);
+            self.advanced(now, slot, progress.octets, progress.packets);
             progress.octets -= told;
         }
         progress
@@ -448,10 +455,10 @@ impl Engine {
 
     /// What progress brings with it: the cursor is never behind it, the counters and the timer start again.
     #[inline]
-    pub(crate) fn advanced(&mut self, now: Instant, slot: usize, octets: u32) {
+    pub(crate) fn advanced(&mut self, now: Instant, slot: usize, octets: u32, packets: u32) {
         let requester = &mut self.qps[slot].requester;
         requester.in_flight = requester.in_flight.saturating_sub(octets);
-        self.land(now, slot);
+        self.land(now, slot, packets);
         self.answers(now, slot);
         if self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             // The program says whether the timer starts again.
@@ -582,6 +589,11 @@ impl Engine {
             self.set_deadline(slot, again);
             return;
         }
+        if self.flights.as_ref().is_some_and(|flights| flights.is_held_up(slot)) {
+            self.set_deadline(slot, again);
+            return;
+        }
+        self.doubt_flight(now, slot);
         self.aside(slot).timeouts += 1;
         if self.read_rooms.as_ref().is_some_and(|rooms| rooms.piece().is_some()) {
             self.leave_read_rooms(slot, None);

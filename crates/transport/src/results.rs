@@ -72,7 +72,7 @@ impl Engine {
         if last {
             self.complete(slot, 0);
         }
-        self.advanced(now, slot, 0);
+        self.advanced(now, slot, 0, 0);
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
         self.arm(now, slot);
         Ok(())
@@ -124,7 +124,7 @@ impl Engine {
         }
         self.qps[slot].requester.una = at.wrapping_add(1);
         self.complete(slot, header.atomic_ack());
-        self.advanced(now, slot, 0);
+        self.advanced(now, slot, 0, 0);
         self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });
         Ok(())
     }

@@ -356,7 +356,7 @@ impl Engine {
             && let Some(resend) = self.plan_resend(slot, quantum)
         {
             *plan = resend;
-            return plan.packets > 0;
+            return plan.packets > 0 && (self.flights.is_none() || self.admits_flight(slot, plan.work));
         }
         let current = self.qps[slot].requester.current;
         if current == NONE || !self.sends.get(current).has(flag::NUMBERED) && !self.begin(now, slot, current)
@@ -404,88 +404,7 @@ impl Engine {
         {
             plan.packets = run as u16;
         }
-        let is_datagram = matches!(work.kind, Kind::Datagram);
-        run > 0 && (self.flights.is_none() || is_datagram || self.admits_flight(slot))
-    }
-
-    /// Whether there is room under way for a run of the queue pair; where there is none, it waits in line.
-    #[cold]
-    fn admits_flight(&mut self, slot: usize) -> bool {
-        let path = self.qps[slot].common.path;
-        self.flights.as_mut().is_none_or(|flights| flights.admit(slot, path))
-    }
-
-    /// The queue pair has nothing that may go now: who waits for room under way need not wait for it.
-    #[inline]
-    fn end_flight_turn(&mut self, slot: usize) {
-        if let Some(flights) = &mut self.flights {
-            flights.end_turn(slot);
-        }
-    }
-
-    /// What the queue pair has under way has become less: who waits for the room goes.
-    #[inline]
-    pub(crate) fn land(&mut self, now: Instant, slot: usize) {
-        if self.flights.is_some() {
-            self.land_flight(now, slot);
-        }
-    }
-
-    #[cold]
-    fn land_flight(&mut self, now: Instant, slot: usize) {
-        let requester = &self.qps[slot].requester;
-        let under_way = requester.high.wrapping_sub(requester.una);
-        let first = self.flights.as_mut().and_then(|flights| flights.left(slot, under_way));
-        self.let_in(Some(now), first);
-    }
-
-    /// The queue pair has nothing under way any more, and waits for nothing.
-    #[cold]
-    pub(crate) fn leave_flight(&mut self, slot: usize) {
-        let first = self.flights.as_mut().and_then(|flights| flights.forget(slot));
-        self.let_in(None, first);
-    }
-
-    /// Queue pair `first` is the first in line and has its turn, or the next one that has something to send; who waits for another
-    /// reason by now comes again when that is over. Whether anybody has it.
-    fn let_in(&mut self, now: Option<Instant>, mut first: Option<usize>) -> bool {
-        while let Some(slot) = first {
-            let requester = &self.qps[slot].requester;
-            if requester.wants_to_send() && now.is_none_or(|now| requester.pacer.eligible_at() <= now) {
-                #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-                self.schedule.add(slot as u32, requester.priority);
-                if let Some(flights) = &mut self.flights {
-                    flights.let_in(slot);
-                }
-                return true;
-            }
-            if let Some(now) = now {
-                self.arm(now, slot);
-            }
-            first = self.flights.as_mut().and_then(|flights| flights.next());
-        }
-        false
-    }
-
-    /// As the schedule's `turn` where nobody else has one: of those who wait in line for room under way, where there is room.
-    #[cold]
-    fn turn_from_line(&mut self, now: Instant, open_priorities: u8) -> Option<u32> {
-        loop {
-            let first = self.flights.as_mut()?.next()?;
-            if !self.let_in(Some(now), Some(first)) {
-                return None;
-            }
-            if let Some(place) = self.schedule.turn(open_priorities) {
-                return Some(place);
-            }
-        }
-    }
-
-    /// The same as its `take`.
-    #[cold]
-    fn take_from_line(&mut self, now: Instant, open_priorities: u8) -> Option<u32> {
-        self.turn_from_line(now, open_priorities)?;
-        self.schedule.take(open_priorities)
+        run > 0 && (self.flights.is_none() || self.admits_flight(slot, current))
     }
 
     /// Whether the port has room for what READ `current` brings; where it has none, the queue pair waits in line.

@@ -23,6 +23,25 @@ fn engine(packets: u32, qps: u32) -> (Engine, Vec<Qpn>) {
     (engine, qpns)
 }
 
+/// Engines with room for `packets` under way, by their seeds.
+fn bounded(packets: u32) -> impl Fn(u64) -> Engine {
+    move |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
+        engine.bound_flight(packets);
+        engine
+    }
+}
+
+/// Posts a WRITE of so many packets at the client.
+fn write(pair: &mut Pair, qp: usize, id: u64, packets: u32) {
+    let write = Operation::Write { va: 0, rkey: pair.server.key, tail: Tail::Plain };
+    pair.post_on(Client, qp, request(id, write, 0, packets * MTU));
+}
+
+fn micros(micros: u64) -> Instant {
+    Instant::ZERO + Span::from_micros(micros)
+}
+
 /// The packets of each run that leaves now, in runs of up to four.
 fn runs(engine: &mut Engine) -> Vec<u16> {
     let mut runs = Vec::new();
@@ -59,11 +78,7 @@ fn all_requests_end_well_whatever_is_lost_where_few_packets_have_room_under_way(
     let protocols =
         [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn), (Recovery::Sack, Layout::Irn)];
     for (recovery, layout) in protocols {
-        let engine = |seed| {
-            let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
-            engine.bound_flight(7);
-            engine
-        };
+        let engine = bounded(7);
         let config = QpConfig { recovery, layout, ..config() };
         let mut pair = Pair::with_engines(engine(1), engine(2), config, 8);
         for number in [5, 17, 40, 41, 90] {
@@ -89,11 +104,7 @@ fn all_requests_end_well_whatever_is_lost_where_few_packets_have_room_under_way(
 
 #[test]
 fn who_waits_gets_on_with_the_first_acknowledgement_and_no_timer() {
-    let engine = |seed| {
-        let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
-        engine.bound_flight(4);
-        engine
-    };
+    let engine = bounded(4);
     let under_way = Arc::new(Mutex::new((0i64, 0i64)));
     let seen = under_way.clone();
     let mut pair = Pair::with_engines(engine(1), engine(2), config(), 5).script(move |side, _, _, _| {
@@ -115,4 +126,84 @@ fn who_waits_gets_on_with_the_first_acknowledgement_and_no_timer() {
     assert_eq!(pair.client.ended().len(), 5, "without the local ACK timeout");
     let most = under_way.lock().unwrap().1;
     assert!(most <= 4, "{most}");
+}
+
+#[test]
+fn a_queue_pair_whose_receiver_is_not_ready_keeps_no_room_from_others_and_ends_well_when_it_is() {
+    let engine = bounded(8);
+    let config = QpConfig { rnr_retry: 7, min_rnr_timer: Span::from_micros(100), ..config() };
+    let mut pair = Pair::with_engines(engine(1), engine(2), config, 2);
+    pair.post_on(Client, 0, request(0, Operation::Send(Tail::Plain), 0, 8 * MTU));
+    pair.run_until(micros(50));
+    for id in 1..=3 {
+        write(&mut pair, 1, id, 8);
+    }
+    pair.run_until(micros(600));
+    let success = |id| (id, Status::Success);
+    assert_eq!(pair.client.ended(), [success(1), success(2), success(3)]);
+    pair.post_recv_on(Side::Server, 0, 9, 0, 8 * MTU);
+    pair.run_until(micros(2000));
+    assert_eq!(pair.client.ended().last(), Some(&success(0)));
+}
+
+#[test]
+fn a_queue_pair_whose_peer_is_dead_keeps_others_waiting_until_its_first_timeout_and_no_longer() {
+    let engine = bounded(32);
+    let pair = Pair::with_engines(engine(1), engine(2), config(), 2);
+    let dead = pair.server.qpns[0];
+    let mut pair =
+        pair.script(
+            move |side, _, packet, _| {
+                if side == Client && packet.header.dest_qpn == dead { Fate::Drop } else { Fate::Pass }
+            },
+        );
+    write(&mut pair, 0, 0, 32);
+    pair.run_until(micros(1));
+    let timeout = config().timeout;
+    // More than a room each: what it sends again takes a turn of the room.
+    for id in 1..=20 {
+        write(&mut pair, 1, id, 40);
+    }
+    pair.run_until(Instant::ZERO + timeout + timeout / 2);
+    assert_eq!(pair.client.ended().len(), 20, "{:?}", pair.client.ended());
+}
+
+#[test]
+fn the_room_of_a_write_is_given_back_though_a_read_behind_it_is_not_answered() {
+    let engine = bounded(8);
+    let config = QpConfig { timeout: Span::from_millis(100), ..config() };
+    let mut pair = Pair::with_engines(engine(1), engine(2), config, 2).script(|side, _, packet, _| {
+        if side == Side::Server && !packet.payload.is_empty() { Fate::Drop } else { Fate::Pass }
+    });
+    write(&mut pair, 0, 0, 8);
+    let rkey = pair.server.key;
+    pair.post_on(Client, 0, request(1, Operation::Read { va: 0, rkey }, 0, 12 * MTU));
+    pair.run_until(micros(200));
+    write(&mut pair, 1, 2, 8);
+    pair.run_until(micros(600));
+    assert_eq!(pair.client.ended(), [(0, Status::Success), (2, Status::Success)]);
+}
+
+#[test]
+fn a_tail_that_is_lost_gives_its_room_to_others_before_its_timeout() {
+    let engine = bounded(32);
+    let config = QpConfig { timeout: Span::from_millis(100), ..config() };
+    let pair = Pair::with_engines(engine(1), engine(2), config, 40);
+    // Of all but one the last packet is lost, and nothing follows from which the responder could see that.
+    let last = pair.server.qpns[39];
+    let mut pair = pair.script(move |side, _, packet, _| {
+        let is_tail = side == Client && packet.header.psn.get() % 4 == 3;
+        if is_tail && packet.header.dest_qpn != last { Fate::Drop } else { Fate::Pass }
+    });
+    for qp in 0..7 {
+        write(&mut pair, qp, 0, 4);
+    }
+    write(&mut pair, 39, 1, 80);
+    pair.run_until(micros(500));
+    for qp in 7..14 {
+        write(&mut pair, qp, 0, 4);
+    }
+    write(&mut pair, 39, 2, 80);
+    pair.run_until(micros(1000));
+    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)]);
 }
