@@ -81,7 +81,8 @@ impl Engine {
     fn let_in(&mut self, now: Option<Instant>) -> bool {
         while let Some(slot) = self.flights.as_mut().and_then(|flights| flights.next()) {
             let requester = &self.qps[slot].requester;
-            if requester.wants_to_send() && now.is_none_or(|now| requester.pacer.eligible_at() <= now) {
+            let may = requester.wants_to_send() && requester.has_requests();
+            if may && now.is_none_or(|now| requester.pacer.eligible_at() <= now) {
                 #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
                 self.schedule.add(slot as u32, requester.priority);
                 if let Some(flights) = &mut self.flights {

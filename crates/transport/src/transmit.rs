@@ -342,9 +342,13 @@ impl Engine {
         }
         let responds = requester.notes.has(Notes::RESPONSES);
         let first = responds && !requester.notes.has(Notes::RESPONDED);
-        let planned = first && self.plan_response(now, slot, quantum, plan)
-            || self.qps[slot].requester.has_requests() && self.plan_request(now, slot, quantum, plan)
-            || responds && self.plan_response(now, slot, quantum, plan);
+        let mut planned = first && self.plan_response(now, slot, quantum, plan)
+            || self.qps[slot].requester.has_requests() && self.plan_request(now, slot, quantum, plan);
+        if !planned {
+            // Whatever answers it may have to send: those take no room of requests.
+            self.end_flight_turn(slot);
+            planned = responds && self.plan_response(now, slot, quantum, plan);
+        }
         planned
             && (!self.qps[slot].requester.notes.has(Notes::LAW_CREDIT) || self.law_admits(now, slot, plan))
     }
@@ -591,6 +595,8 @@ impl Engine {
         if !wants || self.qps[slot].requester.pacer.eligible_at() > now {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
+            self.end_flight_turn(slot);
+        } else if !self.qps[slot].requester.has_requests() {
             self.end_flight_turn(slot);
         }
         if wants {

@@ -185,6 +185,34 @@ fn the_room_of_a_write_is_given_back_though_a_read_behind_it_is_not_answered() {
 }
 
 #[test]
+fn who_answers_reads_keeps_no_turn_of_the_room_that_it_does_not_use() {
+    // The last of many queue pairs of which the others each have a short WRITE, and long answers to give.
+    let waits = |answers: bool| {
+        let timeout = Span::from_millis(50);
+        let mut pair =
+            Pair::with_engines(bounded(32)(1), bounded(32)(2), QpConfig { timeout, ..config() }, 40)
+                .apart(Span::from_micros(10));
+        let rkey = pair.client.key;
+        for (qp, id) in (1..=34).flat_map(|qp| (0..16).map(move |id| (qp, id))).filter(|_| answers) {
+            pair.post_on(Side::Server, qp, request(id, Operation::Read { va: 0, rkey }, 0, 12 * MTU));
+        }
+        write(&mut pair, 0, 0, 32);
+        pair.run_until(micros(4));
+        for qp in 1..=34 {
+            write(&mut pair, qp, 1, 1);
+        }
+        write(&mut pair, 39, 39, 1);
+        (4..).find(|&at| {
+            pair.run_until(micros(at));
+            pair.client.ended().iter().any(|(id, _)| *id == 39)
+        })
+    };
+    let (without, with) = (waits(false), waits(true));
+    // In line with the answers of others it waits for a packet of each, but not for all of them.
+    assert!(with < without.map(|without| 3 * without), "{without:?} us, {with:?} us with answers");
+}
+
+#[test]
 fn a_tail_that_is_lost_gives_its_room_to_others_before_its_timeout() {
     let engine = bounded(32);
     let config = QpConfig { timeout: Span::from_millis(100), ..config() };
