@@ -80,6 +80,40 @@ fn a_smaller_mtu_is_agreed_on_and_what_is_lost_comes_again() {
 }
 
 #[test]
+fn many_connections_that_end_at_once_are_all_heard_to_end_though_who_ended_them_is_gone() {
+    const MANY: usize = 300;
+    let wire = MemoryWire::new(4);
+    let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let listener = answering.listen(7000).unwrap();
+    let to = SocketAddr::new(far.address(), 7000);
+    let queue_pairs = |device: &Device| {
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let qps: Vec<_> = (0..MANY).map(|_| pd.create_qp(&cq, &cq).build().unwrap()).collect();
+        qps
+    };
+    let param = ConnParam::default();
+    std::thread::scope(|scope| {
+        let ending = scope.spawn(|| {
+            let accept = |qp| {
+                let connection = listener.get_request(WAIT).unwrap().unwrap().accept(qp, &param).unwrap();
+                connection.wait_established(WAIT).unwrap();
+                connection
+            };
+            let qps = queue_pairs(&far);
+            let connections: Vec<_> = qps.iter().map(accept).collect();
+            // All say farewell, and what is not said then is never said: nobody is left who would say it again.
+            drop((connections, answering, listener));
+        });
+        let qps = queue_pairs(&near);
+        let connections: Vec<_> = qps.iter().map(|qp| asking.connect(qp, to, &param).unwrap()).collect();
+        ending.join().unwrap();
+        let ended = connections.iter().filter(|connection| connection.wait_disconnected(WAIT)).count();
+        assert_eq!(ended, MANY);
+    });
+}
+
+#[test]
 fn a_rejection_tells_why() {
     let wire = MemoryWire::new(4);
     let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));

@@ -29,6 +29,8 @@ pub const PENDING_MAX: usize = 1024;
 pub const PENDING_SHARE: usize = PENDING_MAX / 8;
 /// Connections that are over and remembered, at most: the oldest are forgotten first.
 pub const OVER_MAX: usize = 4096;
+/// Datagrams that wait to be sent, at most: as many connections may end at once, and what is beyond is lost, as it may be on the way.
+const OUTGOING_MAX: usize = OVER_MAX;
 /// The longest wait that a peer is granted that asks for time, and that a request waits for the user.
 const PATIENCE: Span = Span::from_secs(60);
 
@@ -116,11 +118,22 @@ pub struct Machine {
     timers: BTreeSet<(Instant, u32)>,
     /// Those that are over, by when they are forgotten.
     over: BTreeSet<(Instant, u32)>,
-    outgoing: VecDeque<(IpAddr, Mad)>,
+    outgoing: Outgoing,
     events: VecDeque<Event>,
     /// Requests that the user has not answered, and how many of them each address has.
     pending: usize,
     pending_of: BTreeMap<IpAddr, usize>,
+}
+
+/// What is to be sent.
+struct Outgoing(VecDeque<(IpAddr, Mad)>);
+
+impl Outgoing {
+    fn say(&mut self, peer: IpAddr, mad: Mad) {
+        if self.0.len() < OUTGOING_MAX {
+            self.0.push_back((peer, mad));
+        }
+    }
 }
 
 impl std::fmt::Debug for Machine {
@@ -150,7 +163,7 @@ impl Machine {
             asked: BTreeMap::new(),
             timers: BTreeSet::new(),
             over: BTreeSet::new(),
-            outgoing: VecDeque::new(),
+            outgoing: Outgoing(VecDeque::new()),
             events: VecDeque::new(),
             pending: 0,
             pending_of: BTreeMap::new(),
@@ -210,7 +223,7 @@ impl Machine {
         let message = Message::ReadyToUse { local: id.0, remote: connection.remote };
         let mad = Mad { transaction: connection.transaction, message };
         connection.last = Some(mad);
-        self.outgoing.push_back((connection.peer, mad));
+        self.outgoing.say(connection.peer, mad);
         true
     }
 
@@ -232,7 +245,7 @@ impl Machine {
         let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
         connection.last = Some(mad);
         let peer = connection.peer;
-        self.outgoing.push_back((peer, mad));
+        self.outgoing.say(peer, mad);
         if of == Answered::Request {
             self.answered(peer);
         }
@@ -273,7 +286,7 @@ impl Machine {
                 && let Some(mad) = connection.last
             {
                 connection.retries -= 1;
-                self.outgoing.push_back((connection.peer, mad));
+                self.outgoing.say(connection.peer, mad);
                 self.start(id, now + interval(RESPONSE_TIMEOUT));
                 continue;
             }
@@ -283,7 +296,12 @@ impl Machine {
 
     /// The next datagram to send, and where to.
     pub fn poll_transmit(&mut self) -> Option<(IpAddr, [u8; MAD_LEN])> {
-        self.outgoing.pop_front().map(|(peer, mad)| (peer, mad.emit()))
+        self.outgoing.0.pop_front().map(|(peer, mad)| (peer, mad.emit()))
+    }
+
+    /// Whether there is one.
+    pub fn has_to_transmit(&self) -> bool {
+        !self.outgoing.0.is_empty()
     }
 
     /// The next thing that has happened.
@@ -348,7 +366,7 @@ impl Machine {
     fn ask(&mut self, now: Instant, id: u32, state: State, mad: Mad) {
         if let Some(connection) = self.connections.get_mut(&id) {
             (connection.state, connection.last, connection.retries) = (state, Some(mad), RETRIES);
-            self.outgoing.push_back((connection.peer, mad));
+            self.outgoing.say(connection.peer, mad);
             self.start(id, now + interval(RESPONSE_TIMEOUT));
         }
     }
@@ -381,7 +399,7 @@ impl Machine {
         if let Some(connection) = self.connections.get(&id)
             && let Some(mad) = connection.last
         {
-            self.outgoing.push_back((connection.peer, mad));
+            self.outgoing.say(connection.peer, mad);
         }
     }
 
@@ -415,7 +433,7 @@ impl Machine {
         let reject = Reject { local: id, remote, of, reason: reason::TIMEOUT, guid, private };
         let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
         connection.last = Some(mad);
-        self.outgoing.push_back((connection.peer, mad));
+        self.outgoing.say(connection.peer, mad);
         self.end(now, id);
     }
 

@@ -25,8 +25,12 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Datagrams that may be on their way out, and receives that are posted.
-const SLOTS: usize = 64;
+/// Datagrams that may be on their way out.
+const SENDS: usize = 64;
+/// Receives that are posted: what a peer says at once that ends many connections, and is not said again once it is gone.
+const RECEIVES: usize = 512;
+/// How long what was said last is given to leave.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How often the manager's thread looks up.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -49,22 +53,22 @@ impl ConnectionManager {
     pub fn new(device: &Device) -> Result<Self, CmError> {
         let pd = device.alloc_pd();
         let cq = device.create_cq()?;
-        let count = u32::try_from(2 * SLOTS).unwrap_or(u32::MAX);
+        let count = |slots| u32::try_from(slots).unwrap_or(u32::MAX);
         let qp = pd
             .create_qp(&cq, &cq)
             .datagrams(Q_KEY)
             .management()
-            .max_send_wr(count)
-            .max_recv_wr(count)
+            .max_send_wr(count(SENDS))
+            .max_recv_wr(count(RECEIVES))
             .build()?;
         let region = pd
-            .reg_mr(vec![0; 2 * SLOTS * MAD_LEN], Access::LOCAL_WRITE)
+            .reg_mr(vec![0; (SENDS + RECEIVES) * MAD_LEN], Access::LOCAL_WRITE)
             .map_err(|error| io::Error::other(error.to_string()))?;
         let mut free = Vec::new();
-        for slot in 0..2 * SLOTS {
+        for slot in 0..SENDS + RECEIVES {
             let range = slot * MAD_LEN..(slot + 1) * MAD_LEN;
             let buffer = region.buffer(range).map_err(|error| io::Error::other(error.to_string()))?;
-            if slot % 2 == 0 {
+            if slot < SENDS {
                 free.push(buffer);
             } else {
                 qp.post_recv(RecvWr::new(buffer)).map_err(|error| io::Error::other(error.to_string()))?;
@@ -220,7 +224,15 @@ impl Inner {
 
     /// What the manager's thread does.
     fn run(&self) {
-        while !self.stop.load(Ordering::SeqCst) {
+        let mut stopped = None;
+        loop {
+            if self.stop.load(Ordering::SeqCst) {
+                let passed = self.device.inner.passed();
+                let since = *stopped.get_or_insert(passed);
+                if passed.saturating_sub(since) >= FAREWELL || !self.core().machine.has_to_transmit() {
+                    return;
+                }
+            }
             let now = self.device.inner.now();
             let next = self.core().machine.poll_timeout().and_then(|next| clock::until(next, now));
             let timeout = next.map_or(SLICE, |next| next.min(SLICE));
@@ -258,11 +270,14 @@ impl Inner {
         let _ = self.qp.post_recv(RecvWr::new(buffer));
     }
 
-    /// Sends what the machine wants sent, and passes on what has happened.
+    /// Sends what the machine wants sent, as far as there are buffers, and passes on what has happened. The rest leaves when buffers
+    /// come back, upon which the thread looks again: many connections may end at once.
     pub(super) fn pump(&self, core: &mut Core) {
-        while let Some((to, mad)) = core.machine.poll_transmit() {
-            // Without a buffer it is lost, as it may be on the way.
-            let Some(mut buffer) = core.free.pop() else { continue };
+        while let Some(mut buffer) = core.free.pop() {
+            let Some((to, mad)) = core.machine.poll_transmit() else {
+                core.free.push(buffer);
+                break;
+            };
             let is_written = buffer.write(0, &mad).is_ok();
             let sent = self.qp.post_send(SendWr::datagram(buffer, to, Qpn::new(1), Q_KEY));
             if let Err(refused) = sent {

@@ -20,6 +20,8 @@ use std::time::Duration;
 /// How long a test looks for what comes before it sleeps. Four tests that looked for 5 ms shared two cores less fairly than the path
 /// that they had (`interop/fairness`): pacing waits for its turn on a core.
 const SPIN: Duration = Duration::from_micros(100);
+/// How long a client waits for its server to end the connections.
+const PARTING: Duration = Duration::from_millis(200);
 /// The length of a cache line, which perftest wants to know.
 const LINE: u32 = 64;
 
@@ -184,10 +186,14 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     };
     let mut session = ready.begin(&mut channel, watch);
     let done = session.run();
-    for connection in connections {
-        if to.is_some() && done.is_ok() {
-            connection.wait_disconnected(Duration::from_millis(200));
+    if to.is_some() && done.is_ok() {
+        // The server ends them. What it says may be lost, and it is waited for once, however many they are.
+        let clock = Clock::new();
+        for connection in &connections {
+            connection.wait_disconnected(PARTING.saturating_sub(clock.passed()));
         }
+    }
+    for connection in connections {
         connection.disconnect();
     }
     done

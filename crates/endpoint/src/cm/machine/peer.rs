@@ -48,7 +48,7 @@ impl Machine {
                 Some(State::Asked) => {
                     self.start(id, now + patience(request.response_timeout, request.max_retries));
                     let message = Message::Acknowledge { local: id, remote, timeout: RESPONSE_TIMEOUT + 2 };
-                    self.outgoing.push_back((from, Mad { transaction, message }));
+                    self.outgoing.say(from, Mad { transaction, message });
                 }
                 _ => {}
             }
@@ -69,7 +69,7 @@ impl Machine {
             // Nothing is remembered of it: who asks again is told again.
             let (of, guid, private) = (Answered::Request, None, Private::NONE);
             let reject = Reject { local: 0, remote, of, reason, guid, private };
-            self.outgoing.push_back((from, Mad { transaction, message: Message::Reject(reject) }));
+            self.outgoing.say(from, Mad { transaction, message: Message::Reject(reject) });
             return;
         }
         let id = self.draw();
@@ -159,9 +159,9 @@ impl Machine {
         let answer = Mad { transaction, message: Message::DisconnectReply { local: remote, remote: local } };
         match self.state(from, remote, local) {
             Some(State::Asking | State::Asked) => {}
-            Some(State::Over) | None => self.outgoing.push_back((from, answer)),
+            Some(State::Over) | None => self.outgoing.say(from, answer),
             Some(_) => {
-                self.outgoing.push_back((from, answer));
+                self.outgoing.say(from, answer);
                 self.forget_last(remote);
                 self.end(now, remote);
                 self.events.push_back(Event::Disconnected(Id(remote)));
