@@ -166,8 +166,9 @@ impl Engine {
 
     /// Bounds what the requests of all queue pairs with one path may have under way together, to `packets` that have been sent and
     /// not been acknowledged: for a receiver whose buffer holds so many, whatever their windows come to. A run goes whole where one
-    /// packet of it has room; queue pairs beyond it wait in line. READs are not among them, nor what answers them, nor datagrams. It
-    /// is said before any is posted.
+    /// packet of it has room; queue pairs beyond it wait in line. A READ or atomic is one packet until it has ended; what answers it is
+    /// not among them ([`bound_reads`](Self::bound_reads)), nor are datagrams. What is taken for lost, was not answered in time, or was
+    /// sent so many packets before what others have had acknowledged, is under way no more. It is said before any is posted.
     pub fn bound_flight(&mut self, packets: u32) {
         self.flights = Some(Box::new(Flights::new(packets.max(1))));
     }

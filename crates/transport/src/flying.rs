@@ -7,16 +7,15 @@ use crate::queue::Kind;
 use roci_units::Instant;
 
 impl Engine {
-    /// Whether there is room under way for a run of request `work`; where there is none, the queue pair waits in line. READs are not
-    /// counted, nor atomics: what they bring is counted where it comes to.
+    /// Whether there is room under way for a run of request `work`; where there is none, the queue pair waits in line.
     #[cold]
     pub(crate) fn admits_flight(&mut self, slot: usize, work: u32) -> bool {
         let path = self.qps[slot].common.path;
-        let counts = matches!(self.sends.get(work).kind, Kind::Write | Kind::Send);
+        let counts = self.sends.get(work).kind != Kind::Datagram;
         self.flights.as_mut().is_none_or(|flights| !counts || flights.admit(slot, path))
     }
 
-    /// A run of a WRITE or SEND leaves once more. A queue pair that had nothing under way, as it stood in line, waits for an answer from
+    /// A run of a request leaves once more. A queue pair that had nothing under way, as it stood in line, waits for an answer from
     /// now on.
     #[cold]
     pub(crate) fn fly_again(&mut self, now: Instant, slot: usize, packets: u32) {
@@ -48,6 +47,14 @@ impl Engine {
             self.arm(now, slot);
         }
         self.let_in(Some(now));
+    }
+
+    /// A READ or atomic has come to its end: its one packet is under way until then.
+    #[inline]
+    pub(crate) fn land_answered(&mut self, slot: usize) {
+        self.change_flight(None, |flights| {
+            flights.acknowledged(slot, 1);
+        });
     }
 
     /// So many packets of the queue pair, at most, are taken for lost, and have room again when they are sent again.

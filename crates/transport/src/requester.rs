@@ -87,7 +87,7 @@ impl Engine {
         if !plan.fresh {
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
-            if self.flights.is_some() && matches!(work.kind, Kind::Write | Kind::Send) {
+            if self.flights.is_some() {
                 self.fly_again(now, slot, plan.packets.into());
             }
             if pulled {
@@ -108,7 +108,7 @@ impl Engine {
             }
         }
         if let Some(flights) = &mut self.flights
-            && matches!(work.kind, Kind::Write | Kind::Send)
+            && work.kind != Kind::Datagram
         {
             flights.sent(slot, plan.packets.into());
         }
@@ -501,6 +501,7 @@ impl Engine {
         self.pop_work(slot);
         if work.kind.is_read_or_atomic() {
             self.qps[slot].requester.reads -= 1;
+            self.land_answered(slot);
             if self.read_rooms.is_some() && work.kind == Kind::Read && !self.has_left_room(slot, &work) {
                 self.leave_read_rooms(slot, Some(work.length));
             }

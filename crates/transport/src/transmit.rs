@@ -385,6 +385,7 @@ impl Engine {
             (plan.packets, plan.length) = (1, 0);
             // A READ longer than the window goes by itself.
             return (left <= room || outstanding == 0)
+                && (self.flights.is_none() || self.admits_flight(slot, current))
                 && (self.read_rooms.is_none() || self.admits_read(slot, current));
         }
         let packets = if quantum <= mtu { 1 } else { (quantum / mtu).min(u32::from(u16::MAX)) };

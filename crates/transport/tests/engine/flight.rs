@@ -7,7 +7,7 @@ use roci_transport::{
     Transition,
 };
 use roci_units::{Instant, Qpn, Span};
-use roci_wire::Layout;
+use roci_wire::{Layout, Opcode};
 use std::sync::{Arc, Mutex};
 
 /// An engine with room for `packets` under way, and so many queue pairs that WRITE nine packets each.
@@ -223,15 +223,37 @@ fn a_tail_that_is_lost_gives_its_room_to_others_before_its_timeout() {
         let is_tail = side == Client && packet.header.psn.get() % 4 == 3;
         if is_tail && packet.header.dest_qpn != last { Fate::Drop } else { Fate::Pass }
     });
-    for qp in 0..7 {
-        write(&mut pair, qp, 0, 4);
+    // More tails than the room has packets.
+    for round in 0..5 {
+        for qp in 7 * round..7 * (round + 1) {
+            write(&mut pair, qp, 0, 4);
+        }
+        write(&mut pair, 39, 1, 80);
+        pair.run_until(micros(500 * (round as u64 + 1)));
     }
-    write(&mut pair, 39, 1, 80);
-    pair.run_until(micros(500));
-    for qp in 7..14 {
-        write(&mut pair, qp, 0, 4);
+    assert_eq!(pair.client.ended(), [(1, Status::Success); 5]);
+}
+
+#[test]
+fn reads_and_atomics_have_a_packet_each_under_way_until_they_are_answered() {
+    let under_way = Arc::new(Mutex::new((0i64, 0i64)));
+    let seen = under_way.clone();
+    let mut pair =
+        Pair::with_engines(bounded(8)(1), bounded(8)(2), config(), 20).script(move |side, _, packet, _| {
+            let (now, most) = &mut *seen.lock().unwrap();
+            let opcode = packet.header.opcode;
+            let ends = [Opcode::READ_RESPONSE_ONLY, Opcode::READ_RESPONSE_LAST, Opcode::ATOMIC_ACKNOWLEDGE];
+            *now += i64::from(side == Client) - i64::from(ends.contains(&opcode));
+            *most = (*most).max(*now);
+            Fate::Pass
+        });
+    let rkey = pair.server.key;
+    for qp in 0..20 {
+        pair.post_on(Client, qp, request(1, Operation::Read { va: 0, rkey }, 0, 64));
+        pair.post_on(Client, qp, request(2, Operation::FetchAdd { va: 0, rkey, add: 1 }, 0, 8));
+        pair.post_on(Client, qp, request(3, Operation::Read { va: 0, rkey }, 0, 3 * MTU));
     }
-    write(&mut pair, 39, 2, 80);
     pair.run_until(micros(1000));
-    assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)]);
+    assert_eq!(pair.client.ended().len(), 60, "without a timeout");
+    assert_eq!(under_way.lock().unwrap().1, 8);
 }
