@@ -2,7 +2,7 @@
 
 use super::channel::{Channel, Door, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
-use super::session::{CYCLE, Place, Session};
+use super::session::{CYCLE, FLIGHT, Place, Session, shares_flight};
 use super::terms::{self, Terms};
 use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, lobby, named};
 use crate::addresses::{first_address, toward};
@@ -313,7 +313,8 @@ fn accept(
 fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
     let progress = Progress::Thread { spin: SPIN };
     let dscp = options.tos >> 2;
-    let mut config = DeviceConfig { progress, link: options.link, dscp, ..DeviceConfig::default() };
+    let read_room = shares_flight(options).then_some(FLIGHT);
+    let mut config = DeviceConfig { progress, link: options.link, dscp, read_room, ..DeviceConfig::default() };
     match &options.law {
         Some(Law::None) => config.laws.clear(),
         Some(law) => config.laws = vec![law.clone()],

@@ -17,11 +17,12 @@ use std::net::IpAddr;
 /// Octets of memory for messages that come in, at most, unless few messages are longer.
 const ROOM: usize = 64 << 20;
 /// Octets in flight, of all queue pairs: what a receiver's socket holds.
-const FLIGHT: u32 = 1 << 20;
+pub(super) const FLIGHT: u32 = 1 << 20;
 /// And packets: half of what queues of Linux take (`txqueuelen`, `netdev_max_backlog`).
 const FLIGHT_PACKETS: u32 = 512;
-/// The window of each is no less than so many packets, however many they are: it fills runs, while others wait for their turns.
-const FLIGHT_MIN: u32 = 32;
+/// The window of each is no less than this part of that, however many they are: four turns. Where the last packet of one is lost, what
+/// comes in the next shows it, and no timeout is waited for.
+const WINDOW_PART: u32 = 4;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
 /// perftest writes around in so many octets where messages are shorter.
@@ -44,8 +45,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub(super) fn new(device: &Device, options: &'a Options, mtu: Mtu) -> Result<Self, PerfError> {
-        // The window of one is that bound.
-        if options.window.is_none() && options.queue_pairs > 1 {
+        if shares_flight(options) {
             device.bound_flight(flight_packets(mtu));
         }
         let pd = device.alloc_pd();
@@ -64,7 +64,7 @@ impl<'a> Place<'a> {
     fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
         let mtu = u32::from(self.mtu.octets());
-        let shared = (flight_packets(self.mtu) / u32::from(options.queue_pairs)).max(FLIGHT_MIN) * mtu;
+        let shared = flight_packets(self.mtu) / u32::from(options.queue_pairs).min(WINDOW_PART) * mtu;
         self.pd
             .create_qp(&self.cq, &self.cq)
             .path_mtu(self.mtu)
@@ -116,6 +116,11 @@ impl<'a> Place<'a> {
     pub(super) fn message(&self, size: usize) -> Result<Slice, PerfError> {
         Ok(self.source.slice(0..size)?)
     }
+}
+
+/// Whether all queue pairs share what may be in flight. The window of one is that bound.
+pub(super) fn shares_flight(options: &Options) -> bool {
+    options.window.is_none() && options.queue_pairs > 1
 }
 
 /// Packets in flight, of all queue pairs.
