@@ -310,17 +310,23 @@ fn accept(
     }
 }
 
-fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
+/// What the device of a test is like.
+fn device_config(options: &Options) -> DeviceConfig {
     let progress = Progress::Thread { spin: SPIN };
     let dscp = options.tos >> 2;
     let read_room = shares_flight(options).then_some(FLIGHT);
-    let mut config = DeviceConfig { progress, link: options.link, dscp, read_room, ..DeviceConfig::default() };
+    let mut config =
+        DeviceConfig { progress, link: options.link, dscp, read_room, ..DeviceConfig::default() };
     match &options.law {
         Some(Law::None) => config.laws.clear(),
         Some(law) => config.laws = vec![law.clone()],
         None => config.laws = Law::from_settings("dcqcn", &[], options.link).into_iter().collect(),
     }
-    Device::open_with(address, config).map_err(|error| PerfError::Device(address, error))
+    config
+}
+
+fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
+    Device::open_with(address, device_config(options)).map_err(|error| PerfError::Device(address, error))
 }
 
 /// What perftest's protocol does not compare, and shows only by what is said where something else is due.
@@ -407,4 +413,20 @@ fn acquaint(
         exchange(channel, &local[0])?;
     }
     Ok(remote)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Test;
+    use super::*;
+
+    #[test]
+    fn many_queue_pairs_read_no_more_at_once_than_they_write_unless_each_has_a_window_of_its_own() {
+        let room = |queue_pairs, window| {
+            let test = Test { metric: Metric::Bandwidth, verb: Verb::Read };
+            let options = Options { queue_pairs, window, ..Options::new(test) };
+            device_config(&options).read_room
+        };
+        assert_eq!([room(1, None), room(2, None), room(2, Some(65536))], [None, Some(FLIGHT), None]);
+    }
 }

@@ -63,8 +63,6 @@ impl<'a> Place<'a> {
     /// A queue pair for the data.
     fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
-        let mtu = u32::from(self.mtu.octets());
-        let shared = flight_packets(self.mtu) / u32::from(options.queue_pairs).min(WINDOW_PART) * mtu;
         self.pd
             .create_qp(&self.cq, &self.cq)
             .path_mtu(self.mtu)
@@ -73,7 +71,7 @@ impl<'a> Place<'a> {
             .max_send_wr(options.tx_depth.max(SENDS_MIN))
             .max_recv_wr(options.rx_depth)
             .max_dest_rd_atomic(options.outstanding_reads)
-            .window(options.window.unwrap_or(shared))
+            .window(options.window.unwrap_or_else(|| shared_window(options.queue_pairs, self.mtu)))
             .lone_writes(options.lone_writes)
     }
 
@@ -126,6 +124,11 @@ pub(super) fn shares_flight(options: &Options) -> bool {
 /// Packets in flight, of all queue pairs.
 fn flight_packets(mtu: Mtu) -> u32 {
     FLIGHT_PACKETS.min(FLIGHT / u32::from(mtu.octets()))
+}
+
+/// The window of each of so many queue pairs that share what may be in flight.
+fn shared_window(queue_pairs: u16, mtu: Mtu) -> u32 {
+    flight_packets(mtu) / u32::from(queue_pairs).clamp(1, WINDOW_PART) * u32::from(mtu.octets())
 }
 
 /// The longest message that will be moved.
@@ -420,6 +423,14 @@ mod tests {
             );
         }
         assert_eq!(Bandwidth::default().judged().unwrap().rescaled(), Bandwidth::default());
+    }
+
+    #[test]
+    fn the_window_of_each_of_many_queue_pairs_is_four_turns_of_what_they_share_and_that_of_one_all_of_it() {
+        for (mtu, all) in [(Mtu::Mtu1024, 512 << 10), (Mtu::Mtu4096, 1 << 20)] {
+            let windows = [1, 2, 4, 1000].map(|queue_pairs| shared_window(queue_pairs, mtu));
+            assert_eq!(windows, [all, all / 2, all / 4, all / 4]);
+        }
     }
 
     #[test]
