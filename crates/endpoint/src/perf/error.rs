@@ -77,6 +77,12 @@ pub enum PerfError {
         unanswered = Status::TransportRetryCounterExceeded
     )]
     Unanswered(Qpn),
+    /// A request was not answered in time, by a peer that has not left.
+    #[error(
+        "requests were not answered in time, though the peer has not left: it is cut off, or has more to do than it can; -u and --retry_count let it take longer, and fewer -q or -o ask less of it at once (queue pair {:#x} ended with {late})", .0.get(),
+        late = Status::TransportRetryCounterExceeded
+    )]
+    Late(Qpn),
     /// A request was refused.
     #[error("a request was refused: {0}")]
     Refused(String),

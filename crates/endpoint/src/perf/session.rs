@@ -261,7 +261,7 @@ impl Session<'_> {
         let is_new = |qp: &QueuePair| qp.query().is_ok_and(|status| status.acknowledged == 0);
         match error {
             PerfError::Completion { qpn, .. } if self.qps.iter().all(is_new) => PerfError::Unanswered(qpn),
-            error => error,
+            error => still_there(error, self.options),
         }
     }
 
@@ -381,6 +381,17 @@ impl Session<'_> {
     }
 }
 
+/// What became of a request that was not answered though the peer has not left, as TCP would tell: it may be there and have more to do
+/// than it can. RDMA-CM has nobody who takes leave for one that was killed.
+fn still_there(error: PerfError, options: &Options) -> PerfError {
+    match error {
+        PerfError::Completion { status: Status::TransportRetryCounterExceeded, qpn } if !options.rdma_cm => {
+            PerfError::Late(qpn)
+        }
+        error => error,
+    }
+}
+
 impl Bandwidth {
     /// Figures that a peer told; an error where it said something else in their place, such as a queue pair.
     fn judged(self) -> Result<Self, PerfError> {
@@ -406,7 +417,9 @@ impl Bandwidth {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Test;
     use super::*;
+    use roci_units::Qpn;
 
     #[test]
     fn a_peer_s_figures_are_read_whichever_unit_they_are_told_in() {
@@ -431,6 +444,19 @@ mod tests {
             let windows = [1, 2, 4, 1000].map(|queue_pairs| shared_window(queue_pairs, mtu));
             assert_eq!(windows, [all, all / 2, all / 4, all / 4]);
         }
+    }
+
+    #[test]
+    fn a_peer_that_has_not_left_and_does_not_answer_in_time_may_be_asked_for_less() {
+        let test = Test { metric: Metric::Bandwidth, verb: Verb::Write };
+        let why = |rdma_cm| {
+            let status = Status::TransportRetryCounterExceeded;
+            let error = PerfError::Completion { status, qpn: Qpn::new(7) };
+            still_there(error, &Options { rdma_cm, ..Options::new(test) }).to_string()
+        };
+        let late = why(false);
+        assert!(["in time", "-u", "-q", "-o", "0x7"].iter().all(|part| late.contains(part)), "{late}");
+        assert!(why(true).contains("no longer answers"), "of RDMA-CM nobody takes leave");
     }
 
     #[test]
