@@ -104,7 +104,8 @@ impl Engine {
                 if qp.requester.notes.has(Notes::RECOVERING) {
                     return false;
                 }
-                let packets = advance(&mut qp.requester, profile, upto) / u32::from(profile.mtu);
+                let packets = upto.wrapping_sub(qp.requester.una);
+                advance(&mut qp.requester, profile, upto);
                 self.land(now, slot, packets);
                 self.restart_timer(now, slot);
                 self.arm(now, slot);
@@ -122,12 +123,12 @@ impl Engine {
         let qp = &mut qps[slot];
         let profile = &profiles[usize::from(qp.common.profile)];
         let heard = qp.common.hears.meets(Class::ACK);
-        let mtu = u32::from(profile.mtu);
         if !is_known(qp, arrival) || heard && (profile.deferred.law || qp.common.law == NONE) {
             return false;
         }
         let Some(work) = sends.find(qp.common.head) else { return false };
         let Some(upto) = progress(&qp.requester, work, arrival.header) else { return false };
+        let packets = upto.wrapping_sub(qp.requester.una);
         let octets;
         if qp.requester.notes.has(Notes::RECOVERING) {
             // The round trip may be that of an earlier packet.
@@ -144,7 +145,7 @@ impl Engine {
             octets = advance(&mut qp.requester, profile, upto);
             self.restart_timer(now, slot);
         }
-        self.land(now, slot, octets / mtu);
+        self.land(now, slot, packets);
         self.note_stamp(slot, arrival);
         if heard {
             self.tell_of_progress(now, slot, arrival, octets);
