@@ -202,7 +202,8 @@ pub struct Event<'a> {
     pub hop_count: u8,
     /// Packets newly allowed by a `PULL`, or by an acknowledgement that carries the count of pulls (NDP).
     pub pulled: u32,
-    /// Packets of requests from the first that is missing up to the one that arrived; zero where none is (NDP).
+    /// Packets of requests from the first that is missing up to the one that arrived; zero where none is (NDP). Of a message's data in
+    /// layout `homa`: one where nothing is kept that comes out of order.
     pub missing: u32,
     /// Whether the sender had nothing more to send: as an arriving data packet says, else as the queue pair's own last
     /// packet said (NDP).

@@ -111,7 +111,8 @@ impl Params {
 
     /// How long a sender waits for a grant before it sends a packet without one.
     ///
-    /// Longer than the receiver goes on asking: by then one of the two has forgotten the message.
+    /// Longer than the receiver goes on asking, unless it has learned to wait for what is late: by then one of the two has forgotten the
+    /// message as a rule.
     fn patience(&self) -> Span {
         self.resend * (u64::from(self.resends) + 2)
     }

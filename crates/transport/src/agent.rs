@@ -211,6 +211,7 @@ impl Engine {
         let missing = match class {
             _ if pulled => self.missing_up_to(slot, header),
             Class::READ_REQUEST | Class::ATOMIC if names => self.is_ahead(slot, header.psn).into(),
+            Class::SEND | Class::WRITE if names => (!self.profile(slot).recovery.keeps_out_of_order()).into(),
             _ => 0,
         };
         let event = Event {

@@ -56,8 +56,8 @@ pub(crate) struct Aside {
     pub(crate) held: Option<u32>,
     /// Where messages are named, the sequence after the last that had been sent at the last timeout.
     pub(crate) doubted: Option<u32>,
-    /// The priority by which the receiver of messages asked last for what was sent.
-    pub(crate) asked_priority: Option<u8>,
+    /// The message, by its first sequence, of which the receiver asked last for what was sent, and the priority by which it did.
+    pub(crate) asked_priority: Option<(u32, u8)>,
     /// Octets that the law heard were acknowledged, of packets beyond one that is missing.
     pub(crate) told: u32,
     /// The sending side of a loss.

@@ -128,7 +128,8 @@ impl Engine {
         let spent = self.profile(slot).retry.saturating_sub(requester.retries);
         let raised = self.read_rooms.as_ref().filter(|_| doubted && plan.at == requester.una);
         let raised = raised.and_then(|rooms| rooms.priority_after_timeout(length, spent.saturating_sub(1)));
-        raised.or(aside.and_then(|aside| aside.asked_priority)).unwrap_or(requester.priority)
+        let asked = aside.and_then(|aside| aside.asked_priority).filter(|asked| asked.0 == work.first);
+        raised.or(asked.map(|asked| asked.1)).unwrap_or(requester.priority)
     }
 
     /// A packet of a request, on a queue pair with selective repeat. A WRITE's address tells where it goes; the rest
@@ -184,7 +185,9 @@ impl Engine {
         if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
             self.begin_recovery(slot, una, high.wrapping_sub(una));
         }
-        self.aside(slot).asked_priority = Some(part.priority.min(7));
+        if self.profile(slot).recovery.keeps_out_of_order() {
+            self.aside(slot).asked_priority = Some((first, part.priority.min(7)));
+        }
         let mark = Some((Psn::new(from), Psn::new(to)));
         self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
         self.arm(now, slot);

@@ -16,8 +16,8 @@
 //! for so soon. A path that holds others up by more than that makes the guess wrong, which costs a duplicate; what then comes
 //! without being one shows how much later such packets may be, as TCP's sender learns it (Eifel, RFC 3522), and is waited for from then on.
 //!
-//! A receiver that has granted octets and hears nothing for a while asks for the first that are missing, a packet of them, or twice as
-//! much each time that it asks in vain or that what it asked for has to come again; who has been
+//! A receiver that has granted octets and hears nothing for a while says the grant once more and asks for the first that are missing, a
+//! packet of them, or four times as much each time that it asks in vain or that what it asked for has to come again; who has been
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
 //! no place among those that are granted, so that senders that have died do not keep out others. Where what it asked for comes as it was
 //! sent first, nothing was lost, and it waits for longer the next time. Time in which the
@@ -41,7 +41,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 use ranges::Ranges;
-use reads::{Awaited, DOUBLINGS};
+use reads::Awaited;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
@@ -106,6 +106,11 @@ struct Incoming {
     probe: Option<Probe>,
     /// The longest payload that came.
     packet: u32,
+    /// How much is asked for after a silence.
+    first_ask: u32,
+    /// What the sender sends without a grant, and whether what was granted is to be said once more.
+    unasked: u32,
+    grants_again: bool,
     /// Whether a packet has come since it had its turn.
     moved: bool,
     look: Option<Look>,
@@ -124,7 +129,7 @@ enum Whole {
 }
 
 /// What of a message was asked for after a silence: little at first, for all may stand in a queue, and copies of it would stand there as
-/// well. When it comes as it was sent again, twice as much is asked for.
+/// well. When it comes as it was sent again, more is asked for at once.
 #[derive(Clone, Debug)]
 struct Probe {
     /// From the first octet that was asked for to the last, and how many were meant to be.
@@ -132,14 +137,8 @@ struct Probe {
     octets: u32,
     /// What was granted at the silence.
     granted: u32,
-}
-
-impl Probe {
-    /// Whether it tells of the octets that had been granted that a packet comes from `offset` on, sent `again` or not: what is late and
-    /// not lost may have others behind it.
-    fn is_answered(&self, offset: u32, again: bool) -> bool {
-        if again { self.asked.contains(&offset) } else { offset < self.granted }
-    }
+    /// When the message had been heard of before the silence, and what [`Grants::busy`] was then.
+    heard: (Instant, Span),
 }
 
 /// A look at the gaps of a message, each between octets that have come.
@@ -182,6 +181,8 @@ impl Incoming {
     fn due(&self, patience: Span, params: &Params, busy: Span) -> Instant {
         let waits = self.received.octets < self.granted && !self.is_given_up(params);
         let (at, busy_then) = self.heard;
+        // Who was asked in vain may be dead.
+
         if waits { at + patience + busy.saturating_sub(busy_then) } else { Instant::NEVER }
     }
 }
@@ -239,15 +240,21 @@ impl Grants {
             self.came_late(event.now, &look);
         }
         let incoming = &mut self.messages[place as usize];
-        // What its sender sends unasked is as good as granted.
         let unasked = event.words.get(INCOMING).copied().unwrap_or(0).min(length);
+        // What its sender sends unasked is as good as granted.
+        incoming.unasked = incoming.unasked.max(unasked);
         incoming.granted = incoming.granted.max(unasked).max(end);
         incoming.packet = incoming.packet.max(end - offset);
+        // Who keeps nothing out of order has to be sent all again.
+        incoming.first_ask = if event.missing > 0 { u32::MAX } else { incoming.packet };
         let new = octets < incoming.received.octets;
-        let probed = incoming.probe.take_if(|probe| new && probe.is_answered(offset, is_again(event)));
-        if probed.is_some() {
-            let since = event.now.since(incoming.heard.0) + self.params.resend;
-            self.lull = if is_again(event) { self.lull - self.lull / 64 } else { self.lull.max(since) };
+        let probed = incoming.probe.take_if(|probe| new && probe.asked.contains(&offset));
+        if let Some(probe) = &probed {
+            // What comes as it was first sent was late, and not lost.
+            let (at, busy) = probe.heard;
+            let since = event.now.since(at).saturating_sub(self.busy.saturating_sub(busy));
+            let lull = self.lull.max(since.min(self.params.resend * PATIENCE));
+            self.lull = if is_again(event) { self.lull - self.lull / 4 } else { lull };
         }
         (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
         let after = incoming.rank(place);
@@ -259,10 +266,12 @@ impl Grants {
             self.join(after);
         }
         if let Some(octets) = self.look(place, offset, event.now) {
+            self.messages[place as usize].probe.take_if(|probe| probe.asked.start < octets.end);
             self.ask_for(place, octets);
         }
         if let Some(probe) = probed.filter(|_| !complete && is_again(event)) {
-            self.probe(place, probe.asked.end, probe.granted, probe.octets.saturating_mul(2));
+            let octets = probe.octets.saturating_mul(GROWTH);
+            self.probe(place, probe.asked.end, Probe { octets, ..probe });
         }
         self.take_turns();
         if !complete {
@@ -379,13 +388,26 @@ impl Grants {
         }
     }
 
-    /// Asks for the first `octets` of a message that are missing from `from` on, of those that were `granted` at a silence.
-    fn probe(&mut self, place: u32, from: u32, granted: u32, octets: u32) {
+    /// Asks for the first octets of a message that are missing from `from` on, as many as `probe` says of those that were granted.
+    fn probe(&mut self, place: u32, from: u32, probe: Probe) {
         let incoming = &mut self.messages[place as usize];
-        let asked = from..incoming.received.first_missing(from..granted, octets);
+        let asked = from..incoming.received.first_missing(from..probe.granted, probe.octets);
         if !asked.is_empty() {
-            incoming.probe = Some(Probe { asked: asked.clone(), octets, granted });
+            incoming.probe = Some(Probe { asked: asked.clone(), ..probe });
             self.ask_for(place, asked);
+        }
+    }
+
+    /// Says once more how much of a message was granted, for that may be lost as well.
+    fn grant_again(&mut self, place: u32) {
+        let incoming = &mut self.messages[place as usize];
+        if incoming.granted > incoming.unasked {
+            let Incoming {
+                qpn, message, length: message_length, granted: end, priority, ref received, ..
+            } = *incoming;
+            let part = Part { message, message_length, offset: received.octets, end, priority };
+            incoming.grants_again = true;
+            self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
         }
     }
 
@@ -435,6 +457,9 @@ impl Grants {
             asked: 0,
             probe: None,
             packet: 1,
+            first_ask: 1,
+            unasked: 0,
+            grants_again: false,
             moved: true,
             look: None,
             priority: 7,
@@ -497,16 +522,19 @@ impl Grants {
             let incoming = &mut self.messages[place as usize];
             if incoming.due(patience, &self.params, self.busy) <= now {
                 incoming.asked += 1;
-                incoming.heard = (now, self.busy);
+                let before = core::mem::replace(&mut incoming.heard, (now, self.busy));
                 if incoming.is_given_up(&self.params) {
-                    given_up = true;
+                    (given_up, incoming.probe) = (true, None);
                     let rank = incoming.rank(place);
                     self.order.retain(|other| *other != rank);
                     continue;
                 }
-                let octets = incoming.packet << u32::from(incoming.asked - 1).min(DOUBLINGS);
+                let octets =
+                    incoming.first_ask.saturating_mul(GROWTH.saturating_pow(u32::from(incoming.asked) - 1));
                 let granted = incoming.granted;
-                self.probe(place, 0, granted, octets);
+                let heard = incoming.probe.take().map_or(before, |probe| probe.heard);
+                self.grant_again(place);
+                self.probe(place, 0, Probe { asked: 0..0, octets, granted, heard });
             }
             self.check = self.check.min(self.messages[place as usize].due(patience, &self.params, self.busy));
         }
@@ -523,6 +551,9 @@ impl Grants {
         let incoming = &mut self.messages[place as usize];
         let back = incoming.is_given_up(&self.params) && incoming.granted < incoming.length;
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);
+        if let Some(probe) = &mut incoming.probe {
+            probe.heard = incoming.heard;
+        }
         self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
         if back {
             let rank = incoming.rank(place);
@@ -534,6 +565,8 @@ impl Grants {
 
 /// How many intervals a silence may last at most before it is asked about.
 const PATIENCE: u64 = 8;
+/// How many times more is asked for each time: as much as all of a window comes within five round trips of one packet.
+const GROWTH: u32 = 4;
 
 /// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
 const MESSAGES_OF_QP: usize = 1024;
@@ -582,7 +615,8 @@ impl PortAgent for Grants {
         let incoming = &mut self.messages[place as usize];
         part.end = part.end.min(incoming.length);
         if part.end <= incoming.granted {
-            return false;
+            (part.end, part.priority) = (incoming.granted, incoming.priority);
+            return core::mem::take(&mut incoming.grants_again);
         }
         let rank = incoming.rank(place);
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);

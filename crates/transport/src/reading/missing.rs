@@ -56,7 +56,7 @@ impl Engine {
                 }
                 asked += 1;
                 if after(work.first, self.qps[slot].requester.una) >= 0 && from == first {
-                    let part = Part { message, offset: 0, end: 1, ..Part::default() };
+                    let part = Part { message, offset: 0, end: 1, priority: 7, ..Part::default() };
                     self.on_resend(now, slot, &part);
                     break;
                 }

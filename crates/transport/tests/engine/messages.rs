@@ -19,7 +19,9 @@ fn sender(unscheduled: &str, count: u32) -> (Engine, Vec<Qpn>) {
     let link = EngineConfig::default().link;
     let law = Law::from_settings("homa", &[("unscheduled", unscheduled)], link).unwrap();
     let law = engine.add_law(law);
-    let homa = QpConfig { law, layout: Layout::Homa, recovery: Recovery::Irn, path: 9, ..config() };
+    // Longer than receivers ask.
+    let timeout = Span::from_millis(10);
+    let homa = QpConfig { law, layout: Layout::Homa, recovery: Recovery::Irn, path: 9, timeout, ..config() };
     let create = |n| engine.create_qp(QpConfig { peer: Qpn::new(100 + n), ..homa }).unwrap();
     let qpns = (0..count).map(create).collect();
     (engine, qpns)
@@ -102,6 +104,21 @@ fn what_goes_again_has_the_priority_by_which_it_was_asked_for() {
     resend(&mut engine, now, qpns[0], 2 * MTU);
     let again: Vec<_> = all(&mut engine, now).iter().map(|segment| segment.priority).collect();
     assert_eq!(again, [4, 4]);
+}
+
+#[test]
+fn a_read_request_goes_again_as_it_went_first() {
+    let (mut engine, qpns) = sender("64KB", 1);
+    engine
+        .post_send(Instant::ZERO, qpns[0], &request(1, Operation::Read { va: 0, rkey: 1 }, 0, 100))
+        .unwrap();
+    let first = all(&mut engine, Instant::ZERO);
+    let at = engine.next_wakeup().unwrap();
+    engine.wake(at);
+    let again = all(&mut engine, at);
+    assert_eq!(engine.counters(qpns[0]).timeouts, 0);
+    let priorities = [&first, &again].map(|sent| sent.iter().map(|it| it.priority).collect::<Vec<_>>());
+    assert_eq!((priorities, again[0].retransmission), ([vec![7], vec![7]], true));
 }
 
 #[test]
@@ -343,6 +360,28 @@ fn a_request_that_comes_twice_draws_the_data_once() {
     pair.run();
     assert_eq!(pair.client.ended(), [(1, Status::Success)]);
     assert_eq!(pair.server.engine.counters(pair.server.qpns[0]).retransmitted, 0);
+}
+
+#[test]
+fn grants_that_are_lost_are_said_once_more_after_a_silence() {
+    let sent = |lost: usize| {
+        let grants = Arc::new(Mutex::new(0));
+        let count = grants.clone();
+        let mut pair = granted().script(move |_, _, packet, _| {
+            let mut count = count.lock().unwrap();
+            let grant = packet.header.opcode == Opcode::HOMA_GRANT;
+            *count += usize::from(grant);
+            if grant && *count <= lost { Fate::Drop } else { Fate::Pass }
+        });
+        pair.write(1, 0, 0, 64_000 + 20 * MTU);
+        pair.run_until(Instant::ZERO + Span::from_micros(600));
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        let counters = pair.client.engine.counters(pair.client.qpns[0]);
+        assert_eq!((counters.retransmitted, counters.timeouts), (0, 0));
+        *grants.lock().unwrap()
+    };
+    let all = sent(0);
+    assert!(all > 1 && sent(all) == all + 1);
 }
 
 #[test]

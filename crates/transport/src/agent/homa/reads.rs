@@ -44,9 +44,9 @@ pub(super) struct Awaited {
 }
 
 /// How often a silence doubles until it is the interval; beyond that, where they may wait for others, as often again at most.
-pub(super) const DOUBLINGS: u32 = 3;
+const DOUBLINGS: u32 = 3;
 /// By how many doublings more a silence begins at most.
-const STEPS: u32 = 6;
+const STEPS: u32 = 4;
 
 impl Awaited {
     /// When they are asked for because nothing is heard of them: after an eighth of the interval, and after twice as long each time that
