@@ -33,6 +33,7 @@
 
 mod ranges;
 mod reads;
+mod silence;
 
 use super::PortAgent;
 use crate::messages::RESENDS_AT_ONCE;
@@ -45,6 +46,7 @@ use reads::Awaited;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
+use silence::Probe;
 
 /// The grants of a port.
 #[derive(Debug)]
@@ -103,6 +105,7 @@ struct Incoming {
     heard: (Instant, Span),
     /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
     asked: u16,
+    /// What was asked for of it after a silence.
     probe: Option<Probe>,
     /// The longest payload that came.
     packet: u32,
@@ -126,19 +129,6 @@ enum Whole {
     Message(u32),
     Reads(u32),
     Requests(u32),
-}
-
-/// What of a message was asked for after a silence: little at first, for all may stand in a queue, and copies of it would stand there as
-/// well. When it comes as it was sent again, more is asked for at once.
-#[derive(Clone, Debug)]
-struct Probe {
-    /// From the first octet that was asked for to the last, and how many were meant to be.
-    asked: Range<u32>,
-    octets: u32,
-    /// What was granted at the silence.
-    granted: u32,
-    /// When the message had been heard of before the silence, and what [`Grants::busy`] was then.
-    heard: (Instant, Span),
 }
 
 /// A look at the gaps of a message, each between octets that have come.
@@ -175,15 +165,6 @@ impl Incoming {
 
     fn is_given_up(&self, params: &Params) -> bool {
         self.asked > u16::from(params.resends)
-    }
-
-    /// When it is asked for or given up, after a silence of `patience`; never, if it is the receiver's turn.
-    fn due(&self, patience: Span, params: &Params, busy: Span) -> Instant {
-        let waits = self.received.octets < self.granted && !self.is_given_up(params);
-        let (at, busy_then) = self.heard;
-        // Who was asked in vain may be dead.
-
-        if waits { at + patience + busy.saturating_sub(busy_then) } else { Instant::NEVER }
     }
 }
 
@@ -250,12 +231,9 @@ impl Grants {
         let new = octets < incoming.received.octets;
         let probed = incoming.probe.take_if(|probe| new && probe.asked.contains(&offset));
         if let Some(probe) = &probed {
-            // What comes as it was first sent was late, and not lost.
-            let (at, busy) = probe.heard;
-            let since = event.now.since(at).saturating_sub(self.busy.saturating_sub(busy));
-            let lull = self.lull.max(since.min(self.params.resend * PATIENCE));
-            self.lull = if is_again(event) { self.lull - self.lull / 4 } else { lull };
+            self.learn(event.now, probe, is_again(event));
         }
+        let incoming = &mut self.messages[place as usize];
         (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
@@ -270,8 +248,7 @@ impl Grants {
             self.ask_for(place, octets);
         }
         if let Some(probe) = probed.filter(|_| !complete && is_again(event)) {
-            let octets = probe.octets.saturating_mul(GROWTH);
-            self.probe(place, probe.asked.end, Probe { octets, ..probe });
+            self.probe_further(place, probe);
         }
         self.take_turns();
         if !complete {
@@ -283,11 +260,6 @@ impl Grants {
                 self.out.push_back((Qpn::new(event.qpn), Emit { part, ..Emit::plain(Class::ACK) }));
             }
         }
-    }
-
-    /// After how long a silence a message is asked for: the interval, and more where such silences are no losses.
-    fn patience(&self) -> Span {
-        self.params.resend.max(self.lull + self.lull / 4).min(self.params.resend * PATIENCE)
     }
 
     /// How long the link has been idle.
@@ -385,29 +357,6 @@ impl Grants {
         for (offset, end) in received.gaps(octets).take(RESENDS_AT_ONCE) {
             let part = Part { message, message_length, offset, end, priority };
             self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
-        }
-    }
-
-    /// Asks for the first octets of a message that are missing from `from` on, as many as `probe` says of those that were granted.
-    fn probe(&mut self, place: u32, from: u32, probe: Probe) {
-        let incoming = &mut self.messages[place as usize];
-        let asked = from..incoming.received.first_missing(from..probe.granted, probe.octets);
-        if !asked.is_empty() {
-            incoming.probe = Some(Probe { asked: asked.clone(), ..probe });
-            self.ask_for(place, asked);
-        }
-    }
-
-    /// Says once more how much of a message was granted, for that may be lost as well.
-    fn grant_again(&mut self, place: u32) {
-        let incoming = &mut self.messages[place as usize];
-        if incoming.granted > incoming.unasked {
-            let Incoming {
-                qpn, message, length: message_length, granted: end, priority, ref received, ..
-            } = *incoming;
-            let part = Part { message, message_length, offset: received.octets, end, priority };
-            incoming.grants_again = true;
-            self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
         }
     }
 
@@ -511,62 +460,7 @@ impl Grants {
             }
         }
     }
-
-    /// Asks for what is overdue, and gives up who was asked in vain.
-    fn ask(&mut self, now: Instant) {
-        let patience = self.patience();
-        self.check = Instant::NEVER;
-        let mut given_up = false;
-        for at in 0..self.places.len() {
-            let place = self.places[at].1;
-            let incoming = &mut self.messages[place as usize];
-            if incoming.due(patience, &self.params, self.busy) <= now {
-                incoming.asked += 1;
-                let before = core::mem::replace(&mut incoming.heard, (now, self.busy));
-                if incoming.is_given_up(&self.params) {
-                    (given_up, incoming.probe) = (true, None);
-                    let rank = incoming.rank(place);
-                    self.order.retain(|other| *other != rank);
-                    continue;
-                }
-                let octets =
-                    incoming.first_ask.saturating_mul(GROWTH.saturating_pow(u32::from(incoming.asked) - 1));
-                let granted = incoming.granted;
-                let heard = incoming.probe.take().map_or(before, |probe| probe.heard);
-                self.grant_again(place);
-                self.probe(place, 0, Probe { asked: 0..0, octets, granted, heard });
-            }
-            self.check = self.check.min(self.messages[place as usize].due(patience, &self.params, self.busy));
-        }
-        if given_up {
-            self.take_turns();
-        }
-    }
-
-    /// The sender of a message says that others have their turn.
-    fn busy(&mut self, now: Instant, qpn: u32, message: u32) {
-        let Ok(at) = self.find(qpn, message) else { return };
-        let patience = self.patience();
-        let place = self.places[at].1;
-        let incoming = &mut self.messages[place as usize];
-        let back = incoming.is_given_up(&self.params) && incoming.granted < incoming.length;
-        (incoming.heard, incoming.asked) = ((now, self.busy), 0);
-        if let Some(probe) = &mut incoming.probe {
-            probe.heard = incoming.heard;
-        }
-        self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
-        if back {
-            let rank = incoming.rank(place);
-            self.join(rank);
-            self.take_turns();
-        }
-    }
 }
-
-/// How many intervals a silence may last at most before it is asked about.
-const PATIENCE: u64 = 8;
-/// How many times more is asked for each time: as much as all of a window comes within five round trips of one packet.
-const GROWTH: u32 = 4;
 
 /// Messages of one queue pair that may be on their way in at once: each has a packet within the window.
 const MESSAGES_OF_QP: usize = 1024;
