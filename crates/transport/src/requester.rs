@@ -74,7 +74,7 @@ impl Engine {
         requester.unasked = requester.unasked.saturating_add(u8::try_from(plan.packets).unwrap_or(u8::MAX));
         let mut last_flags = Flags::NONE;
         let due = requester.unasked >= common.asks_every
-            || self.flights.as_ref().is_some_and(|flights| flights.shares(slot));
+            || self.flights.as_ref().is_some_and(|flights| flights.asks(slot, plan.packets.into()));
         if last || wants_answer || due || shuts(requester, profile, plan, end) {
             last_flags = Flags::ACK_REQUEST;
             requester.unasked = 0;
@@ -315,6 +315,7 @@ impl Engine {
                 self.lost(now, slot, Loss::Nack { cumulative, trigger: None });
                 self.qps[slot].requester.standing.set(Standing::RNR_WAIT);
                 self.force_deadline(slot, now + rnr_delay(timer));
+                self.land(now, slot, 0);
                 self.lose_flight(now, slot, u32::MAX);
                 self.acknowledged(now, slot, arrival, Class::RNR, progress);
                 Ok(())

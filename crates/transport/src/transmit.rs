@@ -356,6 +356,8 @@ impl Engine {
     /// The next request packets: what is marked to be sent again first, then the ring.
     #[inline]
     fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
+        let is_doubted = self.flights.as_ref().is_some_and(|flights| flights.doubts(slot));
+        let quantum = if is_doubted { 1 } else { quantum };
         if self.qps[slot].requester.notes.has(Notes::RESENDS)
             && let Some(resend) = self.plan_resend(slot, quantum)
         {

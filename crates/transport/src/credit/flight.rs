@@ -40,6 +40,8 @@ struct Room {
     line: VecDeque<usize>,
     /// Packets sent so far, modulo 2³².
     sent: u32,
+    /// Somebody was not answered in time, and nobody has been since.
+    is_silent: bool,
     /// Of those that have taken room, who has sent nothing for longest, and who has sent last.
     ends: Links,
 }
@@ -60,7 +62,7 @@ struct Guest {
     links: Links,
     /// Whether it stands in the line.
     waits: bool,
-    /// It was not answered in time, and has no more than a turn under way until it is: nobody may be there.
+    /// It was not answered in time, and has a single packet under way until it is: nobody may be there.
     doubted: bool,
 }
 
@@ -84,11 +86,11 @@ impl Flights {
     pub(crate) fn admit(&mut self, place: usize, path: u64) -> bool {
         let index = self.enter(place, path);
         let (room, guest) = (&mut self.rooms[index], &mut self.guests[place]);
+        if (guest.doubted || room.is_silent) && guest.taken > 0 {
+            return false;
+        }
         if guest.promised > 0 {
             return true;
-        }
-        if guest.doubted && guest.taken >= self.turn {
-            return false;
         }
         if room.line.is_empty() && room.taken + room.promised < self.packets {
             return true;
@@ -116,10 +118,19 @@ impl Flights {
         is_first
     }
 
-    /// Whether queue pair `place` has its room with others, who may have to wait for what it does not hear of.
-    pub(crate) fn shares(&self, place: usize) -> bool {
+    /// Whether queue pair `place`, or nobody of its room, was answered in time, and so has a single packet under way until it is: turns
+    /// of those whose peer is dead would keep others waiting for as long as their timers take.
+    pub(crate) fn doubts(&self, place: usize) -> bool {
         let guest = self.guests.get(place).filter(|guest| guest.room != 0);
-        guest.is_some_and(|guest| self.rooms[guest.room as usize - 1].guests > 1)
+        guest.is_some_and(|guest| guest.doubted || self.rooms[guest.room as usize - 1].is_silent)
+    }
+
+    /// Whether a run of so many packets of queue pair `place` is to ask for an answer: others may have to wait for what it does not
+    /// hear of, or it may itself, as it has no more room behind them.
+    pub(crate) fn asks(&self, place: usize, packets: u32) -> bool {
+        let Some(guest) = self.guests.get(place).filter(|guest| guest.room != 0) else { return false };
+        let room = &self.rooms[guest.room as usize - 1];
+        room.guests > 1 || guest.doubted || room.is_silent || room.taken + packets >= self.packets
     }
 
     /// Whether nothing of queue pair `place` is under way while it stands in line: nobody can answer it.
@@ -131,6 +142,7 @@ impl Flights {
     pub(crate) fn acknowledged(&mut self, place: usize, packets: u32) -> bool {
         let Some(guest) = self.guests.get_mut(place).filter(|guest| guest.room != 0) else { return false };
         let was_doubted = core::mem::take(&mut guest.doubted);
+        self.rooms[guest.room as usize - 1].is_silent = false;
         // Of what was sent again it is not known which of the two was acknowledged.
         let is_plain = guest.taken == guest.outstanding;
         let (index, last) = (guest.room as usize - 1, guest.last);
@@ -154,6 +166,7 @@ impl Flights {
     pub(crate) fn unanswered(&mut self, place: usize) {
         if let Some(guest) = self.guests.get_mut(place).filter(|guest| guest.room != 0) {
             guest.doubted = true;
+            self.rooms[guest.room as usize - 1].is_silent = true;
             self.give_back(place, u32::MAX);
         }
     }
@@ -168,9 +181,11 @@ impl Flights {
 
     /// Queue pair `place`, which was next, has its turn.
     pub(crate) fn let_in(&mut self, place: usize) {
+        let turn = if self.doubts(place) { 1 } else { self.turn };
         let guest = &mut self.guests[place];
-        self.rooms[guest.room as usize - 1].promised += self.turn - guest.promised;
-        guest.promised = self.turn;
+        let more = turn.saturating_sub(guest.promised);
+        self.rooms[guest.room as usize - 1].promised += more;
+        guest.promised += more;
     }
 
     /// Queue pair `place` has no request that may go at present: so its turn is over.
@@ -292,6 +307,7 @@ impl Flights {
                 self.rooms.len() - 1
             });
             self.rooms[index].path = path;
+            self.rooms[index].is_silent &= self.rooms[index].guests > 0;
             self.rooms[index].guests += 1;
             self.guests[place].room = u32::try_from(index + 1).unwrap_or(u32::MAX);
         }
@@ -320,7 +336,10 @@ mod tests {
         assert_eq!(flights.next(), None);
         flights.forget(0);
         assert_eq!(flights.next(), Some(2));
-        assert!(flights.shares(1) && !flights.shares(3));
+        assert!(
+            flights.asks(1, 1) && !flights.asks(3, 1) && flights.asks(3, 10),
+            "nothing follows for which to wait"
+        );
     }
 
     #[test]
@@ -340,17 +359,19 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_answered_in_time_has_a_turn_under_way_and_no_more_until_it_is() {
+    fn who_was_not_answered_in_time_has_a_packet_under_way_and_no_more_until_it_is() {
         let mut flights = Flights::new(32);
         assert!(flights.admit(0, 7));
         flights.sent(0, 32);
         assert!(!flights.admit(1, 7));
         flights.unanswered(0);
         assert_eq!(flights.next(), Some(1));
-        assert!(flights.admit(0, 7) && flights.sent_again(0, 1) && flights.admit(0, 7));
-        assert!(!flights.sent_again(0, 1) && !flights.admit(0, 7) && !flights.is_held_up(0));
+        assert!(flights.admit(0, 7) && flights.doubts(0) && flights.sent_again(0, 1));
+        assert!(!flights.admit(0, 7) && !flights.is_held_up(0));
         assert_eq!(flights.next(), None, "nor does it wait in line");
-        assert!(flights.acknowledged(0, 1) && flights.admit(0, 7));
+        assert!(flights.doubts(1), "nobody else was answered either");
+        assert!(!flights.acknowledged(1, 0) && !flights.doubts(1) && flights.doubts(0));
+        assert!(flights.acknowledged(0, 1) && flights.admit(0, 7) && !flights.doubts(0));
     }
 
     #[test]

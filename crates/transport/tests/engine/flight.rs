@@ -169,6 +169,43 @@ fn a_queue_pair_whose_peer_is_dead_keeps_others_waiting_until_its_first_timeout_
 }
 
 #[test]
+fn many_queue_pairs_whose_peers_are_dead_end_as_soon_as_one_and_keep_nobody_waiting() {
+    let timeout = Span::from_millis(5);
+    let engine = bounded(512);
+    let config = QpConfig { timeout, max_in_flight: 128, ..config() };
+    let mut pair = Pair::with_engines(engine(1), engine(2), config, 101);
+    let live = pair.server.qpns[100];
+    pair =
+        pair.script(
+            move |side, _, packet, _| {
+                if side == Client && packet.header.dest_qpn != live { Fate::Drop } else { Fate::Pass }
+            },
+        );
+    pair.quantum = 16 * MTU;
+    (0..100).for_each(|qp| write(&mut pair, qp, 1, 100));
+    pair.run_until(micros(50));
+    (0..20).for_each(|_| write(&mut pair, 100, 2, 100));
+    pair.run_until(Instant::ZERO + timeout * 2);
+    assert_eq!(pair.client.ended(), vec![(2, Status::Success); 20]);
+    // The first sending and seven more.
+    pair.run_until(Instant::ZERO + timeout * 11);
+    assert_eq!(pair.client.ended().len(), 120);
+}
+
+#[test]
+fn a_queue_pair_alone_in_a_room_that_is_smaller_than_its_window_waits_for_no_timer() {
+    for packets in [1, 8, 32] {
+        let engine = bounded(packets);
+        let config = QpConfig { ack_every: 64, ..config() };
+        let mut pair = Pair::with_engines(engine(1), engine(2), config, 1);
+        write(&mut pair, 0, 1, 500);
+        pair.run_until(micros(5_000));
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    }
+}
+
+#[test]
 fn the_room_of_a_write_is_given_back_though_a_read_behind_it_is_not_answered() {
     let engine = bounded(8);
     let config = QpConfig { timeout: Span::from_millis(100), ..config() };
