@@ -161,6 +161,10 @@ impl Engine {
     /// those, others have overtaken.
     #[cold]
     pub(crate) fn on_resend(&mut self, now: Instant, slot: usize, part: &Part) {
+        if part.offset == part.end {
+            // It stands for a grant that may be lost, and asks for nothing.
+            return;
+        }
         let first = self.qps[slot].common.base.wrapping_add(part.message);
         let Some(index) = self.message_at(slot, first).filter(|_| self.state(slot).sends()) else {
             // It is complete, or there never was one: an acknowledgement is on its way, or nobody waits.

@@ -111,9 +111,8 @@ struct Incoming {
     packet: u32,
     /// How much is asked for after a silence.
     first_ask: u32,
-    /// What the sender sends without a grant, and whether what was granted is to be said once more.
+    /// What the sender sends without a grant.
     unasked: u32,
-    grants_again: bool,
     /// Whether a packet has come since it had its turn.
     moved: bool,
     look: Option<Look>,
@@ -157,6 +156,14 @@ impl Incoming {
     /// Where the packets end that began among octets which were granted on lower priorities than the last.
     fn raised_packets(&self) -> u32 {
         self.raised.div_ceil(self.packet).saturating_mul(self.packet)
+    }
+
+    /// A request for octets of it.
+    fn resend(&self, params: &Params, offset: u32, end: u32) -> (Qpn, Emit) {
+        let &Self { qpn, message, length: message_length, priority, .. } = self;
+        let priority = params.unscheduled_priority(message_length).min(priority);
+        let part = Part { message, message_length, offset, end, priority };
+        (Qpn::new(qpn), Emit { part, ..Emit::plain(Class::RESEND) })
     }
 
     const fn rank(&self, place: u32) -> Rank {
@@ -351,12 +358,9 @@ impl Grants {
     /// Asks for what is missing of a message's octets, by the priority that was granted last: what comes again is no sooner there
     /// than what may still wait in a queue.
     fn ask_for(&mut self, place: u32, octets: Range<u32>) {
-        let Incoming { qpn, message, length: message_length, ref received, priority, .. } =
-            self.messages[place as usize];
-        let priority = self.params.unscheduled_priority(message_length).min(priority);
-        for (offset, end) in received.gaps(octets).take(RESENDS_AT_ONCE) {
-            let part = Part { message, message_length, offset, end, priority };
-            self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::RESEND) }));
+        let incoming = &self.messages[place as usize];
+        for (offset, end) in incoming.received.gaps(octets).take(RESENDS_AT_ONCE) {
+            self.out.push_back(incoming.resend(&self.params, offset, end));
         }
     }
 
@@ -408,7 +412,6 @@ impl Grants {
             packet: 1,
             first_ask: 1,
             unasked: 0,
-            grants_again: false,
             moved: true,
             look: None,
             priority: 7,
@@ -509,8 +512,7 @@ impl PortAgent for Grants {
         let incoming = &mut self.messages[place as usize];
         part.end = part.end.min(incoming.length);
         if part.end <= incoming.granted {
-            (part.end, part.priority) = (incoming.granted, incoming.priority);
-            return core::mem::take(&mut incoming.grants_again);
+            return false;
         }
         let rank = incoming.rank(place);
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);

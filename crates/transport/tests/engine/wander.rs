@@ -250,6 +250,22 @@ fn a_pulled_sender_goes_on_after_a_read_whose_acknowledgement_was_lost() {
     run(draw).unwrap();
 }
 
+/// Its receiver knows of a message that comes after one of which it knows nothing, and says what it granted of that again and again: no
+/// word of the first, whose timer goes on.
+#[test]
+fn a_granted_sender_times_out_though_the_grant_of_another_message_is_said_once_more() {
+    let draw = Draw {
+        seed: 795_959_784_923_010_992 >> 1,
+        recovery: 1,
+        homa: true,
+        late: false,
+        deferred: true,
+        faults: 3,
+        operations: 11,
+    };
+    run(draw).unwrap();
+}
+
 /// The responder has four packets whose acknowledgement was lost, and the responses of the READ behind them as well: it answers
 /// the first of the four again only if it is asked.
 #[test]

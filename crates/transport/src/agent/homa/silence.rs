@@ -7,8 +7,7 @@
 use super::{Grants, Incoming};
 use core::ops::Range;
 use roci_control::homa::Params;
-use roci_control::{Class, Emit, Part};
-use roci_units::{Instant, Qpn, Span};
+use roci_units::{Instant, Span};
 
 /// What of a message was asked for after a silence: little at first, for all may stand in a queue, and copies of it would stand there as
 /// well. When it comes as it was sent again, more is asked for at once.
@@ -67,16 +66,12 @@ impl Grants {
         }
     }
 
-    /// Says once more how much of a message was granted, for that may be lost as well.
+    /// Says once more how much of a message was granted, for that may be lost as well: by a RESEND of nothing, which tells the sender no
+    /// more than that. A GRANT would be news of the message, for which its timer starts anew.
     fn grant_again(&mut self, place: u32) {
-        let incoming = &mut self.messages[place as usize];
+        let incoming = &self.messages[place as usize];
         if incoming.granted > incoming.unasked {
-            let Incoming {
-                qpn, message, length: message_length, granted: end, priority, ref received, ..
-            } = *incoming;
-            let part = Part { message, message_length, offset: received.octets, end, priority };
-            incoming.grants_again = true;
-            self.out.push_back((Qpn::new(qpn), Emit { part, ..Emit::plain(Class::GRANT) }));
+            self.out.push_back(incoming.resend(&self.params, incoming.granted, incoming.granted));
         }
     }
 

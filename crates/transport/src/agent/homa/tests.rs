@@ -359,7 +359,7 @@ fn a_sender_that_has_died_makes_room_and_is_taken_back_when_it_is_heard() {
         );
     }
     // The grant may be lost, or what it granted.
-    let asked = |end| vec![(Class::GRANT, 2, 11_000, 0), (Class::RESEND, 2, end, 0)];
+    let asked = |end| vec![(Class::RESEND, 2, 11_000, 0), (Class::RESEND, 2, end, 0)];
     assert_eq!(heard, [asked(2_000), asked(5_000), vec![(Class::GRANT, 3, 19_000, 0)]]);
     data(&mut grants, at(400), 2, 40_000, 1_000, 2_000);
     assert_eq!(said(&mut grants, at(400)), [(Class::GRANT, 2, 12_000, 0)], "the shortest again");
