@@ -193,7 +193,9 @@ impl Engine {
             self.aside(slot).asked_priority = Some((first, part.priority.min(7)));
         }
         let mark = Some((Psn::new(from), Psn::new(to)));
-        self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
+        // Who knows the oldest message asks for it as long as he hopes; the timer is for those that nobody knows.
+        let restart_timer = after(first, una) <= 0;
+        self.decided(now, slot, &Decision { mark, window: None, restart_timer });
         self.arm(now, slot);
     }
 

@@ -107,6 +107,20 @@ fn what_goes_again_has_the_priority_by_which_it_was_asked_for() {
 }
 
 #[test]
+fn who_is_asked_for_his_oldest_message_waits_for_his_timer_anew() {
+    let (mut engine, qpns) = sender("64KB", 1);
+    engine.post_send(Instant::ZERO, qpns[0], &message(0, 4 * MTU)).unwrap();
+    all(&mut engine, Instant::ZERO);
+    let millis = |millis| Instant::ZERO + Span::from_millis(millis);
+    resend(&mut engine, millis(6), qpns[0], MTU);
+    all(&mut engine, millis(6));
+    engine.wake(millis(15));
+    assert_eq!(engine.counters(qpns[0]).timeouts, 0);
+    engine.wake(millis(16));
+    assert_eq!(engine.counters(qpns[0]).timeouts, 1);
+}
+
+#[test]
 fn a_read_request_goes_again_as_it_went_first() {
     let (mut engine, qpns) = sender("64KB", 1);
     engine
