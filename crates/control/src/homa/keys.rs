@@ -55,7 +55,7 @@ pub static REGISTERS: [Register; 12] = [
         "resend",
         "time",
         "above 0s",
-        "How long a receiver that hears nothing waits for octets that it has granted before it asks for them again; up to eight times as long where such have come late of late.",
+        "How long a receiver that hears nothing waits for octets that it has granted before it asks for them again; up to eight times as long where those asked for lately had been late and not lost.",
     ),
     order_of("resends", "count", "1 to 255", "How often it asks without an answer before it lets go."),
     state("message", "count", "The message being sent: the place of its first packet."),

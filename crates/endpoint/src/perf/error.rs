@@ -50,7 +50,7 @@ pub enum PerfError {
     Silent,
     /// The server took the connection, and said nothing at all.
     #[error(
-        "{0} took the connection and said nothing: is it a roci perf or perftest server, of the same test?"
+        "{0} took the connection and said nothing: is it a roci perf or perftest server, of the same test, and not busy with another client?"
     )]
     Mute(SocketAddr),
     /// It took the connection, and ended it without a word: a server does so to those who have come while it met its client.

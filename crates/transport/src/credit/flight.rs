@@ -14,7 +14,8 @@ use alloc::vec::Vec;
 ///
 /// What is not acknowledged does not keep its room for ever: it gives it back when it is taken for lost, and takes room again when it
 /// is sent again. Of a tail that is lost nobody hears before the timeout, and as many as have lost theirs by then would fill the room.
-/// So it is given up as soon as what others sent a whole room later has been acknowledged.
+/// So it is given up as soon as what others sent a whole room later has been acknowledged. Who was not answered in time sends a packet
+/// at a time until it is, and so does everybody of a room from which nobody has been answered since.
 #[derive(Debug)]
 pub(crate) struct Flights {
     /// The packets of each.

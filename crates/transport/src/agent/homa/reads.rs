@@ -112,7 +112,7 @@ impl Grants {
                 if again {
                     (awaited.lost, changed) = (Some((until, idle)), true);
                 }
-                // One in two may be silent for a lost acknowledgement, though half of what is sent be lost.
+                // Where much is lost, every other silence is an acknowledgement's that was lost, upon which data come as sent first.
                 self.steps = if again { (self.steps + 2).min(STEPS) } else { self.steps.saturating_sub(1) };
             }
             changed |= awaited.asked > 0 || awaited.patience > 0;
