@@ -255,7 +255,14 @@ impl Engine {
     #[inline]
     pub fn receive(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         reaction.clear();
-        if self.agent.is_some() || !self.take_common(now, arrival, reaction) {
+        if self.unpolled > 0 || !self.take_common_acknowledgement(now, arrival) {
+            self.receive_other(now, arrival, reaction);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_other(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
+        if self.agent.is_some() || !self.take_common(arrival, reaction) {
             self.take_any(now, arrival, reaction);
         }
         if self.unpolled > 0 && reaction.notice.is_none() {

@@ -151,15 +151,16 @@ impl Engine {
         if self.qps[slot].requester.window != window {
             self.set_window(slot, window);
         }
-        let Some(state) = self.laws.states.get_mut(index as usize) else { return };
-        let requester = &mut self.qps[slot].requester;
         if let Some(priority) = outcome.priority
-            && priority.min(7) != requester.priority
+            && priority.min(7) != self.qps[slot].requester.priority
         {
-            requester.priority = priority.min(7);
+            self.end_run(slot);
+            self.qps[slot].requester.priority = priority.min(7);
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
         }
+        let Some(state) = self.laws.states.get_mut(index as usize) else { return };
+        let requester = &mut self.qps[slot].requester;
         let limited = state.port().is_some() || tokens != Credit::UNLIMITED;
         if limited {
             requester.notes.set(Notes::LAW_CREDIT);
@@ -193,9 +194,11 @@ impl Engine {
     /// The queue pair's window has so many octets from now on.
     #[inline]
     fn set_window(&mut self, slot: usize, window: u32) {
-        let Qp { requester, common, .. } = &mut self.qps[slot];
+        let qp = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(qp.common.profile)];
+        qp.end_run(profile.ring);
+        let Qp { requester, common, .. } = qp;
         requester.window = window;
-        let profile = &self.profiles[usize::from(common.profile)];
         common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps(), window);
     }
 
@@ -203,6 +206,7 @@ impl Engine {
     fn set_rate(&mut self, now: Instant, slot: usize, rate_kbps: u32) {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         requester.pacer.set_rate(now, rate_kbps);
+        common.facts.put(Facts::PACED, rate_kbps != Credit::UNLIMITED);
         common.asks_every =
             self.profiles[usize::from(common.profile)].asks_every_at(rate_kbps, requester.window);
         if requester.notes.has(Notes::SEND_TIMER) && !requester.standing.has(Standing::HELD) {
@@ -214,6 +218,7 @@ impl Engine {
     /// A law hears other classes from now on.
     #[cold]
     fn retrace(&mut self, slot: usize, traces: Class) {
+        self.end_run(slot);
         let common = &mut self.qps[slot].common;
         common.hears = traces;
         if let Some(state) = self.laws.states.get_mut(common.law as usize) {

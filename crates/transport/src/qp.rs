@@ -9,6 +9,7 @@ use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
 use crate::queue::{Kind, NONE, RecvQueue, SendWork, flag};
 use crate::state::QpState;
+use crate::stream::Middle;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
@@ -114,6 +115,10 @@ bits! {
         ALIVE = 1,
         /// The law's state counts the octets or the times of what is sent.
         COUNTS = 2,
+        /// The last packet that is staged, or of the run, is also the last that the program lets go which owns the window.
+        SHUTS = 4,
+        /// It has a rate.
+        PACED = 8,
     }
 }
 
@@ -139,6 +144,26 @@ pub(crate) struct Qp {
     pub(crate) responder: Responder,
 }
 
+impl Qp {
+    /// Of what is left of the run only the fill of a ring of `ring` packets is let through whatever comes. The ring was filled as
+    /// often as it was empty, and is now what is left of a whole number of rings, which are a power of two long if they are several.
+    #[inline(always)]
+    pub(crate) fn end_run(&mut self, ring: u8) {
+        if self.common.run > 0 {
+            let mut left = u16::from(self.common.run) + u16::from(self.requester.staged);
+            if left >= ring.into() {
+                left &= u16::from(ring) - 1;
+                self.common.facts.clear(Facts::SHUTS);
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "less than the ring")]
+            {
+                self.requester.staged = left as u8;
+            }
+            self.common.run = 0;
+        }
+    }
+}
+
 /// The sending side: one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -161,7 +186,8 @@ pub(crate) struct Requester {
     pub(crate) deadline: Instant,
     pub(crate) standing: Standing,
     pub(crate) notes: Notes,
-    /// Packets of new segments that the window has already let through: the fill of the segment ring.
+    /// Packets of new segments that the window has already let through: the fill of the segment ring. During a
+    /// [run](Common::run): what it will be after that.
     pub(crate) staged: u8,
     /// Retransmissions left before the queue pair fails.
     pub(crate) retries: u8,
@@ -332,17 +358,18 @@ pub(crate) struct Common {
     /// After how many packets at most the sender asks for an acknowledgement at its rate and with its window, and so for
     /// responses that are acknowledged: as [`Profile::asks_every_at`] has it.
     pub(crate) asks_every: u8,
-    /// Whether the last packet that is staged is also the last that the program lets go which owns the window.
-    pub(crate) shuts: bool,
+    /// How many packets are left of a run, of which none need be looked at by itself: they are in the middle of a message whose
+    /// packets are all alike, and window and program have let them all through as things stand. Whatever changes how
+    /// things stand [ends the run](Qp::end_run) first.
+    pub(crate) run: u8,
 }
 
 const _: () = assert!(size_of::<Requester>() == 64);
 const _: () = assert!(size_of::<Responder>() <= 64);
 const _: () = assert!(size_of::<Common>() == 64);
-const _: () = assert!(size_of::<Profile>() == 64);
 const _: () = assert!(size_of::<Qp>() == 192);
 
-/// Attributes, kept once for all queue pairs that have the same: one cache line.
+/// Attributes, kept once for all queue pairs that have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct Profile {
@@ -374,6 +401,9 @@ pub(crate) struct Profile {
     /// Whether each packet of a WRITE is a message of its own.
     pub(crate) lone_writes: bool,
     pub(crate) short: ShortWay,
+    /// What packets in the middle of a message have in common: of a SEND, of a WRITE, and of the same that ask for an
+    /// acknowledgement.
+    pub(crate) middles: [Middle; 4],
 }
 
 /// Which packets of a reliable connection may go the short way of `intake`.
@@ -463,6 +493,7 @@ impl Profile {
     /// The MTU is another one.
     pub(crate) const fn set_mtu(&mut self, mtu: u16) {
         (self.mtu, self.middle_octets) = (mtu, middle_octets_streamed(self.layout, mtu));
+        self.middles = Middle::all(self.layout, mtu, self.priority);
     }
 
     /// Of a queue pair whose bitmaps are `bitmap` packets long.
@@ -503,6 +534,7 @@ impl Profile {
             deferred: config.deferred,
             lone_writes,
             short: ShortWay::of(config),
+            middles: Middle::all(config.layout, config.mtu, config.priority),
         }
     }
 }

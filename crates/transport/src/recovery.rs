@@ -11,7 +11,7 @@ use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
-use crate::qp::{Notes, Profile, Qp, Standing, after, sequence};
+use crate::qp::{Facts, Notes, Profile, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
@@ -52,9 +52,10 @@ impl Losing {
 /// No more is let through than the program lets go, `room` new packets.
 #[inline(always)]
 pub(crate) fn bound(qp: &mut Qp, profile: &Profile, room: u32) {
+    qp.end_run(profile.ring);
     let Qp { requester, common, .. } = qp;
     requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
-    common.shuts = room <= u32::from(requester.staged);
+    common.facts.put(Facts::SHUTS, room <= u32::from(requester.staged));
     if profile.asks_every > 1 {
         renew_asks(qp, profile, room);
     }
@@ -120,6 +121,7 @@ impl Engine {
         sender.sent(in_flight);
         self.slow.entries += u64::from(profile.recovery.has_slow_path());
         self.aside(slot).losing = Some(Losing { sender, asked: 0, hint: NONE });
+        self.end_run(slot);
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
@@ -273,7 +275,7 @@ impl Engine {
         requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
         requester.standing.clear(Standing::RECOVERY_OUT);
         let una = Psn::new(requester.una);
-        self.qps[slot].common.shuts = false;
+        self.qps[slot].common.facts.clear(Facts::SHUTS);
         let profile = self.profile(slot);
         let program = Program::new(profile.recovery, profile.initial_window, una);
         let counts = profile.recovery.has_slow_path();

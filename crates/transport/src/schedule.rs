@@ -373,11 +373,11 @@ impl Schedule {
         }
     }
 
-    /// Whether anything makes turns other than equal, so that what is sent has to be charged.
+    /// Whether what is sent has to be charged.
     #[inline]
     #[must_use]
-    pub(crate) const fn has_rules(&self) -> bool {
-        self.rules.is_some()
+    pub(crate) fn has_shares(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.shares.is_some())
     }
 
     /// Charges the octets that a queue pair sent in its turn; call it before adding the queue pair again. Without

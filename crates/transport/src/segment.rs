@@ -80,12 +80,6 @@ pub struct Segment {
     pub last_flags: Flags,
     /// Payload octets of each packet but the last.
     pub mtu: u16,
-    /// Packets, at least one.
-    pub packets: u16,
-    /// Whether the packets are ECN-capable (data are, acknowledgements are not).
-    pub ecn_capable: bool,
-    /// Whether it has been sent before.
-    pub retransmission: bool,
     /// The layout of its headers.
     pub layout: Layout,
     /// Whether each packet says by itself where its payload goes, as layouts that allow overtaking want it, or as it is a
@@ -93,6 +87,12 @@ pub struct Segment {
     pub each_placed: bool,
     /// The priority to travel on.
     pub priority: u8,
+    /// Packets, at least one.
+    pub packets: u16,
+    /// Whether the packets are ECN-capable (data are, acknowledgements are not).
+    pub ecn_capable: bool,
+    /// Whether it has been sent before.
+    pub retransmission: bool,
     /// Optional header words on each packet; `None` on the standard layout.
     pub words: Option<Words>,
 }

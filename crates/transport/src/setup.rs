@@ -101,6 +101,9 @@ impl Engine {
         }
         requester.priority = priority.map_or(requester.priority, |priority| priority.min(7));
         let responder = Responder::new(config.receive_psn, config.recovery);
+        let mut facts = Facts::ALIVE;
+        facts.put(Facts::COUNTS, self.laws.counts(law));
+        facts.put(Facts::PACED, credit.rate_kbps != Credit::UNLIMITED);
         let common = Common {
             path: config.path,
             qpn,
@@ -118,9 +121,9 @@ impl Engine {
             profile,
             generation,
             state: config.state,
-            facts: if self.laws.counts(law) { Facts::ALIVE.with(Facts::COUNTS) } else { Facts::ALIVE },
+            facts,
             asks_every: settings.asks_every_at(credit.rate_kbps, credit.window),
-            shuts: false,
+            run: 0,
         };
         let qp = Qp { requester, common, responder };
         if place == self.qps.len() {
@@ -233,6 +236,7 @@ impl Engine {
         if state.sends() && change.send_psn.is_some() {
             return Err(QpError::Conflict("send_psn is set before RTS"));
         }
+        self.end_run(slot);
         self.qps[slot].common.profile = self.share(profile)?;
         if change.retry.is_some() || change.rnr_retry.is_some() {
             let requester = &mut self.qps[slot].requester;
@@ -363,6 +367,7 @@ impl Engine {
 
     /// The queue pair's law is `number` from now on, and knows nothing of it yet.
     pub(crate) fn renew_law(&mut self, now: Instant, slot: usize, number: u16) {
+        self.end_run(slot);
         let Common { law: old, qpn, .. } = self.qps[slot].common;
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let user = User { slot: slot as u32, qpn: qpn.get(), now };
@@ -374,6 +379,7 @@ impl Engine {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         (common.law, common.hears) = (law, hears);
         common.facts.put(Facts::COUNTS, self.laws.counts(law));
+        common.facts.put(Facts::PACED, credit.rate_kbps != Credit::UNLIMITED);
         (requester.window, requester.priority) = (credit.window, priority.map_or(usual, |own| own.min(7)));
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);

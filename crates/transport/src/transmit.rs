@@ -6,7 +6,7 @@
 
 use crate::engine::{Engine, TIMER_SEND};
 use crate::opcodes::request_opcodes;
-use crate::qp::{BLOCKED, Notes, Qp, Standing};
+use crate::qp::{BLOCKED, Facts, Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
 use crate::segment::{Grant, Offer, Segment, Until};
 use crate::state::QpState;
@@ -54,12 +54,10 @@ impl Engine {
             let place = self.turn_from_line(now, open_priorities)?;
             return self.transmit_planned(now, open_priorities, place);
         };
-        let Some((segment, matters)) = self.stream(now, place as usize) else {
+        let Some(segment) = self.stream(now, place as usize) else {
             return self.transmit_planned(now, open_priorities, place);
         };
-        if matters {
-            self.streamed(now, place as usize);
-        }
+        self.streamed(now, place as usize);
         Some(segment)
     }
 
@@ -79,11 +77,9 @@ impl Engine {
             let place = self.turn_from_line(now, open_priorities)?;
             return self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment));
         };
-        if let Some((segment, matters)) = self.stream(now, place as usize) {
+        if let Some(segment) = self.stream(now, place as usize) {
             let answer = quick(world, &segment);
-            if matters {
-                self.streamed(now, place as usize);
-            }
+            self.streamed(now, place as usize);
             return Some(answer);
         }
         self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment))
@@ -228,11 +224,9 @@ impl Engine {
         if offer.packets == 1
             && offer.length == mtu
             && matches!(grant, Grant::Engine)
-            && let Some((segment, matters)) = self.stream(now, slot)
+            && let Some(segment) = self.stream(now, slot)
         {
-            if matters {
-                self.streamed(now, slot);
-            }
+            self.streamed(now, slot);
             return Some(segment);
         }
         let quantum = u32::from(offer.packets) * mtu;
@@ -356,6 +350,7 @@ impl Engine {
     /// The next request packets: what is marked to be sent again first, then the ring.
     #[inline]
     fn plan_request(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
+        self.end_run(slot);
         let is_doubted = self.flights.as_ref().is_some_and(|flights| flights.doubts(slot));
         let quantum = if is_doubted { 1 } else { quantum };
         if self.qps[slot].requester.notes.has(Notes::RESENDS)
@@ -403,7 +398,7 @@ impl Engine {
             }
             let let_through = lets.min(ring).min(most);
             requester.staged = requester.staged.max(u8::try_from(let_through).unwrap_or(profile.ring));
-            common.shuts = most <= u32::from(requester.staged);
+            common.facts.put(Facts::SHUTS, most <= u32::from(requester.staged));
             run = run.min(lets.max(u32::from(requester.staged)));
         }
         plan.length = if run == left { octets_left } else { run * mtu };
@@ -619,5 +614,9 @@ pub(crate) fn window_lets(in_flight: u32, window: u32, mtu: u32, left: u32, want
     if in_flight == 0 && room < last {
         return 1;
     }
-    if left <= mtu && room >= left { 1 } else { (room / mtu).min(wanted) }
+    if left <= mtu && room >= left {
+        return 1;
+    }
+    // A division takes longer than all else here.
+    if u64::from(room) >= u64::from(wanted) * u64::from(mtu) { wanted } else { room / mtu }
 }

@@ -145,14 +145,14 @@ impl Header {
     #[inline]
     pub const fn reth(&self) -> Reth {
         let w = &self.extension;
-        Reth { va: join(w[0], w[1]), rkey: w[2], length: w[3] }
+        Reth { va: join(w[1], w[0]), rkey: w[2], length: w[3] }
     }
 
     /// Sets the RETH.
     #[inline]
     pub const fn set_reth(&mut self, reth: Reth) {
-        self.extension[0] = high(reth.va);
-        self.extension[1] = low(reth.va);
+        self.extension[0] = low(reth.va);
+        self.extension[1] = high(reth.va);
         self.extension[2] = reth.rkey;
         self.extension[3] = reth.length;
     }
@@ -161,7 +161,7 @@ impl Header {
     pub const fn atomic(&self) -> AtomicEth {
         let w = &self.extension;
         AtomicEth {
-            va: join(w[0], w[1]),
+            va: join(w[1], w[0]),
             rkey: w[2],
             swap_or_add: join(w[3], w[4]),
             compare: join(w[5], w[6]),
@@ -171,8 +171,8 @@ impl Header {
     /// Sets the AtomicETH.
     pub const fn set_atomic(&mut self, atomic: AtomicEth) {
         self.extension = [
-            high(atomic.va),
             low(atomic.va),
+            high(atomic.va),
             atomic.rkey,
             high(atomic.swap_or_add),
             low(atomic.swap_or_add),
