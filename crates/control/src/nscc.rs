@@ -194,6 +194,7 @@ impl Nscc {
     }
 
     /// `updateCwndOnAck_NSCC`, with what comes before it for each acknowledgement.
+    #[inline(always)]
     fn on_ack(&self, state: &mut State, event: &Event<'_>, rtt: u32) {
         let now = nanos(event.now);
         state.rtt = rtt;
@@ -306,6 +307,7 @@ impl Nscc {
     }
 
     /// `cwnd ← cwnd · max(1 − γ·(avg_delay − target)/avg_delay, ½)`, once in a base round trip.
+    #[inline(never)]
     fn multiplicative_decrease(&self, state: &mut State, now: u32) {
         state.flags &= !INCREASING;
         state.fi_count = 0;
@@ -318,6 +320,7 @@ impl Nscc {
     }
 
     /// `cwnd += inc_bytes/cwnd`, and η when a round trip has passed since it was last added.
+    #[inline(never)]
     fn fulfill_adjustment(&self, state: &mut State, now: u32) {
         let gathered = u64::from(state.inc_bytes) << INC_SHIFT;
         state.window = state.window.saturating_add(saturate(gathered / u64::from(state.window.max(1))));
