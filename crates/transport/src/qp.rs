@@ -10,6 +10,7 @@ use crate::credit::Pacer;
 use crate::queue::{Kind, NONE, RecvQueue, SendWork, flag};
 use crate::state::QpState;
 use crate::stream::Middle;
+use core::hint::cold_path;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
@@ -150,6 +151,7 @@ impl Qp {
     #[inline(always)]
     pub(crate) fn end_run(&mut self, ring: u8) {
         if self.common.run > 0 {
+            cold_path();
             let mut left = u16::from(self.common.run) + u16::from(self.requester.staged);
             if left >= ring.into() {
                 left &= u16::from(ring) - 1;
