@@ -109,15 +109,15 @@ impl Engine {
         let Some(work) = sends.find(qp.common.head) else { return false };
         let progress = progress(&qp.requester, work, header);
         if recovers {
+            // Times in a header are for the long way.
+            if matches!(profile.layout, Layout::Cc(_)) {
+                return false;
+            }
             let Some(upto) = progress else { return self.take_beyond_gap(now, slot, arrival) };
             let names = profile.recovery == Recovery::Sack
                 && drawn_by(header, profile.layout).since(Psn::new(upto)) >= 0;
-            // Times in a header are for the long way.
-            if names || matches!(profile.layout, Layout::Cc(_)) {
-                return false;
-            }
             let packets = upto.wrapping_sub(qp.requester.una);
-            if move_window(qp, profile, asides, boards, upto).is_none() {
+            if names || move_window(qp, profile, asides, boards, upto).is_none() {
                 return false;
             }
             if go_on(qp, profile, timers, schedule, now, slot) {
