@@ -255,8 +255,11 @@ impl Engine {
     #[inline]
     pub fn receive(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         reaction.clear();
-        if self.unpolled > 0 || !self.take_common_acknowledgement(now, arrival) {
+        if !self.take_common_acknowledgement(now, arrival) {
             self.receive_other(now, arrival, reaction);
+        }
+        if self.unpolled > 0 && reaction.notice.is_none() {
+            reaction.notice = self.poll_notice();
         }
     }
 
@@ -264,9 +267,6 @@ impl Engine {
     fn receive_other(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         if self.agent.is_some() || !self.take_common(arrival, reaction) {
             self.take_any(now, arrival, reaction);
-        }
-        if self.unpolled > 0 && reaction.notice.is_none() {
-            reaction.notice = self.poll_notice();
         }
     }
 

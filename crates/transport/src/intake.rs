@@ -95,7 +95,7 @@ impl Engine {
             return false;
         }
         let Some(slot) = direct(header.dest_qpn) else { return false };
-        let Self { qps, profiles, sends, asides, boards, timers, schedule, .. } = self;
+        let Self { qps, profiles, sends, asides, boards, timers, schedule, flights, .. } = self;
         let Some(qp) = qps.get_mut(slot) else { return false };
         let Some(profile) = profiles.get(usize::from(qp.common.profile)) else { return false };
         let recovers = qp.requester.notes.has(Notes::RECOVERING);
@@ -129,10 +129,14 @@ impl Engine {
         let Some(upto) = progress else { return false };
         let packets = upto.wrapping_sub(qp.requester.una);
         advance(&mut qp.requester, profile, upto);
-        if go_on(qp, profile, timers, schedule, now, slot) {
+        if flights.is_some() {
+            // Who waited for the room comes before the one that made it.
+            self.land(now, slot, packets);
+            self.restart_timer(now, slot);
+            self.arm(now, slot);
+        } else if go_on(qp, profile, timers, schedule, now, slot) {
             self.arm(now, slot);
         }
-        self.land(now, slot, packets);
         true
     }
 
@@ -551,6 +555,47 @@ mod tests {
                 long.receive(now, &arrival, of_long);
                 prop_assert_eq!(look(&short, of_short), look(&long, of_long));
                 at = short.qps[0].responder.expected;
+            }
+        }
+    }
+    proptest! {
+        #[test]
+        fn who_waits_for_room_goes_before_who_made_it_by_either_way(
+            room in 2u32..12,
+            steps in prop::collection::vec((any::<bool>(), 0u32..3, 0u32..7), 1..100),
+        ) {
+            let mut engines = [true, false].map(|short| {
+                let mut engine = Engine::new(EngineConfig::default());
+                engine.bound_flight(room);
+                for qpn in (2..5).map(Qpn::new) {
+                    let config = QpConfig { qpn: Some(qpn), peer: qpn, mtu: MTU, ack_every: 4, max_in_flight: 6, ..QpConfig::default() };
+                    engine.create_qp(config).unwrap();
+                    let operation = Operation::Write { va: 0, rkey: 7, tail: Tail::Plain };
+                    let length = 1000 * u32::from(MTU);
+                    let request = SendRequest { id: 1, operation, length, address: 0, lkey: 0, solicited: false, signaled: true, fence: false };
+                    engine.post_send(Instant::ZERO, qpn, &request).unwrap();
+                }
+                for profile in engine.profiles.iter_mut().filter(|_| !short) {
+                    profile.short = ShortWay::None;
+                }
+                engine
+            });
+            for (sends, slot, count) in steps {
+                if sends {
+                    for _ in 0..count {
+                        let [short, long] = engines.each_mut().map(|engine| engine.transmit(Instant::ZERO));
+                        prop_assert_eq!(short, long);
+                    }
+                    continue
+                }
+                let requester = &engines[0].qps[slot as usize].requester;
+                let moved = count.min(requester.high.wrapping_sub(requester.una));
+                let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + slot), Psn::new(requester.una + moved).minus(1));
+                header.set_aeth(Aeth { syndrome: ACK, msn: 0 });
+                let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+                for engine in &mut engines {
+                    engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
+                }
             }
         }
     }

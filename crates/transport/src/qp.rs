@@ -153,6 +153,7 @@ impl Qp {
         if self.common.run > 0 {
             cold_path();
             let mut left = u16::from(self.common.run) + u16::from(self.requester.staged);
+            debug_assert!(left < ring.into() || ring.is_power_of_two(), "a run of several rings");
             if left >= ring.into() {
                 left &= u16::from(ring) - 1;
                 self.common.facts.clear(Facts::SHUTS);

@@ -244,6 +244,8 @@ impl Engine {
     }
 
     fn account_for_responses(&mut self, now: Instant, slot: usize, plan: &Plan) {
+        // They take of the window what the rest of a run counts on.
+        self.end_run(slot);
         let timeout = self.response_timeout(slot, u32::from(plan.packets));
         let Common { aside: index, law, .. } = self.qps[slot].common;
         let timed = self.laws.states.get(law as usize).is_some_and(LawState::is_timed);

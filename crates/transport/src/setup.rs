@@ -501,6 +501,7 @@ impl Engine {
         self.schedule.set_left(place, None);
         self.timers.cancel(TimerId { qp: place, kind: TIMER_SEND });
         self.timers.cancel(TimerId { qp: place, kind: TIMER_ACK });
+        self.end_run(slot);
         let Qp { requester, common, .. } = &mut self.qps[slot];
         requester.current = NONE;
         // What was not acknowledged is not: the count begins so much later.

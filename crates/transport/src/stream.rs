@@ -254,7 +254,8 @@ impl Requester {
 mod tests {
     use super::*;
     use crate::arrival::{Arrival, Reaction};
-    use crate::config::{EngineConfig, QpConfig, Recovery};
+    use crate::config::{EngineConfig, Pd, QpConfig, Recovery};
+    use crate::memory::Access;
     use crate::requester::set_drawn_by;
     use crate::segment::Grant;
     use crate::work::{Operation, SendRequest, Tail};
@@ -297,8 +298,9 @@ mod tests {
     }
 
     /// An engine whose queue pair has a WRITE and a SEND of so many packets to send, which go the quick way or never.
-    fn engine(streams: bool, law: &str, config: &QpConfig, packets: u32) -> Engine {
+    fn engine(streams: bool, law: &str, config: &QpConfig, packets: u32) -> (Engine, u32) {
         let mut engine = Engine::new(EngineConfig::default());
+        let (key, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
         let law = Law::from_settings(law, &[], EngineConfig::default().link).unwrap();
         let law = engine.add_law(law);
         engine.create_qp(QpConfig { law, qpn: Some(QPN), peer: QPN, mtu: MTU, ..*config }).unwrap();
@@ -309,7 +311,27 @@ mod tests {
         for operation in [write, Operation::Send(Tail::Plain)] {
             engine.post_send(Instant::ZERO, QPN, &request(operation, packets)).unwrap();
         }
-        engine
+        (engine, key)
+    }
+
+    #[test]
+    fn responses_that_fill_the_window_hold_nothing_back_that_was_let_through() {
+        let config =
+            QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ring: 8, ..QpConfig::default() };
+        let sent = [true, false].map(|streams| {
+            let (mut engine, rkey) = engine(streams, "none", &config, 100);
+            engine.qps[0].requester.window = 16 * u32::from(MTU);
+            let mut sent = vec![];
+            sent.extend((0..15).map_while(|_| engine.transmit(Instant::ZERO)));
+            let mut header = Header::new(Opcode::READ_REQUEST, QPN, Psn::new(0));
+            header.set_reth(Reth { va: 0, rkey, length: MTU.into() });
+            let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+            engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
+            sent.extend((0..4).map_while(|_| engine.transmit(Instant::ZERO)));
+            sent
+        });
+        assert_eq!(sent[0].len(), 17, "fifteen, the response, and the one that was staged");
+        assert_eq!(sent[0], sent[1]);
     }
 
     fn kinds() -> impl Strategy<Value = (Recovery, Layout)> {
@@ -329,12 +351,16 @@ mod tests {
             ((recovery, layout), ring, ack_every) in (kinds(), 1u8..=15, prop::sample::select(vec![1u16, 3, 16, 300])),
             (initial_window, max_in_flight) in (prop::sample::select(vec![2u16, 10, 37, 1000]), prop::sample::select(vec![0u32, 7, 64])),
             law in prop::sample::select(vec!["none", "dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc"]),
-            packets in prop::sample::select(vec![3u32, 30, 700]),
-            steps in prop::collection::vec((0u8..12, 0u32..64, any::<bool>(), any::<bool>()), 1..80),
+            (packets, window) in (prop::sample::select(vec![3u32, 30, 700]), prop::sample::select(vec![u32::MAX, 16 * u32::from(MTU), 40 * u32::from(MTU)])),
+            steps in prop::collection::vec((0u8..13, 0u32..64, any::<bool>(), any::<bool>()), 1..80),
         ) {
             let config = QpConfig { recovery, layout, ring, ack_every, initial_window, max_in_flight, ..QpConfig::default() };
-            let mut quick = engine(true, law, &config, packets);
-            let mut long = engine(false, law, &config, packets);
+            let (mut quick, rkey) = engine(true, law, &config, packets);
+            let (mut long, _) = engine(false, law, &config, packets);
+            for engine in [&mut quick, &mut long] {
+                let requester = &mut engine.qps[0].requester;
+                requester.window = requester.window.min(window);
+            }
             let mut reactions = [Reaction::default(), Reaction::default()];
             let mut now = Instant::ZERO;
             for (kind, odd, ce, many) in steps {
@@ -349,7 +375,8 @@ mod tests {
                     }
                     4 => {
                         for _ in 0..count {
-                            let [offered, expected] = [&mut quick, &mut long].map(|engine| engine.offer(now, 1));
+                            let quantum = if ce { 1 } else { 16 * u32::from(MTU) };
+                            let [offered, expected] = [&mut quick, &mut long].map(|engine| engine.offer(now, quantum));
                             prop_assert_eq!(offered, expected);
                             if let Some(offer) = offered {
                                 let [sent, expected] = [&mut quick, &mut long].map(|engine| engine.commit(now, offer, Grant::Engine));
@@ -365,13 +392,20 @@ mod tests {
                         continue
                     }
                     6 => Header::new(Opcode::CNP, QPN, Psn::new(0)),
+                    7 => {
+                        // Its responses take of the window of a selective repeat.
+                        let psn = Psn::new(quick.qps[0].responder.expected);
+                        let mut header = Header::new(Opcode::READ_REQUEST, QPN, psn);
+                        header.set_reth(Reth { va: 0, rkey, length: (1 + odd / 2) * u32::from(MTU) });
+                        header
+                    }
                     _ => {
                         let una = quick.qps[0].requester.una;
                         let sent = quick.qps[0].requester.high.wrapping_sub(una);
                         let moved = if many { sent } else { odd % (sent + 1) };
                         let upto = Psn::new(una.wrapping_add(moved).wrapping_sub(1));
                         let mut header = Header::new(Opcode::ACKNOWLEDGE, QPN, upto);
-                        let lost = kind > 8 && odd < 40;
+                        let lost = kind > 9 && odd < 40;
                         // A NAK names the packet that is missing.
                         header.psn = if lost { upto.plus(1) } else { upto };
                         header.set_aeth(Aeth { syndrome: if lost { 0x60 } else { 0x1f }, msn: 0 });
