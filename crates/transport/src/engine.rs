@@ -255,11 +255,8 @@ impl Engine {
     #[inline]
     pub fn receive(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         reaction.clear();
-        if !self.take_common_acknowledgement(now, arrival) {
+        if !self.take_common_acknowledgement(now, arrival, reaction) {
             self.receive_other(now, arrival, reaction);
-        }
-        if self.unpolled > 0 && reaction.notice.is_none() {
-            reaction.notice = self.poll_notice();
         }
     }
 
@@ -267,6 +264,15 @@ impl Engine {
     fn receive_other(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         if self.agent.is_some() || !self.take_common(arrival, reaction) {
             self.take_any(now, arrival, reaction);
+        }
+        self.take_notice(reaction);
+    }
+
+    /// What is to be sent besides an answer goes with the reaction.
+    #[inline]
+    pub(crate) fn take_notice(&mut self, reaction: &mut Reaction) {
+        if self.unpolled > 0 && reaction.notice.is_none() {
+            reaction.notice = self.poll_notice();
         }
     }
 

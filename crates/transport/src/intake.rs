@@ -89,9 +89,14 @@ impl Engine {
     /// or where a recovery program keeps the window. Handed on from one function to the next, an acknowledgement took half as
     /// long again (Zen 4).
     #[inline(always)]
-    pub(crate) fn take_common_acknowledgement(&mut self, now: Instant, arrival: &Arrival<'_>) -> bool {
+    pub(crate) fn take_common_acknowledgement(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        reaction: &mut Reaction,
+    ) -> bool {
         let header = arrival.header;
-        if header.opcode != Opcode::ACKNOWLEDGE || self.agent.is_some() {
+        if header.opcode != Opcode::ACKNOWLEDGE || self.agent.is_some() || self.unpolled > 0 {
             return false;
         }
         let Some(slot) = direct(header.dest_qpn) else { return false };
@@ -101,7 +106,9 @@ impl Engine {
         let recovers = qp.requester.notes.has(Notes::RECOVERING);
         let wanted = if recovers { ShortWay::Acknowledgements } else { ShortWay::All };
         if profile.short != wanted || qp.common.hears.meets(Class::ACK) {
-            return self.take_acknowledgement(now, slot, arrival);
+            let taken = self.take_acknowledgement(now, slot, arrival);
+            self.take_notice(reaction);
+            return taken;
         }
         if !is_known(qp, arrival) {
             return false;
@@ -130,14 +137,19 @@ impl Engine {
         let packets = upto.wrapping_sub(qp.requester.una);
         advance(&mut qp.requester, profile, upto);
         if flights.is_some() {
-            // Who waited for the room comes before the one that made it.
-            self.land(now, slot, packets);
-            self.restart_timer(now, slot);
-            self.arm(now, slot);
+            self.go_on_after_others(now, slot, packets);
         } else if go_on(qp, profile, timers, schedule, now, slot) {
             self.arm(now, slot);
         }
         true
+    }
+
+    /// So many packets were acknowledged: who waited for room comes before the one that made it.
+    #[inline(never)]
+    fn go_on_after_others(&mut self, now: Instant, slot: usize, packets: u32) {
+        self.land(now, slot, packets);
+        self.restart_timer(now, slot);
+        self.arm(now, slot);
     }
 
     /// The same of an acknowledgement of which the law hears, or where the receiver keeps what comes out of order: nothing is
