@@ -1,4 +1,4 @@
-//! `roci perf` whose other end is killed in the middle of a test.
+//! `roci perf` whose other end is killed, or stopped, in the middle of a test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -63,6 +63,12 @@ impl End {
     }
 }
 
+/// Sends a signal to a process of ours.
+fn signal(end: &End, name: &str) {
+    let kill = format!("kill -{name} {}", end.process.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
 impl Drop for End {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -117,6 +123,20 @@ fn kill(test: &str, port: &str, cm: &[&str], addresses: [&str; 2]) {
             assert_eq!(code, Some(0), "{why}");
         }
     }
+}
+
+#[test]
+fn a_server_that_was_stopped_before_the_time_was_over_makes_no_success_of_it_when_it_goes_on() {
+    let options = ["write-bw", "-p", "19530", "-D", "2"];
+    let (server, client) = meet(&[&options[..], &PATIENCE].concat(), "127.0.0.61", "127.0.0.62");
+    std::thread::sleep(Duration::from_millis(1700));
+    signal(&server, "STOP");
+    // The client's time is over before its last requests have failed.
+    std::thread::sleep(RETRY_TIME + Duration::from_millis(800));
+    signal(&server, "CONT");
+    let (code, why) = client.ended(LATE);
+    assert_eq!(code, Some(1), "{why}");
+    assert!(why.contains("requests were not answered in time"), "{why}");
 }
 
 #[test]

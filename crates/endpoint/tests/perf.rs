@@ -526,6 +526,60 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
+/// Hands on what two ends tell each other, but nothing of the server's from when `silent` says so. The port at which a client finds it.
+fn falling_silent(server: u16, silent: &'static AtomicBool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        let mut far = visit(server);
+        let (mut near_too, mut far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let mut octets = [0; 4096];
+            while let Ok(length @ 1..) = far_too.read(&mut octets) {
+                if !silent.load(Ordering::SeqCst) {
+                    let _ = near_too.write_all(&octets[..length]);
+                }
+            }
+        });
+        let _ = std::io::copy(&mut near, &mut far);
+        let _ = far.shutdown(Shutdown::Both);
+    });
+    port
+}
+
+#[test]
+fn a_server_that_says_nothing_after_the_test_is_not_waited_for_without_end() {
+    static SILENT: AtomicBool = AtomicBool::new(false);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let test = options(Verb::Write, Metric::Bandwidth);
+    let options = Options { duration: Some(Duration::from_secs(1)), ..test };
+    let (server, client) = (Notes::default(), Notes::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| perf::run(&options, &server));
+        let near = scope.spawn(|| {
+            let begun = Instant::now();
+            let near = Options { port: falling_silent(options.port, &SILENT), ..options.clone() };
+            (meet(&near, &client), begun.elapsed())
+        });
+        let is_connected = (0..2000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            client.connected.load(Ordering::SeqCst)
+        });
+        SILENT.store(is_connected, Ordering::SeqCst);
+        let is_over = (0..3000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            near.is_finished()
+        });
+        for notes in [&server, &client] {
+            notes.stop.store(true, Ordering::SeqCst);
+        }
+        let (done, took) = near.join().unwrap();
+        assert!(is_over && matches!(done, Err(PerfError::Unconfirmed(_))), "{done:?}");
+        assert!(took >= Duration::from_secs(6), "it is given the retry time and more: {took:?}");
+    });
+}
+
 /// Runs two ends that were told different things and compare nothing, as perftest's; gives how they ended.
 fn unaware(server: &Options, client: &Options) -> [Result<(), PerfError>; 2] {
     apart(server, &Options { port: mute(server.port), ..client.clone() })

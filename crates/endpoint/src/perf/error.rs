@@ -10,6 +10,7 @@ use roci_wire::cm::reason;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// Why a test did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,12 @@ pub enum PerfError {
     /// The peer said nothing for too long, before the test began.
     #[error("the peer says no more")]
     Silent,
+    /// The server said nothing for so long after the data had been moved.
+    #[error(
+        "the server has said nothing for {} s since the test was done, though it has not left: was it stopped? -u and --retry_count let it take longer",
+        .0.as_secs()
+    )]
+    Unconfirmed(Duration),
     /// The server took the connection, and said nothing at all.
     #[error(
         "{0} took the connection and said nothing: is it a roci perf or perftest server, of the same test, and not busy with another client?"

@@ -247,6 +247,14 @@ impl Options {
         self.margin.unwrap_or(if duration > 2 * usual { usual } else { duration / 4 })
     }
 
+    /// How long a peer may be silent before a request that it was sent fails; without end where no timeout was asked for.
+    fn retry_time(&self) -> Duration {
+        match self.qp_timeout & 31 {
+            0 => Duration::MAX,
+            exponent => Duration::from_nanos(4_096 << exponent) * (u32::from(self.retry_count) + 1),
+        }
+    }
+
     fn judge(&self) -> Result<(), PerfError> {
         let wrong = |what: &str| Err(PerfError::Options(what.to_owned()));
         match self.test {

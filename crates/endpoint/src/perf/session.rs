@@ -4,7 +4,9 @@ use super::channel::{Channel, News};
 use super::handshake::Key;
 use super::meeting::{elsewhere, otherwise};
 use super::report::{Bandwidth, Row};
-use super::{Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency};
+use super::{
+    Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, reason,
+};
 use crate::completion::CompletionQueue;
 use crate::device::{Device, Mtu, ProtectionDomain};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
@@ -13,6 +15,7 @@ use crate::work::INLINE_MAX;
 use roci_transport::{Access, Change, Status, Transition};
 use roci_units::Instant;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Octets of memory for messages that come in, at most, unless few messages are longer.
 const ROOM: usize = 64 << 20;
@@ -25,6 +28,8 @@ const FLIGHT_PACKETS: u32 = 512;
 const WINDOW_PART: u32 = 4;
 /// Requests that a queue pair takes at least: an answer may come before the acknowledgement of what it answers.
 pub(super) const SENDS_MIN: u32 = 64;
+/// How much longer than the retry time a server may take to say that it has heard of the end.
+const ANSWER: Duration = Duration::from_secs(5);
 /// perftest writes around in so many octets where messages are shorter.
 pub(super) const CYCLE: usize = 4096;
 
@@ -240,6 +245,14 @@ impl Session<'_> {
     /// longer answers.
     fn blamed(&mut self, error: PerfError) -> PerfError {
         let unanswered = Status::TransportRetryCounterExceeded;
+        let error = match error {
+            // Had the server been there, its answer would have come: what was not acknowledged meanwhile says more.
+            PerfError::Silent => {
+                let waited = self.channel.acquaintance().patience.unwrap_or_default();
+                self.look_back().err().unwrap_or(PerfError::Unconfirmed(waited))
+            }
+            error => error,
+        };
         let is_lost = match &error {
             PerfError::Left => true,
             PerfError::Completion { status, .. } => *status == unanswered,
@@ -282,6 +295,7 @@ impl Session<'_> {
                     let mut ping = latency::Ping::new(self, size)?;
                     self.meet()?;
                     let row = ping.run(self)?;
+                    self.expect_answers();
                     self.row(row);
                 }
             }
@@ -289,6 +303,7 @@ impl Session<'_> {
                 if self.is_client() {
                     for size in self.sizes() {
                         let row = latency::read(self, size)?;
+                        self.expect_answers();
                         self.row(row);
                     }
                 }
@@ -297,7 +312,25 @@ impl Session<'_> {
             (Metric::Bandwidth, _) => self.one_sided()?,
         }
         self.meet()?;
+        self.look_back()?;
         self.channel.finish()
+    }
+
+    /// The data have been moved, and the server has only to answer from now on: it is not waited for without end, as it may have been
+    /// stopped. One that sends a number of messages itself may need any time for them.
+    fn expect_answers(&mut self) {
+        if self.is_client() && (!self.options.bidirectional || self.options.duration.is_some()) {
+            self.channel.acquaintance().patience = Some(self.options.retry_time().saturating_add(ANSWER));
+        }
+    }
+
+    /// Whether a request that was under way when the time was over has failed since: the figures are then of a peer that was not
+    /// there to the end. A peer whose own time is over posts no more receives, which says nothing against it.
+    fn look_back(&self) -> Result<(), PerfError> {
+        let mut completions = Vec::new();
+        while self.place.cq.poll_into(&mut completions, 64) > 0 {}
+        completions.retain(|completion| completion.status != Status::RnrRetryCounterExceeded);
+        reason(&completions).map_or(Ok(()), Err)
     }
 
     fn two_sided(&mut self) -> Result<(), PerfError> {
@@ -307,6 +340,7 @@ impl Session<'_> {
             let mut flows = bandwidth::Flows::new(self, size, sends, receives)?;
             let ready = self.meet()?;
             let row = flows.run(self, ready)?;
+            self.expect_answers();
             let row = if both && self.options.duration.is_none() { self.report(&row)? } else { row };
             self.row(Row::Bandwidth(row));
             if self.options.all_sizes {
@@ -332,6 +366,7 @@ impl Session<'_> {
                 self.meet()?;
             }
             last = flows.run(self, self.now())?;
+            self.expect_answers();
             if both {
                 if self.options.all_sizes {
                     self.meet()?;
@@ -342,6 +377,7 @@ impl Session<'_> {
         }
         if !both {
             self.meet()?;
+            self.look_back()?;
             self.tell(&last)?;
         }
         Ok(())
