@@ -229,7 +229,7 @@ impl Inner {
             if self.stop.load(Ordering::SeqCst) {
                 let passed = self.device.inner.passed();
                 let since = *stopped.get_or_insert(passed);
-                if passed.saturating_sub(since) >= FAREWELL || !self.core().machine.has_to_transmit() {
+                if passed.saturating_sub(since) >= FAREWELL || self.core().has_said_all() {
                     return;
                 }
             }
@@ -321,6 +321,11 @@ impl Inner {
 }
 
 impl Core {
+    /// Whether nothing is to be sent, nor on its way out: the queue pair takes with it what has not left.
+    fn has_said_all(&self) -> bool {
+        !self.machine.has_to_transmit() && self.free.len() == SENDS
+    }
+
     /// The peer does not ask any more.
     fn withdraw(&mut self, id: Id) {
         for waiting in self.asked.values_mut() {
@@ -361,6 +366,21 @@ mod tests {
         drop(manager);
         let busy = thread.join().unwrap();
         assert!(busy < WHILE / 30, "it was busy for {busy:?}");
+    }
+
+    #[test]
+    fn a_manager_stays_until_what_it_said_last_has_left() {
+        let manager = manager(Clock::new());
+        let inner = manager.handle.inner.clone();
+        // As long as a buffer is away, a datagram is on its way out.
+        let away = inner.core().free.pop().unwrap();
+        let closes = std::thread::spawn(move || drop(manager));
+        std::thread::sleep(4 * SLICE);
+        assert!(!closes.is_finished());
+        inner.core().free.push(away);
+        std::thread::sleep(FAREWELL / 2);
+        assert!(closes.is_finished(), "and no longer");
+        closes.join().unwrap();
     }
 
     #[cfg(feature = "tokio")]
