@@ -32,6 +32,12 @@ impl Engine {
         }
     }
 
+    /// The queue pair waits for something other than room under way: what it was promised is for who waits for that.
+    #[inline]
+    pub(crate) fn pass_flight_turn(&mut self, slot: usize) {
+        self.change_flight(None, |flights| flights.end_turn(slot));
+    }
+
     /// The responder has answered, and acknowledged so many packets of WRITEs and SENDs: who waits for the room goes.
     #[inline]
     pub(crate) fn land(&mut self, now: Instant, slot: usize, packets: u32) {

@@ -340,6 +340,7 @@ impl Engine {
         if let Some(port) = self.laws.states.get_mut(common.law as usize).and_then(LawState::port_mut) {
             port.parks = true;
         }
+        self.pass_flight_turn(slot);
     }
 
     /// The timer of a law for which queue pairs wait has come.

@@ -246,6 +246,7 @@ impl Engine {
             Until::At(instant) => {
                 self.qps[slot].requester.standing.set(Standing::HELD);
                 self.set_send_timer(slot, instant);
+                self.pass_flight_turn(slot);
             }
             Until::Recirculated => {}
         }

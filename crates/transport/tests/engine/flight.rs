@@ -4,7 +4,7 @@ use crate::pair::{Client, Fate, Pair, Side};
 use crate::scripts::{MTU, config, request};
 use roci_transport::{
     Access, Change, Engine, EngineConfig, Operation, Pd, QpConfig, Recovery, SendRequest, Status, Tail,
-    Transition,
+    Transition, Until,
 };
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::{Layout, Opcode};
@@ -65,6 +65,21 @@ fn what_all_queue_pairs_have_under_way_is_bounded_and_who_fails_leaves_room_to_o
     engine.destroy_qp(qpns[1]).unwrap();
     engine.destroy_qp(qpns[2]).unwrap();
     assert_eq!(runs(&mut engine), [4, 4]);
+}
+
+#[test]
+fn who_is_offered_and_has_to_wait_leaves_its_room_to_others() {
+    for until in [Until::Received, Until::Timer, Until::At(micros(1_000))] {
+        let (mut engine, qpns) = engine(5, 4);
+        assert_eq!(runs(&mut engine), [4, 4]);
+        let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+        engine.modify_qp(Instant::ZERO, qpns[0], &fail).unwrap();
+        let offer = engine.offer(Instant::ZERO, 4 * MTU).unwrap();
+        assert_eq!(offer.qpn, qpns[2], "it comes from the line, and the last room is its own");
+        engine.decline(Instant::ZERO, offer, until);
+        assert!(engine.has_work(0xff), "{until:?}");
+        assert_eq!(runs(&mut engine), [4], "{until:?}");
+    }
 }
 
 #[test]
