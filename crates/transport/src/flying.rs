@@ -80,6 +80,15 @@ impl Engine {
         self.change_flight(None, |flights| flights.forget(slot));
     }
 
+    /// The queue pair's packets go elsewhere from now on: what is under way keeps no room there, nor has it any here.
+    #[cold]
+    pub(crate) fn move_flight(&mut self, now: Instant, slot: usize) {
+        if self.flights.is_some() {
+            self.leave_flight(slot);
+            self.arm(now, slot);
+        }
+    }
+
     #[inline]
     fn change_flight(&mut self, now: Option<Instant>, change: impl FnOnce(&mut Flights)) {
         if let Some(flights) = &mut self.flights {

@@ -245,7 +245,8 @@ impl Engine {
         let Qp { requester, common, .. } = &mut self.qps[slot];
         common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps(), requester.window);
         common.peer = change.peer.unwrap_or(common.peer);
-        common.path = change.path.unwrap_or(common.path);
+        let before = common.path;
+        common.path = change.path.unwrap_or(before);
         if let Some(psn) = change.send_psn {
             common.base = psn.get();
             let requester = &mut self.qps[slot].requester;
@@ -253,6 +254,9 @@ impl Engine {
         }
         if let Some(psn) = change.receive_psn {
             self.qps[slot].responder.expect(psn, profile.recovery);
+        }
+        if self.qps[slot].common.path != before {
+            self.move_flight(now, slot);
         }
         if let Some(way) = change.transition {
             self.enter(now, slot, way, next);

@@ -83,6 +83,17 @@ fn who_is_offered_and_has_to_wait_leaves_its_room_to_others() {
 }
 
 #[test]
+fn a_queue_pair_whose_path_changes_leaves_the_room_of_the_old_one() {
+    let (mut engine, qpns) = engine(5, 3);
+    assert_eq!(runs(&mut engine), [4, 4]);
+    let elsewhere = Change { path: Some(9), ..Change::default() };
+    engine.modify_qp(Instant::ZERO, qpns[0], &elsewhere).unwrap();
+    let mut runs = runs(&mut engine);
+    runs.sort_unstable();
+    assert_eq!(runs, [1, 4, 4], "the rest of its own there, and who stood in line here");
+}
+
+#[test]
 fn a_queue_pair_by_itself_has_as_much_under_way_as_its_window_lets_it() {
     let (mut engine, _) = engine(9, 1);
     assert_eq!(runs(&mut engine), [4, 4, 1]);
