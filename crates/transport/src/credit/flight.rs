@@ -59,6 +59,10 @@ struct Guest {
     promised: u32,
     /// How many packets the room had sent when this one sent its last.
     last: u32,
+    /// The same of a packet that it has sent and that was not acknowledged, and how many of its packets, up to that one, are to be
+    /// acknowledged before that is known to have arrived; zero where no packet is watched.
+    mark: u32,
+    until: u32,
     /// Who sent last before it, and who after it.
     links: Links,
     /// Whether it stands in the line.
@@ -109,6 +113,10 @@ impl Flights {
         let Some(guest) = self.guests.get_mut(place).filter(|guest| guest.room != 0) else { return };
         guest.outstanding += packets;
         self.take(place, packets);
+        let guest = &mut self.guests[place];
+        if guest.until == 0 {
+            (guest.mark, guest.until) = (guest.last, guest.outstanding);
+        }
     }
 
     /// So many packets of queue pair `place` have left once more. Whether nothing of it was under way before.
@@ -149,9 +157,14 @@ impl Flights {
         let (index, last) = (guest.room as usize - 1, guest.last);
         guest.outstanding = guest.outstanding.saturating_sub(packets);
         let is_empty = guest.outstanding == 0;
+        // One that always has something under way is never without, and its last packet not known to have arrived.
+        let was_watched = guest.until > 0;
+        guest.until = guest.until.saturating_sub(packets);
+        let marked = (was_watched && guest.until == 0).then_some(guest.mark);
+        let arrived = if packets > 0 && is_plain && is_empty { Some(last) } else { marked };
         self.give_back(place, packets);
-        if packets > 0 && is_plain && is_empty {
-            self.give_up_before(index, last);
+        if let Some(mark) = arrived {
+            self.give_up_before(index, mark);
         }
         was_doubted
     }
@@ -389,6 +402,19 @@ mod tests {
         flights.acknowledged(0, 6);
         assert!(flights.sent_again(1, 3), "what comes late after all is nobody else's");
         assert_eq!(flights.rooms[0].taken, 0, "nothing is to be sent again");
+    }
+
+    #[test]
+    fn a_tail_gives_its_room_back_though_who_sends_after_it_always_has_something_under_way() {
+        let mut flights = Flights::new(10);
+        assert!(flights.admit(0, 7) && flights.admit(1, 7));
+        flights.sent(0, 6);
+        flights.sent(1, 1);
+        for _ in 0..6 {
+            flights.sent(1, 3);
+            flights.acknowledged(1, 3);
+        }
+        assert_eq!(flights.rooms[0].taken, 1, "only the last packet is under way");
     }
 
     proptest! {
