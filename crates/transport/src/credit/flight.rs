@@ -83,6 +83,8 @@ const TURNS: u32 = 16;
 
 impl Flights {
     pub(crate) const fn new(packets: u32) -> Self {
+        // Distances on the circle of packets sent are less than half of it.
+        let packets = if packets > i32::MAX.cast_unsigned() { i32::MAX.cast_unsigned() } else { packets };
         let turn = packets.div_ceil(TURNS);
         Self { packets, turn, rooms: Vec::new(), guests: Vec::new(), waiting: 0 }
     }
@@ -415,6 +417,16 @@ mod tests {
             flights.acknowledged(1, 3);
         }
         assert_eq!(flights.rooms[0].taken, 1, "only the last packet is under way");
+    }
+
+    #[test]
+    fn a_room_without_a_bound_to_speak_of_takes_nothing_for_lost() {
+        let mut flights = Flights::new(u32::MAX);
+        assert!(flights.admit(0, 7) && flights.admit(1, 7));
+        flights.sent(0, 1);
+        flights.sent(1, 1);
+        flights.acknowledged(1, 1);
+        assert_eq!(flights.rooms[0].taken, 1);
     }
 
     proptest! {
