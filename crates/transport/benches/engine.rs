@@ -85,7 +85,7 @@ fn segment_offered(bencher: Bencher, flows: u32) {
 
 /// One segment of selective repeat within its window, read where it was made: of IRN, and of the program SACK. An engine is used
 /// until the windows are full, as one that runs is: one that was just made has its queue pairs far from the processor. No
-/// acknowledgement comes meanwhile: what that costs is in the bench `selective`.
+/// acknowledgement comes meanwhile, which with SACK ends a run: see [`segment_and_acknowledgement`].
 #[divan::bench(args = [(Recovery::Irn, 1), (Recovery::Irn, 128), (Recovery::Irn, 1024), (Recovery::Irn, 2048),
     (Recovery::Sack, 1), (Recovery::Sack, 128), (Recovery::Sack, 1024), (Recovery::Sack, 2048)], sample_count = 100, sample_size = 1)]
 fn segment_selective(bencher: Bencher, (recovery, flows): (Recovery, u32)) {
@@ -131,6 +131,33 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
                 black_box(&reaction);
             }
         });
+}
+
+/// A segment, and the acknowledgement of the one eight before it, flows in turn: what a sender does whose window is under way.
+#[divan::bench(args = [(Recovery::GoBackN, 1), (Recovery::GoBackN, 128), (Recovery::GoBackN, 2048), (Recovery::Irn, 1),
+    (Recovery::Irn, 128), (Recovery::Irn, 2048), (Recovery::Sack, 1), (Recovery::Sack, 128), (Recovery::Sack, 2048)],
+    sample_count = 100, sample_size = 1)]
+fn segment_and_acknowledgement(bencher: Bencher, (recovery, flows): (Recovery, u32)) {
+    const BEHIND: u32 = 8;
+    let layout = if recovery == Recovery::GoBackN { Layout::Standard } else { Layout::Irn };
+    let config = QpConfig { recovery, layout, initial_window: 1500, ..QpConfig::default() };
+    let mut engine = under_way(flows, config);
+    let mut reaction = Reaction::default();
+    let mut step = move || {
+        let take = |(): &mut (), segment: &Segment| black_box(segment).header;
+        let sent = engine.transmit_with(Instant::ZERO, 0xff, &mut (), take, take).unwrap();
+        if sent.psn.get() >= BEHIND {
+            let psn = sent.psn.minus(BEHIND);
+            let mut header = Header::new(Opcode::ACKNOWLEDGE, sent.dest_qpn, psn);
+            header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
+            header.set_trigger(psn);
+            let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+            engine.receive(Instant::ZERO, &arrival, &mut reaction);
+            black_box(&reaction);
+        }
+    };
+    (0..2 * BEHIND * flows).for_each(|_| step());
+    bencher.counter(ItemsCount::new(ROUND)).bench_local(|| (0..ROUND).for_each(|_| step()));
 }
 
 /// A data packet in order, each answered by an acknowledgement, flows in turn.

@@ -260,6 +260,7 @@ impl Engine {
         }
     }
 
+    /// Whatever is no common acknowledgement.
     #[inline(never)]
     fn receive_other(&mut self, now: Instant, arrival: &Arrival<'_>, reaction: &mut Reaction) {
         if self.agent.is_some() || !self.take_common(arrival, reaction) {
