@@ -15,6 +15,7 @@ use crate::qp::{Facts, Notes, Profile, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
+use core::hint::cold_path;
 use roci_control::{Class, Credit, Event};
 use roci_units::{Instant, Psn, Span};
 use roci_wire::Layout;
@@ -49,13 +50,18 @@ impl Losing {
     }
 }
 
-/// No more is let through than the program lets go, `room` new packets.
+/// No more is let through than the program lets go, `room` new packets. A run that fits in there goes on.
 #[inline(always)]
 pub(crate) fn bound(qp: &mut Qp, profile: &Profile, room: u32) {
-    qp.end_run(profile.ring);
-    let Qp { requester, common, .. } = qp;
-    requester.staged = u8::try_from(room).map_or(requester.staged, |room| room.min(requester.staged));
-    common.facts.put(Facts::SHUTS, room <= u32::from(requester.staged));
+    let mut left = u32::from(qp.common.run) + u32::from(qp.requester.staged);
+    if room < left {
+        cold_path();
+        qp.end_run(profile.ring);
+        let staged = &mut qp.requester.staged;
+        *staged = u8::try_from(room).map_or(*staged, |room| room.min(*staged));
+        left = u32::from(*staged);
+    }
+    qp.common.facts.put(Facts::SHUTS, room <= left);
     if profile.asks_every > 1 {
         renew_asks(qp, profile, room);
     }
