@@ -204,23 +204,24 @@ impl Nscc {
         if rtt < state.base_rtt {
             state.base_rtt = rtt;
             self.bound_by(state);
+            self.set_cwnd_bounds(state);
         }
         let delay = rtt - state.base_rtt;
         self.update_delay(state, delay, event.ecn);
-        if self.quick_adapt(state, event, false, event.ecn, delay) {
+        let ignores = event.ecn && state.ignored < state.to_ignore;
+        let adapts = state.flags & ADAPTING == 0 || passed(now, state.qa_end);
+        if (ignores || adapts) && self.quick_adapt(state, event, false, event.ecn, delay) {
             return;
         }
         match (event.ecn, delay >= self.target) {
-            (false, true) => self.fair_increase(state, event.acked),
+            (false, true) => Self::gather(state, self.fi, event.acked),
             (false, false) => self.proportional_increase(state, event.acked, delay),
             (true, true) => self.multiplicative_decrease(state, now),
             (true, false) => {}
         }
-        self.set_cwnd_bounds(state);
         let late = now.wrapping_sub(state.adjusted_at) > self.base_rtt;
         if state.received_bytes > 8 * self.params.mss || late {
             self.fulfill_adjustment(state, now);
-            self.set_cwnd_bounds(state);
         }
     }
 
@@ -237,7 +238,8 @@ impl Nscc {
         }
     }
 
-    /// `quick_adapt`: whether what was acknowledged became the window, or is still ignored.
+    /// `quick_adapt`, where a period has ended or something may be ignored: whether what was acknowledged became the window, or is still ignored.
+    #[inline(never)]
     fn quick_adapt(&self, state: &mut State, event: &Event<'_>, loss: bool, skip: bool, delay: u32) -> bool {
         let now = nanos(event.now);
         let mut done = false;
@@ -263,25 +265,30 @@ impl Nscc {
     }
 
     /// `update_delay`: a delay beyond the target without a mark counts as a quarter of the base round trip.
+    #[inline]
     fn update_delay(&self, state: &mut State, delay: u32, skip: bool) {
         let new = if !skip && delay > self.target { state.base_rtt / 4 } else { delay };
-        let kept = u64::from(ONE - self.delay_alpha) * u64::from(state.avg_delay);
-        let sum = kept + u64::from(self.delay_alpha) * u64::from(new) * 16;
-        state.avg_delay = saturate((sum + u64::from(ONE / 2)) >> 16);
+        let apart = i64::from(new) * 16 - i64::from(state.avg_delay);
+        let step = (i64::from(self.delay_alpha) * apart + i64::from(ONE / 2)) >> 16;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "no round trip has more than 26 bits"
+        )]
+        {
+            state.avg_delay = (i64::from(state.avg_delay) + step) as u32;
+        }
     }
 
-    /// `inc_bytes += fi·acked`.
-    fn fair_increase(&self, state: &mut State, acked: u32) {
-        Self::gather(state, self.fi, acked);
-    }
-
-    /// `inc_bytes += octets·acked`, rounded.
+    /// `inc_bytes += octets·acked`, rounded: by fi octets where the increase is fair.
+    #[inline]
     fn gather(state: &mut State, octets: u32, acked: u32) {
         let product = u64::from(octets) * u64::from(acked) + (1 << (INC_SHIFT - 1));
         state.inc_bytes = saturate(u64::from(state.inc_bytes) + (product >> INC_SHIFT));
     }
 
     /// `inc_bytes += α·acked·(target − delay)`, unless fast increase takes its place.
+    #[inline]
     fn proportional_increase(&self, state: &mut State, acked: u32, delay: u32) {
         if self.fast_increase(state, acked, delay) {
             return;
@@ -291,6 +298,7 @@ impl Nscc {
     }
 
     /// `fast_increase`: after a window on an empty path, each acknowledgement adds its share at once.
+    #[inline]
     fn fast_increase(&self, state: &mut State, acked: u32, delay: u32) -> bool {
         let was = state.flags & INCREASING != 0;
         state.flags &= !INCREASING;
@@ -301,6 +309,7 @@ impl Nscc {
         state.fi_count = state.fi_count.saturating_add(acked);
         if state.fi_count > state.window || was {
             state.window = state.window.saturating_add(scale(acked, self.fi_scale));
+            self.set_cwnd_bounds(state);
             state.flags |= INCREASING;
         }
         state.flags & INCREASING != 0
@@ -315,6 +324,7 @@ impl Nscc {
         if mean > self.target && now.wrapping_sub(state.decreased_at) > state.base_rtt {
             let cut = scale(self.gamma, ONE - ratio(self.target, mean)).min(ONE / 2);
             state.window -= scale(state.window, cut);
+            self.set_cwnd_bounds(state);
             state.decreased_at = now;
         }
     }
@@ -328,6 +338,7 @@ impl Nscc {
             state.window = state.window.saturating_add(self.eta);
             state.adjusted_at = now;
         }
+        self.set_cwnd_bounds(state);
         (state.inc_bytes, state.received_bytes) = (0, 0);
     }
 
