@@ -19,8 +19,8 @@ pub struct Congestion {
     pub threshold: u16,
     /// Segments acknowledged since the window last grew in congestion avoidance.
     acked: u16,
-    /// Timeouts since something was acknowledged for the first time.
-    backoff: u8,
+    /// Timeouts since something was acknowledged for the first time, which makes it zero: the timeout is what it was.
+    pub backoff: u8,
 }
 
 impl Congestion {
@@ -33,6 +33,7 @@ impl Congestion {
 
     /// An acknowledgement of `newly_acked` segments, outside of recovery: one segment more in slow start, one more for
     /// each window acknowledged in congestion avoidance (§3.1).
+    #[inline(always)]
     pub fn grow(&mut self, newly_acked: u32) {
         if self.window < self.threshold {
             self.window = limited(self.window + 1);
@@ -63,11 +64,6 @@ impl Congestion {
         }
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
         (self.window, self.acked) = (1, 0);
-    }
-
-    /// Something was acknowledged for the first time: the timeout is what it was.
-    pub fn progress(&mut self) {
-        self.backoff = 0;
     }
 
     /// Sets the window; it is never below one segment.
@@ -130,7 +126,7 @@ mod tests {
         assert_eq!(congestion.timeout(configured), Span::from_micros(400));
         congestion.collapse(1);
         assert_eq!(congestion.threshold, 20, "the segment had been sent again by the timer before");
-        congestion.progress();
+        congestion.backoff = 0;
         assert_eq!(congestion.timeout(configured), configured);
         for _ in 0..300 {
             congestion.collapse(1);

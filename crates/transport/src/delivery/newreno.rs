@@ -50,7 +50,7 @@ impl NewReno {
     fn advanced(&mut self, input: &Input<'_>) -> (bool, bool) {
         let moved = input.start.since(input.old_start).unsigned_abs();
         self.advance = u8::try_from(moved).unwrap_or(u8::MAX);
-        self.congestion.progress();
+        self.congestion.backoff = 0;
         if !self.recovering {
             self.grew(input.start, input.newly_acked);
             return (false, true);
@@ -135,7 +135,7 @@ impl Recover for NewReno {
         }
         // Nothing was acknowledged selectively: the window moved by as much.
         self.advance = u8::try_from(newly_acked).unwrap_or(u8::MAX);
-        self.congestion.progress();
+        self.congestion.backoff = 0;
         self.grew(start, newly_acked);
         Some(self.allowance())
     }

@@ -30,7 +30,7 @@ impl Reno {
     /// Something was acknowledged for the first time.
     #[inline]
     fn progress(&mut self, newly_acked: u32) {
-        self.congestion.progress();
+        self.congestion.backoff = 0;
         if self.recovers() {
             self.congestion.set(self.congestion.threshold);
         } else {

@@ -95,8 +95,9 @@ impl Sack {
     }
 
     /// Something was acknowledged in order.
+    #[inline(always)]
     fn progress(&mut self, start: Psn, newly_acked: u32) {
-        self.congestion.progress();
+        self.congestion.backoff = 0;
         if self.phase != Phase::Recovering {
             self.congestion.grow(newly_acked);
         }
@@ -109,9 +110,8 @@ impl Sack {
     fn lost_until(&self, board: &Board<'_>) -> Psn {
         match self.phase {
             Phase::Open => board.start,
-            Phase::Recovering => board.lost_until(),
-            Phase::TimedOut if board.lost_until().since(self.recovery) > 0 => board.lost_until(),
-            Phase::TimedOut => self.recovery.plus(1),
+            Phase::TimedOut if board.lost_until().since(self.recovery) <= 0 => self.recovery.plus(1),
+            Phase::Recovering | Phase::TimedOut => board.lost_until(),
         }
     }
 
@@ -167,6 +167,7 @@ impl Recover for Sack {
         Decision { mark, window: Some(window), restart_timer }
     }
 
+    #[inline(always)]
     fn advance(&mut self, start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
         if self.phase != Phase::Open {
             return None;
