@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 use crate::segment::{Segment, Source};
 use crate::timer::{TimerId, Timers};
 use roci_control::Class;
-use roci_units::{Instant, Psn};
+use roci_units::{Instant, Psn, Span};
 use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Syndrome};
 
 /// What a responder in the middle of a message may be about besides it.
@@ -85,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// The same of acknowledgements. What the commonest take is put where it is used: those of which no law hears, with go-back-N,
-    /// or where a recovery program keeps the window. Handed on from one function to the next, an acknowledgement took half as
+    /// The same of acknowledgements. What the commonest take is put where it is used: those of which no law hears, where nothing is
+    /// lost or a recovery program keeps the window. Handed on from one function to the next, an acknowledgement took half as
     /// long again (Zen 4).
     #[inline(always)]
     pub(crate) fn take_common_acknowledgement(
@@ -104,8 +104,7 @@ impl Engine {
         let Some(qp) = qps.get_mut(slot) else { return false };
         let Some(profile) = profiles.get(usize::from(qp.common.profile)) else { return false };
         let recovers = qp.requester.notes.has(Notes::RECOVERING);
-        let wanted = if recovers { ShortWay::Acknowledgements } else { ShortWay::All };
-        if profile.short != wanted || qp.common.hears.meets(Class::ACK) {
+        if !profile.short.takes_here(profile, recovers) || qp.common.hears.meets(Class::ACK) {
             let taken = self.take_acknowledgement(now, slot, arrival);
             self.take_notice(reaction);
             return taken;
@@ -116,10 +115,6 @@ impl Engine {
         let Some(work) = sends.find(qp.common.head) else { return false };
         let progress = progress(&qp.requester, work, header);
         if recovers {
-            // Times in a header are for the long way.
-            if matches!(profile.layout, Layout::Cc(_)) {
-                return false;
-            }
             let Some(upto) = progress else { return self.take_beyond_gap(now, slot, arrival) };
             let names = profile.recovery == Recovery::Sack
                 && drawn_by(header, profile.layout).since(Psn::new(upto)) >= 0;
@@ -127,7 +122,7 @@ impl Engine {
             if names || move_window(qp, profile, asides, boards, upto).is_none() {
                 return false;
             }
-            if go_on(qp, profile, timers, schedule, now, slot) {
+            if go_on(qp, profile, timers, schedule, now, slot, profile.timeout) {
                 self.arm(now, slot);
             }
             self.land(now, slot, packets);
@@ -138,8 +133,11 @@ impl Engine {
         advance(&mut qp.requester, profile, upto);
         if flights.is_some() {
             self.go_on_after_others(now, slot, packets);
-        } else if go_on(qp, profile, timers, schedule, now, slot) {
-            self.arm(now, slot);
+        } else {
+            let timeout = profile.timeout_in_order(qp.requester.high.wrapping_sub(upto));
+            if go_on(qp, profile, timers, schedule, now, slot, timeout) {
+                self.arm(now, slot);
+            }
         }
         true
     }
@@ -239,8 +237,8 @@ fn move_window(qp: &mut Qp, profile: &Profile, asides: &mut Asides, boards: &Poo
     Some(octets)
 }
 
-/// Some packets were acknowledged: the timer, whose timeout is the configured one, starts again, and who may send does so. Whether
-/// the pacer holds it back.
+/// Some packets were acknowledged: the timer starts again with `timeout`, and who may send does so. Whether the pacer holds it
+/// back.
 #[inline(always)]
 fn go_on(
     qp: &mut Qp,
@@ -249,11 +247,12 @@ fn go_on(
     schedule: &mut Schedule,
     now: Instant,
     slot: usize,
+    timeout: Span,
 ) -> bool {
     #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
     let place = slot as u32;
     let requester = &mut qp.requester;
-    if let Some(at) = requester.deadline_from(now, profile.timeout)
+    if let Some(at) = requester.deadline_from(now, timeout)
         && requester.set_deadline(at, profile.recovery)
     {
         timers.arm(TimerId { qp: place, kind: TIMER_ACK }, at);
@@ -428,7 +427,7 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
     use roci_control::{Hop, Law};
-    use roci_units::{Qpn, Span};
+    use roci_units::Qpn;
     use roci_wire::layout::cc::Cc;
     use roci_wire::{Reth, layout::srnic::RequestPosition};
 

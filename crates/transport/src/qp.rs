@@ -7,6 +7,7 @@
 use crate::arrival::Deferred;
 use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
+use crate::delivery::irn;
 use crate::queue::{Kind, NONE, RecvQueue, SendWork, flag};
 use crate::state::QpState;
 use crate::stream::Middle;
@@ -431,9 +432,31 @@ impl ShortWay {
             _ => Self::Acknowledgements,
         }
     }
+
+    /// Whether that of acknowledgements is the plainest, for a queue pair of this profile: no law hears of them and no header
+    /// has times for one.
+    #[inline(always)]
+    pub(crate) const fn takes_here(self, profile: &Profile, recovers: bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => !recovers,
+            Self::Acknowledgements => {
+                recovers == profile.recovery.owns_window() && !matches!(profile.layout, Layout::Cc(_))
+            }
+        }
+    }
 }
 
 impl Profile {
+    /// The retransmission timeout with so many packets in flight where nothing is lost; zero: never.
+    #[inline(always)]
+    pub(crate) const fn timeout_in_order(&self, in_flight: u32) -> Span {
+        if matches!(self.recovery, Recovery::Irn) && in_flight <= irn::FEW_IN_FLIGHT {
+            return irn::timeout_of_few(self.timeout);
+        }
+        self.timeout
+    }
+
     /// Whether READ responses are acknowledged, in sequences of their own.
     #[inline]
     pub(crate) const fn separate_reads(&self) -> bool {
