@@ -104,7 +104,7 @@ impl Engine {
         let Some(qp) = qps.get_mut(slot) else { return false };
         let Some(profile) = profiles.get(usize::from(qp.common.profile)) else { return false };
         let recovers = qp.requester.notes.has(Notes::RECOVERING);
-        if !profile.short.takes_here(profile, recovers) || qp.common.hears.meets(Class::ACK) {
+        if !profile.short.is_plainest(recovers) || qp.common.hears.meets(Class::ACK) {
             let taken = self.take_acknowledgement(now, slot, arrival);
             self.take_notice(reaction);
             return taken;
@@ -160,8 +160,8 @@ impl Engine {
         let heard = qp.common.hears.meets(Class::ACK);
         let is_short = match profile.short {
             ShortWay::None => false,
-            ShortWay::Acknowledgements => true,
             ShortWay::All => heard,
+            _ => true,
         };
         if !is_short || !is_known(qp, arrival) || heard && (profile.deferred.law || qp.common.law == NONE) {
             return false;

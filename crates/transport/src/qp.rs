@@ -412,12 +412,17 @@ pub(crate) struct Profile {
 }
 
 /// Which packets of a reliable connection may go the short way of `intake`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ShortWay {
     None,
     /// Acknowledgements in order: a packet may be kept that comes early, the recovery program may own the window, packets may
     /// carry more than the standard's headers, and be placed late.
     Acknowledgements,
+    /// The same, where the program owns the window, and the way is the plainest unless a law hears of them: no header has times
+    /// for one.
+    InWindow,
+    /// The same while nothing is lost.
+    InOrder,
     /// Requests as well: they are taken and acknowledged at once by the plainest rules, go-back-N with the standard layout,
     /// and their placement is immediate.
     All,
@@ -429,21 +434,16 @@ impl ShortWay {
         match (config.service, config.recovery, config.layout) {
             (Service::Rc, Recovery::GoBackN, Layout::Standard) if !deferred => Self::All,
             (Service::Ud, ..) | (_, Recovery::Ndp, _) | (.., Layout::Homa | Layout::Ndp) => Self::None,
-            _ => Self::Acknowledgements,
+            (.., Layout::Cc(_)) => Self::Acknowledgements,
+            (_, recovery, _) if recovery.owns_window() => Self::InWindow,
+            _ => Self::InOrder,
         }
     }
 
-    /// Whether that of acknowledgements is the plainest, for a queue pair of this profile: no law hears of them and no header
-    /// has times for one.
+    /// Whether that of an acknowledgement is the plainest if no law hears of it.
     #[inline(always)]
-    pub(crate) const fn takes_here(self, profile: &Profile, recovers: bool) -> bool {
-        match self {
-            Self::None => false,
-            Self::All => !recovers,
-            Self::Acknowledgements => {
-                recovers == profile.recovery.owns_window() && !matches!(profile.layout, Layout::Cc(_))
-            }
-        }
+    pub(crate) fn is_plainest(self, recovers: bool) -> bool {
+        if recovers { self == Self::InWindow } else { self >= Self::InOrder }
     }
 }
 

@@ -53,15 +53,17 @@ impl Losing {
 /// No more is let through than the program lets go, `room` new packets. A run that fits in there goes on.
 #[inline(always)]
 pub(crate) fn bound(qp: &mut Qp, profile: &Profile, room: u32) {
-    let mut left = u32::from(qp.common.run) + u32::from(qp.requester.staged);
-    if room < left {
+    let left = u32::from(qp.common.run) + u32::from(qp.requester.staged);
+    if room <= left || qp.common.facts.has(Facts::SHUTS) {
         cold_path();
-        qp.end_run(profile.ring);
-        let staged = &mut qp.requester.staged;
-        *staged = u8::try_from(room).map_or(*staged, |room| room.min(*staged));
-        left = u32::from(*staged);
+        if room < left {
+            qp.end_run(profile.ring);
+            let staged = &mut qp.requester.staged;
+            *staged = u8::try_from(room).map_or(*staged, |room| room.min(*staged));
+        }
+        let left = u32::from(qp.common.run) + u32::from(qp.requester.staged);
+        qp.common.facts.put(Facts::SHUTS, room <= left);
     }
-    qp.common.facts.put(Facts::SHUTS, room <= left);
     if profile.asks_every > 1 {
         renew_asks(qp, profile, room);
     }

@@ -108,6 +108,9 @@ fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &Asides, b
     }
     let most = lets.min(room);
     let staged = if most < ring || wanted == ring { most.min(ring) } else { most & !(ring - 1) };
+    if staged == 0 {
+        return false;
+    }
     common.facts.put(Facts::SHUTS, room <= if most < ring { lets.min(ring) } else { staged });
     // What is left of the last ring that it begins stays staged.
     let run = alike.min(staged);
@@ -115,7 +118,7 @@ fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &Asides, b
     {
         (common.run, requester.staged) = (run as u8, (staged - run) as u8);
     }
-    run > 0
+    true
 }
 
 /// Whether the next packet, the last of a run, is also the last that may go for now: with it `in_flight` octets are not

@@ -95,7 +95,6 @@ impl Sack {
     }
 
     /// Something was acknowledged in order.
-    #[inline(always)]
     fn progress(&mut self, start: Psn, newly_acked: u32) {
         self.congestion.backoff = 0;
         if self.phase != Phase::Recovering {
@@ -168,11 +167,12 @@ impl Recover for Sack {
     }
 
     #[inline(always)]
-    fn advance(&mut self, start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
+    fn advance(&mut self, _start: Psn, in_flight: u32, newly_acked: u32) -> Option<u32> {
         if self.phase != Phase::Open {
             return None;
         }
-        self.progress(start, newly_acked);
+        self.congestion.backoff = 0;
+        self.congestion.grow(newly_acked);
         // All that is in flight is in the pipe.
         Some(u32::from(self.congestion.window).max(in_flight))
     }
