@@ -249,41 +249,6 @@ fn windows_share_a_link_that_drops_and_are_seen_over_time() {
 }
 
 #[test]
-fn queue_pairs_of_a_host_have_the_link_by_their_weights() {
-    let text = r#"
-    stop = "20ms"
-    [topology]
-    kind = "star"
-    hosts = 5
-    rate = "10Gb/s"
-    delay = "1us"
-    [switch]
-    ecn = false
-    [transport]
-    control = { law = "none" }
-    [[traffic]]
-    kind = "flows"
-    weight = 2
-    flows = [
-        { src = "h0", dst = "h1", size = "100MB" },
-        { src = "h0", dst = "h2", size = "100MB", weight = 5 },
-        { src = "h0", dst = "h3", size = "100MB", weight = 1 },
-        { src = "h4", dst = "h0", size = "100MB", op = "read", weight = 4 },
-    ]
-    "#;
-    for model in ["ideal", "srnic"] {
-        let results = run(text, &[("nic.model", model)]);
-        let delivered: Vec<_> = results.flows.iter().map(|flow| flow.delivered).collect();
-        let total: u64 = delivered.iter().sum();
-        assert!(total * 8 > 9_000_000_000 / 50, "{model}: {delivered:?}");
-        for (flow, weight) in delivered.iter().zip([2, 5, 1, 4]) {
-            let (got, due) = (flow * 12, total * weight);
-            assert!(got.abs_diff(due) * 20 < due, "{model}: {delivered:?}");
-        }
-    }
-}
-
-#[test]
 fn responses_that_are_sent_again_are_counted_and_add_to_the_throughput() {
     let text = r#"
         [topology]

@@ -183,9 +183,6 @@ pub struct QpConfig {
     pub initial_window: u16,
     /// The priority of data, 0 to 7.
     pub priority: u8,
-    /// How many times 64 KiB it may send in each round of the queue pairs of its priority, 1 to 255. Where all have 1 they take
-    /// turns packet by packet, which is quicker.
-    pub weight: u8,
     /// The shared receive queue, if it uses one.
     pub srq: Option<Srq>,
     /// The queue key, for datagrams.
@@ -223,7 +220,6 @@ impl Default for QpConfig {
             max_in_flight: 0,
             initial_window: 10,
             priority: 3,
-            weight: 1,
             srq: None,
             q_key: 0,
             created: Instant::ZERO,

@@ -120,22 +120,15 @@ impl Schedule {
         self.rings.of(self.forward, priority).grow_to(count);
     }
 
-    /// Gives a new queue pair `weight` times 64 KiB in each round of its priority. Once any has had more than that, all have
-    /// octets instead of turns.
-    pub fn set_weight(&mut self, qp: u32, weight: u8) {
-        if weight > 1 || self.has_shares() {
-            self.set_quantum(qp, u32::from(weight) * Shares::DEFAULT_QUANTUM);
-        }
-    }
-
-    /// The same with any `quantum` of octets.
+    /// Gives a queue pair `quantum` octets in each round of its priority instead of one turn; once any queue pair
+    /// has a quantum, all others have 64 KiB.
     ///
     /// Shares are exact in the long run for any quantum; a turn costs O(1) where the quantum is at least the longest
     /// run of octets taken at once.
-    fn set_quantum(&mut self, qp: u32, quantum: u32) {
+    pub fn set_quantum(&mut self, qp: u32, quantum: u32) {
         self.enlist_lone();
         let shares = &mut self.rules().shares;
-        *shares.get_or_insert_default().of(qp) = Account { quantum: quantum.max(1), balance: 0 };
+        shares.get_or_insert_default().of(qp).quantum = quantum.max(1);
     }
 
     /// The rules, from now on.

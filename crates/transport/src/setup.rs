@@ -135,11 +135,6 @@ impl Engine {
             self.elsewhere.insert(qpn.get(), slot);
         }
         self.schedule.prepare(slot + 1, config.priority);
-        if config.weight > 1 && !self.schedule.has_shares() {
-            // A run's packets are charged to nobody.
-            (0..self.qps.len()).for_each(|place| self.end_run(place));
-        }
-        self.schedule.set_weight(slot, config.weight);
         self.timers.prepare(slot + 1);
         Ok(qpn)
     }
@@ -153,7 +148,6 @@ impl Engine {
             (config.ack_every >= 1, "ack_every"),
             (config.initial_window >= 1, "initial_window"),
             (config.priority <= 7, "priority"),
-            (config.weight >= 1, "weight"),
         ];
         if let Some((_, name)) = ranges.iter().find(|(fits, _)| !fits) {
             return Err(QpError::Range(name));

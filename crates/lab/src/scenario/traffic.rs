@@ -31,11 +31,6 @@ const OPS: [(&str, Op); 5] = [
     ("compare-swap", Op::CompareSwap),
 ];
 
-/// `weight`.
-fn weight(table: Table<'_>) -> Result<Option<u8>, ScenarioError> {
-    Ok(table.count("weight", 1..=255)?.and_then(|weight| u8::try_from(weight).ok()))
-}
-
 /// The tables that have been read so far.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
@@ -139,7 +134,6 @@ impl<'a> Reading<'a> {
             let common = Common {
                 op: if flow.get("op").is_some() { own.op } else { shared.op },
                 priority: own.priority.or(shared.priority),
-                weight: own.weight.or(shared.weight),
                 control: own.control.or(shared.control),
             };
             let (src, dst) = self.pair(flow)?;
@@ -334,7 +328,7 @@ impl<'a> Reading<'a> {
 
     fn hpcc(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
         let op = table.word("op", &OPS)?.unwrap_or_default();
-        let common = Common { op, priority: None, weight: weight(table)?, control: self.control(table)? };
+        let common = Common { op, priority: None, control: self.control(table)? };
         let name = table.require("file", table.text("file")?)?;
         let text = file::read(table.source, &name)?;
         let flows = HpccFlows::read(&text, self.names.hosts(), common);
@@ -355,12 +349,11 @@ impl<'a> Reading<'a> {
         Ok(value)
     }
 
-    /// `op`, `priority`, `weight` and `control`.
+    /// `op`, `priority` and `control`.
     fn common(&mut self, table: Table<'_>) -> Result<Common, ScenarioError> {
         Ok(Common {
             op: table.word("op", &OPS)?.unwrap_or_default(),
             priority: table.priority("priority")?,
-            weight: weight(table)?,
             control: self.control(table)?,
         })
     }

@@ -70,15 +70,13 @@ impl FromStr for Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ControlIndex(pub u32);
 
-/// What all flows of one table share (`op`, `priority`, `weight`, `control`). A `flows` table has it per flow.
+/// What all flows of one table share (`op`, `priority`, `control`). A `flows` table has it per flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Common {
     /// What the messages do.
     pub op: Op,
     /// The priority that data travel on, 0 to 7; `None`: the scenario's class for data.
     pub priority: Option<u8>,
-    /// Its queue pairs' weight among those of a host, 1 to 255; `None`: 1.
-    pub weight: Option<u8>,
     /// The control setting; `None`: `transport.control`.
     pub control: Option<ControlIndex>,
 }

@@ -4,7 +4,7 @@ use super::build::law_index;
 use super::profile::Profiles;
 use crate::results::{FlowName, FlowResult, FlowStatus, Op};
 use crate::scenario::RegisterWrite;
-use crate::traffic::{Common, Job, JobId, Traffic, flow_name};
+use crate::traffic::{Job, JobId, Traffic, flow_name};
 use roci_control::Law;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -156,7 +156,8 @@ impl Driver {
     ) {
         let law = law_index(job.common.control);
         let number = index(self.begun());
-        let (src_qpn, dst_qpn, first_psn) = self.connect(now, hosts, job.src, job.dst, job.common, law);
+        let (src_qpn, dst_qpn, first_psn) =
+            self.connect(now, hosts, job.src, job.dst, job.common.priority, law);
         let bytes = job.octets();
         let most =
             MESSAGE_MAX.min(u32::from(self.profiles.mtu(job.src, job.dst)).saturating_mul(PACKETS_MAX));
@@ -219,7 +220,7 @@ impl Driver {
         hosts: &mut [Host],
         src: HostId,
         dst: HostId,
-        common: Common,
+        priority: Option<u8>,
         law: u16,
     ) -> (Qpn, Qpn, Psn) {
         let [psn, back_psn] = [self.psn(), self.psn()];
@@ -229,8 +230,7 @@ impl Driver {
         let config = |profiles: &Profiles, host: HostId, peer: HostId| QpConfig {
             path: Path { host: peer, flow }.pack(),
             law,
-            priority: common.priority.unwrap_or(profiles.priority),
-            weight: common.weight.unwrap_or(1),
+            priority: priority.unwrap_or(profiles.priority),
             mtu: profiles.mtu(host, peer),
             created: now,
             ..profiles.qp(host)

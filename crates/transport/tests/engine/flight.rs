@@ -53,36 +53,6 @@ fn runs(engine: &mut Engine) -> Vec<u16> {
 }
 
 #[test]
-fn weights_set_the_shares_of_queue_pairs_also_of_those_that_were_there_before_and_go_with_their_queue_pair() {
-    let mut engine = Engine::new(EngineConfig::default());
-    let (lkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
-    let post = |engine: &mut Engine, weight| {
-        let qpn = engine.create_qp(QpConfig { weight, max_in_flight: 0, ..config() }).unwrap();
-        let write = request(1, Operation::Write { va: 0, rkey: 7, tail: Tail::Plain }, 0, 1 << 30);
-        engine.post_send(Instant::ZERO, qpn, &SendRequest { lkey, ..write }).unwrap();
-        qpn
-    };
-    // What each has sent meanwhile, in rounds of its own.
-    let rounds = |engine: &mut Engine, qpns: [Qpn; 3], weights: [u32; 3]| {
-        let before = qpns.map(|qpn| engine.counters(qpn).packets);
-        (0..4000).for_each(|_| _ = engine.transmit(Instant::ZERO).unwrap());
-        let mut sent = qpns.iter().zip(before).map(|(&qpn, before)| engine.counters(qpn).packets - before);
-        weights.map(|weight| sent.next().unwrap() * (MTU + 82) / (weight * (64 << 10)))
-    };
-    let alike = |rounds: [u32; 3]| rounds.iter().max().unwrap() - rounds.iter().min().unwrap() <= 1;
-    let first = post(&mut engine, 1);
-    // It is in the midst of a run.
-    (0..9).for_each(|_| _ = engine.transmit(Instant::ZERO).unwrap());
-    let (second, third) = (post(&mut engine, 5), post(&mut engine, 2));
-    let by_weight = rounds(&mut engine, [first, second, third], [1, 5, 2]);
-    assert!(by_weight[0] > 7 && alike(by_weight), "{by_weight:?}");
-    engine.destroy_qp(second).unwrap();
-    let second = post(&mut engine, 1);
-    let by_weight = rounds(&mut engine, [first, second, third], [1, 1, 2]);
-    assert!(by_weight[0] > 14 && alike(by_weight), "{by_weight:?}");
-}
-
-#[test]
 fn what_all_queue_pairs_have_under_way_is_bounded_and_who_fails_leaves_room_to_others() {
     let (mut engine, qpns) = engine(10, 6);
     assert_eq!(runs(&mut engine), [4, 4, 4]);

@@ -2,8 +2,6 @@
 
 use super::{COUNT, DELAY, FILE, HOST, HOSTS, Key, LOAD, SIZE, Section, key, section};
 
-const WEIGHT: &str = "a whole number, 1 to 255";
-
 /// What all kinds of traffic share.
 pub static TRAFFIC: Section = section(
     "traffic",
@@ -21,12 +19,6 @@ pub static TRAFFIC: Section = section(
             "What each message does.",
         ),
         key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
-        key(
-            "weight",
-            WEIGHT,
-            "`1`",
-            "How many times 64 KiB each of its queue pairs may send in a round of its host's, where any has more than one; where none has, they take turns packet by packet.",
-        ),
         key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
     ],
 );
@@ -42,7 +34,7 @@ pub static FLOWS: Section = traffic(
         "flows",
         "a list of tables",
         "required",
-        "The flows. Each has its own connected queue pair. `op`, `priority`, `weight` and `control` beside them hold for those \
+        "The flows. Each has its own connected queue pair. `op`, `priority` and `control` beside them hold for those \
          that do not say otherwise.",
     )],
 );
@@ -68,7 +60,6 @@ pub static FLOW: Section = section(
             "the table's, else `switch.classes.data`",
             "The priority of its data.",
         ),
-        key("weight", WEIGHT, "the table's, else `1`", "The share of its queue pair among its host's."),
         key(
             "control",
             "as `transport.control`",
