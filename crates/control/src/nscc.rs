@@ -29,6 +29,7 @@ use crate::fixed::{
 };
 use crate::outcome::{Credit, Outcome};
 use crate::sample::Sample;
+use core::hint::cold_path;
 use roci_units::{Ratio, Span};
 
 /// The reference network of the constants: 12 µs and 150 000 octets.
@@ -204,7 +205,6 @@ impl Nscc {
         if rtt < state.base_rtt {
             state.base_rtt = rtt;
             self.bound_by(state);
-            self.set_cwnd_bounds(state);
         }
         let delay = rtt - state.base_rtt;
         self.update_delay(state, delay, event.ecn);
@@ -219,6 +219,7 @@ impl Nscc {
             (true, true) => self.multiplicative_decrease(state, now),
             (true, false) => {}
         }
+        self.set_cwnd_bounds(state);
         let late = now.wrapping_sub(state.adjusted_at) > self.base_rtt;
         if state.received_bytes > 8 * self.params.mss || late {
             self.fulfill_adjustment(state, now);
@@ -309,7 +310,6 @@ impl Nscc {
         state.fi_count = state.fi_count.saturating_add(acked);
         if state.fi_count > state.window || was {
             state.window = state.window.saturating_add(scale(acked, self.fi_scale));
-            self.set_cwnd_bounds(state);
             state.flags |= INCREASING;
         }
         state.flags & INCREASING != 0
@@ -324,7 +324,6 @@ impl Nscc {
         if mean > self.target && now.wrapping_sub(state.decreased_at) > state.base_rtt {
             let cut = scale(self.gamma, ONE - ratio(self.target, mean)).min(ONE / 2);
             state.window -= scale(state.window, cut);
-            self.set_cwnd_bounds(state);
             state.decreased_at = now;
         }
     }
@@ -342,8 +341,14 @@ impl Nscc {
         (state.inc_bytes, state.received_bytes) = (0, 0);
     }
 
+    /// Between a full packet, which may have been made longer than all that is let go, and the greatest window. It is there most
+    /// often.
+    #[inline(always)]
     fn set_cwnd_bounds(&self, state: &mut State) {
-        state.window = state.window.clamp(self.params.mss, state.wmax);
+        if state.window < self.params.mss || state.window > state.wmax {
+            cold_path();
+            state.window = state.window.min(state.wmax).max(self.params.mss);
+        }
     }
 
     /// The greatest window of this base round trip.

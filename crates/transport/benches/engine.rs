@@ -84,8 +84,8 @@ fn segment_offered(bencher: Bencher, flows: u32) {
 }
 
 /// One segment of selective repeat within its window, read where it was made: of IRN, and of the program SACK. An engine is used
-/// until the windows are full, as one that runs is: one that was just made has its queue pairs far from the processor. No
-/// acknowledgement comes meanwhile, which with SACK ends a run: see [`segment_and_acknowledgement`].
+/// until the windows are full, as one that runs is: one that was just made has its queue pairs far from the processor. What
+/// acknowledgements that come meanwhile cost says [`segment_and_acknowledgement`].
 #[divan::bench(args = [(Recovery::Irn, 1), (Recovery::Irn, 128), (Recovery::Irn, 1024), (Recovery::Irn, 2048),
     (Recovery::Sack, 1), (Recovery::Sack, 128), (Recovery::Sack, 1024), (Recovery::Sack, 2048)], sample_count = 100, sample_size = 1)]
 fn segment_selective(bencher: Bencher, (recovery, flows): (Recovery, u32)) {

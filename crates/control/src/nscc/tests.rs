@@ -56,6 +56,20 @@ fn a_long_fat_path_gathers_all_that_its_rules_give() {
     assert!(error < 100.0, "{} for {expected}", state.window);
 }
 
+#[test]
+fn a_full_packet_made_longer_than_the_greatest_window_is_the_window() {
+    let link = 1_000;
+    let params =
+        Params { base_rtt: Span::from_micros(1), mss: 1, ..Params::preset("htsim").expect("a preset") };
+    let mut law = Nscc::new(params, link);
+    let mut state = law.connect(link);
+    law.params.mss = 4_096;
+    law.derive();
+    let acked = ack(100_000, 1_000, false);
+    law.on_event(&mut state, &acked, &mut Outcome::unchanged(Credit::FREE, Instant::NEVER));
+    assert_eq!(state.window, 4_096);
+}
+
 /// The rules in real numbers: octets and nanoseconds. What quick adapt compares are whole numbers here as there.
 #[derive(Default)]
 struct Exact {
