@@ -311,10 +311,10 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout, header: &mut H
     let is_plain = layout == Layout::Standard
         && shape.has(Shape::KNOWN)
         && shape.has(Shape::PAYLOAD)
-        && (shape.extension_len() == 0 || bth.opcode() == Opcode::WRITE_ONLY)
+        && (bth.opcode().extension_len() == 0 || bth.opcode() == Opcode::WRITE_ONLY)
         && (bth.version(), bth.pkey()) == (0, DEFAULT_PKEY);
     let body = packet.get(BthView::LEN..packet.len().checked_sub(icrc::ICRC_LEN)?)?;
-    let (reth, body) = body.split_at_checked(shape.extension_len())?;
+    let (reth, body) = body.split_at_checked(bth.opcode().extension_len())?;
     let payload = body.get(..body.len().checked_sub(bth.pad().into())?)?;
     if !is_plain || !body.len().is_multiple_of(4) || payload.len() > PAYLOAD_MAX {
         return None;

@@ -72,7 +72,15 @@ impl Layout {
     }
 
     /// How many of the header's spare words a packet with `opcode` carries, 0 to 3; see `docs/wire.md`.
+    #[inline]
     pub const fn header_words(self, opcode: Opcode) -> usize {
+        match self {
+            Self::Standard | Self::Homa | Self::Cc(_) => 0,
+            _ => self.spare_words(opcode),
+        }
+    }
+
+    const fn spare_words(self, opcode: Opcode) -> usize {
         if !extends(opcode) {
             return 0;
         }
@@ -96,6 +104,7 @@ impl Layout {
     }
 
     /// How many law words a packet with `opcode` carries, 0 to 16: those of `homa` and `cc`.
+    #[inline]
     pub const fn law_words(self, opcode: Opcode) -> usize {
         match self {
             Self::Homa => homa::words(opcode),
@@ -113,7 +122,15 @@ impl Layout {
     }
 
     /// Octets of all headers between BTH and payload.
+    #[inline]
     pub const fn extension_len(self, opcode: Opcode) -> usize {
+        match self {
+            Self::Standard => opcode.extension_len(),
+            _ => self.extension_len_beyond(opcode),
+        }
+    }
+
+    const fn extension_len_beyond(self, opcode: Opcode) -> usize {
         let shape = opcode.shape();
         let reth = match self.reth(opcode) {
             RethForm::Full if !shape.has(Shape::RETH) => 16,

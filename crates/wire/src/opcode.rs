@@ -136,6 +136,12 @@ impl Opcode {
         SHAPES[self.0 as usize]
     }
 
+    /// Octets of the extension headers that such a packet has between BTH and payload in the standard layout.
+    #[inline]
+    pub const fn extension_len(self) -> usize {
+        EXTENSIONS[self.0 as usize] as usize
+    }
+
     /// Whether RoCEv2 defines it for RC or UD, it is a CNP, or it is one of our own.
     pub const fn is_known(self) -> bool {
         self.shape().has(Shape::KNOWN)
@@ -254,6 +260,20 @@ const SHAPES: [Shape; 256] = {
     while law < table.len() {
         table[law] = S::AGENT.with(S::KNOWN);
         law += 1;
+    }
+    table
+};
+
+/// [`Shape::extension_len`] of every opcode.
+const EXTENSIONS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut code = 0;
+    while code < table.len() {
+        #[expect(clippy::cast_possible_truncation, reason = "at most 60")]
+        {
+            table[code] = SHAPES[code].extension_len() as u8;
+        }
+        code += 1;
     }
     table
 };
