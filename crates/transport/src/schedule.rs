@@ -1,10 +1,9 @@
 //! Which queue pair sends next: the set of those that have both work and credit.
 //!
-//! Priorities are strict and within one the queue pairs take turns (Tonic §3.1's ready list, SRNIC's schedule
-//! queue); a queue pair may be given a larger share of the octets, and then turns are by deficit. Each priority has
-//! a ring of queue pair numbers, which the processor reads ahead of time better than links, and which lets a caller
-//! look ahead and prefetch. Leaving the set is lazy: the ring's entry stays and is passed over when its turn comes,
-//! so adding, removing and taking are O(1), amortised.
+//! Priorities are strict and within one the queue pairs take equal turns (Tonic §3.1's ready list, SRNIC's schedule
+//! queue; `docs/decisions/0018`). Each priority has a ring of queue pair numbers, which the processor reads ahead of time
+//! better than links, and which lets a caller look ahead and prefetch. Leaving the set is lazy: the ring's entry stays
+//! and is passed over when its turn comes, so adding, removing and taking are O(1), amortised.
 //!
 //! Where a single queue pair has an entry, as on a host that sends to one other, the entry is kept in the record itself
 //! and no ring is touched.
@@ -28,7 +27,7 @@ const NONE: u8 = u8::MAX;
 /// What stands for "no queue pair".
 const NOBODY: u32 = u32::MAX;
 
-/// What is added to [`Schedule::passed_over`] where there are rules: far more than there are entries.
+/// What is added to [`Schedule::passed_over`] where an order of what is left rules: far more than there are entries.
 const RULED: u32 = 1 << 31;
 
 /// The queue pairs that are ready, by priority.
@@ -52,22 +51,15 @@ pub struct Schedule {
     /// The queue pair that has the only entry of all rings, which is in none of them then and whose [`Place`] says
     /// nothing; it may have left it behind. [`NOBODY`]: the entries are in the rings.
     lone: u32,
-    /// How many entries of the rings are to be passed over, as their queue pair has left. With [`RULED`] added turns have
-    /// rules, and the count says nothing. Zero: the first entry of a ring has the turn, and nothing else need be looked at.
+    /// How many entries of the rings are to be passed over, as their queue pair has left. With [`RULED`] added an
+    /// order of what is left rules, and the count says nothing. Zero: the first entry of a ring has the turn, and nothing else need be looked at.
     passed_over: u32,
     places: Vec<Place>,
     /// Members of each ring, passed-over entries not counted.
     members: [u32; PRIORITIES as usize],
     rings: Rings,
-    /// What makes turns other than equal, where anything does.
-    rules: Option<Box<Rules>>,
-}
-
-/// What makes turns other than equal.
-#[derive(Clone, Debug, Default)]
-struct Rules {
-    shares: Option<Shares>,
-    shortest: Option<Shortest>,
+    /// Those that stand in order of what is left of their messages, where any has.
+    shortest: Option<Box<Shortest>>,
 }
 
 /// Where one queue pair stands.
@@ -97,7 +89,7 @@ impl Default for Schedule {
             places: Vec::new(),
             members: [0; PRIORITIES as usize],
             rings: Rings::default(),
-            rules: None,
+            shortest: None,
         }
     }
 }
@@ -120,34 +112,17 @@ impl Schedule {
         self.rings.of(self.forward, priority).grow_to(count);
     }
 
-    /// Gives a queue pair `quantum` octets in each round of its priority instead of one turn; once any queue pair
-    /// has a quantum, all others have 64 KiB.
-    ///
-    /// Shares are exact in the long run for any quantum; a turn costs O(1) where the quantum is at least the longest
-    /// run of octets taken at once.
-    pub fn set_quantum(&mut self, qp: u32, quantum: u32) {
-        self.enlist_lone();
-        let shares = &mut self.rules().shares;
-        shares.get_or_insert_default().of(qp).quantum = quantum.max(1);
-    }
-
-    /// The rules, from now on.
-    fn rules(&mut self) -> &mut Rules {
-        self.passed_over |= RULED;
-        self.quick = 0;
-        self.rules.get_or_insert_default()
-    }
-
     /// Says how many octets are left of a queue pair's message, from which on it stands in order of them; `None`: it
     /// has no message of which that is known, and takes its turns.
     pub fn set_left(&mut self, qp: u32, octets: Option<u32>) {
-        if octets.is_none() && self.rules.is_none() {
+        if octets.is_none() && self.shortest.is_none() {
             return;
         }
         self.enlist_lone();
         let ready = self.contains(qp);
-        let shortest = &mut self.rules().shortest;
-        shortest.get_or_insert_default().set(qp, octets, ready);
+        self.passed_over |= RULED;
+        self.quick = 0;
+        self.shortest.get_or_insert_default().set(qp, octets, ready);
     }
 
     /// Adds a queue pair at the end of its priority's round; nothing happens where it is a member already. A member
@@ -168,7 +143,7 @@ impl Schedule {
 
     /// The same where the queue pair is not the lone one.
     fn add_among(&mut self, qp: u32, priority: u8) {
-        if self.ready == 0 && self.lone == NOBODY && self.rules.is_none() && self.rings.are_empty() {
+        if self.ready == 0 && self.lone == NOBODY && self.shortest.is_none() && self.rings.are_empty() {
             (self.lone, self.lone_priority) = (qp, priority);
             self.members[usize::from(priority)] = 1;
             self.ready = 1 << priority;
@@ -187,9 +162,7 @@ impl Schedule {
             self.passed_over += 1;
             self.quick = 0;
         }
-        if let Some(rules) = &mut self.rules
-            && let Some(shortest) = &mut rules.shortest
-        {
+        if let Some(shortest) = &mut self.shortest {
             shortest.enter(qp);
         }
         place.member = priority;
@@ -200,13 +173,7 @@ impl Schedule {
         }
         if place.listed & 1 << priority == 0 {
             place.listed |= 1 << priority;
-            let ring = self.rings.of(self.forward, priority);
-            let shares = self.rules.as_mut().and_then(|rules| rules.shares.as_mut());
-            if shares.is_some_and(|shares| shares.continues(qp, priority)) {
-                ring.push_front(qp);
-            } else {
-                ring.push_back(qp);
-            }
+            self.rings.of(self.forward, priority).push_back(qp);
         } else {
             self.passed_over -= 1;
         }
@@ -248,9 +215,7 @@ impl Schedule {
             place.member = NONE;
             self.passed_over += 1;
             self.quick = 0;
-            if let Some(rules) = &mut self.rules
-                && let Some(shortest) = &mut rules.shortest
-            {
+            if let Some(shortest) = &mut self.shortest {
                 shortest.leave(qp);
             }
         }
@@ -292,22 +257,15 @@ impl Schedule {
                 self.passed_over -= 1;
                 continue;
             }
-            if let Some(rules) = &mut self.rules {
-                if let Some(shorter) = rules.shorter(qp, open, &self.places) {
-                    let place = &mut self.places[qp as usize];
-                    place.listed |= 1 << priority;
+            if self.shortest.is_some() {
+                let shorter = self.shorter(qp, open);
+                if shorter.is_some() {
+                    self.places[qp as usize].listed |= 1 << priority;
                     self.rings.of(self.forward, priority).push_back(qp);
-                    self.remove(shorter);
-                    return Some(shorter);
                 }
-                let place = &mut self.places[qp as usize];
-                if !rules.begins(qp, priority) {
-                    place.listed |= 1 << priority;
-                    self.rings.of(self.forward, priority).push_back(qp);
-                    continue;
-                }
-                self.remove(qp);
-                return Some(qp);
+                let taken = shorter.unwrap_or(qp);
+                self.remove(taken);
+                return Some(taken);
             }
             leave(&mut self.members, &mut self.ready, place.member);
             place.member = NONE;
@@ -317,7 +275,7 @@ impl Schedule {
     }
 
     /// Gives the queue pair that [`take`](Self::take) would take and leaves it a member, so that its turn comes again:
-    /// at the end of the round, or while its quantum lasts. This is the quick way for one that has more to send;
+    /// at the end of the round. This is the quick way for one that has more to send;
     /// remove it when it has not.
     #[inline(always)]
     pub fn turn(&mut self, open: u8) -> Option<u32> {
@@ -354,40 +312,8 @@ impl Schedule {
                 self.passed_over -= 1;
                 continue;
             }
-            let Some(rules) = &mut self.rules else {
-                ring.rotate();
-                return Some(qp);
-            };
-            if let Some(shorter) = rules.shorter(qp, open, &self.places) {
-                ring.rotate();
-                return Some(shorter);
-            }
-            let Some(shares) = &mut rules.shares else {
-                ring.rotate();
-                return Some(qp);
-            };
-            if !shares.ends(qp, priority) && shares.begins(qp, priority) {
-                return Some(qp);
-            }
             ring.rotate();
-        }
-    }
-
-    /// Whether what is sent has to be charged.
-    #[inline]
-    #[must_use]
-    pub(crate) fn has_shares(&self) -> bool {
-        self.rules.as_ref().is_some_and(|rules| rules.shares.is_some())
-    }
-
-    /// Charges the octets that a queue pair sent in its turn; call it before adding the queue pair again. Without
-    /// quanta it does nothing.
-    #[inline]
-    pub fn charge(&mut self, qp: u32, octets: u32) {
-        if let Some(rules) = &mut self.rules
-            && let Some(shares) = &mut rules.shares
-        {
-            shares.of(qp).balance -= i64::from(octets);
+            return Some(self.shorter(qp, open).unwrap_or(qp));
         }
     }
 
@@ -414,20 +340,16 @@ impl Schedule {
         }
         self.rings.look(self.forward, priority).get(distance)
     }
-}
 
-impl Rules {
     /// The queue pair that takes the turn which falls to `qp`, if that is another.
-    fn shorter(&self, qp: u32, open: u8, places: &[Place]) -> Option<u32> {
+    fn shorter(&self, qp: u32, open: u8) -> Option<u32> {
         let shortest = self.shortest.as_ref().filter(|shortest| shortest.orders(qp))?;
         let is_open = |qp: u32| {
-            places.get(qp as usize).is_some_and(|place| place.member != NONE && open & 1 << place.member != 0)
+            self.places
+                .get(qp as usize)
+                .is_some_and(|place| place.member != NONE && open & 1 << place.member != 0)
         };
         shortest.first(is_open).filter(|first| *first != qp)
-    }
-
-    fn begins(&mut self, qp: u32, priority: u8) -> bool {
-        self.shares.as_mut().is_none_or(|shares| shares.begins(qp, priority))
     }
 }
 
@@ -445,67 +367,6 @@ fn leave(members: &mut [u32; PRIORITIES as usize], ready: &mut u8, priority: u8)
 #[expect(clippy::cast_possible_truncation, reason = "at most 7")]
 fn most_urgent(set: u8) -> Option<u8> {
     set.checked_ilog2().map(|bit| bit as u8)
-}
-
-/// Turns by octets: deficit round robin (Shreedhar and Varghese 1995), in the form that charges a run after it was
-/// sent and so need not know its length before.
-#[derive(Clone, Debug, Default)]
-struct Shares {
-    accounts: Vec<Account>,
-    /// Whose turn it is at each priority.
-    turn: [Option<u32>; PRIORITIES as usize],
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Account {
-    /// Octets per round.
-    quantum: u32,
-    /// Octets left of its turn; what it overdrew is paid from later rounds.
-    balance: i64,
-}
-
-impl Shares {
-    /// The octets per round of a queue pair without a quantum of its own: the longest run that is taken at once.
-    const DEFAULT_QUANTUM: u32 = 64 << 10;
-
-    fn of(&mut self, qp: u32) -> &mut Account {
-        if qp as usize >= self.accounts.len() {
-            let fresh = Account { quantum: Self::DEFAULT_QUANTUM, balance: 0 };
-            self.accounts.resize(qp as usize + 1, fresh);
-        }
-        &mut self.accounts[qp as usize]
-    }
-
-    /// Whether a queue pair that comes back is in the middle of its turn.
-    fn continues(&mut self, qp: u32, priority: u8) -> bool {
-        self.turn[usize::from(priority)] == Some(qp) && self.of(qp).balance > 0
-    }
-
-    /// Ends a queue pair's turn if its quantum is used up.
-    fn ends(&mut self, qp: u32, priority: u8) -> bool {
-        let over = self.turn[usize::from(priority)] == Some(qp) && self.of(qp).balance <= 0;
-        if over {
-            self.turn[usize::from(priority)] = None;
-        }
-        over
-    }
-
-    /// Begins or continues a turn. False where all that the round brings goes to pay what was overdrawn.
-    fn begins(&mut self, qp: u32, priority: u8) -> bool {
-        let turn = &mut self.turn[usize::from(priority)];
-        let previous = turn.replace(qp);
-        if previous == Some(qp) && self.of(qp).balance > 0 {
-            return true;
-        }
-        if let Some(previous) = previous {
-            // Who leaves before the turn is over keeps no claim, as an idle queue pair saves nothing up.
-            let account = self.of(previous);
-            account.balance = account.balance.min(0);
-        }
-        let account = self.of(qp);
-        account.balance = account.balance.min(0) + i64::from(account.quantum);
-        account.balance > 0
-    }
 }
 
 #[cfg(test)]
@@ -559,37 +420,6 @@ mod tests {
         assert_eq!(schedule.take(ALL), Some(1));
         assert_eq!(schedule.take(ALL), Some(2));
         assert_eq!(schedule.take(ALL), None);
-    }
-
-    /// Three queue pairs that always have work, with quanta; by `turn` or by `take` and `add`.
-    fn shares_of_octets(by_turn: bool) -> [u64; 3] {
-        let mut schedule = Schedule::new();
-        schedule.set_quantum(0, 3 * 4096);
-        schedule.set_quantum(1, 4096);
-        schedule.set_quantum(2, 1000);
-        let length = [4096, 1500, 4096];
-        let mut sent = [0u64; 3];
-        for qp in 0..3 {
-            schedule.add(qp, 3);
-        }
-        for _ in 0..100_000 {
-            let qp = if by_turn { schedule.turn(ALL) } else { schedule.take(ALL) }.unwrap();
-            sent[qp as usize] += u64::from(length[qp as usize]);
-            schedule.charge(qp, length[qp as usize]);
-            schedule.add(qp, 3);
-        }
-        sent
-    }
-
-    #[test]
-    fn a_quantum_sets_the_share_of_octets() {
-        let sent = shares_of_octets(false);
-        assert_eq!(sent, shares_of_octets(true), "the two ways serve alike");
-        let total: u64 = sent.iter().sum();
-        for (octets, quantum) in sent.into_iter().zip([12_288, 4_096, 1_000]) {
-            let (got, due) = (octets * 17_384, total * quantum);
-            assert!(got.abs_diff(due) * 1_000 < due, "{octets} of {total} for a quantum of {quantum}");
-        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Engine {
             || requester.pacer.eligible_at() > now
             || common.run == 0 && {
                 cold_path();
-                self.schedule.has_shares() || !begin_run(qp, profile, work, &self.asides, &self.boards)
+                !begin_run(qp, profile, work, &self.asides, &self.boards)
             }
         {
             cold_path();

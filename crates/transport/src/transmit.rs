@@ -529,8 +529,6 @@ impl Engine {
         requester.pacer.charge(now, octets);
         // What the law makes of this packet counts from the next one on, as in `stream`.
         let priority = requester.priority;
-        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-        self.schedule.charge(slot as u32, octets);
         if has_law {
             self.law_sent(now, slot, plan, octets);
         }

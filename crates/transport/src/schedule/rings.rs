@@ -70,16 +70,6 @@ impl Ring {
         self.len += 1;
     }
 
-    pub(super) fn push_front(&mut self, qp: u32) {
-        if self.len as usize == self.entries.len() {
-            self.grow_to(self.len + 1);
-        }
-        self.head = self.head.wrapping_sub(1);
-        let at = self.index(0);
-        self.entries[at] = qp;
-        self.len += 1;
-    }
-
     #[inline]
     pub(super) fn pop(&mut self) -> Option<u32> {
         let qp = self.get(0)?;
