@@ -89,13 +89,10 @@ fn what_stands_beside_a_list_of_flows_holds_for_those_that_say_nothing() {
 
 #[test]
 fn a_flow_file_of_hpcc_s_simulator_says_who_sends_how_much_and_when() {
-    let path = std::env::temp_dir().join(format!("roci-flows-{}.txt", std::process::id()));
-    std::fs::write(&path, "2\n0 1 3 100 20000 2.0\n3 2 3 100 5000 2.5\n").unwrap();
-    let traffic =
-        format!("[[traffic]]\nkind = \"hpcc\"\nop = \"send\"\nfile = {:?}\n", path.display().to_string());
-    let scenario = with(&star(&traffic), &[]);
-    std::fs::remove_file(path).unwrap();
-    let Traffic::Hpcc(hpcc) = &scenario.unwrap().traffic[0] else { panic!("a flow file") };
+    let text = star("[[traffic]]\nkind = \"hpcc\"\nop = \"send\"\nfile = \"flows.txt\"\n");
+    let files = &[("flows.txt", "2\n0 1 3 100 20000 2.0\n3 2 3 100 5000 2.5\n")];
+    let scenario = Scenario::read(Source::new("test.toml", &text, &[]).with_files(files)).unwrap();
+    let Traffic::Hpcc(hpcc) = &scenario.traffic[0] else { panic!("a flow file") };
     let flows: Vec<_> =
         hpcc.flows.iter().map(|flow| (flow.src.0, flow.dst.0, flow.size.0, flow.priority)).collect();
     assert_eq!(flows, [(0, 1, 20_000, 3), (3, 2, 5_000, 3)]);
