@@ -18,7 +18,7 @@
 //! - An acknowledgement takes some 120 instructions and 50 to 60 more for each link, seven of them multiplications: its clock in
 //!   nanoseconds, its octets' time, its queue's time and what of it counts in τ (where there is a queue), and the comparison
 //!   by two. A Zen 5 does 20 to 30 in a nanosecond, so five links take 15 ns, and only fewer instructions would help. A Zen 4 at
-//!   3.2 GHz, which takes up at most 19, needs 10.5 ns for one link and 3.9 for each more: the 8 ns that a law's event should take
+//!   3.2 GHz, which takes up at most 19, needs 11 ns for one link and 4 for each more: the 8 ns that a law's event should take
 //!   would be 154 instructions, and five links have twice as many by themselves.
 
 mod keys;

@@ -208,9 +208,7 @@ impl Nscc {
         }
         let delay = rtt - state.base_rtt;
         self.update_delay(state, delay, event.ecn);
-        let ignores = event.ecn && state.ignored < state.to_ignore;
-        let adapts = state.flags & ADAPTING == 0 || passed(now, state.qa_end);
-        if (ignores || adapts) && self.quick_adapt(state, event, false, event.ecn, delay) {
+        if self.quick_adapt(state, event, now, event.ecn, delay) {
             return;
         }
         match (event.ecn, delay >= self.target) {
@@ -233,36 +231,44 @@ impl Nscc {
     /// and once for each timeout, and one full packet goes. What more is lost shows in what is acknowledged: quick adapt.
     fn on_loss(&self, state: &mut State, event: &Event<'_>) {
         state.flags |= TRIGGERED;
-        if !self.quick_adapt(state, event, true, true, 0) {
+        if !self.quick_adapt(state, event, nanos(event.now), true, 0) {
             state.window = state.window.saturating_sub(self.params.mss);
             self.set_cwnd_bounds(state);
         }
     }
 
-    /// `quick_adapt`, where a period has ended or something may be ignored: whether what was acknowledged became the window, or is still ignored.
-    #[inline(never)]
-    fn quick_adapt(&self, state: &mut State, event: &Event<'_>, loss: bool, skip: bool, delay: u32) -> bool {
-        let now = nanos(event.now);
-        let mut done = false;
-        if state.ignored < state.to_ignore && skip {
-            done = true;
-        } else if state.flags & ADAPTING == 0 || passed(now, state.qa_end) {
-            let asked = loss || state.flags & TRIGGERED != 0 || delay > 4 * self.target;
-            let gate = state.wmax >> self.params.qa_gate;
-            if state.flags & ADAPTING != 0 && asked && state.achieved_bytes < gate {
-                state.window = state.achieved_bytes.max(self.params.mss);
-                (state.to_ignore, state.ignored) = (event.in_flight, 0);
-                state.flags &= !TRIGGERED;
-                done = true;
-            }
-            state.achieved_bytes = 0;
-            state.flags |= ADAPTING;
-            state.qa_end = now.wrapping_add(state.base_rtt).wrapping_add(self.target);
+    /// `quick_adapt`: whether what was acknowledged became the window, or is still ignored, which all but an unmarked
+    /// acknowledgement `may_be`.
+    #[inline(always)]
+    fn quick_adapt(&self, state: &mut State, event: &Event<'_>, now: u32, may_be: bool, delay: u32) -> bool {
+        let ignored = may_be && state.ignored < state.to_ignore;
+        if !ignored && state.flags & ADAPTING != 0 && !passed(now, state.qa_end) {
+            return false;
         }
+        cold_path();
+        let done = ignored || self.end_period(state, event, now, delay);
         if done {
             (state.inc_bytes, state.received_bytes) = (0, 0);
         }
         done
+    }
+
+    /// A period of quick adapt ends and the next begins: whether what was acknowledged in it became the window.
+    #[inline(never)]
+    fn end_period(&self, state: &mut State, event: &Event<'_>, now: u32, delay: u32) -> bool {
+        // A loss has triggered it before.
+        let asked = state.flags & TRIGGERED != 0 || delay > 4 * self.target;
+        let gate = state.wmax >> self.params.qa_gate;
+        let adapts = state.flags & ADAPTING != 0 && asked && state.achieved_bytes < gate;
+        if adapts {
+            state.window = state.achieved_bytes.max(self.params.mss);
+            (state.to_ignore, state.ignored) = (event.in_flight, 0);
+            state.flags &= !TRIGGERED;
+        }
+        state.achieved_bytes = 0;
+        state.flags |= ADAPTING;
+        state.qa_end = now.wrapping_add(state.base_rtt).wrapping_add(self.target);
+        adapts
     }
 
     /// `update_delay`: a delay beyond the target without a mark counts as a quarter of the base round trip.

@@ -7,7 +7,8 @@
 use crate::arrival::Deferred;
 use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
-use crate::delivery::irn;
+use crate::delivery::irn::Irn;
+use crate::delivery::program::Recover;
 use crate::queue::{Kind, NONE, RecvQueue, SendWork, flag};
 use crate::state::QpState;
 use crate::stream::Middle;
@@ -450,11 +451,11 @@ impl ShortWay {
 impl Profile {
     /// The retransmission timeout with so many packets in flight where nothing is lost; zero: never.
     #[inline(always)]
-    pub(crate) const fn timeout_in_order(&self, in_flight: u32) -> Span {
-        if matches!(self.recovery, Recovery::Irn) && in_flight <= irn::FEW_IN_FLIGHT {
-            return irn::timeout_of_few(self.timeout);
+    pub(crate) fn timeout_in_order(&self, in_flight: u32) -> Span {
+        match self.recovery {
+            Recovery::Irn => Irn::default().timeout(in_flight, self.timeout),
+            _ => self.timeout,
         }
-        self.timeout
     }
 
     /// Whether READ responses are acknowledged, in sequences of their own.

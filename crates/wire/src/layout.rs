@@ -80,6 +80,7 @@ impl Layout {
         }
     }
 
+    /// The same of the layouts that use them.
     const fn spare_words(self, opcode: Opcode) -> usize {
         if !extends(opcode) {
             return 0;
@@ -130,6 +131,7 @@ impl Layout {
         }
     }
 
+    /// The same of the layouts that add to the standard one.
     const fn extension_len_beyond(self, opcode: Opcode) -> usize {
         let shape = opcode.shape();
         let reth = match self.reth(opcode) {
@@ -138,7 +140,7 @@ impl Layout {
             RethForm::Full | RethForm::None => 0,
         };
         let words = self.has_flag_word(opcode) as usize + self.header_words(opcode) + self.law_words(opcode);
-        shape.extension_len() + reth + 4 * words
+        opcode.extension_len() + reth + 4 * words
     }
 
     /// The RETH of a packet with `opcode`: where packets may overtake each other, every WRITE has its own address.

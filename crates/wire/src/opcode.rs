@@ -59,7 +59,7 @@ impl Shape {
     }
 
     /// Octets of the extension headers between the BTH and the payload.
-    pub const fn extension_len(self) -> usize {
+    const fn extension_len(self) -> usize {
         let mut len = 0;
         if self.has(Self::DATAGRAM) {
             len += 8;
