@@ -1,9 +1,9 @@
-//! A program as a law: its cores, its queue pairs' contexts, and what becomes of them when it fails.
+//! A program as a law: its cores and its queue pairs' contexts. What becomes of them when it fails: `fall`.
 
 use super::cores::Cores;
 use super::csr::{self, Answer, Command, OPEN, Side};
 use super::event;
-use super::fault::{Fault, Tally, Why};
+use super::fault::{Tally, Why};
 use super::image::{Image, Started};
 use super::patience::{LOOP_BACKS_SPAN, PATIENCE, Refusal};
 use super::record::{Recorded, Recorder, Run};
@@ -13,7 +13,6 @@ use crate::outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict};
 use crate::{Context, Law};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use roci_hart::{CSR_WORDS, CsrBlock, Stop};
@@ -44,7 +43,7 @@ pub struct Programmed {
     pub(super) fallback: Box<Law>,
     /// See [`Programmed::set_patience`].
     patience: Span,
-    tally: Tally,
+    pub(super) tally: Tally,
     /// Until when somebody is going to write to queue pairs, by their numbers.
     awaited: BTreeMap<u32, Instant>,
     origin: Option<u16>,
@@ -69,7 +68,7 @@ pub struct State {
     /// What it lets not go.
     pub(super) refusal: Refusal,
     /// Packets that it asked for and that are still to be handed over: an outcome has room for one.
-    unsent: VecDeque<Emit>,
+    pub(super) unsent: VecDeque<Emit>,
     /// When it was made.
     opened: Instant,
     /// Whether it has ever written the rate.
@@ -99,7 +98,7 @@ impl State {
     }
 
     /// When it is to be woken: what has waited long enough has been by `now`.
-    fn wake(&self, now: Instant) -> Instant {
+    pub(super) fn wake(&self, now: Instant) -> Instant {
         let until = self.refusal.patient_until;
         let patience = if until > now { until } else { Instant::NEVER };
         self.timers.wake().min(patience)
@@ -383,7 +382,7 @@ impl Programmed {
     }
 
     /// Until when the packet of `event` may be refused.
-    fn bears_with(&self, state: &State, event: &Event<'_>) -> Instant {
+    pub(super) fn bears_with(&self, state: &State, event: &Event<'_>) -> Instant {
         state.may_refuse_until(event, self.patience, self.awaited.get(&event.qpn).copied())
     }
 
@@ -569,101 +568,6 @@ impl Programmed {
     pub fn left_out(&mut self, class: Class) {
         self.tally.left_out += 1;
         self.tally.left_out_classes = self.tally.left_out_classes.with(class);
-    }
-
-    /// The program has answered LoopBack where nothing brings the packet back but an event, with nothing in flight and no timer
-    /// armed. Where none can come, or none has come for long, it is stopped, and the fallback law answers.
-    #[cold]
-    pub(crate) fn give_up(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if state.fallen.is_some() {
-            return;
-        }
-        let (now, until) = (event.now, self.bears_with(state, event));
-        if until > now {
-            state.refusal.patient_until = until;
-            outcome.wake = until;
-            return;
-        }
-        let waited = now.since(state.refusal.since);
-        self.fall(
-            state,
-            event,
-            Side::Tx,
-            Why::LoopBacks { count: state.refusal.loop_backs, waited },
-            outcome,
-        );
-    }
-
-    /// The packet of `event` waits for tokens, with nothing in flight. Where the program can give none any more, or has not for long, it
-    /// is stopped, and the fallback law answers. Else `outcome` asks to be woken.
-    #[cold]
-    pub(crate) fn lacks_tokens(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if state.fallen.is_some() {
-            return;
-        }
-        state.refusal.begin(event.now);
-        state.refusal.tokenless = true;
-        let until = self.bears_with(state, event);
-        if event.now < until {
-            if state.timers.wake() == Instant::NEVER {
-                state.refusal.patient_until = until;
-            }
-            outcome.wake = state.wake(event.now);
-            return;
-        }
-        let waited = event.now.since(state.refusal.since);
-        self.fall(state, event, Side::Rx, Why::Tokenless { waited }, outcome);
-    }
-
-    /// The program has let nothing go for so many retransmission timeouts that it is stopped, and the fallback law answers.
-    #[cold]
-    pub(crate) fn starve(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if state.fallen.is_none() {
-            let why = Why::Starved {
-                timeouts: state.refusal.timeouts,
-                waited: event.now.since(state.refusal.since),
-            };
-            self.fall(state, event, Side::Tx, why, outcome);
-        }
-    }
-
-    /// The program has failed with this queue pair: the fallback law takes over.
-    #[cold]
-    fn fall(&mut self, state: &mut State, event: &Event<'_>, side: Side, why: Why, outcome: &mut Outcome) {
-        let at = self.cores.of(side, event.qpn).take().map_or(0, |core| core.pc());
-        // A core that stopped at a write stands behind it, and no instruction is shorter than four octets. Of what has refused for
-        // long, others may have had the core since.
-        let at = match why {
-            Why::Answer { .. } | Why::Side { .. } | Why::Command { .. } | Why::Packet { .. } => {
-                at.wrapping_sub(4)
-            }
-            Why::LoopBacks { .. } | Why::Starved { .. } => state.refusal.at.wrapping_sub(4),
-            // Where the NIC took the last of them, nobody says which answer it was.
-            Why::Tokenless { .. } if state.refusal.at == 0 => at,
-            Why::Tokenless { .. } => state.refusal.at.wrapping_sub(4),
-            Why::Trap(_) | Why::Overrun { .. } | Why::Timers | Why::Silent => at,
-        };
-        let place = self.image.program().locate(at).to_string();
-        let image = self.image.name().to_string();
-        self.tally.note(Fault { image, side, qpn: event.qpn, at: event.now, place, why });
-        let (context, credit, wake) = self.fallback.connect(state.link_kbps);
-        state.fallen = Some(context);
-        state.timers = Timers::NONE;
-        state.unsent.clear();
-        let cycles = outcome.cycles;
-        *outcome = Outcome { byte_counter: Some(0), cycles, ..Outcome::unchanged(credit, wake) };
-        outcome.traces = Some(self.fallback.traces());
-        self.fall_back(state, event, outcome);
-    }
-
-    /// The fallback law hears an event.
-    #[cold]
-    fn fall_back(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        if let Some(context) = &mut state.fallen
-            && self.fallback.traces().meets(event.class)
-        {
-            self.fallback.on_event(context, event, outcome);
-        }
     }
 
     /// A queue pair of the program before comes to this one, or one that could not be opened tries again.

@@ -17,6 +17,7 @@
 mod cores;
 pub mod csr;
 mod event;
+mod fall;
 pub mod fault;
 pub mod image;
 mod keeps;
