@@ -122,10 +122,21 @@ bits! {
         SHUTS = 4,
         /// It has a rate.
         PACED = 8,
+        /// The recovery program owns the window and has lost nothing, and may yet have to hear of acknowledgements: of one packet
+        /// each, from where its window begins up to `una`. Whoever looks at its window, or moves `una` by more, [has it
+        /// hear](crate::engine::Engine::hear) of them first.
+        UNHEARD = 16,
     }
 }
 
 impl Facts {
+    /// Whether the recovery program may hear later of an acknowledgement of one packet: it would open the window by no less, and
+    /// what is let through already ends before the window does.
+    #[inline]
+    pub(crate) const fn lets_wait(self) -> bool {
+        self.0 & (Self::UNHEARD.0 | Self::SHUTS.0) == Self::UNHEARD.0
+    }
+
     /// Says whether `fact` is so.
     #[inline]
     pub(crate) const fn put(&mut self, fact: Self, is: bool) {

@@ -11,7 +11,7 @@ use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
-use crate::qp::{Facts, Notes, Profile, Qp, Standing, after, sequence};
+use crate::qp::{Facts, Notes, Profile, Qp, ShortWay, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
@@ -47,6 +47,17 @@ impl Losing {
         next: Psn,
     ) -> Option<u32> {
         self.sender.arrived_beyond(boards, now, psn, next)
+    }
+}
+
+/// Has the recovery program of `qp` hear of the acknowledgements that it has not heard of.
+///
+/// That makes an acknowledgement in order of a program that owns the window what one is of go-back-N: the program is asked when a run
+/// ends, not for each. It cost half as much again.
+pub(crate) fn hear(qp: &Qp, asides: &mut Asides) {
+    let (una, high) = (qp.requester.una, qp.requester.high);
+    if let Some(losing) = asides.find_mut(qp.common.aside).and_then(|aside| aside.losing.as_mut()) {
+        losing.sender.hear(Psn::new(una), high.wrapping_sub(una));
     }
 }
 
@@ -133,9 +144,21 @@ impl Engine {
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
+    /// Has the recovery program hear of the acknowledgements that it has not heard of, and of others at once.
+    #[inline]
+    pub(crate) fn hear(&mut self, slot: usize) {
+        let qp = &mut self.qps[slot];
+        if qp.common.facts.has(Facts::UNHEARD) {
+            cold_path();
+            qp.common.facts.clear(Facts::UNHEARD);
+            hear(qp, &mut self.asides);
+        }
+    }
+
     /// The loss that the queue pair is in, with a fixed stage that knows how far was sent: packets that stream do not tell
     /// it.
-    fn losing(&mut self, slot: usize) -> Option<&mut Losing> {
+    pub(crate) fn losing(&mut self, slot: usize) -> Option<&mut Losing> {
+        self.hear(slot);
         let Qp { requester, common, .. } = &self.qps[slot];
         if common.aside == NONE {
             return None;
@@ -283,7 +306,7 @@ impl Engine {
         requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
         requester.standing.clear(Standing::RECOVERY_OUT);
         let una = Psn::new(requester.una);
-        self.qps[slot].common.facts.clear(Facts::SHUTS);
+        self.qps[slot].common.facts.clear(Facts::SHUTS.with(Facts::UNHEARD));
         let profile = self.profile(slot);
         let program = Program::new(profile.recovery, profile.initial_window, una);
         let counts = profile.recovery.has_slow_path();
@@ -529,7 +552,8 @@ impl Engine {
     }
 
     /// New packets that the fixed stage and its program let go.
-    pub(crate) fn recovery_room(&self, slot: usize) -> u32 {
+    pub(crate) fn recovery_room(&mut self, slot: usize) -> u32 {
+        self.hear(slot);
         let Qp { requester, common, .. } = &self.qps[slot];
         room(&self.asides, &self.boards, common.aside, requester.high)
     }
@@ -540,7 +564,7 @@ impl Engine {
     /// Where single packets are sent again, they may fill no gap that the receiver knows of, as after the loss of all that
     /// followed: it would take them for the next of many. And where READ responses acknowledge what came before them, as in
     /// layout `homa`, a responder that has the packet may owe no answer but to one that asks.
-    pub(crate) fn wants_answer(&self, slot: usize, plan: &Plan) -> bool {
+    pub(crate) fn wants_answer(&mut self, slot: usize, plan: &Plan) -> bool {
         let profile = self.profile(slot);
         !plan.fresh && profile.recovery.keeps_out_of_order()
             || profile.recovery.owns_window()
@@ -549,8 +573,13 @@ impl Engine {
 
     /// The recovery program's congestion window, in packets: that of requests, or of READ responses where there are none.
     pub(crate) fn congestion_window(&self, slot: usize) -> Option<u32> {
-        let losing = self.asides.get(self.qps[slot].common.aside)?.losing.as_ref();
-        let of_requests = losing.and_then(|losing| losing.sender.congestion_window());
+        let Qp { requester, common, .. } = &self.qps[slot];
+        let losing = self.asides.get(common.aside)?.losing.as_ref();
+        let of_requests = losing.and_then(|losing| {
+            let is_behind = common.facts.has(Facts::UNHEARD);
+            let heard = if is_behind { Psn::new(requester.una) } else { losing.sender.start() };
+            losing.sender.congestion_window(heard)
+        });
         of_requests.or_else(|| self.congestion_window_of_responses(slot))
     }
 
@@ -585,6 +614,19 @@ impl Engine {
             }
         }
     }
+}
+
+/// The same where a run begins: meanwhile the program need not hear of each acknowledgement, where they have nothing else to say.
+pub(crate) fn room_of_run(qp: &mut Qp, profile: &Profile, asides: &mut Asides, boards: &Pool) -> u32 {
+    if qp.common.facts.has(Facts::UNHEARD) {
+        hear(qp, asides);
+    }
+    let losing = asides.get(qp.common.aside).and_then(|aside| aside.losing.as_ref());
+    let is_steady = losing.is_some_and(|losing| losing.sender.is_steady());
+    // Where not each packet asks for an acknowledgement, it depends on the room which do.
+    let waits = is_steady && profile.short == ShortWay::InWindow && profile.asks_every <= 1;
+    qp.common.facts.put(Facts::UNHEARD, waits);
+    room(asides, boards, qp.common.aside, qp.requester.high)
 }
 
 /// New packets that the fixed stage and its program let go from sequence `high` on, for a queue pair whose loss is in `aside`.

@@ -420,6 +420,7 @@ impl Engine {
     /// Takes all before `upto` as arrived, but nothing beyond a READ or atomic whose response has not come.
     #[inline]
     pub(crate) fn acknowledge(&mut self, now: Instant, slot: usize, upto: u32) -> Progress {
+        self.hear(slot);
         let mut progress = Progress::default();
         let mtu = u32::from(self.profile(slot).mtu);
         while after(upto, self.qps[slot].requester.una) > 0 {

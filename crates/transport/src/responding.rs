@@ -227,7 +227,8 @@ impl Engine {
 
     /// The congestion window of responses in packets, where the recovery program owns one.
     pub(crate) fn congestion_window_of_responses(&self, slot: usize) -> Option<u32> {
-        self.responses_of(slot)?.sender.as_ref()?.congestion_window()
+        let sender = self.responses_of(slot)?.sender.as_ref()?;
+        sender.congestion_window(sender.start())
     }
 
     /// Responses that were sent and are not acknowledged in order.

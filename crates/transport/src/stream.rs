@@ -81,7 +81,7 @@ impl Middle {
 /// full rings belong to a run, for the last fill that is none may turn out larger when it comes to that; and none where a ring is
 /// no power of two long, for a division to find out how full it is took as long as all else that ends a run.
 #[inline(never)]
-fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &Asides, boards: &Pool) -> bool {
+fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &mut Asides, boards: &Pool) -> bool {
     let Qp { requester, common, .. } = qp;
     let at = requester.high;
     let behind = work.end.wrapping_sub(at).saturating_sub(1);
@@ -104,8 +104,9 @@ fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &Asides, b
     let lets = window_lets(requester.in_flight, requester.window, mtu, left, wanted);
     let mut room = u32::MAX;
     if requester.notes.has(Notes::RECOVERING) {
-        room = recovery::room(asides, boards, common.aside, at);
+        room = recovery::room_of_run(qp, profile, asides, boards);
     }
+    let Qp { requester, common, .. } = qp;
     let most = lets.min(room);
     let staged = if most < ring || wanted == ring { most.min(ring) } else { most & !(ring - 1) };
     if staged == 0 {
@@ -144,7 +145,7 @@ impl Engine {
             || requester.pacer.eligible_at() > now
             || common.run == 0 && {
                 cold_path();
-                !begin_run(qp, profile, work, &self.asides, &self.boards)
+                !begin_run(qp, profile, work, &mut self.asides, &self.boards)
             }
         {
             cold_path();
@@ -428,6 +429,7 @@ mod tests {
             }
             // A run that ends leaves what the long way leaves.
             quick.end_run(0);
+            quick.hear(0);
             let look = |engine: &Engine| {
                 let Qp { requester, common, .. } = &engine.qps[0];
                 (alloc::format!("{requester:?} {:?} {}", common.facts, common.packets), engine.next_wakeup())

@@ -104,10 +104,12 @@ impl Sender {
         self.window.min(most(&self.program, pool)).saturating_sub(next.since(self.start).unsigned_abs())
     }
 
-    /// The congestion window in packets, where the program owns one.
+    /// The congestion window in packets, where the program owns one: when it has [heard](Self::hear) of all before `heard`.
     #[must_use]
-    pub fn congestion_window(&self) -> Option<u32> {
-        self.program.window()
+    pub fn congestion_window(&self, heard: Psn) -> Option<u32> {
+        let mut program = self.program.clone();
+        tell(&mut program, self.start, heard, self.in_flight());
+        program.window()
     }
 
     /// Whether the program has a congestion window.
@@ -297,6 +299,25 @@ impl Sender {
         Some(window.min(most).saturating_sub(in_flight))
     }
 
+    /// Whether acknowledgements in order may wait to be [heard](Self::hear): nothing is lost, and the program owns the window.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        self.board.is_none()
+            && self.again.0 == self.again.1
+            && self.program.owns_window()
+            && self.program.is_idle()
+    }
+
+    /// What [`advance_in_order`](Self::advance_in_order) does, for each packet up to `cumulative`, of which one after the other was
+    /// acknowledged while the sender was [steady](Self::is_steady). Where no more was sent than the window let go, it is
+    /// the same in the end.
+    pub fn hear(&mut self, cumulative: Psn, in_flight: u32) {
+        if let Some(window) = tell(&mut self.program, self.start, cumulative, in_flight) {
+            self.window = window;
+        }
+        (self.start, self.next) = (cumulative, cumulative.plus(in_flight));
+    }
+
     /// The same for an acknowledgement that names `psn` alone, which came beyond the first missing packet, where nothing is to
     /// be sent again and the program has a short way.
     #[inline]
@@ -458,6 +479,13 @@ impl Sender {
             }
         }
     }
+}
+
+/// Tells a program that recovers from nothing of acknowledgements, one for each packet from `start` to before `end`; gives its window
+/// after the last.
+fn tell(program: &mut Program, start: Psn, end: Psn, in_flight: u32) -> Option<u32> {
+    let packets = end.since(start).max(0).unsigned_abs();
+    (1..=packets).fold(None, |_, packet| program.advance(start.plus(packet), in_flight, 1))
 }
 
 /// The packets that may be in flight whatever the window.

@@ -288,4 +288,41 @@ proptest! {
         }
         short.reset(&mut pool, FIRST, Program::new(recovery, 10, FIRST));
     }
+
+    #[test]
+    fn what_is_heard_when_a_run_ends_leads_where_it_does_at_once(
+        recovery in prop::sample::select(vec![Recovery::Reno, Recovery::NewReno, Recovery::Sack]),
+        lost in 0u32..12,
+        runs in prop::collection::vec(prop::collection::vec(any::<bool>(), 0..40), 1..20),
+    ) {
+        let mut pool = Sender::pool(64, 1);
+        let mut later = sender(recovery, lost);
+        if lost > 0 {
+            // Congestion is avoided from half of that on.
+            react(&mut later, &mut pool, Event::Timeout);
+            while let Some(run) = later.resend(&pool, 99) {
+                later.resent(&mut pool, run);
+                let cumulative = later.next();
+                react(&mut later, &mut pool, Event::Ack { cumulative, selective: None });
+            }
+        }
+        let mut at_once = Sender { board: None, program: later.program.clone(), ..later };
+        for run in runs {
+            prop_assert!(later.is_steady());
+            let mut room = later.room(&pool, at_once.next());
+            for sends in run {
+                let (start, in_flight) = (at_once.start(), at_once.in_flight());
+                if sends && room > 0 {
+                    room -= 1;
+                    at_once.sent(1);
+                } else if in_flight > 0 {
+                    let least = at_once.advance_in_order(&pool, start.plus(1), in_flight - 1);
+                    prop_assert!(least.is_some_and(|least| least >= room));
+                }
+                prop_assert_eq!(later.congestion_window(at_once.start()), at_once.program.window());
+            }
+            later.hear(at_once.start(), at_once.in_flight());
+            prop_assert_eq!(format!("{later:?}"), format!("{at_once:?}"));
+        }
+    }
 }
