@@ -82,6 +82,7 @@
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
 
 pub mod addresses;
+mod alive;
 #[cfg(feature = "tokio")]
 pub mod asynchronous;
 mod clock;

@@ -3,6 +3,7 @@
 //! Once for each ping: the client tells where its text lies, the server READs it and says so; the client tells where it
 //! wants it, the server WRITEs it there and says so. What is told is 16 octets, big-endian: address, key, length.
 
+use crate::alive::Alive;
 use crate::cm::{CmError, ConnParam, Connection, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
 use crate::device::{Device, ProtectionDomain};
@@ -147,7 +148,7 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<u64, PingError> {
                 error => error,
             })?;
             watch.connected(host);
-            let mut talk = Talk { end, connection, told: VecDeque::new(), watch, done: 0 };
+            let mut talk = Talk::new(end, connection, watch);
             let done = talk.ask(&device, options);
             talk.connection.disconnect();
             talk.connection.wait_disconnected(Duration::from_secs(2));
@@ -201,7 +202,7 @@ fn serve(
         };
         let Some(connection) = connection else { continue };
         watch.connected(peer);
-        let mut talk = Talk { end, connection, told: VecDeque::new(), watch, done: 0 };
+        let mut talk = Talk::new(end, connection, watch);
         let done = talk.answer(options);
         talk.connection.disconnect();
         all += talk.done;
@@ -273,11 +274,17 @@ struct Talk<'a> {
     end: End,
     connection: Connection,
     told: VecDeque<(RemoteMemory, usize)>,
+    alive: Alive,
     watch: &'a dyn Watch,
     done: u64,
 }
 
-impl Talk<'_> {
+impl<'a> Talk<'a> {
+    fn new(end: End, connection: Connection, watch: &'a dyn Watch) -> Self {
+        let alive = Alive::new(&end.qp);
+        Self { end, connection, told: VecDeque::new(), alive, watch, done: 0 }
+    }
+
     /// The client's part.
     fn ask(&mut self, device: &Device, options: &Options) -> Result<(), PingError> {
         let size = options.size;
@@ -373,8 +380,11 @@ impl Talk<'_> {
             Ok(completion) => completion,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 self.go_on()?;
-                let is_over = self.connection.is_disconnected();
-                return if is_over { Err(PingError::Left(self.done)) } else { Ok(None) };
+                if self.connection.is_disconnected() {
+                    return Err(PingError::Left(self.done));
+                }
+                self.alive.ask(&self.end.qp)?;
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
@@ -383,8 +393,9 @@ impl Talk<'_> {
             let status = completion.status;
             return Err(if is_over { PingError::Left(self.done) } else { PingError::Completion(status) });
         }
+        let is_ours = self.alive.note(&self.end.qp, &completion);
         if completion.opcode != CompletionKind::Recv {
-            return Ok(Some(completion));
+            return Ok(is_ours.then_some(completion));
         }
         let length = completion.byte_len as usize;
         if length != TOLD {

@@ -269,6 +269,46 @@ fn a_server_that_is_pinged_on_and_on_can_be_stopped() {
     assert!(matches!(client, Err(PingError::Left(100..))), "{client:?}");
 }
 
+/// A server that takes what a client tells first, and is gone without a word, as one that was killed.
+fn vanish(device: &str) {
+    let device = Device::open(device.parse().unwrap()).unwrap();
+    let manager = ConnectionManager::new(&device).unwrap();
+    let listener = manager.listen(7174).unwrap();
+    let request = listener.get_request(WAIT).unwrap().unwrap();
+    let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+    let qp = pd.create_qp(&cq, &cq).build().unwrap();
+    let place = pd.reg_mr(vec![0; 64], Access::LOCAL_WRITE).unwrap();
+    qp.post_recv(RecvWr::new(place.buffer(0..64).unwrap())).unwrap();
+    std::mem::forget(request.accept(&qp, &ConnParam::default()).unwrap());
+    assert!(cq.wait(WAIT).unwrap().is_ok());
+    // What it has been told is acknowledged.
+    std::thread::sleep(Duration::from_millis(100));
+}
+
+#[test]
+fn a_server_that_is_gone_while_nothing_is_asked_of_it_is_missed() {
+    let near = Notes::default();
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| vanish("127.0.3.5"));
+        let client = scope.spawn(|| {
+            let ping = || ping::run(&pings(Some("127.0.3.5:7174"), "127.0.3.6"), &near);
+            (0..100).map(|_| ping()).find(|ended| !matches!(ended, Err(PingError::Connect(_))))
+        });
+        server.join().unwrap();
+        let is_over = (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            client.is_finished()
+        });
+        near.stopped.store(true, Ordering::SeqCst);
+        let client = client.join().unwrap();
+        let lost = Status::TransportRetryCounterExceeded;
+        assert!(
+            is_over && matches!(&client, Some(Err(PingError::Completion(status))) if *status == lost),
+            "{client:?}"
+        );
+    });
+}
+
 /// Asks for connections that cannot be made, and for one that it does not want: what anybody may send.
 fn pester(device: &str, server: &str) {
     let device = Device::open(device.parse().unwrap()).unwrap();

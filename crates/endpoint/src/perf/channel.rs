@@ -3,11 +3,12 @@
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
 use super::{Event, Options, PerfError, Watch, good, lobby, named};
 use crate::addresses::{here, is_whole};
+use crate::alive::Alive;
 use crate::clock::Clock;
 use crate::cm::Connection;
 use crate::completion::CompletionQueue;
 use crate::io::sys;
-use crate::memory::{Buffer, RemoteMemory};
+use crate::memory::Buffer;
 use crate::queue_pair::QueuePair;
 use crate::work::{RecvWr, SendWr};
 use roci_transport::{CompletionKind, Status};
@@ -277,19 +278,13 @@ pub(crate) struct Messages<'a> {
     qp: QueuePair,
     cq: CompletionQueue,
     heard: VecDeque<Vec<u8>>,
-    /// When the peer last gave a sign of life; and whether it has been asked for one since.
-    alive: Duration,
-    is_asked: bool,
+    alive: Alive,
     /// How the connection has failed.
     failed: Option<(Status, Qpn)>,
     is_client: bool,
     acquaintance: Acquaintance,
     watch: &'a dyn Watch,
 }
-
-/// After so long a silence the peer is asked for a sign of life. A process that was killed takes no leave, and who only
-/// listens would wait for it for ever: nothing else is told on such a connection while data are moved.
-const ASK: Duration = Duration::from_secs(1);
 
 /// Octets of the longest thing that is told.
 pub(crate) const MESSAGE_MAX: usize = 256;
@@ -303,9 +298,9 @@ impl<'a> Messages<'a> {
         is_client: bool,
         watch: &'a dyn Watch,
     ) -> Self {
-        let (heard, alive) = (VecDeque::new(), qp.device().passed());
-        let (is_asked, failed, acquaintance) = (false, None, Acquaintance::default());
-        Self { connection, qp, cq, heard, alive, is_asked, failed, is_client, acquaintance, watch }
+        let (heard, alive) = (VecDeque::new(), Alive::new(&qp));
+        let (failed, acquaintance) = (None, Acquaintance::default());
+        Self { connection, qp, cq, heard, alive, failed, is_client, acquaintance, watch }
     }
 
     /// Takes one thing that has ended, waiting up to `timeout` for it; whether there was one.
@@ -315,7 +310,11 @@ impl<'a> Messages<'a> {
         }
         let completion = match self.cq.wait(timeout) {
             Ok(completion) => completion,
-            Err(error) if error.kind() == ErrorKind::TimedOut => return self.ask().map(|()| false),
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                // Who only listens would wait for a peer that was killed for ever: nothing else is told while data are moved.
+                self.alive.ask(&self.qp)?;
+                return Ok(false);
+            }
             Err(error) => return Err(error.into()),
         };
         if !completion.is_ok() {
@@ -323,7 +322,7 @@ impl<'a> Messages<'a> {
             self.failed = Some((completion.status, completion.qp_num));
             return good(completion).map(|_| true);
         }
-        (self.alive, self.is_asked) = (self.qp.device().passed(), false);
+        self.alive.note(&self.qp, &completion);
         if completion.opcode == CompletionKind::Recv {
             let length = completion.byte_len as usize;
             if let Some(buffer) = completion.into_buffer() {
@@ -332,16 +331,6 @@ impl<'a> Messages<'a> {
             }
         }
         Ok(true)
-    }
-
-    /// Asks for a sign of life where there was none for a while: a WRITE without octets, which needs no key and takes no
-    /// receive (IBTA Vol 1, C9-88), is acknowledged, or fails after the retry time.
-    fn ask(&mut self) -> Result<(), PerfError> {
-        if self.is_asked || self.qp.device().passed().saturating_sub(self.alive) < ASK {
-            return Ok(());
-        }
-        self.is_asked = true;
-        Ok(self.qp.post_send(SendWr::write_inline(&[], RemoteMemory { address: 0, rkey: 0 }))?)
     }
 
     fn keep(&mut self, buffer: &Buffer, length: usize) {
