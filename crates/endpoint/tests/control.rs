@@ -30,6 +30,11 @@ fn registers_are_read_and_written_while_the_device_runs() {
     assert!(ask("set all rc 1Gb/s").unwrap().starts_with("rc rises to rt again"));
     ask("set all increase_timer 1000s").unwrap();
     assert_eq!(ask("set all rc 1Gb/s").unwrap(), "");
+    for (asked, got) in [("200Gb/s", "100Gb/s"), ("1kb/s", "40Mb/s")] {
+        let remark = format!("rc takes rmin to the link's rate: it is {got} now, not {asked}\n");
+        assert_eq!(ask(&format!("set all rc {asked}")).unwrap(), remark);
+    }
+    assert_eq!(ask("set all rc 1Gb/s").unwrap(), "");
     assert_eq!(ask(&format!("get {qp} rai")).unwrap(), format!("{qp} dcqcn rai 7Mb/s\n"));
     assert_eq!(a.qp.query().unwrap().credit.rate_kbps, 1_000_000);
     assert_eq!(ask("get all allowed_rate").unwrap(), format!("{qp} dcqcn allowed_rate 1Gb/s\n"));

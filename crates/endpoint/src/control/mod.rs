@@ -19,7 +19,7 @@ use crate::io::sys;
 use crate::numbers::inner;
 use crate::shard::{Core, Entry};
 use roci_control::{Credit, Law, Value};
-use roci_units::{BitsPerSec, Instant, Qpn, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Span};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsRawFd;
@@ -240,7 +240,7 @@ impl DeviceInner {
     }
 
     fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
-        let (mut taken, mut wrong, mut passes) = (false, None, false);
+        let (mut taken, mut wrong, mut remark) = (false, None, String::new());
         let found = self.each(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 return;
@@ -248,7 +248,12 @@ impl DeviceInner {
             match core.engine.control_set(inner(place), name, value, now) {
                 Ok(()) => {
                     taken = true;
-                    passes |= matches!(law, Law::Dcqcn(_)) && name == "rc" && recovers(core, place, now);
+                    let got = core.engine.control_get(inner(place), name, now);
+                    if let Some(bounded) = got.filter(|got| is_bounded(value, got)) {
+                        remark = bounds(law, name, value, &bounded);
+                    } else if matches!(law, Law::Dcqcn(_)) && name == "rc" && recovers(core, place, now) {
+                        PASSES.clone_into(&mut remark);
+                    }
                 }
                 Err(error) => {
                     let why = error
@@ -264,10 +269,25 @@ impl DeviceInner {
             (None, None) if !taken => {
                 Err(format!("no queue pair has a register `{name}` that can be written"))
             }
-            _ if passes => Ok(PASSES.to_owned()),
-            _ => Ok(String::new()),
+            _ => Ok(remark),
         }
     }
+}
+
+/// Whether the law holds another quantity than `text` says: it keeps some within bounds that depend on others.
+fn is_bounded(text: &str, got: &Value) -> bool {
+    match got {
+        Value::Rate(rate) => text.parse::<BitsPerSec>().is_ok_and(|asked| asked.as_kbps() != rate.as_kbps()),
+        Value::Octets(octets) => text.parse::<Bytes>().is_ok_and(|asked| asked != *octets),
+        _ => false,
+    }
+}
+
+/// What is said of a value that was written and is another one now.
+fn bounds(law: &Law, name: &str, asked: &str, got: &Value) -> String {
+    let register = law.registers().iter().find(|register| register.name == name);
+    let range = register.map_or("", |register| register.range);
+    format!("{name} takes {range}: it is {got} now, not {asked}\n")
 }
 
 /// Whether a rate of DCQCN rises faster than a person would notice that it was written.
