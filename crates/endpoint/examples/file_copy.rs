@@ -142,7 +142,7 @@ fn send(local: IpAddr, remote: IpAddr, path: &str) -> Result<()> {
     let cq = device.create_cq()?;
     let region = pd.reg_mr(vec![0; SLOTS * (BLOCK + 8)], Access::LOCAL_WRITE)?;
     let qp = pd.create_qp(&cq, &cq).build()?;
-    let mut file = File::open(path)?;
+    let mut file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
     let length = file.metadata()?.len();
     let sum = checksum(&mut file, length)?;
     let mut stream = TcpStream::connect((remote, PORT))

@@ -48,7 +48,9 @@ fn run() -> Result<(), Box<dyn Error>> {
         qp.post_recv(RecvWr::new(region.buffer(slot * SIZE..(slot + 1) * SIZE)?))?;
     }
     let stream = if is_client {
-        TcpStream::connect((args[2].parse::<IpAddr>()?, PORT))?
+        let there = (args[2].parse::<IpAddr>()?, PORT);
+        TcpStream::connect(there)
+            .map_err(|error| format!("{}, port {PORT}: {error}; start the other end there first", there.0))?
     } else {
         TcpListener::bind((local, PORT))?.accept()?.0
     };
