@@ -124,8 +124,14 @@ impl Engine {
             }
             if packets == 1 && qp.common.facts.lets_wait() {
                 advance(&mut qp.requester, profile, upto);
-            } else if move_window(qp, profile, asides, boards, upto).is_none() {
-                return false;
+            } else {
+                let Some((_, room)) = move_window(qp, profile, asides, boards, upto) else { return false };
+                // Not where each acknowledgement lets a packet go, for the program is asked about each then; nor where not each
+                // packet asks for one, for it depends on the room which do.
+                let left = u32::from(qp.common.run) + u32::from(qp.requester.staged);
+                if room > left + 1 && profile.asks_every <= 1 {
+                    qp.common.facts.set(Facts::HEARS_LATER);
+                }
             }
             if go_on(qp, profile, timers, schedule, now, slot, profile.timeout) {
                 self.arm(now, slot);
@@ -180,7 +186,7 @@ impl Engine {
             if drawn_by(arrival.header, profile.layout) != arrival.header.psn {
                 return false;
             }
-            let Some(moved) = move_window(qp, profile, asides, boards, upto) else { return false };
+            let Some((moved, _)) = move_window(qp, profile, asides, boards, upto) else { return false };
             octets = moved;
             let timeout = profile.timeout;
             self.restart_timer_at(now, slot, timeout);
@@ -204,7 +210,6 @@ impl Engine {
     /// another window.
     #[inline(never)]
     fn take_beyond_gap(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
-        self.hear(slot);
         let header = arrival.header;
         let qp = &mut self.qps[slot];
         let profile = &self.profiles[usize::from(qp.common.profile)];
@@ -233,17 +238,21 @@ impl Engine {
 }
 
 /// Takes all before `upto` as acknowledged where a recovery program keeps the window, and has it moved; gives how many octets
-/// they are. `None`, and nothing has changed: the program recovers from something.
+/// they are, and how many new packets the program lets go. `None`, and nothing has changed: the program recovers from something.
 #[inline(always)]
-fn move_window(qp: &mut Qp, profile: &Profile, asides: &mut Asides, boards: &Pool, upto: u32) -> Option<u32> {
-    if qp.common.facts.has(Facts::UNHEARD) {
-        hear(qp, asides);
-    }
+fn move_window(
+    qp: &mut Qp,
+    profile: &Profile,
+    asides: &mut Asides,
+    boards: &Pool,
+    upto: u32,
+) -> Option<(u32, u32)> {
+    hear(qp, asides);
     let losing = asides.find_mut(qp.common.aside)?.losing.as_mut()?;
     let room = losing.advance_in_order(boards, Psn::new(upto), qp.requester.high.wrapping_sub(upto))?;
     let octets = advance(&mut qp.requester, profile, upto);
     bound(qp, profile, room);
-    Some(octets)
+    Some((octets, room))
 }
 
 /// Some packets were acknowledged: the timer starts again with `timeout`, and who may send does so. Whether the pacer holds it

@@ -122,19 +122,19 @@ bits! {
         SHUTS = 4,
         /// It has a rate.
         PACED = 8,
-        /// The recovery program owns the window and has lost nothing, and may yet have to hear of acknowledgements: of one packet
-        /// each, from where its window begins up to `una`. Whoever looks at its window, or moves `una` by more, [has it
-        /// hear](crate::engine::Engine::hear) of them first.
-        UNHEARD = 16,
+        /// The recovery program owns the window, and has heard last that all is in order: of acknowledgements in order of one
+        /// packet each, from where its window begins up to `una`, it hears later. Whoever looks at its window, or moves
+        /// `una` by more, [has it hear](crate::recovery::hear) of them first.
+        HEARS_LATER = 16,
     }
 }
 
 impl Facts {
-    /// Whether the recovery program may hear later of an acknowledgement of one packet: it would open the window by no less, and
-    /// what is let through already ends before the window does.
+    /// Whether the recovery program may hear later of an acknowledgement of one packet: that only opens the window further, and what
+    /// is let through already ends before the window does.
     #[inline]
     pub(crate) const fn lets_wait(self) -> bool {
-        self.0 & (Self::UNHEARD.0 | Self::SHUTS.0) == Self::UNHEARD.0
+        self.0 & (Self::HEARS_LATER.0 | Self::SHUTS.0) == Self::HEARS_LATER.0
     }
 
     /// Says whether `fact` is so.

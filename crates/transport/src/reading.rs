@@ -412,7 +412,6 @@ impl Engine {
     /// without its result.
     #[cold]
     pub(crate) fn acknowledge_past_reads(&mut self, slot: usize, upto: u32, progress: &mut Progress) {
-        self.hear(slot);
         let mtu = u32::from(self.profile(slot).mtu);
         let mut index = self.qps[slot].common.head;
         while after(upto, self.qps[slot].requester.una) > 0 {

@@ -11,7 +11,7 @@ use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
-use crate::qp::{Facts, Notes, Profile, Qp, ShortWay, Standing, after, sequence};
+use crate::qp::{Facts, Notes, Profile, Qp, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
@@ -50,14 +50,19 @@ impl Losing {
     }
 }
 
-/// Has the recovery program of `qp` hear of the acknowledgements that it has not heard of.
+/// Has the recovery program of `qp` hear of the acknowledgements that it was to hear of later, and of the next at once.
 ///
-/// That makes an acknowledgement in order of a program that owns the window what one is of go-back-N: the program is asked when a run
-/// ends, not for each. It cost half as much again.
-pub(crate) fn hear(qp: &Qp, asides: &mut Asides) {
-    let (una, high) = (qp.requester.una, qp.requester.high);
-    if let Some(losing) = asides.find_mut(qp.common.aside).and_then(|aside| aside.losing.as_mut()) {
-        losing.sender.hear(Psn::new(una), high.wrapping_sub(una));
+/// While a run lasts nobody asks for the program's window. Told when the run ends, and not for each, an acknowledgement in order
+/// costs as much as one of go-back-N; it cost half as much again.
+#[inline(always)]
+pub(crate) fn hear(qp: &mut Qp, asides: &mut Asides) {
+    if qp.common.facts.has(Facts::HEARS_LATER) {
+        cold_path();
+        qp.common.facts.clear(Facts::HEARS_LATER);
+        let (una, high) = (qp.requester.una, qp.requester.high);
+        if let Some(losing) = asides.find_mut(qp.common.aside).and_then(|aside| aside.losing.as_mut()) {
+            losing.sender.hear(Psn::new(una), high.wrapping_sub(una));
+        }
     }
 }
 
@@ -144,15 +149,10 @@ impl Engine {
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
 
-    /// Has the recovery program hear of the acknowledgements that it has not heard of, and of others at once.
+    /// [`hear`].
     #[inline]
     pub(crate) fn hear(&mut self, slot: usize) {
-        let qp = &mut self.qps[slot];
-        if qp.common.facts.has(Facts::UNHEARD) {
-            cold_path();
-            qp.common.facts.clear(Facts::UNHEARD);
-            hear(qp, &mut self.asides);
-        }
+        hear(&mut self.qps[slot], &mut self.asides);
     }
 
     /// The loss that the queue pair is in, with a fixed stage that knows how far was sent: packets that stream do not tell
@@ -306,7 +306,7 @@ impl Engine {
         requester.notes.clear(Notes::RECOVERING.with(Notes::RESENDS));
         requester.standing.clear(Standing::RECOVERY_OUT);
         let una = Psn::new(requester.una);
-        self.qps[slot].common.facts.clear(Facts::SHUTS.with(Facts::UNHEARD));
+        self.qps[slot].common.facts.clear(Facts::SHUTS.with(Facts::HEARS_LATER));
         let profile = self.profile(slot);
         let program = Program::new(profile.recovery, profile.initial_window, una);
         let counts = profile.recovery.has_slow_path();
@@ -576,7 +576,7 @@ impl Engine {
         let Qp { requester, common, .. } = &self.qps[slot];
         let losing = self.asides.get(common.aside)?.losing.as_ref();
         let of_requests = losing.and_then(|losing| {
-            let is_behind = common.facts.has(Facts::UNHEARD);
+            let is_behind = common.facts.has(Facts::HEARS_LATER);
             let heard = if is_behind { Psn::new(requester.una) } else { losing.sender.start() };
             losing.sender.congestion_window(heard)
         });
@@ -614,19 +614,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// The same where a run begins: meanwhile the program need not hear of each acknowledgement, where they have nothing else to say.
-pub(crate) fn room_of_run(qp: &mut Qp, profile: &Profile, asides: &mut Asides, boards: &Pool) -> u32 {
-    if qp.common.facts.has(Facts::UNHEARD) {
-        hear(qp, asides);
-    }
-    let losing = asides.get(qp.common.aside).and_then(|aside| aside.losing.as_ref());
-    let is_steady = losing.is_some_and(|losing| losing.sender.is_steady());
-    // Where not each packet asks for an acknowledgement, it depends on the room which do.
-    let waits = is_steady && profile.short == ShortWay::InWindow && profile.asks_every <= 1;
-    qp.common.facts.put(Facts::UNHEARD, waits);
-    room(asides, boards, qp.common.aside, qp.requester.high)
 }
 
 /// New packets that the fixed stage and its program let go from sequence `high` on, for a queue pair whose loss is in `aside`.

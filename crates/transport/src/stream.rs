@@ -103,8 +103,10 @@ fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &mut Aside
     let wanted = if ring.is_power_of_two() { (alike + ring - 1) & !(ring - 1) } else { ring };
     let lets = window_lets(requester.in_flight, requester.window, mtu, left, wanted);
     let mut room = u32::MAX;
+    let hears_later = common.facts.has(Facts::HEARS_LATER);
     if requester.notes.has(Notes::RECOVERING) {
-        room = recovery::room_of_run(qp, profile, asides, boards);
+        recovery::hear(qp, asides);
+        room = recovery::room(asides, boards, qp.common.aside, at);
     }
     let Qp { requester, common, .. } = qp;
     let most = lets.min(room);
@@ -113,6 +115,9 @@ fn begin_run(qp: &mut Qp, profile: &Profile, work: &SendWork, asides: &mut Aside
         return false;
     }
     common.facts.put(Facts::SHUTS, room <= if most < ring { lets.min(ring) } else { staged });
+    if hears_later && !common.facts.has(Facts::SHUTS) {
+        common.facts.set(Facts::HEARS_LATER);
+    }
     // What is left of the last ring that it begins stays staged.
     let run = alike.min(staged);
     #[expect(clippy::cast_possible_truncation, reason = "at most 255, and less than the ring")]
@@ -429,7 +434,7 @@ mod tests {
             }
             // A run that ends leaves what the long way leaves.
             quick.end_run(0);
-            quick.hear(0);
+            [&mut quick, &mut long].map(|engine| engine.hear(0));
             let look = |engine: &Engine| {
                 let Qp { requester, common, .. } = &engine.qps[0];
                 (alloc::format!("{requester:?} {:?} {}", common.facts, common.packets), engine.next_wakeup())

@@ -299,25 +299,6 @@ impl Sender {
         Some(window.min(most).saturating_sub(in_flight))
     }
 
-    /// Whether acknowledgements in order may wait to be [heard](Self::hear): nothing is lost, and the program owns the window.
-    #[must_use]
-    pub fn is_steady(&self) -> bool {
-        self.board.is_none()
-            && self.again.0 == self.again.1
-            && self.program.owns_window()
-            && self.program.is_idle()
-    }
-
-    /// What [`advance_in_order`](Self::advance_in_order) does, for each packet up to `cumulative`, of which one after the other was
-    /// acknowledged while the sender was [steady](Self::is_steady). Where no more was sent than the window let go, it is
-    /// the same in the end.
-    pub fn hear(&mut self, cumulative: Psn, in_flight: u32) {
-        if let Some(window) = tell(&mut self.program, self.start, cumulative, in_flight) {
-            self.window = window;
-        }
-        (self.start, self.next) = (cumulative, cumulative.plus(in_flight));
-    }
-
     /// The same for an acknowledgement that names `psn` alone, which came beyond the first missing packet, where nothing is to
     /// be sent again and the program has a short way.
     #[inline]
@@ -344,6 +325,18 @@ impl Sender {
         };
         (self.next, self.window, self.arrived, self.end) = (next, window, self.arrived + 1, end);
         Some(self.room(pool, next))
+    }
+
+    /// What [`advance_in_order`](Self::advance_in_order) does, for each packet up to `cumulative`, of which one after the other was
+    /// acknowledged since that was last done. Where no more was sent than the window let go, it is the same in the end.
+    pub fn hear(&mut self, cumulative: Psn, in_flight: u32) {
+        if self.start == cumulative {
+            return;
+        }
+        if let Some(window) = tell(&mut self.program, self.start, cumulative, in_flight) {
+            self.window = window;
+        }
+        (self.start, self.next) = (cumulative, cumulative.plus(in_flight));
     }
 
     /// Gives the bitmaps back and forgets what is marked: the queue pair is at an end, or begins anew at `first`.
