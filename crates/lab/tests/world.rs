@@ -57,6 +57,20 @@ fn peaks(results: &Results, metric: Metric) -> BTreeMap<String, f64> {
 }
 
 #[test]
+fn an_incast_of_reads_fills_the_queue_of_its_receiver_as_one_of_writes_does() {
+    for op in ["write", "read"] {
+        let traffic = [("traffic.0.op", op), ("measure.sample", "10us"), ("transport.control", "none")];
+        let results = run(INCAST, &traffic);
+        let (deepest, received) = (peaks(&results, Metric::Bytes), results.hosts[0].rx_bytes);
+        assert!(deepest["s0>h0:3"] > 100_000.0 && received > 4_000_000, "{op}: {deepest:?}, {received}");
+        let at_others = peaks(&results, Metric::Marks).into_iter().filter(|(name, _)| name != "s0>h0:3");
+        assert_eq!(at_others.collect::<Vec<_>>(), [], "{op}: nothing is marked elsewhere");
+        let reads = op == "read";
+        assert!(results.flows.iter().all(|flow| (flow.src == 0) == reads && (flow.dst == 0) != reads));
+    }
+}
+
+#[test]
 fn the_pauses_of_hosts_are_sampled() {
     let results = run(INCAST, &[("transport.control", "none"), ("switch.buffer", "400KB")]);
     let pauses = peaks(&results, Metric::Pauses);

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::jobs::{Job, JobId};
-use super::spec::{Common, Incast, Repeat, Traffic};
+use super::spec::{Common, Incast, Op, Repeat, Traffic};
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Random, Ratio, Span};
 use std::sync::Arc;
@@ -150,11 +150,11 @@ impl Source {
                 job(host(n), to[n], spec.size, spec.common)
             }
             (Traffic::Incast(spec), State::Bursts(bursts)) => {
-                let (src, dst) = bursts.take(&mut self.random);
+                let (src, dst) = bursts.take(spec.common.op, &mut self.random);
                 job(src, dst, spec.size, spec.common)
             }
             (Traffic::Trigger(spec), State::Bursts(bursts)) => {
-                let (src, dst) = bursts.take(&mut self.random);
+                let (src, dst) = bursts.take(spec.common.op, &mut self.random);
                 job(src, dst, spec.size, spec.common)
             }
             (Traffic::Poisson(spec), State::Poisson(arrivals)) => {
@@ -308,9 +308,11 @@ impl Bursts {
         }
     }
 
-    /// Sender and receiver of the next job.
-    fn take(&mut self, random: &mut Random) -> (u16, u16) {
-        let pair = (self.deck[self.taken], self.to);
+    /// Who posts the next job, and the other end: the sender and the receiver, but the octets of a READ travel to who posts
+    /// it, so that there the receiver is the first.
+    fn take(&mut self, op: Op, random: &mut Random) -> (u16, u16) {
+        let (sender, receiver) = (self.deck[self.taken], self.to);
+        let pair = if op == Op::Read { (receiver, sender) } else { (sender, receiver) };
         self.taken += 1;
         if self.taken == self.size {
             self.arrivals.advance(random);

@@ -2,6 +2,8 @@
 
 use super::{COUNT, DELAY, FILE, HOST, HOSTS, Key, LOAD, SIZE, Section, key, section};
 
+const RECEIVER: &str = "Who receives. It posts the messages itself where `op` is `read`.";
+
 /// What all kinds of traffic share.
 pub static TRAFFIC: Section = section(
     "traffic",
@@ -95,7 +97,7 @@ pub static INCAST: Section = traffic(
     &[
         key("senders", COUNT, "required", "How many hosts send, drawn anew for each incast."),
         key("size", SIZE, "required", "What each sends."),
-        key("receiver", HOST, "drawn for each incast with `load`, else the first host", "Who receives."),
+        key("receiver", HOST, "drawn for each incast with `load`, else the first host", RECEIVER),
         key("start", DELAY, "`\"0s\"`", "When the first incast begins, or random ones may begin."),
         key("every", "a time above zero", "once", "The time from one incast to the next."),
         key(
@@ -151,7 +153,7 @@ pub static TRIGGER: Section = traffic(
     "traffic.trigger",
     &[
         key("hosts", HOSTS, "required", "Who sends at each trigger."),
-        key("receiver", HOST, "required", "Who receives."),
+        key("receiver", HOST, "required", RECEIVER),
         key("size", SIZE, "required", "What each host sends at each trigger."),
         key(
             "rate",
