@@ -264,6 +264,21 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_says_where_its_throughput_is_not_that_of_all_flows() {
+        let whole = sample();
+        let mut part = sample();
+        part.flows.extend(sample().flows);
+        let page = |results| {
+            let mut out = Vec::new();
+            let run = Run { label: "a", configuration: "a", folder: None, results };
+            write_comparison(&mut out, "a against a", &[run; 2]).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(page(&part).contains("flows of a run are sampled") && page(&part).contains("a: 4 of 8."));
+        assert!(!page(&whole).contains("are sampled"));
+    }
+
+    #[test]
     fn names_from_a_scenario_cannot_end_the_data_or_begin_a_script() {
         let results = Results { name: "</script><script>alert(1)//&".into(), ..sample() };
         let html = html(&results);

@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 1 << 19;
 /// took 4 % of its time.
 const FIRST_ROWS: usize = 1 << 14;
 /// Flows that have rows: the first so many that are alive at a sample. More are for `flows.csv`.
-const FLOWS_MAX: usize = 4096;
+pub(crate) const FLOWS_MAX: usize = 4096;
 
 /// Readings of flows and queues over time.
 #[derive(Clone, Debug)]

@@ -3,10 +3,11 @@
 use super::Run;
 use super::lines::{LINES_MAX, Readings, distribution};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
+use super::run::grouped;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
-use crate::results::series::Metric;
+use crate::results::series::{FLOWS_MAX, Metric};
 use crate::results::statistics::Sorted;
 use std::io::{self, Write};
 
@@ -199,12 +200,17 @@ fn distributions(runs: &[Run<'_>]) -> Section {
 
 /// The throughput of all sampled flows together, and the deepest queue, of each run.
 fn over_time(runs: &[Run<'_>]) -> Section {
-    let (mut throughput, mut depth) = (Vec::new(), Vec::new());
+    let (mut throughput, mut depth, mut note) = (Vec::new(), Vec::new(), String::new());
     for (colour, run) in runs.iter().take(LINES_MAX).enumerate() {
         let readings = Readings::of(run.results);
         let sum = readings.sum(Metric::Throughput);
         if sum.x.len() > 1 {
             throughput.push(sum.line(run.label.into(), colour, false));
+            let (sampled, flows) = (readings.sources(Metric::Throughput), run.results.flows.len());
+            if sampled < flows {
+                let [sampled, flows] = [sampled, flows].map(|count| grouped(count as u64));
+                note += &format!(" {}: {sampled} of {flows}.", run.label);
+            }
         }
         if let Some((place, points)) = readings.peak(Metric::Bytes).filter(|(_, points)| points.x.len() > 1) {
             let name = format!("{} ({})", run.label, run.results.series.queue_names()[place]);
@@ -229,5 +235,12 @@ fn over_time(runs: &[Run<'_>]) -> Section {
         },
     ];
     plots.retain(|plot| !plot.lines.is_empty());
-    Section { title: "Over time", plots, ..Section::default() }
+    if !note.is_empty() {
+        let most = grouped(FLOWS_MAX as u64);
+        note = format!(
+            "No more than the first {most} flows of a run are sampled, and the throughput is that of these: it may end while others go \
+             on.{note}"
+        );
+    }
+    Section { title: "Over time", note, plots, ..Section::default() }
 }
