@@ -61,7 +61,7 @@ pub(crate) fn or_dash(value: Option<String>) -> String {
 /// A mean, and half the width of its confidence interval where there are several values.
 pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
     let one = |value: f64| match metric {
-        Metric::MeanCompletion | Metric::P99Completion => time(value),
+        Metric::MeanCompletion | Metric::P99Completion | Metric::Paused => time(value),
         Metric::Offered | Metric::Goodput => rate(value),
         Metric::Buffered => octets_of(value),
         Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness => number(value),

@@ -15,6 +15,7 @@ use roci_lab::results::statistics::jain;
 use roci_lab::results::together::Together;
 use roci_lab::results::{FaultResult, HostResult, Offered, Results, SwitchResult};
 use roci_lab::scenario::overrides::seeds_in_words;
+use roci_units::Span;
 
 /// More flows than this are shown by their sizes, more switches summed up.
 const MANY_FLOWS: usize = 24;
@@ -422,6 +423,7 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Drops => "drops",
         Metric::Marks => "ECN marks",
         Metric::Pauses => "PAUSE",
+        Metric::Paused => "time paused",
         Metric::Buffered => "most buffered",
         Metric::Timeouts => "timeouts",
     }
@@ -453,6 +455,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
             Metric::Offered | Metric::Fairness => sums.iter().any(has),
             // Few runs have any.
             Metric::Timeouts => results.iter().any(|results| results.timeouts() > 0),
+            Metric::Paused => results.iter().any(|results| results.paused() > Span::ZERO),
             _ => true,
         }
     };
@@ -550,7 +553,7 @@ pub(crate) fn figure(report: &Report) -> String {
 mod tests {
     use super::*;
     use roci_lab::results::{FlowName, FlowResult, FlowStatus, Op};
-    use roci_units::{Instant, Span};
+    use roci_units::Instant;
 
     fn results(flows: u32) -> Results {
         let flow = |n| FlowResult {

@@ -304,6 +304,8 @@ pub enum Metric {
     Marks,
     /// PAUSE frames sent, by switches and hosts.
     Pauses,
+    /// How long ports of switches and hosts stood paused, in seconds.
+    Paused,
     /// The most octets that the buffer of a switch held, of the fullest one.
     Buffered,
     /// Times that local ACK timers expired.
@@ -312,7 +314,7 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
@@ -324,6 +326,7 @@ impl Metric {
         Self::Drops,
         Self::Marks,
         Self::Pauses,
+        Self::Paused,
         Self::Buffered,
         Self::Timeouts,
     ];
@@ -349,6 +352,7 @@ impl Metric {
                 let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();
                 Some(sum(|switch| switch.pause_sent)? + by_hosts as f64)
             }
+            Self::Paused => Some(results.paused().as_secs_f64()),
             Self::Timeouts => Some(results.timeouts() as f64),
             Self::Buffered => {
                 let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();

@@ -162,6 +162,12 @@ impl Results {
         self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
     }
 
+    /// How long ports of switches and hosts stood paused, summed over ports and priorities.
+    pub fn paused(&self) -> Span {
+        let hosts = self.hosts.iter().map(|host| host.paused);
+        self.switches.iter().map(|switch| switch.paused).chain(hosts).fold(Span::ZERO, |sum, of| sum + of)
+    }
+
     /// Flows that had no end, as in a closed loop without a count, and ran until the run stopped.
     pub fn endless(&self) -> usize {
         self.flows.iter().filter(|flow| flow.ideal.is_none() && flow.status == FlowStatus::Running).count()

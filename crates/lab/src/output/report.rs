@@ -346,6 +346,9 @@ mod tests {
         assert_eq!(page["sections"][1]["table"]["rows"].as_array().unwrap().len(), 2);
         let mut csv = Vec::new();
         write_comparison_csv(&mut csv, &runs).unwrap();
-        assert_eq!(String::from_utf8(csv).unwrap().lines().count(), 3);
+        let csv = String::from_utf8(csv).unwrap();
+        assert_eq!(csv.lines().count(), 3);
+        let column = csv.lines().next().unwrap().split(',').position(|name| name == "paused_s").unwrap();
+        assert_eq!(csv.lines().nth(1).unwrap().split(',').nth(column), Some("0.00234"), "two switches");
     }
 }

@@ -19,7 +19,7 @@ const SOMETIMES: [&str; 8] =
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 21] = [
+const COLUMNS: [Column; 22] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -38,6 +38,7 @@ const COLUMNS: [Column; 21] = [
         let hosts: u64 = r.hosts.iter().map(|host| host.pause_sent).sum();
         (r.switches.iter().map(|s| s.pause_sent).sum::<u64>() + hosts).into()
     }),
+    ("time paused", "paused_s", Unit::Time, |r| r.paused().as_secs_f64().into()),
     ("most buffered", "max_buffer_bytes", Unit::Bytes, |r| {
         r.switches.iter().map(|s| s.max_buffer_bytes).max().map_or(Cell::None, Cell::from)
     }),
