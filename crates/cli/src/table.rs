@@ -421,6 +421,7 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Goodput => "goodput",
         Metric::Fairness => "fairness",
         Metric::Drops => "drops",
+        Metric::Lost => "lost",
         Metric::Marks => "ECN marks",
         Metric::Pauses => "PAUSE",
         Metric::Paused => "time paused",
@@ -455,6 +456,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
             Metric::Offered | Metric::Fairness => sums.iter().any(has),
             // Few runs have any.
             Metric::Timeouts => results.iter().any(|results| results.timeouts() > 0),
+            Metric::Lost => results.iter().any(|results| results.lost() > 0),
             Metric::Paused => results.iter().any(|results| results.paused() > Span::ZERO),
             _ => true,
         }

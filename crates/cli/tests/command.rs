@@ -350,6 +350,14 @@ fn each_run_of_a_sweep_that_failed_is_named_with_its_values_and_its_timeouts_are
     let counts: Vec<u64> = csv.lines().skip(1).map(timeouts).collect();
     assert_eq!((counts.len(), counts[1]), (4, 0), "{csv}");
     assert!(counts[0] > 0 && counts[2] > 0 && counts[3] > 0, "{csv}");
+    let column = |name: &str| {
+        let place = csv.lines().next().unwrap().split(',').position(|other| other == name).unwrap();
+        csv.lines().skip(1).map(|line| line.split(',').nth(place).unwrap().parse().unwrap()).collect::<Vec<f64>>()
+    };
+    assert!(column("drops").iter().all(|drops| *drops == 0.0), "switches had room");
+    let lost: Vec<bool> = column("lost").iter().map(|lost| *lost > 0.0).collect();
+    assert_eq!(lost, [true, false, true, true], "{csv}");
+    assert!(text(&output.stdout).lines().any(|line| line.contains("drops") && line.contains("lost")));
     let output = scratch.roci(&["sweep", "lossy.toml", "--set", "seed=1,2"]);
     assert!(!text(&output.stdout).contains("timeouts"), "a column of zeros says nothing");
 }

@@ -300,6 +300,8 @@ pub enum Metric {
     Fairness,
     /// Packets dropped by switches.
     Drops,
+    /// Packets that faults lost or damaged on links.
+    Lost,
     /// Packets marked CE by switches.
     Marks,
     /// PAUSE frames sent, by switches and hosts.
@@ -314,7 +316,7 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
@@ -324,6 +326,7 @@ impl Metric {
         Self::Goodput,
         Self::Fairness,
         Self::Drops,
+        Self::Lost,
         Self::Marks,
         Self::Pauses,
         Self::Paused,
@@ -347,6 +350,7 @@ impl Metric {
             Self::Goodput => results.total_goodput_bps(),
             Self::Fairness => results.fairness(),
             Self::Drops => sum(|switch| switch.drops),
+            Self::Lost => Some(results.lost() as f64),
             Self::Marks => sum(|switch| switch.ecn_marks),
             Self::Pauses => {
                 let by_hosts: u64 = results.hosts.iter().map(|host| host.pause_sent).sum();

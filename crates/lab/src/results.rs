@@ -162,6 +162,11 @@ impl Results {
         self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
     }
 
+    /// Packets that faults lost or damaged on links.
+    pub fn lost(&self) -> u64 {
+        self.faults.map_or(0, |faults| faults.dropped + faults.corrupted)
+    }
+
     /// How long ports of switches and hosts stood paused, summed over ports and priorities.
     pub fn paused(&self) -> Span {
         let hosts = self.hosts.iter().map(|host| host.paused);
@@ -177,12 +182,11 @@ impl Results {
     /// happened. What was asked for by NAKs, as packets out of order draw them, cannot be told from it.
     pub fn resent_in_vain(&self) -> Option<(u64, u64)> {
         let resent: u64 = self.flows.iter().map(|flow| u64::from(flow.retransmitted)).sum();
-        let faults = self.faults.map_or(0, |faults| faults.dropped + faults.corrupted);
         let switches: u64 = self.switches.iter().map(|switch| switch.drops + switch.trimmed).sum();
         let hosts: u64 = self.hosts.iter().map(|host| host.dropped).sum();
         let asked = self.flows.iter().any(|flow| flow.naks > 0);
         let timeouts = self.timeouts();
-        let vain = resent > 0 && timeouts > 0 && !asked && faults + switches + hosts == 0;
+        let vain = resent > 0 && timeouts > 0 && !asked && self.lost() + switches + hosts == 0;
         vain.then_some((resent, timeouts))
     }
 

@@ -11,15 +11,15 @@ use crate::results::series::{FLOWS_MAX, Metric};
 use crate::results::statistics::Sorted;
 use std::io::{self, Write};
 
-/// What many comparisons have nothing to say of: failures, of flows and of programs, loads by the clock, fairness among flows of
+/// What many comparisons have nothing to say of: failures, of flows, links and programs, loads by the clock, fairness among flows of
 /// one size. The page shows them where some run does.
-const SOMETIMES: [&str; 8] =
-    ["failed", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard", "held_up", "timeouts"];
+const SOMETIMES: [&str; 9] =
+    ["failed", "lost", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard", "held_up", "timeouts"];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 22] = [
+const COLUMNS: [Column; 23] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -33,6 +33,7 @@ const COLUMNS: [Column; 22] = [
     ("p99", "slowdown_p99", Unit::Factor, |r| r.slowdowns().percentile(99).into()),
     ("max", "slowdown_max", Unit::Factor, |r| r.slowdowns().max().into()),
     ("drops", "drops", Unit::Count, |r| r.switches.iter().map(|s| s.drops).sum::<u64>().into()),
+    ("lost", "lost", Unit::Count, |r| r.lost().into()),
     ("CE marks", "ecn_marks", Unit::Count, |r| r.switches.iter().map(|s| s.ecn_marks).sum::<u64>().into()),
     ("PAUSE", "pause_sent", Unit::Count, |r| {
         let hosts: u64 = r.hosts.iter().map(|host| host.pause_sent).sum();
