@@ -9,6 +9,7 @@ use roci_lab::batch::{self, Group, Run};
 use roci_lab::output::{Folder, OutputError, pcap, summary};
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
+use roci_lab::scenario::ScenarioError;
 use roci_lab::world::SimulatedWorld;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
     let folders: Vec<Folder> =
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
     if !common.quiet {
-        for note in requests.iter().flat_map(|request| notes(&request.group)) {
+        let left_out = requests.iter().flat_map(|request| left_out(&request.group));
+        for note in left_out.chain(requests.iter().flat_map(|request| notes(&request.group))) {
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
@@ -94,6 +96,16 @@ fn notes(group: &Group) -> Vec<String> {
     notes
 }
 
+/// A line for each combination of a sweep that is not run, with the reason.
+fn left_out(group: &Group) -> Vec<String> {
+    let line = |(values, error): &(String, ScenarioError)| {
+        format!("{}: left out {values}: {}", group.title, error.message)
+    };
+    let more = group.left_out.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("{}: left out {more} more", group.title));
+    group.left_out.iter().take(NAMED).map(line).chain(more).collect()
+}
+
 /// The draft of a folder of results.
 pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
     let remedy = "  remedy: name a folder that can be written, with --out";
@@ -133,7 +145,7 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Ve
     })
 }
 
-/// As many runs that failed are named with what they say; of more, how many they are.
+/// As many runs that failed or were left out are named with what they say; of more, how many they are.
 const NAMED: usize = 24;
 
 /// A line for each of the `failed` runs of `group` behind the first, with the values that tell it from the others.

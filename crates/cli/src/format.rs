@@ -65,12 +65,15 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
         Metric::Offered | Metric::Goodput => rate(value),
         Metric::Buffered => octets_of(value),
         Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness => number(value),
-        Metric::Completed | Metric::Drops | Metric::Lost | Metric::Marks | Metric::Pauses | Metric::Timeouts => {
-            match value.fract() == 0.0 {
-                true => format!("{value:.0}"),
-                false => number(value),
-            }
-        }
+        Metric::Completed
+        | Metric::Drops
+        | Metric::Lost
+        | Metric::Marks
+        | Metric::Pauses
+        | Metric::Timeouts => match value.fract() == 0.0 {
+            true => format!("{value:.0}"),
+            false => number(value),
+        },
     };
     match estimate.half_width > 0.0 {
         true => format!("{} ± {}", one(estimate.mean), one(estimate.half_width)),

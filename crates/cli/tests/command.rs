@@ -352,7 +352,10 @@ fn each_run_of_a_sweep_that_failed_is_named_with_its_values_and_its_timeouts_are
     assert!(counts[0] > 0 && counts[2] > 0 && counts[3] > 0, "{csv}");
     let column = |name: &str| {
         let place = csv.lines().next().unwrap().split(',').position(|other| other == name).unwrap();
-        csv.lines().skip(1).map(|line| line.split(',').nth(place).unwrap().parse().unwrap()).collect::<Vec<f64>>()
+        csv.lines()
+            .skip(1)
+            .map(|line| line.split(',').nth(place).unwrap().parse().unwrap())
+            .collect::<Vec<f64>>()
     };
     assert!(column("drops").iter().all(|drops| *drops == 0.0), "switches had room");
     let lost: Vec<bool> = column("lost").iter().map(|lost| *lost > 0.0).collect();

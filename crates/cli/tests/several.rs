@@ -221,6 +221,23 @@ fn a_sweep_runs_every_combination() {
 }
 
 #[test]
+fn a_sweep_tells_of_the_combinations_that_cannot_be() {
+    let scratch = Scratch::new("impossible");
+    scratch.scenario("small.toml", SMALL);
+    let sweep = |kmin: &str| {
+        let set = ["--set", &format!("switch.ecn.kmin={kmin}"), "--set", "switch.ecn.kmax=100KB,400KB"];
+        scratch.roci(&[&["sweep", "small.toml"], &set[..]].concat())
+    };
+    let output = sweep("50KB,400KB");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told = "small-sweep: left out switch.ecn.kmin=400KB switch.ecn.kmax=100KB: kmin, 400KB, is more than kmax, 100KB\n";
+    assert_eq!(text(&output.stderr), told);
+    assert!(text(&output.stdout).contains("small-sweep: 3 runs"), "{}", text(&output.stdout));
+    let output = sweep("500KB,600KB");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+}
+
+#[test]
 fn controls_are_compared_and_one_scenario_alone_is_not() {
     let scratch = Scratch::new("compare");
     scratch.scenario("small.toml", SMALL);

@@ -22,6 +22,8 @@ pub struct Group {
     pub title: String,
     /// The runs; never empty.
     pub runs: Vec<Run>,
+    /// The combinations of a sweep that no scenario can have, each with the reason.
+    pub left_out: Vec<(String, ScenarioError)>,
 }
 
 /// One run of a group.
@@ -62,15 +64,16 @@ impl Group {
     /// When the scenario is wrong, or there are too many seeds.
     pub fn of_seeds(path: &Path, set: &[(String, String)], seeds: &[u64]) -> Result<Self, PlanError> {
         let scenario = Arc::new(Scenario::load(path, set)?);
-        let mut group = Self { title: scenario.name.clone(), runs: Vec::new() };
+        let mut group = Self { title: scenario.name.clone(), ..Self::empty() };
         group.add(&scenario.name, &scenario, seeds)?;
         Ok(group)
     }
 
-    /// Every combination of the values of `axes`, each a path and a list such as `1..8` or `a,b,c`.
+    /// Every combination of the values of `axes`, each a path and a list such as `1..8` or `a,b,c`. A combination that is
+    /// refused is left out, where each of its values goes with others: a value that goes with none is a wrong one.
     ///
     /// # Errors
-    /// When a list or a combination is wrong, or there are too many.
+    /// When a list or a value is wrong, or there are too many.
     pub fn of_sweep(
         path: &Path,
         set: &[(String, String)],
@@ -97,10 +100,19 @@ impl Group {
                 })
                 .collect();
         }
-        let mut group = Self { title: String::new(), runs: Vec::new() };
+        let mut group = Self::empty();
+        let mut refused = Vec::new();
+        let mut taken = BTreeSet::new();
         for combination in combinations {
             let all: Vec<_> = set.iter().chain(&combination).cloned().collect();
-            let scenario = Arc::new(Scenario::load(path, &all)?);
+            let scenario = match Scenario::load(path, &all) {
+                Ok(scenario) => Arc::new(scenario),
+                Err(error) => {
+                    refused.push((combination, error));
+                    continue;
+                }
+            };
+            taken.extend(combination.iter().cloned());
             let varied = |(key, value): &(String, String)| match key.as_str() {
                 // A law's name alone does not tell which parameters it runs with.
                 CONTROL => format!("{key}={}", scenario.transport.control.name()),
@@ -109,6 +121,13 @@ impl Group {
             let label = combination.iter().map(varied).collect::<Vec<_>>().join(" ");
             group.title = format!("{}-sweep", scenario.name);
             group.add(if label.is_empty() { &scenario.name } else { &label }, &scenario, seeds)?;
+        }
+        for (combination, error) in refused {
+            if group.runs.is_empty() || combination.iter().any(|value| !taken.contains(value)) {
+                return Err(error.into());
+            }
+            let values: Vec<_> = combination.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            group.left_out.push((values.join(" "), error));
         }
         Ok(group)
     }
@@ -141,7 +160,7 @@ impl Group {
         set: &[(String, String)],
         seeds: &[u64],
     ) -> Result<Self, PlanError> {
-        let mut group = Self { title: String::new(), runs: Vec::new() };
+        let mut group = Self::empty();
         let mut names = Vec::new();
         for path in paths {
             let scenario = Arc::new(Scenario::load(path, set)?);
@@ -155,6 +174,10 @@ impl Group {
         }
         group.title = names.join("-vs-");
         Ok(group)
+    }
+
+    const fn empty() -> Self {
+        Self { title: String::new(), runs: Vec::new(), left_out: Vec::new() }
     }
 
     fn add(&mut self, label: &str, scenario: &Arc<Scenario>, seeds: &[u64]) -> Result<(), PlanError> {

@@ -126,6 +126,25 @@ fn a_sweep_is_every_combination_in_order_each_with_every_seed() {
 }
 
 #[test]
+fn a_sweep_leaves_out_what_cannot_be_and_refuses_values_that_go_with_none() {
+    let file = File::new("impossible");
+    let sweep = |kmin: &str, kmax: &str| {
+        let axes = set(&[("switch.ecn.kmin", kmin), ("switch.ecn.kmax", kmax)]);
+        Group::of_sweep(&file.0, &[], &axes, &[1, 2])
+    };
+    let group = sweep("50KB,400KB", "100KB,400KB").unwrap();
+    assert_eq!((group.runs.len(), group.configurations().len()), (6, 3));
+    let [(values, error)] = &group.left_out[..] else { panic!("{:?}", group.left_out) };
+    assert_eq!(values, "switch.ecn.kmin=400KB switch.ecn.kmax=100KB");
+    assert_eq!(error.message, "kmin, 400KB, is more than kmax, 100KB");
+    for (kmin, kmax) in
+        [("50KB,400KB", "100KB,200KB"), ("300KB,400KB", "100KB,200KB"), ("50KB,5XB", "100KB,200KB")]
+    {
+        assert!(matches!(sweep(kmin, kmax), Err(PlanError::Scenario(_))), "{kmin} and {kmax}");
+    }
+}
+
+#[test]
 fn controls_keep_the_settings_of_the_scenario_and_show_their_preset() {
     let file = File::new("controls");
     std::fs::write(&file.0, format!("{TEXT}[transport]\ncontrol = {{ preset = \"hpcc\", g = \"1/64\" }}\n"))

@@ -130,7 +130,9 @@ fn the_receiver_of_a_burst_posts_its_reads() {
     let reads = Common { op: Op::Read, ..Common::default() };
     let of_incast = Traffic::Incast(Incast { common: reads, ..incast(8, Repeat::Once) });
     let of_trigger = Traffic::Trigger(Trigger { common: reads, ..trigger(&[4, 5, 6], Ratio::new(1_000, 1)) });
-    for (traffic, senders) in [(of_incast, BTreeSet::from_iter(1..9)), (of_trigger, BTreeSet::from([4, 5, 6]))] {
+    for (traffic, senders) in
+        [(of_incast, BTreeSet::from_iter(1..9)), (of_trigger, BTreeSet::from([4, 5, 6]))]
+    {
         let jobs = generate(vec![traffic], &setting(&graph)).unwrap();
         assert!(jobs.iter().all(|j| j.src == HostId(0)));
         assert_eq!(jobs.iter().map(|j| j.dst.0).collect::<BTreeSet<u16>>(), senders);

@@ -13,8 +13,17 @@ use std::io::{self, Write};
 
 /// What many comparisons have nothing to say of: failures, of flows, links and programs, loads by the clock, fairness among flows of
 /// one size. The page shows them where some run does.
-const SOMETIMES: [&str; 9] =
-    ["failed", "lost", "offered_bps", "fairness", "deadlocks", "fallen_back", "unheard", "held_up", "timeouts"];
+const SOMETIMES: [&str; 9] = [
+    "failed",
+    "lost",
+    "offered_bps",
+    "fairness",
+    "deadlocks",
+    "fallen_back",
+    "unheard",
+    "held_up",
+    "timeouts",
+];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
