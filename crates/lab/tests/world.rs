@@ -100,6 +100,25 @@ fn the_queues_of_every_priority_that_data_travel_on_are_sampled() {
 }
 
 #[test]
+fn packets_that_are_dropped_though_pfc_is_on_are_explained() {
+    let warnings = |set: &[(&str, &str)]| {
+        let few = [("switch.buffer", "100KB"), ("transport.control", "none")];
+        let results = run(INCAST, &[&few, set].concat());
+        let told = results.warnings.iter().filter(|warning| warning.contains("though PFC is on"));
+        let told: Vec<String> = told.cloned().collect();
+        let drops: u64 = results.switches.iter().map(|switch| switch.drops).sum();
+        assert_eq!(told.is_empty(), drops == 0, "{drops}: {told:?}");
+        told.concat()
+    };
+    assert_eq!(warnings(&[("switch.pfc.headroom", "exact")]), "");
+    let short = warnings(&[("switch.pfc.headroom", "1KB")]);
+    assert!(short.contains("`s0` has a headroom of 1KB for what comes from `h"), "{short}");
+    assert!(short.contains("`switch.pfc.headroom = \"exact\"` would be "), "{short}");
+    let other = warnings(&[("traffic.0.priority", "2")]);
+    assert!(other.contains("priorities that PAUSE does not act on"), "{other}");
+}
+
+#[test]
 fn a_receive_rate_without_a_fifo_slows_the_receiver() {
     let took = |set: &[(&str, &str)]| run(INCAST, set).simulated.as_secs_f64();
     let (free, slow) = (took(&[]), took(&[("nic.rx_rate", "2Gb/s")]));

@@ -130,6 +130,7 @@ impl Switch {
             let config = self.config_of(name, fastest);
             let needed = config.set_aside(&links);
             if needed < config.buffer.0 {
+                Self::resumes(config, needed, name, table)?;
                 continue;
             }
             let message = format!(
@@ -150,6 +151,34 @@ impl Switch {
             });
         }
         Ok(())
+    }
+
+    /// Refuses `resume` where no threshold is as high, even while the shared buffer is empty: a port would wait until it
+    /// held nothing. `needed` is what is not shared. What nobody wrote is left alone: the usual value is for usual buffers.
+    fn resumes(
+        config: &SwitchConfig,
+        needed: u64,
+        name: &str,
+        table: Option<Table<'_>>,
+    ) -> Result<(), ScenarioError> {
+        let (Some(table), Some(pfc)) = (table, &config.pfc) else { return Ok(()) };
+        let shared = u128::from(config.buffer.0 - needed);
+        let most = shared * u128::from(pfc.alpha.numerator()) / u128::from(pfc.alpha.denominator());
+        if pfc.resume == Pfc::default().resume || u128::from(pfc.resume.0) < most {
+            return Ok(());
+        }
+        let most = Bytes(u64::try_from(most).unwrap_or(u64::MAX));
+        let message = format!(
+            "`switch.pfc.resume`, {}, is not below the highest threshold of switch `{name}`, {most}: its neighbours could \
+             only send again once it held nothing of theirs",
+            pfc.resume
+        );
+        let remedy =
+            format!("make it less than {most}, which is `switch.pfc.alpha` times the buffer that is shared");
+        Err(match table.switch("pfc", &keys::PFC)? {
+            Some(Detail::Table(pfc)) if pfc.get("resume").is_some() => pfc.refuse("resume", message, remedy),
+            _ => table.refuse("on", message, remedy),
+        })
     }
 
     /// Reads `[switch]`.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `build` | the fabric, the NICs and their engines |
 //! | `driver` | the application on the hosts: connects, posts, records |
+//! | `drops` | why switches dropped packets though PFC is on |
 //! | `profile` | what queue pairs have in common |
 //! | `faults` | rules of faults as nodes on links |
 //! | `path` | the way of a flow, for its ideal completion time |
@@ -16,6 +17,7 @@
 mod build;
 mod capture;
 mod driver;
+mod drops;
 mod faults;
 mod path;
 mod profile;
@@ -350,6 +352,7 @@ impl<'a> Simulation<'a> {
             program.flows_fallen = with_failures.iter().filter(its).count() as u64;
         }
         warnings.extend(programs.iter().filter_map(left_out));
+        warnings.extend(drops::warning(self.scenario, net));
         Results {
             name: self.scenario.name.clone(),
             seed,

@@ -93,7 +93,7 @@ pub static PFC: Section = section(
             "resume",
             "a size, 0B to 1GB",
             "`\"3KB\"`",
-            "How far below the threshold a port must fall before its neighbour may send again.",
+            "How far below the threshold a port must fall before its neighbour may send again. It must be less than the threshold of an empty buffer.",
         ),
     ],
 );

@@ -36,6 +36,8 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ),
         ("a delay longer than a run", tail("[faults]\ndelay = \"18446744s\"")),
         ("a buffer that headroom takes", tail("[switch]\nbuffer = \"20KB\"")),
+        ("a resume beyond any threshold", tail("[switch.pfc]\nresume = \"100MB\"")),
+        ("one of a switch", tail("[[switch.on]]\nswitches = [\"s0\"]\npfc = { resume = \"2MB\" }")),
         (
             "a receive buffer that pauses come too late for",
             star(PERMUTATION).replace("1us", "100us") + "[nic]\nrx_fifo = \"64KB\"\nrx_rate = \"5Gb/s\"\n",

@@ -1,0 +1,44 @@
+//! Why switches dropped packets though they pause their neighbours.
+
+use super::build::node_name;
+use crate::scenario::Scenario;
+use roci_fabric::net::Net;
+use roci_switch::config::Headroom;
+use roci_units::{BitsPerSec, Bytes};
+
+/// Of packets that switches with PFC dropped all the same; `None` where there are none.
+pub(super) fn warning(scenario: &Scenario, net: &Net) -> Option<String> {
+    let graph = &scenario.topology.graph;
+    let (mut late, mut unpaused, mut short) = (0, 0, None);
+    for (number, name) in (0u32..).zip(&graph.switches) {
+        let ports = || net.switch_ports(number);
+        let fastest = ports().map(|port| net.link(port).rate).max().unwrap_or(BitsPerSec(0));
+        let config = scenario.switch.config_of(name, fastest);
+        let Some(pfc) = &config.pfc else { continue };
+        for port in ports() {
+            let Some(counters) = net.counters(port) else { continue };
+            late += counters.headroom_dropped;
+            unpaused += counters.dropped;
+            let of = |headroom: Headroom| headroom.octets(net.link(port), config.max_frame);
+            let (has, exact) = (of(pfc.headroom), of(Headroom::Exact));
+            if short.is_none() && counters.headroom_dropped > 0 && has < exact {
+                let peer = node_name(graph, net.node_of(net.peer(port)));
+                let [has, exact] = [has, exact].map(Bytes);
+                short = Some(format!(
+                    ": `{name}` has a headroom of {has} for what comes from `{peer}`, and `switch.pfc.headroom = \"exact\"` would be {exact}"
+                ));
+            }
+        }
+    }
+    let late = (late > 0).then(|| {
+        let why = short.as_deref().unwrap_or(
+            ", though the headroom is enough for the rate and the delay of the links: something came later still, as `[faults]` can have it",
+        );
+        format!("{late} packets that came after PAUSE found no room{why}")
+    });
+    let unpaused = (unpaused > 0).then(|| {
+        format!("{unpaused} packets were dropped on priorities that PAUSE does not act on (`switch.classes.pause`)")
+    });
+    let both: Vec<_> = late.into_iter().chain(unpaused).collect();
+    (!both.is_empty()).then(|| format!("switches dropped packets though PFC is on: {}", both.join("; ")))
+}
