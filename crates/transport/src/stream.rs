@@ -434,7 +434,8 @@ mod tests {
             }
             // A run that ends leaves what the long way leaves.
             quick.end_run(0);
-            [&mut quick, &mut long].map(|engine| engine.hear(0));
+            quick.hear(0);
+            long.hear(0);
             let look = |engine: &Engine| {
                 let Qp { requester, common, .. } = &engine.qps[0];
                 (alloc::format!("{requester:?} {:?} {}", common.facts, common.packets), engine.next_wakeup())
