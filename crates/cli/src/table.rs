@@ -215,8 +215,9 @@ fn resent_in_vain(results: &Results) -> Option<String> {
     let (packets, timeouts) = results.resent_in_vain()?;
     let paused = results.hosts.iter().any(|host| host.pause_received > 0);
     let paused = if paused { ", as behind PAUSE" } else { "" };
+    let times = if timeouts == 1 { "timeout" } else { "timeouts" };
     Some(format!(
-        "{packets} packets were sent again after {timeouts} timeouts, and none had been lost: answers took longer than the timeout{paused}"
+        "{packets} packets were sent again after {timeouts} {times}, and none had been lost: answers took longer than the timeout{paused}"
     ))
 }
 

@@ -75,7 +75,7 @@ pub static PFC: Section = section(
             "alpha",
             "a ratio, 1/1024 to 1024",
             "`\"1/8\"`",
-            "A port pauses its neighbour when it holds more than this times the free shared buffer.",
+            "A port pauses its neighbour when it holds more than this times the free shared buffer. A fixed threshold is a `reserve` as long, with 1/1024 here.",
         ),
         key(
             "headroom",
