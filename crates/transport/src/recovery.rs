@@ -53,7 +53,7 @@ impl Losing {
 /// Has the recovery program of `qp` hear of the acknowledgements that it was to hear of later, and of the next at once.
 ///
 /// While a run lasts nobody asks for the program's window. Told when the run ends, and not for each, an acknowledgement in order
-/// costs as much as one of go-back-N; it cost half as much again.
+/// costs little more than one of go-back-N; it cost half as much again.
 #[inline(always)]
 pub(crate) fn hear(qp: &mut Qp, asides: &mut Asides) {
     if qp.common.facts.has(Facts::HEARS_LATER) {
