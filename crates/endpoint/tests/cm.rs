@@ -286,7 +286,7 @@ fn vanish(device: &str) {
 }
 
 #[test]
-fn a_server_that_is_gone_while_nothing_is_asked_of_it_is_missed() {
+fn that_a_server_is_gone_is_noticed_while_nothing_is_asked_of_it() {
     let near = Notes::default();
     std::thread::scope(|scope| {
         let server = scope.spawn(|| vanish("127.0.3.5"));
