@@ -144,11 +144,13 @@ impl Scenario {
             names.host(&source, name)?;
         }
         let transport_table = top.table("transport", &keys::TRANSPORT)?;
-        let transport = Transport::read(transport_table)?;
+        let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
+        let lossy = faults.lose() || !topology.loss.is_empty();
+        let lossless = !lossy && switch.config.pfc.is_some() && switch.config.trim.is_none();
+        let transport = Transport::read(transport_table, lossless)?;
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
-        let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
         let idle = RegisterWrite::notes(&writes, &source, &reading);
         let late = reading.late_note(&source);
@@ -201,7 +203,6 @@ impl Scenario {
             .as_ref()
             .map(|product| fill::notes(used, &source, &transport, product, (nic.config.mtu, hops)));
         let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
-        let lossy = faults.lose() || !topology.loss.is_empty();
         let all = controls.iter().chain([&transport.control]);
         let together = together::notes(&switch, &transport, &nic, lossy, all);
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);

@@ -180,6 +180,24 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn an_acknowledgement_is_waited_for_longer_where_nothing_is_lost_or_homa_grants() {
+    let timeout = |more: &str| parse(&star(&format!("{PERMUTATION}{more}"))).unwrap().transport.timeout;
+    let (on, off) = ("[switch]\npfc = { alpha = 1 }\n", "[switch]\npfc = false\n");
+    assert_eq!(timeout(on), Span::from_millis(16));
+    assert_eq!(timeout(&format!("{on}[transport]\nretry = 3\n")), Span::from_millis(16));
+    for lossy in [
+        off,
+        "[switch]\ntrimming = true\n",
+        "[faults]\nloss = 0.01\n",
+        "[[faults.on]]\nlink = \"h0-s0\"\nloss = 0.01\n",
+    ] {
+        assert_eq!(timeout(lossy), Span::from_micros(500), "{lossy}");
+    }
+    assert_eq!(timeout(&format!("{off}[transport]\ncontrol = \"homa\"\n")), Span::from_millis(10));
+    assert_eq!(timeout(&format!("{on}[transport]\ntimeout = \"2ms\"\n")), Span::from_millis(2));
+}
+
+#[test]
 fn every_kind_of_topology_is_read() {
     let cases = [
         ("kind = \"star\"\nhosts = 4", 4),

@@ -73,12 +73,17 @@ pub struct Transport {
 
 /// The local ACK timeout with Homa, where none is set: beyond all that its receivers ask for again.
 const HOMA_TIMEOUT: Span = Span::from_millis(10);
+/// The local ACK timeout where none is set and nothing is lost, for PFC pauses: beyond what an acknowledgement waits behind
+/// paused ports as a rule.
+const LOSSLESS_TIMEOUT: Span = Span::from_millis(16);
+/// The local ACK timeout where none is set and packets may be lost: many round trips of a data centre.
+const LOSSY_TIMEOUT: Span = Span::from_micros(500);
 
 impl Default for Transport {
     fn default() -> Self {
         Self {
             recovery: Recovery::GoBackN,
-            timeout: Span::from_micros(500),
+            timeout: LOSSLESS_TIMEOUT,
             retry: 7,
             rnr_retry: 7,
             min_rnr_timer: Span::from_micros(10),
@@ -168,9 +173,10 @@ impl Transport {
         }
     }
 
-    /// Reads `[transport]`.
-    pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
-        let default = Self::default();
+    /// Reads `[transport]`; `lossless`: switches pause rather than drop, and links lose nothing.
+    pub(super) fn read(table: Option<Table<'_>>, lossless: bool) -> Result<Self, ScenarioError> {
+        let timeout = if lossless { LOSSLESS_TIMEOUT } else { LOSSY_TIMEOUT };
+        let default = Self { timeout, ..Self::default() };
         let Some(table) = table else { return Ok(default) };
         let byte = |number: Option<u64>, default: u8| {
             number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)

@@ -108,7 +108,7 @@ pub static ECN: Section = section(
             "pmax",
             CHANCE,
             "`0.01`",
-            "The chance of a mark at `kmax`; it rises linearly from zero at `kmin`.",
+            "The chance of a mark at `kmax`; it rises linearly from zero at `kmin`. It means nothing where the two are equal.",
         ),
         key(
             "step",

@@ -408,7 +408,7 @@ fn a_setting_of_the_command_line_for_no_named_law_says_whose_it_is() {
 
 #[test]
 fn a_default_timeout_that_is_too_short_is_refused_where_the_topology_is() {
-    let error = parse(&star(PERMUTATION).replace("1us", "300us")).unwrap_err();
+    let error = parse(&(star(PERMUTATION).replace("1us", "300us") + "[switch]\npfc = false\n")).unwrap_err();
     assert!(error.message.starts_with("the timeout of 500us is over before"), "{error}");
     assert!(error.remedy.starts_with("set `transport.timeout`"), "{error}");
 }
