@@ -190,6 +190,7 @@ impl Hpcc {
 
     /// Where the counters of a new path stand.
     #[cold]
+    #[inline(never)]
     fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
         for (link, hop) in state.links.iter_mut().zip(hops) {
             link.see(hop);
@@ -202,43 +203,52 @@ impl Hpcc {
     }
 
     /// `MeasureInflight` (lines 1 to 10): U follows the fullest link by τ/T.
+    #[inline(always)]
     fn measure_inflight(&self, state: &mut State, hops: &[Hop]) {
-        let (mut most, mut tau) = (0, 1);
-        for (link, hop) in state.links.iter_mut().zip(hops) {
+        let mut links = state.links.iter_mut().zip(hops);
+        let Some((link, hop)) = links.next() else { return };
+        let (mut most, mut tau) = self.inflight(link, hop);
+        for (link, hop) in links {
             let (inflight, time) = self.inflight(link, hop);
             // inflight/time > most/tau
-            if u64::from(inflight) * u64::from(tau) > u64::from(most) * u64::from(time) {
+            if inflight * tau > most * time {
                 (most, tau) = (inflight, time);
             }
-            link.see(hop);
         }
-        let kept = state.utilisation;
-        let new = (u64::from(most) * u64::from(self.per_t)) >> 16;
-        state.utilisation = saturate(u64::from(kept - high(kept, tau * self.per_t)) + new).min(FULL);
+        let (per_t, kept) = (u64::from(self.per_t), u64::from(state.utilisation));
+        let tau = if most == 0 { 1 } else { tau };
+        let part = tau * per_t;
+        let new = (most * per_t) >> 16;
+        state.utilisation = saturate(kept - ((kept * part) >> 32) + new).min(FULL);
     }
 
     /// `τ·u′` of one link in nanoseconds in 24.8, where u′ is its octets in flight over B·T, and τ in nanoseconds (lines
-    /// 3 to 8).
-    #[inline]
-    fn inflight(&self, link: &mut Link, hop: &Hop) -> (u32, u32) {
+    /// 3 to 8): each below 2³². The link is seen with that.
+    #[inline(always)]
+    fn inflight(&self, link: &mut Link, hop: &Hop) -> (u64, u64) {
         if link.rate_kbps != hop.rate_kbps {
             link.learn(hop.rate_kbps);
         }
         let gap = nanos(hop.at).wrapping_sub(link.at).max(1);
         #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
         let sent = (hop.tx_bytes as u32).wrapping_sub(link.tx_bytes);
-        let (mut inflight, tau) =
-            if gap > self.t { (self.slow(link, sent, gap), self.t) } else { (link.lasts(sent), gap) };
+        let (mut inflight, tau) = if gap > self.t {
+            (u64::from(self.slow(link, sent, gap)), u64::from(self.t))
+        } else {
+            (link.lasts(sent), u64::from(gap))
+        };
         let queue = hop.queue_bytes.min(link.queue_bytes);
         if queue > 0 {
-            inflight += high(link.lasts(queue), tau * self.per_t);
+            inflight += (link.lasts(queue) * (tau * u64::from(self.per_t))) >> 32;
         }
+        link.see(hop);
         (inflight, tau)
     }
 
     /// T times what `link` was used when it sent `sent` octets in a `gap` beyond T, in 24.8: at most T. The gap counts by its 13
     /// first bits at least.
     #[cold]
+    #[inline(never)]
     fn slow(&self, link: &Link, sent: u32, gap: u32) -> u32 {
         if gap.cast_signed() < 0 {
             // An acknowledgement overtook this one: that its counters are lower says nothing of the link.
@@ -287,13 +297,13 @@ impl Link {
 
     /// What `octets` last on it, in nanoseconds in 24.8: at most 8 ms.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "bounded before")]
-    fn lasts(&self, octets: u32) -> u32 {
-        ((u64::from(octets) * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1)) as u32
+    fn lasts(&self, octets: u32) -> u64 {
+        ((u64::from(octets) * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1))
     }
 
     /// Another link: what an octet lasts on it, from the 16 first bits of its rate. One below 65 Mb/s counts as that.
     #[cold]
+    #[inline(never)]
     fn learn(&mut self, rate_kbps: u32) {
         const OCTET: u32 = 8_000_000 << 8;
         let rate = rate_kbps.max(ONE);
@@ -302,10 +312,4 @@ impl Link {
         let octet = (((OCTET / first) << 16) + ((OCTET % first) << 16) / first) >> shift;
         (self.rate_kbps, self.octet) = (rate_kbps, octet);
     }
-}
-
-/// The upper half of a product.
-#[inline]
-const fn high(value: u32, factor: u32) -> u32 {
-    ((value as u64 * factor as u64) >> 32) as u32
 }
