@@ -12,6 +12,7 @@ use roci_transport::{
 };
 use roci_units::{BitsPerSec, Instant, Qpn, Random, Span};
 use roci_wire::Header;
+use std::cell::Cell;
 use std::sync::Arc;
 
 const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
@@ -102,6 +103,30 @@ fn a_turn_ends_at_16_kib_and_drops_what_it_fetched_beyond_that() {
     other.run_until(END);
     let once = other.nics.hosts[0].parts().expect("it is made of parts").pcie_of(Cause::Wqe);
     assert!(parts.pcie_of(Cause::Wqe) > 4 * once, "and in four reads, not in one");
+}
+
+#[test]
+fn a_request_that_is_fetched_when_its_turn_comes_counts_as_missed() {
+    // The request itself, and the headers of two transactions.
+    const FETCHED: u64 = 64 + 48;
+    let key = Cell::new(0);
+    let write = |rkey| {
+        key.set(rkey);
+        Operation::Write { va: 0, rkey, tail: Tail::Plain }
+    };
+    let (mut fabric, qpns) = posted_on(presets::find("cx5").expect("it exists"), &[(1, 64)], write);
+    for id in 1..4 {
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        let Fabric { net, nics } = &mut fabric;
+        let parts = nics.hosts[0].parts().expect("it is made of parts");
+        let (lookups, octets) = (parts.wqe, parts.pcie_of(Cause::Wqe));
+        assert_eq!((lookups.hits, lookups.misses, octets), (0, id, id * FETCHED), "after number {id}");
+        let operation = write(key.get());
+        let (length, address, lkey, solicited, signaled, fence) = (64, 0, 0, false, true, false);
+        let request = SendRequest { id, operation, length, address, lkey, solicited, signaled, fence };
+        nics.hosts[0].engine.post_send(net.now(), qpns[0], &request).expect("it is connected");
+        nics.hosts[0].poke(net, SENDER);
+    }
 }
 
 #[test]

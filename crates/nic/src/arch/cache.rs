@@ -46,11 +46,16 @@ impl<V: Default> Cache<V> {
 
     /// The entry of `number`, if it is there: it is then the most recently used of its set. Counts a hit or a miss.
     pub fn lookup(&mut self, number: u64) -> Option<&mut V> {
+        self.lookup_serving(number, |_| true)
+    }
+
+    /// The same where only an entry that `serves` is of use: another one counts as a miss, and is given as none.
+    pub fn lookup_serving(&mut self, number: u64, serves: impl FnOnce(&V) -> bool) -> Option<&mut V> {
         let found = self.set_of(number).and_then(|set| {
             let places = &mut self.places[set];
             let place = places.iter().position(|(other, _)| *other == number)?;
             places[..=place].rotate_right(1);
-            Some(set)
+            serves(&places[0].1).then_some(set)
         });
         match found {
             Some(set) => {
@@ -152,6 +157,16 @@ mod tests {
         assert!(!cache.touch(2));
         assert!(cache.touch(1), "the other set was left alone");
         assert_eq!((cache.hits, cache.misses, cache.evictions), (3, 5, 2));
+    }
+
+    #[test]
+    fn an_entry_that_does_not_serve_is_a_miss() {
+        let mut cache = Cache::new(Entries::Count(4), 2);
+        assert!(cache.lookup_serving(1, |left| *left > 0).is_none());
+        cache.insert(1, 1);
+        *cache.lookup_serving(1, |left| *left > 0).unwrap() = 0;
+        assert!(cache.lookup_serving(1, |left| *left > 0).is_none());
+        assert_eq!((cache.hits, cache.misses), (1, 2));
     }
 
     #[test]

@@ -183,9 +183,8 @@ impl Host {
         let mut waited = now;
         if takes_receive && !machine.receive_wqes.is_whole() {
             let number = cache::of(placement.qpn);
-            let left = machine.receive_wqes.lookup(number).map_or(0, |left| *left);
-            if left > 0 {
-                machine.receive_wqes.insert(number, left - 1);
+            if let Some(left) = machine.receive_wqes.lookup_serving(number, |left| *left > 0) {
+                *left -= 1;
             } else {
                 // One where nothing stays, else as many as are fetched at once.
                 let kept = machine.receive_wqes.keeps();

@@ -170,8 +170,7 @@ impl Host {
             at = at.max(machine.pcie.read(now, machine.retry_octets(&offer), Cause::Recovery));
         } else if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
             let number = cache::of(offer.qpn);
-            let left = machine.wqes.lookup(number).map_or(0, |left| *left);
-            if left == 0 {
+            if machine.wqes.lookup_serving(number, |left| *left > 0).is_none() {
                 let fetched = waiting.max(1);
                 let octets = u64::from(fetched) * u64::from(machine.arch.wqe.size);
                 at = at.max(machine.pcie.read(now, octets, Cause::Wqe));
