@@ -133,10 +133,10 @@ fn sigcomm15() -> Params {
 
 /// The ns-3 model that came with HPCC, with the values of its `run.py`: one completion event in each round trip, steps
 /// of 10 and 50 Mb/s times the link's rate over 10 Gb/s, and a least rate of 1 Gb/s, which we scale below 25 Gb/s as
-/// DCQCN's preset does.
+/// DCQCN's preset does. Its hyperactive increase begins with the sixth event.
 ///
-/// Departs from it in one point: there a round trip below T_low counts towards hyperactive increase as well and may
-/// take its step.
+/// Departs from it in what counts towards that: there a round trip below T_low does as well, and may take its step, and one above
+/// T_high begins the count anew.
 fn hpcc(link_kbps: u32) -> Params {
     let scaled = |mbps: u64, at_gbps: u32| {
         let kbps = Ratio::new(link_kbps, at_gbps * 1_000_000).of(mbps * 1_000);
@@ -145,6 +145,7 @@ fn hpcc(link_kbps: u32) -> Params {
     Params {
         delta_kbps: scaled(10, 10),
         hai_kbps: scaled(50, 10),
+        hai_after: 6,
         segment: 0,
         rmin_kbps: scaled(1_000, 25).min(1_000_000),
         ..sigcomm15()

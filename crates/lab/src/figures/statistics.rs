@@ -88,7 +88,7 @@ pub fn regression(points: &[(f64, f64)]) -> Option<Line> {
 }
 
 /// The greatest distance between the distributions of two samples (Kolmogorov and Smirnov); `None` where one is empty.
-pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
+fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
@@ -102,6 +102,14 @@ pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
         |values: &[f64], x: f64| count(values.partition_point(|value| *value <= x)) / count(values.len());
     let at = |x: &f64| (share(&a, *x) - share(&b, *x)).abs();
     Some(a.iter().chain(&b).map(at).fold(0.0, f64::max))
+}
+
+/// The same over the distance that two samples of one distribution exceed once in a hundred times, for many values: so above 1
+/// they are most likely of different ones. Smirnov's limit: `√(−½·ln(α/2))·√((m + n)/(m·n))`.
+pub fn distance_over_chance(a: &[f64], b: &[f64]) -> Option<f64> {
+    let (m, n) = (count(a.len()), count(b.len()));
+    let once_in_a_hundred = (-0.5 * (0.01_f64 / 2.0).ln()).sqrt() * ((m + n) / (m * n)).sqrt();
+    kolmogorov_smirnov(a, b).map(|distance| distance / once_in_a_hundred)
 }
 
 /// Sums of squares and products about the means.
@@ -229,5 +237,13 @@ mod tests {
         // At 2 the shares are 2/4 and 0/2.
         assert_eq!(kolmogorov_smirnov(&[1.0, 2.0, 3.0, 4.0], &[2.5, 3.5]), Some(0.5));
         assert_eq!(kolmogorov_smirnov(&[], &[1.0]), None);
+    }
+
+    #[test]
+    fn two_samples_of_a_hundred_are_told_apart_from_a_distance_of_0_23_on() {
+        let sample = |shift: i32| (0..100).map(|n| f64::from(n + shift)).collect::<Vec<_>>();
+        let distance = |shift| distance_over_chance(&sample(0), &sample(shift)).unwrap();
+        // 1.6276·√(2/100), as tables have it for 1 %.
+        assert!((distance(23) - 0.23 / 0.230_18).abs() < 1e-4 && distance(24) > 1.0, "{}", distance(23));
     }
 }

@@ -30,6 +30,16 @@ impl Sweep {
         Ok(Self { points })
     }
 
+    /// The commodity NIC with room for every context, and for no more requests than else.
+    fn with_all_contexts(bench: &Bench<'_>) -> Result<Self, FigureError> {
+        let mut points = Vec::new();
+        for qps in [QPS[0], QPS[7]] {
+            let set = [("nic.model", "cx6"), ("nic.with.context.entries", "all"), ("traffic.0.qps", qps)];
+            points.push((qps.parse().unwrap_or(f64::NAN), bench.control(CONNECTIONS, &set)?));
+        }
+        Ok(Self { points })
+    }
+
     fn at(&self, qps: f64) -> &[Results] {
         let near = |point: &&(f64, Vec<Results>)| (point.0 - qps).abs() < 0.5;
         self.points.iter().find(near).map_or(&[], |(_, runs)| runs)
@@ -59,12 +69,16 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let srnic = Sweep::run(bench, "srnic", &QPS[..7], false)?;
     let cx5 = Sweep::run(bench, "cx5", &["128", "256", "512", "16384"], true)?;
     let cx6 = Sweep::run(bench, "cx6", &QPS, true)?;
+    let all_contexts = Sweep::with_all_contexts(bench)?;
     let mut measured = Measured::default();
     measured.each("srnic_128", srnic.at(128.0), wire_gbps);
     measured.add("srnic_10k", srnic.share(10_000.0));
     measured.each("cx6_128", cx6.at(128.0), wire_gbps);
     measured.add("cx6_256", cx6.share(256.0));
+    measured.add("cx6_512", cx6.share(512.0));
+    measured.add("cx6_1024", cx6.share(1024.0));
     measured.add("cx6_16k", cx6.share(16_384.0));
+    measured.add("cx6_all_contexts", all_contexts.share(16_384.0));
     measured.add("cx5_16k", cx5.share(16_384.0));
     measured.each("cx6_misses", cx6.at(16_384.0), misses);
     measured.each("cx6_misses_256", cx6.at(256.0), misses);

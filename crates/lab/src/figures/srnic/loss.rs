@@ -38,6 +38,18 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             measured.each("cx6_wire", &cx6, wire_gbps);
             measured.each("slow_path", &srnic, slow_path);
             measured.each("cpu", &srnic, slow_path_cpu);
+            measured.add("ratio", srnic.iter().zip(&cx6).map(|(a, b)| goodput(a) / goodput(b)).collect());
+            for (key, software) in
+                [("software_0", "0ns"), ("software_100", "100ns"), ("software_200", "200ns")]
+            {
+                let set = [
+                    ("nic.model", "srnic"),
+                    ("nic.with.recovery.software", software),
+                    ("transport.recovery", "srnic"),
+                    ("faults.on.0.loss", rate),
+                ];
+                measured.each(key, &bench.run(LOSS, &set)?, goodput);
+            }
         }
         for (line, runs) in lines.iter_mut().zip([&srnic, &cx6, &ideal[0], &ideal[1]]) {
             line.push((percent, goodput(&runs[0])));

@@ -9,7 +9,7 @@ use roci_transport::delivery::{go_back_n, irn, ndp, newreno, reno, sack, srnic};
 /// A credit scheme: the key of its cycle, that of its state, settings, and the octets of state of what uses it.
 type Scheme = (&'static str, &'static str, &'static [(&'static str, &'static str)], usize);
 
-/// The largest recovery program that leaves the credit to a law: any of them may run with any law.
+/// The largest recovery program that leaves the credit to a law of windows or rates, whichever.
 const RECOVERY: usize =
     largest(&[size_of::<go_back_n::GoBackN>(), size_of::<irn::Irn>(), size_of::<srnic::Srnic>()]);
 /// The largest recovery program that has a window of its own, and needs no law.
@@ -23,9 +23,11 @@ const WINDOW_LAW: usize = largest(&[
     size_of::<nscc::State>(),
 ]);
 
-/// The largest program with tokens: NDP's with its law, or any other with Homa's.
-const TOKENED: usize =
-    largest(&[size_of::<ndp::Ndp>() + size_of::<ndp_law::State>(), RECOVERY + size_of::<homa::State>()]);
+/// The largest program with tokens: NDP's with its law, or one of those that run with Homa's.
+const TOKENED: usize = largest(&[
+    size_of::<ndp::Ndp>() + size_of::<ndp_law::State>(),
+    largest(&[size_of::<go_back_n::GoBackN>(), size_of::<irn::Irn>()]) + size_of::<homa::State>(),
+]);
 
 /// One packet of each message goes without a grant, which stands for a packet each; only what ends a message is acknowledged.
 const HOMA: [(&str, &str); 2] = [

@@ -5,7 +5,7 @@ use super::super::bench::{Bench, DCQCN};
 use super::super::plain::bottleneck::{Bottleneck, Pause, Red};
 use super::super::plain::dcqcn::Dcqcn;
 use super::super::plot::Plot;
-use super::super::statistics::{count, kolmogorov_smirnov, mean};
+use super::super::statistics::{count, distance_over_chance, mean};
 use super::super::trace::{Trace, drops, octets};
 use super::super::{FigureError, Measured};
 use super::flows::{cdf, other};
@@ -84,9 +84,9 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.add("cnps", vec![all(&ours); runs.len()]);
     measured.add("plain_cnps", vec![all(&theirs); runs.len()]);
     measured.add("cnps_ratio", vec![all(&ours) / all(&theirs); runs.len()]);
-    let distance = kolmogorov_smirnov(&ours, &theirs).unwrap_or(f64::NAN);
+    let distance = distance_over_chance(&ours, &theirs).unwrap_or(f64::NAN);
     measured.add("cnps_distance", vec![distance; runs.len()]);
-    let distance = kolmogorov_smirnov(&tonic, &theirs).unwrap_or(f64::NAN);
+    let distance = distance_over_chance(&tonic, &theirs).unwrap_or(f64::NAN);
     measured.add("tonic_cnps_distance", vec![distance; runs.len()]);
     measured.plots.push(
         Plot::new("200 flows: CNPs in one second", "CNPs of a flow", "share of flows")

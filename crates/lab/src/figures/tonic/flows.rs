@@ -5,7 +5,7 @@ use super::super::bench::{Bench, NEWRENO};
 use super::super::plain::bottleneck::Bottleneck;
 use super::super::plain::stream::Stream;
 use super::super::plot::Plot;
-use super::super::statistics::{count, kolmogorov_smirnov, mean};
+use super::super::statistics::{count, distance_over_chance, mean};
 use super::super::trace::octets;
 use super::super::{FigureError, Measured};
 use crate::results::Results;
@@ -76,7 +76,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let mut measured = Measured::default();
     let mut compare = |keys: [&'static str; 5], value: fn(&(f64, f64)) -> f64, title, x| {
         let [a, b, c] = [&ours, &theirs, &tonic].map(|flows| flows.iter().map(value).collect::<Vec<_>>());
-        let distances = [&a, &c].map(|engine| kolmogorov_smirnov(engine, &b));
+        let distances = [&a, &c].map(|engine| distance_over_chance(engine, &b));
         let values = [mean(&a), mean(&b), distances[0], mean(&c), distances[1]];
         for (key, value) in keys.into_iter().zip(values) {
             measured.add(key, vec![value.unwrap_or(f64::NAN); runs.len()]);

@@ -6,7 +6,7 @@
 use super::super::bench::Bench;
 use super::super::{FigureError, Measured};
 use roci_control::program::Options;
-use roci_control::{Image, dcqcn};
+use roci_control::{Image, dcqcn, ndp as ndp_law};
 use roci_transport::delivery::{go_back_n, irn, ndp, newreno, reno, sack, srnic};
 
 macro_rules! program {
@@ -29,7 +29,12 @@ const PROGRAMS: [Program; 8] = [
     ("reno_lines", "reno_state", &[program!("reno.rs"), CONGESTION], size_of::<reno::Reno>()),
     ("newreno_lines", "newreno_state", &[program!("newreno.rs"), CONGESTION], size_of::<newreno::NewReno>()),
     ("sack_lines", "sack_state", &[program!("sack.rs"), CONGESTION], size_of::<sack::Sack>()),
-    ("ndp_lines", "ndp_state", &[program!("ndp.rs")], size_of::<ndp::Ndp>()),
+    (
+        "ndp_lines",
+        "ndp_state",
+        &[program!("ndp.rs"), law!("ndp.rs")],
+        size_of::<ndp::Ndp>() + size_of::<ndp_law::State>(),
+    ),
     ("irn_lines", "irn_state", &[program!("irn.rs")], size_of::<irn::Irn>()),
     ("srnic_lines", "srnic_state", &[program!("srnic.rs")], size_of::<srnic::Srnic>()),
     ("roce_lines", "roce_state", &[program!("go_back_n.rs")], size_of::<go_back_n::GoBackN>()),
