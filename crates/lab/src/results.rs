@@ -4,6 +4,7 @@
 
 pub mod cores;
 pub mod deadlock;
+pub mod flow_set;
 pub mod misses;
 pub mod offered;
 pub mod series;
@@ -12,6 +13,7 @@ pub mod together;
 
 pub use cores::CoreArray;
 pub use deadlock::Deadlock;
+pub use flow_set::FlowSet;
 pub use offered::Offered;
 pub use series::{FlowSample, QueueSample, Series};
 
@@ -159,7 +161,7 @@ impl Results {
 
     /// Times that local ACK timers expired, of all flows.
     pub fn timeouts(&self) -> u64 {
-        self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
+        self.all().timeouts()
     }
 
     /// Packets that faults lost or damaged on links.
@@ -175,13 +177,13 @@ impl Results {
 
     /// Flows that had no end, as in a closed loop without a count, and ran until the run stopped.
     pub fn endless(&self) -> usize {
-        self.flows.iter().filter(|flow| flow.ideal.is_none() && flow.status == FlowStatus::Running).count()
+        self.all().endless()
     }
 
     /// Packets that were sent again after timeouts though none was lost anywhere, and the timeouts; `None` where that is not what
     /// happened. What was asked for by NAKs, as packets out of order draw them, cannot be told from it.
     pub fn resent_in_vain(&self) -> Option<(u64, u64)> {
-        let resent: u64 = self.flows.iter().map(|flow| u64::from(flow.retransmitted)).sum();
+        let resent = self.all().retransmitted();
         let switches: u64 = self.switches.iter().map(|switch| switch.drops + switch.trimmed).sum();
         let hosts: u64 = self.hosts.iter().map(|host| host.dropped).sum();
         let asked = self.flows.iter().any(|flow| flow.naks > 0);

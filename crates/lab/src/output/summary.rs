@@ -2,7 +2,7 @@
 
 use super::nic::NicRecord;
 use crate::results::{
-    Deadlock, Failure, FaultResult, FlowResult, HostResult, ProgramResult, Results, SwitchResult,
+    Deadlock, Failure, FaultResult, FlowResult, FlowSet, HostResult, ProgramResult, Results, SwitchResult,
 };
 use roci_units::Instant;
 use serde::Serialize;
@@ -64,7 +64,7 @@ impl Serialize for Summary<'_> {
             map.serialize_entry("warnings", &results.warnings)?;
         }
         map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
-        map.serialize_entry("offered", &OfferedRecord::new(results))?;
+        map.serialize_entry("offered", &OfferedRecord::new(results.all()))?;
         map.serialize_entry("deadlock", &results.deadlock.as_ref().map(DeadlockRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
         map.end()
@@ -316,12 +316,12 @@ struct OfferedRecord {
 }
 
 impl OfferedRecord {
-    fn new(results: &Results) -> Option<Self> {
+    fn new(flows: FlowSet<'_>) -> Option<Self> {
         Some(Self {
-            from_s: results.offered?.from.as_secs_f64(),
-            until_s: results.offered?.until.as_secs_f64(),
-            offered_bps: results.offered_bps()?,
-            goodput_bps: results.goodput_while_offered_bps()?,
+            from_s: flows.offered?.from.as_secs_f64(),
+            until_s: flows.offered?.until.as_secs_f64(),
+            offered_bps: flows.offered_bps()?,
+            goodput_bps: flows.goodput_while_offered_bps()?,
         })
     }
 }

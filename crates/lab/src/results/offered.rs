@@ -1,7 +1,7 @@
 //! What an open-loop load offered, and what was delivered meanwhile: a source that goes by the clock waits for nobody, so that
 //! the last of its flows may end long after it, and a mean until then would tell of that one flow.
 
-use super::{FlowResult, Results};
+use super::{FlowResult, FlowSet};
 use crate::traffic::Traffic;
 use crate::traffic::spec::Repeat;
 use roci_units::Instant;
@@ -40,11 +40,11 @@ impl Offered {
     }
 }
 
-impl Results {
+impl FlowSet<'_> {
     /// Payload that flows were to move which began while a load was offered, over that time, in bits per second; `None`
     /// where none was offered by the clock.
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-    pub fn offered_bps(&self) -> Option<f64> {
+    pub fn offered_bps(self) -> Option<f64> {
         let offered = self.offered?;
         let began = self.flows.iter().filter(|flow| (offered.from..offered.until).contains(&flow.start));
         Some(began.map(|flow| flow.bytes as f64).sum::<f64>() * 8.0 / offered.seconds())
@@ -53,7 +53,7 @@ impl Results {
     /// Payload delivered by all flows together while a load was offered, in bits per second: what a flow delivered counts as
     /// spread evenly over its life. `None` where none was offered by the clock.
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-    pub fn goodput_while_offered_bps(&self) -> Option<f64> {
+    pub fn goodput_while_offered_bps(self) -> Option<f64> {
         let offered = self.offered?;
         let within = |flow: &FlowResult| {
             let end = flow.end.min(self.simulated);
@@ -69,7 +69,7 @@ impl Results {
 
     /// Payload delivered by all flows per second: while a load was offered where that was by the clock, else from the first
     /// start to the last end.
-    pub fn total_goodput_bps(&self) -> Option<f64> {
+    pub fn total_goodput_bps(self) -> Option<f64> {
         self.goodput_while_offered_bps().or_else(|| self.goodput_to_the_last_end_bps())
     }
 }
@@ -77,7 +77,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::FlowStatus;
+    use crate::results::{FlowStatus, Results};
     use crate::run::{Go, World};
     use crate::scenario::Scenario;
     use crate::world::SimulatedWorld;

@@ -2,7 +2,7 @@
 
 use super::{FlowResult, Results};
 use roci_control::program::Fault;
-use roci_units::{Bytes, Instant};
+use roci_units::Bytes;
 
 /// Values in ascending order, of which percentiles are asked.
 #[derive(Clone, Debug, Default)]
@@ -47,16 +47,6 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 }
 
 impl Results {
-    /// Flows that completed with success.
-    pub fn completed(&self) -> impl Iterator<Item = &FlowResult> {
-        self.flows.iter().filter(|flow| flow.fct().is_some())
-    }
-
-    /// Flows that ended in an error completion.
-    pub fn failed(&self) -> impl Iterator<Item = &FlowResult> {
-        self.flows.iter().filter(|flow| flow.end != Instant::NEVER && flow.fct().is_none())
-    }
-
     /// What is to be said of a run that failed, by a deadlock or by flows that did: how many, and what became of the
     /// first; `None` where all is well.
     pub fn failure(&self) -> Option<String> {
@@ -84,45 +74,11 @@ impl Results {
         match &self.deadlock {
             None => of_flows,
             Some(deadlock) => {
-                let left = self.flows.iter().filter(|flow| flow.end == Instant::NEVER).count();
+                let left = self.all().running().count();
                 let of_flows = of_flows.unwrap_or_else(|| format!("{left} of {flows} flows are not done"));
                 Some(format!("{deadlock}\n{of_flows}"))
             }
         }
-    }
-
-    /// The slowdowns of the completed flows.
-    pub fn slowdowns(&self) -> Sorted {
-        Sorted::new(self.completed().filter_map(FlowResult::slowdown).collect())
-    }
-
-    /// The completion times of the completed flows, in seconds.
-    pub fn completion_times(&self) -> Sorted {
-        Sorted::new(self.completed().filter_map(|flow| flow.fct().map(|fct| fct.as_secs_f64())).collect())
-    }
-
-    /// Jain's index of the flows' goodput, where every flow has the same number of octets to move: else unequal shares
-    /// are no unfairness. `None` for fewer than two flows.
-    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-    pub fn fairness(&self) -> Option<f64> {
-        let alike = self.flows.windows(2).all(|pair| pair[0].bytes == pair[1].bytes);
-        if self.flows.len() < 2 || !alike {
-            return None;
-        }
-        let shares: Vec<f64> =
-            self.flows.iter().map(|flow| flow.goodput_bps(self.simulated) as f64).collect();
-        jain(&shares)
-    }
-
-    /// Payload delivered by all flows over the time from the first start to the last end, in bits per second.
-    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-    pub fn goodput_to_the_last_end_bps(&self) -> Option<f64> {
-        let began = self.flows.iter().map(|flow| flow.start).min()?;
-        let until = |flow: &FlowResult| if flow.end == Instant::NEVER { self.simulated } else { flow.end };
-        let ended = self.flows.iter().map(until).max()?;
-        let delivered: u64 = self.flows.iter().map(|flow| flow.delivered).sum();
-        let seconds = ended.since(began).as_secs_f64();
-        (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
     }
 
     /// Completed flows grouped by size: one group per size where there are few sizes, else three groups per decade.
