@@ -16,6 +16,7 @@ pub mod pcap;
 pub mod report;
 pub mod series;
 pub mod summary;
+mod traffic;
 
 pub use folder::Folder;
 

@@ -10,12 +10,14 @@ pub mod offered;
 pub mod series;
 pub mod statistics;
 pub mod together;
+pub mod traffic;
 
 pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use flow_set::FlowSet;
 pub use offered::Offered;
 pub use series::{FlowSample, QueueSample, Series};
+pub use traffic::TrafficResult;
 
 pub use crate::traffic::Op;
 
@@ -44,7 +46,9 @@ pub struct Results {
     pub packets: u64,
     /// Link crossings: each packet counts once per link that it crosses; PAUSE frames do not count.
     pub packet_hops: u64,
-    /// One record per flow, in the order in which they were posted.
+    /// One record per `[[traffic]]` table of the scenario.
+    pub traffic: Vec<TrafficResult>,
+    /// One record per flow, in the order of the scenario: by `[[traffic]]` table, and in each by number.
     pub flows: Vec<FlowResult>,
     /// One record per switch.
     pub switches: Vec<SwitchResult>,

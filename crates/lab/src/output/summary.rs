@@ -1,6 +1,7 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
 use super::nic::NicRecord;
+use super::traffic::TrafficRecord;
 use crate::results::{
     Deadlock, Failure, FaultResult, FlowResult, FlowSet, HostResult, ProgramResult, Results, SwitchResult,
 };
@@ -57,6 +58,7 @@ impl Serialize for Summary<'_> {
         map.serialize_entry("flows", &List(&results.flows, |flow| FlowRecord::new(flow, results)))?;
         map.serialize_entry("switches", &List(&results.switches, SwitchRecord::new))?;
         map.serialize_entry("hosts", &List(&results.hosts, HostRecord::new))?;
+        map.serialize_entry("traffic", &List(&results.traffic, |it| TrafficRecord::new(it, results)))?;
         if !results.programs.is_empty() {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
         }
@@ -308,7 +310,7 @@ impl FaultRecord {
 
 /// What was offered by the clock, and what was delivered meanwhile.
 #[derive(Serialize)]
-struct OfferedRecord {
+pub(super) struct OfferedRecord {
     from_s: f64,
     until_s: f64,
     offered_bps: f64,
@@ -316,7 +318,7 @@ struct OfferedRecord {
 }
 
 impl OfferedRecord {
-    fn new(flows: FlowSet<'_>) -> Option<Self> {
+    pub(super) fn new(flows: FlowSet<'_>) -> Option<Self> {
         Some(Self {
             from_s: flows.offered?.from.as_secs_f64(),
             until_s: flows.offered?.until.as_secs_f64(),
@@ -442,7 +444,7 @@ impl Formatter for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::test_results::sample;
+    use crate::output::test_results::{sample, two_tables};
     use crate::results::Offered;
     use roci_nic::ArchCounters;
     use serde_json::Value;
@@ -467,7 +469,12 @@ mod tests {
         };
         #[rustfmt::skip]
         let expected = [
-            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "faults", "offered", "deadlock", "host"]),
+            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "traffic", "faults", "offered", "deadlock", "host"]),
+            (&json["traffic"][0], vec![
+                "name", "kind", "flows", "completed", "failed", "running", "delivered_bytes", "goodput_bps", "offered", "fairness",
+                "fct_mean_s", "fct_p50_s", "fct_p95_s", "fct_p99_s", "fct_max_s",
+                "slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "slowdown_max", "retransmitted", "timeouts",
+            ]),
             (&json["flows"][0], vec![
                 "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
                 "goodput_bps", "packets", "retransmitted", "repeated", "timeouts", "naks", "cnps", "ecn_marked",
@@ -508,7 +515,39 @@ mod tests {
         }
         assert_eq!(json["flows"][running]["status"], "running");
         let records = text.lines().filter(|line| line.starts_with("    {")).count();
-        assert_eq!(records, results.flows.len() + results.switches.len() + results.hosts.len());
+        let lists = [results.traffic.len(), results.flows.len(), results.switches.len(), results.hosts.len()];
+        assert_eq!(records, lists.iter().sum::<usize>());
+    }
+
+    #[test]
+    fn a_table_of_traffic_has_the_figures_of_its_flows_alone() {
+        let mut results = sample();
+        results.traffic = two_tables();
+        let json: Value = serde_json::from_str(&text(&results)).unwrap();
+        let both = &json["traffic"];
+        assert_eq!((&both[0]["name"], &both[0]["kind"]), (&"0".into(), &"incast".into()));
+        assert_eq!((&both[1]["name"], &both[1]["kind"]), (&"background".into(), &"flows".into()));
+        // Of the four flows the last one runs on; one packet more of each was sent again than of the one before.
+        for (place, counts) in [[1, 1, 0, 0, 0], [3, 2, 0, 1, 1 + 2 + 3]].into_iter().enumerate() {
+            let keys = ["flows", "completed", "failed", "running", "retransmitted"];
+            assert_eq!(keys.map(|key| both[place][key].as_u64().unwrap()), counts);
+        }
+        let parts = [0, 1]
+            .map(|place| Results { flows: results.flows[[0..1, 1..4][place].clone()].to_vec(), ..sample() });
+        for (part, told) in parts.iter().zip(both.as_array().unwrap()) {
+            let (times, slowdowns) = (part.completion_times(), part.slowdowns());
+            let alone = [
+                ("goodput_bps", part.total_goodput_bps()),
+                ("fairness", part.fairness()),
+                ("fct_p99_s", times.percentile(99)),
+                ("slowdown_mean", slowdowns.mean()),
+                ("slowdown_p50", slowdowns.percentile(50)),
+            ];
+            for (key, alone) in alone {
+                assert_eq!(told[key].as_f64(), alone, "{key}, as of a run with these flows and no others");
+            }
+        }
+        assert!(both[0]["fairness"].is_null() && both[0]["offered"].is_null());
     }
 
     #[test]

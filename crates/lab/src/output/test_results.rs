@@ -3,8 +3,10 @@
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
     FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Op, Results, SwitchResult,
+    TrafficResult,
 };
 use roci_units::{Instant, Span};
+use std::ops::Range;
 
 const STEP: Span = Span::from_micros(100);
 
@@ -74,6 +76,7 @@ pub(crate) fn sample() -> Results {
         events: 500_000,
         packets: 54_000,
         packet_hops: 164_000,
+        traffic: vec![table("0", "incast", 0..4)],
         flows: (0..4).map(flow).collect(),
         switches: ["root", "leaf2"].map(switch).into(),
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
@@ -93,6 +96,15 @@ pub(crate) fn sample() -> Results {
             output_s: 0.0,
         },
     }
+}
+
+/// The same flows as those of two tables: the first one alone, and the others.
+pub(crate) fn two_tables() -> Vec<TrafficResult> {
+    vec![table("0", "incast", 0..1), table("background", "flows", 1..4)]
+}
+
+fn table(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {
+    TrafficResult { name: name.into(), kind, flows, offered: None }
 }
 
 fn switch(name: &str) -> SwitchResult {

@@ -79,6 +79,8 @@ pub struct Scenario {
     pub transport: Transport,
     /// What the hosts send; never empty.
     pub traffic: Vec<Traffic>,
+    /// What each table of `traffic` is called: by the name that it was given, else by its index.
+    pub traffic_names: Vec<String>,
     /// The congestion controls that flows have of their own: what [`ControlIndex`] means.
     pub controls: Vec<Control>,
     /// What is recorded.
@@ -158,7 +160,7 @@ impl Scenario {
             let kinds = end::Kinds { classes: switch.classes, losses: losses(top) };
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
         }
-        let traffic::Reading { controls, traffic, .. } = reading;
+        let traffic::Reading { controls, traffic, traffic_names, .. } = reading;
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
         }
@@ -227,6 +229,7 @@ impl Scenario {
             nic,
             transport,
             traffic,
+            traffic_names,
             controls,
             measure,
             faults,

@@ -236,6 +236,7 @@ op = "fetch-add"
 count = 5
 [[traffic]]
 kind = "incast"
+name = "burst"
 senders = 3
 size = "500KB"
 load = "2%"
@@ -263,7 +264,12 @@ until = "10ms"
 "#,
     );
     let scenario = parse(&text).unwrap();
-    assert_eq!(scenario.traffic.len(), 7);
+    let kinds: Vec<&str> = scenario.traffic.iter().map(Traffic::kind).collect();
+    assert_eq!(
+        kinds,
+        ["closed-loop", "closed-loop", "incast", "permutation", "all-to-all", "poisson", "trigger"]
+    );
+    assert_eq!(scenario.traffic_names, ["0", "1", "burst", "3", "4", "5", "6"]);
     let Traffic::ClosedLoop(atomics) = &scenario.traffic[1] else { panic!("closed loop") };
     assert_eq!((atomics.common.op, atomics.message), (Op::FetchAdd, Bytes(8)));
     let Traffic::Incast(incast) = &scenario.traffic[2] else { panic!("incast") };

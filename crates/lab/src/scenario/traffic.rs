@@ -45,6 +45,8 @@ pub(super) struct Reading<'a> {
     pub(super) flow_names: BTreeSet<String>,
     /// The tables.
     pub(super) traffic: Vec<Traffic>,
+    /// What each table is called.
+    pub(super) traffic_names: Vec<String>,
     /// Where each table was written.
     pub(super) origins: Vec<Origin>,
     /// When flows and sources may begin at the earliest, and where that was written.
@@ -60,6 +62,7 @@ impl<'a> Reading<'a> {
             controls: Vec::new(),
             flow_names: BTreeSet::new(),
             traffic: Vec::new(),
+            traffic_names: Vec::new(),
             origins: Vec::new(),
             starts: Vec::new(),
         }
@@ -86,10 +89,28 @@ impl<'a> Reading<'a> {
                 "hpcc" => self.hpcc(open(&keys::HPCC_TRAFFIC)?)?,
                 _ => return Err(any.unknown_word("kind", &kind, KINDS.into_iter())),
             };
+            let name = self.name(any)?;
+            self.traffic_names.push(name);
             self.traffic.push(traffic);
             self.origins.push(node.origin);
         }
         self.refuse_no_start(top)
+    }
+
+    /// What the table that is read now is called: by its `name`, or else by its index.
+    fn name(&self, table: Table<'_>) -> Result<String, ScenarioError> {
+        let Some(name) = table.text("name")? else { return Ok(self.traffic.len().to_string()) };
+        let name = name.value;
+        if !name.chars().any(char::is_alphabetic) {
+            let message =
+                format!("the name `{name}` has no letter, and numbers are for tables without a name");
+            return Err(table.refuse("name", message, "give a name with a letter in it, or none"));
+        }
+        if self.traffic_names.contains(&name) {
+            let message = format!("a second [[traffic]] table has the name `{name}`");
+            return Err(table.refuse("name", message, "give each table a name of its own, or none"));
+        }
+        Ok(name)
     }
 
     /// Refuses traffic that only begins when the run is over.

@@ -103,6 +103,20 @@ pub enum Traffic {
 }
 
 impl Traffic {
+    /// How scenarios and results write its kind.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Flows(_) => "flows",
+            Self::ClosedLoop(_) => "closed-loop",
+            Self::Incast(_) => "incast",
+            Self::Permutation(_) => "permutation",
+            Self::AllToAll(_) => "all-to-all",
+            Self::Poisson(_) => "poisson",
+            Self::Trigger(_) => "trigger",
+            Self::Hpcc(_) => "hpcc",
+        }
+    }
+
     /// What its messages do, some of it more than once.
     pub fn ops(&self) -> Box<dyn Iterator<Item = Op> + '_> {
         match self {

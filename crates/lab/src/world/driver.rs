@@ -14,6 +14,7 @@ use roci_transport::{
     Change, Completion, CompletionKind, Operation, QpConfig, RecvRequest, SendRequest, Status, Tail,
 };
 use roci_units::{Instant, Psn, Qpn, Random, Span};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A flow whose queue pairs exist. Half a million of them may live at once, so it is small: its result is made when it
@@ -71,6 +72,16 @@ pub(super) struct Ended {
     /// Octets of payload of its full packets.
     pub(super) packet: u16,
     pub(super) result: FlowResult,
+}
+
+/// What became of all flows.
+pub(super) struct Outcome {
+    /// The flows, in the order of the scenario.
+    pub(super) flows: Vec<FlowResult>,
+    /// The place there of each by its number in the order of starts.
+    pub(super) places: Vec<u32>,
+    /// The places of the flows of each `[[traffic]]` table.
+    pub(super) of_tables: Vec<Range<usize>>,
 }
 
 /// A queue pair with which a program failed.
@@ -403,9 +414,8 @@ impl Driver {
         self.last_end = now;
     }
 
-    /// What became of all flows, in the order of the scenario, and the place there of each by its number. Those that
-    /// are alive stay as they are.
-    pub(super) fn results(&mut self, hosts: &[Host]) -> (Vec<FlowResult>, Vec<u32>) {
+    /// What became of all flows. Those that are alive stay as they are.
+    pub(super) fn results(&mut self, hosts: &[Host]) -> Outcome {
         let mut flows = std::mem::take(&mut self.ended);
         for place in 0..self.live.len() {
             if let Some((live, counted)) = self.count(hosts, place) {
@@ -422,7 +432,13 @@ impl Driver {
                 flow.result.bytes = flow.result.delivered;
             }
         }
-        (flows.into_iter().map(|flow| flow.result).collect(), places)
+        let before = |table| flows.partition_point(|flow| flow.id.traffic < table);
+        let of_tables = (0u32..).zip(self.traffic.iter()).map(|(table, _)| before(table)..before(table + 1));
+        Outcome {
+            of_tables: of_tables.collect(),
+            flows: flows.into_iter().map(|flow| flow.result).collect(),
+            places,
+        }
     }
 }
 

@@ -30,13 +30,13 @@ use crate::program::CLASSES;
 use crate::program::events::Events;
 use crate::results::{
     CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results,
-    SwitchResult,
+    SwitchResult, TrafficResult,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
-use driver::{Driver, Fallen};
+use driver::{Driver, Fallen, Outcome};
 use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -301,7 +301,7 @@ impl<'a> Simulation<'a> {
             result.max_buffer_bytes = u64::from(net.switch(number).peak());
             result
         });
-        let (mut flows, places) = nics.application.results(&nics.hosts);
+        let Outcome { mut flows, places, of_tables } = nics.application.results(&nics.hosts);
         let mut controls = self.scenario.control_names(self.written);
         for (number, own) in &self.own_programs {
             let flow = &mut flows[places[*number as usize] as usize];
@@ -353,6 +353,14 @@ impl<'a> Simulation<'a> {
         }
         warnings.extend(programs.iter().filter_map(left_out));
         warnings.extend(drops::warning(self.scenario, net));
+        let scenario = self.scenario;
+        let traffic = scenario.traffic.iter().zip(&scenario.traffic_names).zip(of_tables);
+        let traffic = traffic.map(|((traffic, name), flows)| TrafficResult {
+            name: name.clone(),
+            kind: traffic.kind(),
+            flows,
+            offered: Offered::of(std::slice::from_ref(traffic), now),
+        });
         Results {
             name: self.scenario.name.clone(),
             seed,
@@ -362,6 +370,7 @@ impl<'a> Simulation<'a> {
             events: totals.events,
             packets: nics.hosts.iter().map(|host| host.counters.sent).sum(),
             packet_hops: totals.packet_hops,
+            traffic: traffic.collect(),
             switches: switches.collect(),
             hosts,
             controls,

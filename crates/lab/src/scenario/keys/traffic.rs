@@ -4,6 +4,13 @@ use super::{COUNT, DELAY, FILE, HOST, HOSTS, Key, LOAD, SIZE, Section, key, sect
 
 const RECEIVER: &str = "Who receives. It posts the messages itself where `op` is `read`.";
 
+const TRAFFIC_NAME: Key = key(
+    "name",
+    "a string of its own, with a letter in it",
+    "its index, counted from 0",
+    "Its name where results tell the tables apart. Its flows keep theirs.",
+);
+
 /// What all kinds of traffic share.
 pub static TRAFFIC: Section = section(
     "traffic",
@@ -14,6 +21,7 @@ pub static TRAFFIC: Section = section(
             "required",
             "The pattern of the traffic.",
         ),
+        TRAFFIC_NAME,
         key(
             "op",
             "`\"send\"`, `\"write\"`, `\"read\"`, `\"fetch-add\"` or `\"compare-swap\"`",
@@ -171,6 +179,7 @@ pub static HPCC_TRAFFIC: Section = section(
     "traffic.hpcc",
     &[
         key("kind", "`\"hpcc\"`", "required", "The pattern of the traffic."),
+        TRAFFIC_NAME,
         key("file", FILE, "required", "A flow file as HPCC's simulator reads it."),
         key("op", "`\"send\"`, `\"write\"` or `\"read\"`", "`\"write\"`", "What each message does."),
         key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),

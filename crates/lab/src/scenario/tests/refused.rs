@@ -6,6 +6,8 @@ use super::*;
 #[test]
 fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
     let flow = |keys: &str| star(&format!("[[traffic]]\nkind = \"flows\"\nflows = [{{ {keys} }}]\n"));
+    let named =
+        |name: &str| format!("[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\nname = \"{name}\"\n");
     let tail = |text: &str| star(&format!("{PERMUTATION}{text}\n"));
     let graph = |links: &str| {
         format!(
@@ -69,6 +71,8 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
                 "[[traffic]]\nkind = \"flows\"\nflows = [\n  { name = \"x\", src = \"h0\", dst = \"h1\", size = \"1MB\" },\n  { name = \"x\", src = \"h1\", dst = \"h2\", size = \"1MB\" },\n]\n",
             ),
         ),
+        ("two tables of traffic of one name", star(&named("background").repeat(2))),
+        ("traffic that is called like the place of another", star(&named("1"))),
         ("no traffic", star("")),
         ("no topology", PERMUTATION.to_owned()),
         ("an unknown kind of topology", star(PERMUTATION).replace("\"star\"", "\"stern\"")),
