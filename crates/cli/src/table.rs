@@ -1,6 +1,7 @@
 //! What is printed: of one run its flows and switches, of several a line each.
 
 mod program;
+mod traffic;
 
 pub(crate) use program::{Cores, check, held, profile};
 
@@ -11,7 +12,7 @@ use roci_lab::figures::expect::Figure;
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::figures::{self, Report};
 use roci_lab::nic::{Account, Structure};
-use roci_lab::results::statistics::jain;
+use roci_lab::results::statistics::{Sorted, jain};
 use roci_lab::results::together::Together;
 use roci_lab::results::{FaultResult, HostResult, Offered, Results, SwitchResult};
 use roci_lab::scenario::overrides::seeds_in_words;
@@ -158,6 +159,7 @@ fn run(results: &Results) -> String {
             text.push_str(&format!("\n  {failure}\n"));
         }
     }
+    text.push_str(&traffic::tables(results));
     text.push('\n');
     text.push_str(&lines(&switches(results)));
     let paused: Vec<&HostResult> = results.hosts.iter().filter(|host| host.pause_received > 0).collect();
@@ -335,28 +337,30 @@ fn flows(results: &Results, together: Option<&Together>) -> Table {
 }
 
 fn sizes(results: &Results) -> Table {
-    let mut table =
-        table(&["size", "completed", "completion p50", "p99", "slowdown mean", "p50", "p95", "p99", "max"]);
+    let mut header = vec!["size", "completed"];
+    header.extend(SPREAD);
+    let mut table = table(&header);
     for group in results.by_size() {
         let range = match group.from == group.to {
             true => size(group.from.0),
             false => format!("{} to {}", size(group.from.0), size(group.to.0)),
         };
-        let times = |percent| or_dash(group.completion_times.percentile(percent).map(time));
-        let slowdown = |percent| or_dash(group.slowdowns.percentile(percent).map(number));
-        table.add_row([
-            range,
-            group.slowdowns.values().len().to_string(),
-            times(50),
-            times(99),
-            or_dash(group.slowdowns.mean().map(number)),
-            slowdown(50),
-            slowdown(95),
-            slowdown(99),
-            slowdown(100),
-        ]);
+        let mut row = vec![range, group.slowdowns.values().len().to_string()];
+        row.extend(spread(&group.completion_times, &group.slowdowns));
+        table.add_row(row);
     }
     table
+}
+
+/// What stands above [`spread`].
+const SPREAD: [&str; 7] = ["completion p50", "p99", "slowdown mean", "p50", "p95", "p99", "max"];
+
+/// How completion times and slowdowns of several flows are spread.
+fn spread(times: &Sorted, slowdowns: &Sorted) -> [String; 7] {
+    let times = |percent| or_dash(times.percentile(percent).map(time));
+    let slowdown = |percent| or_dash(slowdowns.percentile(percent).map(number));
+    let mean = or_dash(slowdowns.mean().map(number));
+    [times(50), times(99), mean, slowdown(50), slowdown(95), slowdown(99), slowdown(100)]
 }
 
 fn switches(results: &Results) -> Table {
@@ -558,7 +562,7 @@ mod tests {
     use roci_lab::results::{FlowName, FlowResult, FlowStatus, Op};
     use roci_units::Instant;
 
-    fn results(flows: u32) -> Results {
+    pub(super) fn results(flows: u32) -> Results {
         let flow = |n| FlowResult {
             name: FlowName::Numbered { traffic: 0, n },
             src: 0,

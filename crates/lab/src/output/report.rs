@@ -7,9 +7,11 @@
 //! | `lines` | time series thinned to what a screen shows |
 //! | `run` | the page of one run |
 //! | `over_time` | what of it changed in the course of the run |
+//! | `completion` | how long its flows took |
 //! | `comparison` | the page of several runs side by side |
 
 mod comparison;
+mod completion;
 mod lines;
 mod over_time;
 mod page;

@@ -1,13 +1,13 @@
 //! The page of one run.
 
-use super::lines::{Readings, distribution};
+use super::completion::{completion, traffic};
+use super::lines::Readings;
 use super::over_time;
-use super::page::{Axis, Cell, Page, Plot, Section, Table, Tile, Unit};
+use super::page::{Cell, Page, Section, Table, Tile, Unit};
 use crate::output::summary::FlowRecord;
 use crate::results::Deadlock;
 use crate::results::cores::{self, Strained};
 use crate::results::deadlock;
-use crate::results::statistics::Sorted;
 use crate::results::{FlowResult, HostResult, Offered, Results};
 use roci_nic::ArchCounters;
 use roci_nic::arch::counters::Cause;
@@ -23,6 +23,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend(over_time::sections(results, &readings));
     sections.extend([
         completion(results),
+        traffic(results),
         flows(results),
         switches(results),
         hosts(results),
@@ -72,7 +73,7 @@ fn with(overrides: &[(String, String)]) -> String {
 }
 
 impl Section {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         let Self { note, plots, table, listing, .. } = self;
         note.is_empty() && plots.is_empty() && table.is_none() && listing.is_empty()
     }
@@ -250,76 +251,6 @@ fn tiles(results: &Results) -> Vec<Tile> {
         tiles.push(tile("speed", speed.into(), Unit::Speed, note));
     }
     tiles
-}
-
-/// Completion times: distributions, and the table by size.
-fn completion(results: &Results) -> Section {
-    let slowdowns = results.slowdowns();
-    let times = results.completion_times();
-    let mut section = Section { title: "Flow completion", ..Section::default() };
-    if slowdowns.values().is_empty() {
-        section.note = "No flow completed.".into();
-        return section;
-    }
-    let (done, all) = (slowdowns.values().len(), results.flows.len());
-    let of = if done < all { format!(" of the {done} completed of {all} flows") } else { String::new() };
-    if done > 1 {
-        section.plots = vec![
-            cumulative(format!("Slowdown{of}"), Axis::new("slowdown", Unit::Factor), &slowdowns),
-            cumulative(format!("Completion time{of}"), Axis::new("completion time", Unit::Time), &times),
-        ];
-    }
-    section.note =
-        "Completion time runs from the post of a message to its sender's completion; slowdown is that over \
-                    the time of the same flow alone on an idle path."
-            .into();
-    if done < all {
-        section.note +=
-            &format!(" Only the {done} completed of {all} flows have them, and only these are counted here.");
-    }
-    let rows = results.by_size().into_iter().map(|group| {
-        let size = match group.from == group.to {
-            true => group.to.to_string(),
-            false => format!("{} to {}", group.from, group.to),
-        };
-        let (fct, slowdown) = (&group.completion_times, &group.slowdowns);
-        vec![
-            size.into(),
-            fct.values().len().into(),
-            fct.mean().into(),
-            fct.percentile(50).into(),
-            fct.percentile(99).into(),
-            slowdown.percentile(50).into(),
-            slowdown.percentile(95).into(),
-            slowdown.percentile(99).into(),
-            slowdown.max().into(),
-        ]
-    });
-    section.table = Some(Table {
-        columns: vec![
-            ("message size", Unit::Text),
-            ("completed", Unit::Count),
-            ("FCT mean", Unit::Time),
-            ("FCT p50", Unit::Time),
-            ("FCT p99", Unit::Time),
-            ("slowdown p50", Unit::Factor),
-            ("p95", Unit::Factor),
-            ("p99", Unit::Factor),
-            ("max", Unit::Factor),
-        ],
-        rows: rows.collect(),
-    });
-    section
-}
-
-fn cumulative(title: String, axis: Axis, sorted: &Sorted) -> Plot {
-    Plot {
-        title,
-        x: axis.log_if_wide(sorted.values()),
-        y: Axis::new("share of completed flows", Unit::Share).up_to(1.0),
-        step: true,
-        lines: vec![distribution(sorted.values()).line("all flows".into(), 0, false)],
-    }
 }
 
 /// A length of time as people say it, to three digits.
