@@ -467,21 +467,8 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         }
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
-    let header: Vec<&str> =
-        std::iter::once("run").chain(metrics.iter().map(|metric| heading(*metric))).collect();
-    let mut table = table(&header);
-    for sum in &sums {
-        let cell = |(metric, value): &(Metric, Option<Estimate>)| {
-            let text = or_dash(value.as_ref().map(|value| estimate(*metric, value)));
-            match metric {
-                Metric::Completed => format!("{text} of {}", of_flows(sum)),
-                _ => text,
-            }
-        };
-        let values = sum.values.iter().filter(|(metric, _)| metrics.contains(metric));
-        table.add_row(std::iter::once(sum.label.to_owned()).chain(values.map(cell)));
-    }
-    text.push_str(&lines(&table));
+    text.push_str(&lines(&summed(&sums, &metrics)));
+    text.push_str(&traffic::side_by_side(&group.sums_of_traffic(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
     let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
     let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };
@@ -511,6 +498,27 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         }
     }
     text
+}
+
+/// A line for each of `sums` with its `metrics`; with the name of its traffic, where it is of a part.
+fn summed(sums: &[Sum<'_>], metrics: &[Metric]) -> Table {
+    let traffic = sums.iter().any(|sum| sum.traffic.is_some()).then_some("traffic");
+    let first = std::iter::once("run").chain(traffic);
+    let header: Vec<&str> = first.chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let mut table = table(&header);
+    for sum in sums {
+        let cell = |(metric, value): &(Metric, Option<Estimate>)| {
+            let text = or_dash(value.as_ref().map(|value| estimate(*metric, value)));
+            match metric {
+                Metric::Completed => format!("{text} of {}", of_flows(sum)),
+                _ => text,
+            }
+        };
+        let values = sum.values.iter().filter(|(metric, _)| metrics.contains(metric));
+        let first = std::iter::once(sum.label).chain(sum.traffic).map(str::to_owned);
+        table.add_row(first.chain(values.map(cell)));
+    }
+    table
 }
 
 /// About how long something takes.

@@ -102,6 +102,26 @@ fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
 }
 
 #[test]
+fn the_guides_bursts_are_told_from_what_lies_under_them_as_it_says() {
+    let scratch = Scratch::new("guide-traffic");
+    let blocks = blocks("output.md");
+    scratch.scenario("bursts.toml", &blocks.iter().find(|block| block.0 == "toml").unwrap().1);
+    let mut shown = 0;
+    for (_, block) in
+        blocks.iter().filter(|(_, text)| text.starts_with("$ roci") && text.contains("bursts.toml"))
+    {
+        let (command, lines) = block.split_once('\n').unwrap();
+        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
+        let printed = text(&scratch.roci(&arguments).stdout);
+        for line in lines.lines().filter(|line| !line.is_empty() && *line != "...") {
+            assert!(printed.lines().any(|printed| printed == line), "{command}: {line} in\n{printed}");
+            shown += 1;
+        }
+    }
+    assert!(shown >= 9, "only {shown} lines were found");
+}
+
+#[test]
 fn the_programs_of_the_page_on_the_endpoint_run() {
     let programs: Vec<_> = blocks("endpoint.md").into_iter().filter(|block| block.0 == "rust").collect();
     assert_eq!(programs.len(), 2);

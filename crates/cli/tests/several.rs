@@ -146,6 +146,39 @@ fn what_a_load_offers_stands_beside_its_goodput() {
 }
 
 #[test]
+fn tables_of_traffic_are_told_apart_in_one_run_and_in_several() {
+    let scratch = Scratch::new("traffic");
+    let burst = "[[traffic]]\nkind = \"incast\"\nname = \"burst\"\nsenders = 3\nsize = \"20KB\"\n\n[measure]";
+    scratch.scenario("one.toml", SMALL);
+    scratch.scenario("two.toml", &SMALL.replace("[measure]", burst));
+    // The lines of the table whose heading names the traffic.
+    let lines = |arguments: &[&str]| -> Vec<String> {
+        let printed = text(&scratch.roci(arguments).stdout);
+        let table = printed.lines().skip_while(|line| !line.split_whitespace().any(|word| word == "traffic"));
+        table.take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    let has = |line: &str, words: [&str; 2]| words.iter().all(|word| line.contains(word));
+    let alone = lines(&["run", "two.toml"]);
+    assert_eq!(alone.len(), 3, "{alone:?}");
+    assert!(has(&alone[1], ["  0 ", "4 of 4"]) && has(&alone[2], ["  burst ", "3 of 3"]), "{alone:?}");
+    let seeds = lines(&["run", "two.toml", "--seeds", "1..3"]);
+    assert_eq!(seeds.len(), 3, "{seeds:?}");
+    assert!(has(&seeds[2], [" burst ", "3 of 3"]) && has(&seeds[2], ["two ", " ± "]), "{seeds:?}");
+    let sweep = lines(&["sweep", "two.toml", "--set", "nic.mtu=1024,4096"]);
+    assert_eq!(sweep.len(), 5, "{sweep:?}");
+    assert!(
+        has(&sweep[1], ["nic.mtu=1024", " 0 "]) && has(&sweep[4], ["nic.mtu=4096", " burst "]),
+        "{sweep:?}"
+    );
+    let summary = scratch.summary("out/two/seed=2/summary.json");
+    let names = [0, 1].map(|table| &summary["traffic"][table]["name"]);
+    assert_eq!(names, ["0", "burst"]);
+    // Nothing is to be told apart in one table, nor to be compared in different ones.
+    assert_eq!(lines(&["run", "one.toml"]), [""; 0]);
+    assert_eq!(lines(&["compare", "one.toml", "two.toml"]), [""; 0]);
+}
+
+#[test]
 fn notes_of_all_configurations_are_said_once() {
     let scratch = Scratch::new("notes");
     scratch.scenario("small.toml", SMALL);

@@ -6,7 +6,7 @@
 use crate::figures::statistics::Estimate;
 use crate::output::report::{self, Run as Shown};
 use crate::output::{self, Folder, OutputError};
-use crate::results::Results;
+use crate::results::{FlowSet, Results};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::overrides::{self, ArgumentError};
 use crate::scenario::{Scenario, ScenarioError};
@@ -263,25 +263,51 @@ impl Group {
     }
 
     /// What each configuration came to, over its seeds.
-    pub fn sums(&self, results: &[Results]) -> Vec<Sum<'_>> {
-        let estimate = |label: &str, metric: Metric| {
-            let alike = self.runs.iter().zip(results).filter(|(run, _)| run.label == label);
-            let values: Option<Vec<f64>> = alike.map(|(_, results)| metric.of(results)).collect();
-            Estimate::of(&values?)
+    pub fn sums<'a>(&'a self, results: &'a [Results]) -> Vec<Sum<'a>> {
+        self.configurations().into_iter().map(|label| self.sum(label, None, results)).collect()
+    }
+
+    /// What the flows of each `[[traffic]]` table came to in each configuration, over its seeds. Nothing where a run has one
+    /// table, or where runs have different ones.
+    pub fn sums_of_traffic<'a>(&'a self, results: &'a [Results]) -> Vec<Sum<'a>> {
+        let Some(first) = results.first().map(|results| &results.traffic) else { return Vec::new() };
+        let alike = |results: &Results| {
+            let both = results.traffic.iter().zip(first);
+            results.traffic.len() == first.len()
+                && both.into_iter().all(|(one, other)| one.name == other.name)
         };
-        let sum = |label| {
-            let alike = || self.runs.iter().zip(results).filter(move |(run, _)| run.label == label);
-            let failed = |(_, results): &(&Run, &Results)| results.failure().is_some();
-            Sum {
-                label,
-                values: Metric::ALL.map(|metric| (metric, estimate(label, metric))),
-                flows: alike().map(|(_, results)| results.flows.len()).sum(),
-                failed: alike().map(|(_, results)| results.failed().count()).sum(),
-                runs: alike().count(),
-                runs_failed: alike().filter(failed).count(),
-            }
+        if first.len() < 2 || !results.iter().all(alike) {
+            return Vec::new();
+        }
+        let tables = |label| (0..first.len()).map(move |table| self.sum(label, Some(table), results));
+        self.configurations().into_iter().flat_map(tables).collect()
+    }
+
+    /// What the configuration `label` came to: all of it, or the flows of one of its tables.
+    fn sum<'a>(&'a self, label: &'a str, table: Option<usize>, results: &'a [Results]) -> Sum<'a> {
+        let alike = || {
+            let runs = self.runs.iter().zip(results);
+            runs.filter(move |(run, _)| run.label == label).map(|(_, results)| results)
         };
-        self.configurations().into_iter().map(sum).collect()
+        let flows = |results: &'a Results| {
+            table.map_or_else(|| results.all(), |table| results.flows_of(&results.traffic[table]))
+        };
+        let estimate = |metric: Metric| {
+            let of = |results| match table {
+                None => metric.of(results),
+                Some(_) => metric.of_flows(flows(results)),
+            };
+            Estimate::of(&alike().map(of).collect::<Option<Vec<f64>>>()?)
+        };
+        Sum {
+            label,
+            traffic: table.and_then(|table| Some(results.first()?.traffic[table].name.as_str())),
+            values: Metric::ALL.map(|metric| (metric, estimate(metric))),
+            flows: alike().map(|results| flows(results).flows.len()).sum(),
+            failed: alike().map(|results| flows(results).failed().count()).sum(),
+            runs: alike().count(),
+            runs_failed: alike().filter(|results| results.failure().is_some()).count(),
+        }
     }
 }
 
@@ -290,6 +316,8 @@ impl Group {
 pub struct Sum<'a> {
     /// The configuration.
     pub label: &'a str,
+    /// The `[[traffic]]` table whose flows alone are told of; `None`: all.
+    pub traffic: Option<&'a str>,
     /// Each metric; `None` where a run does not yield it.
     pub values: [(Metric, Option<Estimate>); Metric::ALL.len()],
     /// Flows of all its runs.
@@ -364,14 +392,15 @@ impl Metric {
             Some(results.switches.iter().map(of).sum::<u64>() as f64)
         };
         match self {
-            Self::Completed => Some(results.completed().count() as f64),
-            Self::MeanCompletion => results.completion_times().mean(),
-            Self::P99Completion => results.completion_times().percentile(99),
-            Self::MeanSlowdown => results.slowdowns().mean(),
-            Self::P99Slowdown => results.slowdowns().percentile(99),
-            Self::Offered => results.offered_bps(),
-            Self::Goodput => results.total_goodput_bps(),
-            Self::Fairness => results.fairness(),
+            Self::Completed
+            | Self::MeanCompletion
+            | Self::P99Completion
+            | Self::MeanSlowdown
+            | Self::P99Slowdown
+            | Self::Offered
+            | Self::Goodput
+            | Self::Fairness
+            | Self::Timeouts => self.of_flows(results.all()),
             Self::Drops => sum(|switch| switch.drops),
             Self::Lost => Some(results.lost() as f64),
             Self::Marks => sum(|switch| switch.ecn_marks),
@@ -380,11 +409,27 @@ impl Metric {
                 Some(sum(|switch| switch.pause_sent)? + by_hosts as f64)
             }
             Self::Paused => Some(results.paused().as_secs_f64()),
-            Self::Timeouts => Some(results.timeouts() as f64),
             Self::Buffered => {
                 let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();
                 most.map(|octets| octets as f64)
             }
+        }
+    }
+
+    /// The same of some flows of a run; `None` as well where it is no matter of flows, such as drops in switches.
+    #[expect(clippy::cast_precision_loss, reason = "a table shows fewer digits than f64 holds")]
+    pub fn of_flows(self, flows: FlowSet<'_>) -> Option<f64> {
+        match self {
+            Self::Completed => Some(flows.completed().count() as f64),
+            Self::MeanCompletion => flows.completion_times().mean(),
+            Self::P99Completion => flows.completion_times().percentile(99),
+            Self::MeanSlowdown => flows.slowdowns().mean(),
+            Self::P99Slowdown => flows.slowdowns().percentile(99),
+            Self::Offered => flows.offered_bps(),
+            Self::Goodput => flows.total_goodput_bps(),
+            Self::Fairness => flows.fairness(),
+            Self::Timeouts => Some(flows.timeouts() as f64),
+            Self::Drops | Self::Lost | Self::Marks | Self::Pauses | Self::Paused | Self::Buffered => None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What is printed of each `[[traffic]]` table, where there are several: how the flows of one fared beside those of another.
 
-use super::{SPREAD, lines, spread, table};
+use super::{SPREAD, lines, spread, summed, table};
 use crate::format::{number, or_dash, rate};
+use roci_lab::batch::{Metric, Sum};
 use roci_lab::results::{FlowSet, Results};
 
 /// A line for each table. Nothing where there is one: what is said of all flows is said of its own.
@@ -33,6 +34,20 @@ pub(super) fn tables(results: &Results) -> String {
         table.add_row(row);
     }
     format!("\n{}", lines(&table))
+}
+
+/// The same of several runs: a line for each table in each configuration, with what is known of flows.
+pub(super) fn side_by_side(sums: &[Sum<'_>]) -> String {
+    let says = |metric: &Metric| {
+        let values = sums.iter().flat_map(|sum| &sum.values).filter(|(it, _)| it == metric);
+        let mut known = values.filter_map(|(_, value)| value.as_ref());
+        match metric {
+            Metric::Timeouts => known.any(|timeouts| timeouts.mean > 0.0),
+            _ => known.next().is_some(),
+        }
+    };
+    let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(says).collect();
+    if sums.is_empty() { String::new() } else { format!("\n{}", lines(&summed(sums, &metrics))) }
 }
 
 /// How many of `flows` are done, of those that have an end, and how many failed.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::output::test_results::{sample, two_tables};
 use roci_units::Instant;
 
 /// A world in which a run ends with its seed, unless that is odd and it fails.
@@ -176,7 +177,8 @@ fn a_configuration_is_summed_up_over_its_seeds() {
         switches: vec![crate::results::SwitchResult { drops, ..Default::default() }],
         ..Results::default()
     };
-    let sums = group.sums(&[result(1), result(2), result(3)]);
+    let results = [result(1), result(2), result(3)];
+    let sums = group.sums(&results);
     let (_, drops) = sums[0].values.iter().find(|(metric, _)| *metric == Metric::Drops).unwrap();
     let drops = drops.unwrap();
     assert_eq!(drops.mean, 2.0);
@@ -184,4 +186,29 @@ fn a_configuration_is_summed_up_over_its_seeds() {
     assert!((drops.half_width - 2.484).abs() < 0.01, "{}", drops.half_width);
     let (_, slowdown) = sums[0].values.iter().find(|(metric, _)| *metric == Metric::MeanSlowdown).unwrap();
     assert_eq!(*slowdown, None, "nothing completed");
+}
+
+#[test]
+fn each_table_of_traffic_is_summed_up_over_the_seeds_where_all_runs_have_the_same() {
+    let file = File::new("traffic");
+    let group = Group::of_seeds(&file.0, &[], &[1, 2]).unwrap();
+    let (one, two) = (sample(), Results { traffic: two_tables(), ..sample() });
+    let results = [two.clone(), two.clone()];
+    let sums = group.sums_of_traffic(&results);
+    let told: Vec<_> = sums.iter().map(|sum| (sum.traffic, sum.flows, sum.runs)).collect();
+    assert_eq!(told, [(Some("0"), 2, 2), (Some("background"), 6, 2)]);
+    let mean = |sum: &Sum<'_>, metric| {
+        sum.values.iter().find(|(it, _)| *it == metric).unwrap().1.map(|value| value.mean)
+    };
+    // The flows end 900 us after one another; the last of four runs on.
+    let completions = [0, 1].map(|table| mean(&sums[table], Metric::P99Completion).unwrap());
+    assert!(completions[0] < 0.0261 && completions[1] > 0.0271, "{completions:?}");
+    assert_eq!([0, 1].map(|table| mean(&sums[table], Metric::Completed)), [Some(1.0), Some(2.0)]);
+    assert_eq!(mean(&sums[0], Metric::Drops), None, "a switch drops for all");
+    assert!(group.sums_of_traffic(&[one.clone(), one.clone()]).is_empty(), "of a single table all is told");
+    let mut other = two.clone();
+    other.traffic[1].name = "1".to_owned();
+    for different in [one, other] {
+        assert!(group.sums_of_traffic(&[two.clone(), different]).is_empty());
+    }
 }
