@@ -175,8 +175,8 @@ impl Nscc {
         Credit { window: state.window, ..Credit::FREE }
     }
 
-    /// Reacts to one event.
-    #[inline]
+    /// Reacts to one event. By itself: among the other laws it takes half a nanosecond more.
+    #[inline(never)]
     pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
         if event.class == Class::LOSS {
             self.on_loss(state, event);
