@@ -162,6 +162,8 @@ pub struct Event<'a> {
     pub now: Instant,
     /// The queue pair, by our own number.
     pub qpn: u32,
+    /// The host that sent the packet that arrived, as the port's agent tells hosts apart; zero for all others.
+    pub peer: u64,
     /// The opcode in the BTH of the packet that arrived or is about to be sent; zero where there is no packet.
     pub opcode: u8,
     /// Octets of payload in the packet that arrived or is about to be sent; octets counted, for `BYTE_COUNTER`.
@@ -227,6 +229,7 @@ impl Event<'_> {
             class,
             now,
             qpn,
+            peer,
             opcode,
             length,
             ecn,
@@ -255,6 +258,7 @@ impl Event<'_> {
             class,
             now,
             qpn,
+            peer,
             opcode,
             length,
             ecn,

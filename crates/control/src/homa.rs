@@ -25,14 +25,15 @@ use crate::outcome::{Credit, Emit, Outcome};
 use crate::register::{Place, Register, SettingError, Value};
 use roci_units::{Instant, Span};
 
-/// Homa's parameters. [`Default`] is the Linux module's where it has a like.
+/// Homa's parameters. [`Default`] is the Linux module's where it has a like, but for the degree of overcommitment: that is 8 there, and
+/// here, as in the paper (§3.5), the number of scheduled priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// RTTbytes: octets of each message that go without a grant.
     pub unscheduled: u32,
     /// How far grants run ahead of what has arrived; `None`: as far as `unscheduled`.
     pub ahead: Option<u32>,
-    /// Messages that a receiver grants at once, its degree of overcommitment (§3.5), at least 1.
+    /// Messages that a receiver grants at once, each of another sender: its degree of overcommitment (§3.5), at least 1.
     pub overcommit: u8,
     /// Priorities in use, 1 to 8, the highest among them 7.
     pub priorities: u8,

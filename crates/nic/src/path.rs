@@ -12,15 +12,18 @@ pub struct Path {
 }
 
 impl Path {
+    /// The lowest bits, which the flow has ([`EngineConfig::flow_bits`](roci_transport::EngineConfig::flow_bits)).
+    pub const FLOW_BITS: u8 = 32;
+
     /// As the engine keeps it.
     pub const fn pack(self) -> u64 {
-        (self.host.0 as u64) << 32 | self.flow as u64
+        (self.host.0 as u64) << Self::FLOW_BITS | self.flow as u64
     }
 
     /// From what the engine gave back.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are meant")]
     pub const fn unpack(path: u64) -> Self {
-        Self { host: HostId((path >> 32) as u16), flow: path as u32 }
+        Self { host: HostId((path >> Self::FLOW_BITS) as u16), flow: path as u32 }
     }
 }
 

@@ -215,6 +215,7 @@ impl Engine {
             _ => 0,
         };
         let event = Event {
+            peer: self.config.host(arrival.path),
             opcode: header.opcode.0,
             length: u32::from(header.payload),
             ecn: arrival.ce,

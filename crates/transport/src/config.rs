@@ -23,6 +23,19 @@ pub struct EngineConfig {
     /// The longest time, at the pacer's rate, of a paced run that is offered at once, though at least a packet; zero:
     /// whatever the caller's quantum holds.
     pub paced_run: Span,
+    /// How many of a path's lowest bits tell flows to the same host apart; the port's agent takes paths that differ in others for
+    /// those of different hosts.
+    pub flow_bits: u8,
+}
+
+impl EngineConfig {
+    /// The host at the end of `path`.
+    pub(crate) const fn host(&self, path: u64) -> u64 {
+        match path.checked_shr(self.flow_bits as u32) {
+            Some(host) => host,
+            None => 0,
+        }
+    }
 }
 
 /// The service of a queue pair.
@@ -120,6 +133,7 @@ impl Default for EngineConfig {
             cnp_priority: 6,
             pacing_burst: Span::ZERO,
             paced_run: Span::ZERO,
+            flow_bits: 0,
         }
     }
 }

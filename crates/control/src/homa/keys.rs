@@ -40,7 +40,8 @@ pub static REGISTERS: [Register; 12] = [
         "overcommit",
         "count",
         "1 to 64",
-        "How many messages a receiver grants at once; the paper takes as many as there are scheduled priorities.",
+        "How many messages a receiver grants at once, each of another sender; the paper takes as many as there are scheduled \
+         priorities, and the Linux module 8.",
     ),
     order_of(
         "priorities",

@@ -13,7 +13,7 @@ use roci_fabric::fabric::Fabric;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::net::FabricConfig;
 use roci_fabric::packet::HostId;
-use roci_nic::{Classes, Delays, DrainConfig, Host, Simulated};
+use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
 use roci_switch::config::CUSTOMARY_FRAME;
 use roci_transport::{Access, Engine, EngineConfig, Pd};
 use roci_units::{BitsPerSec, Bytes, Random};
@@ -39,6 +39,7 @@ pub(super) fn fabric(
             seed: Random::new(seed, HOST_STREAMS + number).next_u64(),
             wire_overhead: data_overhead(scenario),
             cnp_priority: scenario.switch.classes.cnp,
+            flow_bits: Path::FLOW_BITS,
             ..EngineConfig::default()
         };
         let mut engine = Engine::with_bitmaps(config, scenario.transport.bitmap_packets());

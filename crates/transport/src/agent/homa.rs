@@ -1,8 +1,9 @@
 //! Homa's receiver (Montazeri et al., SIGCOMM 2018, §3.3 to §3.7): whom it grants how much and at which priority, and
 //! what it asks for again.
 //!
-//! Messages with octets still to be granted stand in order of the octets that have still to come (SRPT). The first few,
-//! as many as the degree of overcommitment says, have their turn with each packet that comes of them: they are to be
+//! Messages with octets still to be granted stand in order of the octets that have still to come (SRPT), the first of each sender:
+//! overcommitment is for senders that do not answer because others have their turn there (§3.5), and who does not answer to one
+//! grant answers to none. The first few, as many as the degree of overcommitment says, have their turn with each packet that comes of them: they are to be
 //! granted so much that a round trip's worth of octets is under way, each on a priority of its own, of which the lowest
 //! are used first. A packet that arrives moves its message forward, and may let another in.
 //!
@@ -31,6 +32,7 @@
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
 //! need not wonder what became of its packets while others have their turn.
 
+mod order;
 mod ranges;
 mod reads;
 mod silence;
@@ -41,6 +43,7 @@ use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
+use order::{Order, Rank};
 use ranges::Ranges;
 use reads::Awaited;
 use roci_control::homa::Params;
@@ -57,8 +60,8 @@ pub struct Grants {
     vacant: Vec<u32>,
     /// Where each message is, in order of queue pair and number.
     places: Vec<((u32, u32), u32)>,
-    /// The messages that have octets to be granted, the one with the fewest to come first; age breaks ties.
-    order: Vec<Rank>,
+    /// The messages that have octets to be granted.
+    order: Order,
     /// What is to be sent.
     out: VecDeque<(Qpn, Emit)>,
     /// No message has waited too long before this.
@@ -78,17 +81,8 @@ pub struct Grants {
     overhead: u32,
     /// How long the link took for what has come.
     busy: Span,
-    /// Messages so far.
-    begun: u64,
-}
-
-/// A message's place in the order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    /// Octets that have still to come.
-    remaining: u32,
-    begun: u64,
-    place: u32,
+    /// Packets so far that have brought new octets.
+    moves: u64,
 }
 
 /// A message on its way in.
@@ -96,11 +90,14 @@ struct Rank {
 struct Incoming {
     qpn: u32,
     message: u32,
+    /// The host that sends it.
+    sender: u64,
     length: u32,
     /// Octets from the start that the sender may send.
     granted: u32,
     received: Ranges,
-    begun: u64,
+    /// When new octets of it came last, in [`Grants::moves`].
+    since: u64,
     /// When it was last heard of, granted something or asked for, and what [`Grants::busy`] was then.
     heard: (Instant, Span),
     /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
@@ -167,7 +164,7 @@ impl Incoming {
     }
 
     const fn rank(&self, place: u32) -> Rank {
-        Rank { remaining: self.remaining(), begun: self.begun, place }
+        Rank { remaining: self.remaining(), since: self.since, place }
     }
 
     fn is_given_up(&self, params: &Params) -> bool {
@@ -184,7 +181,7 @@ impl Grants {
             messages: Vec::new(),
             vacant: Vec::new(),
             places: Vec::new(),
-            order: Vec::new(),
+            order: Order::new(),
             out: VecDeque::new(),
             check: Instant::NEVER,
             reads: BTreeMap::new(),
@@ -195,7 +192,7 @@ impl Grants {
             link,
             overhead: overhead as u32,
             busy: Span::ZERO,
-            begun: 0,
+            moves: 0,
         }
     }
 
@@ -214,7 +211,7 @@ impl Grants {
         }
         let place = match self.find(event.qpn, message) {
             Ok(at) => self.places[at].1,
-            Err(_) => self.begin(event.qpn, message, length),
+            Err(_) => self.begin(event, message, length),
         };
         let incoming = &mut self.messages[place as usize];
         if incoming.length != length {
@@ -236,6 +233,10 @@ impl Grants {
         // Who keeps nothing out of order has to be sent all again.
         incoming.first_ask = if event.missing > 0 { u32::MAX } else { incoming.packet };
         let new = octets < incoming.received.octets;
+        if new {
+            self.moves += 1;
+            incoming.since = self.moves;
+        }
         let probed = incoming.probe.take_if(|probe| new && probe.asked.contains(&offset));
         if let Some(probe) = &probed {
             self.learn(event.now, probe, is_again(event));
@@ -244,11 +245,14 @@ impl Grants {
         (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
         let after = incoming.rank(place);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
-        self.leave(before);
+        let sender = incoming.sender;
+        if granted {
+            self.order.leave(sender, before);
+        } else {
+            self.order.get_on(sender, before, after);
+        }
         if complete {
             self.end(place);
-        } else if !granted {
-            self.join(after);
         }
         if let Some(octets) = self.look(place, offset, event.now) {
             self.messages[place as usize].probe.take_if(|probe| probe.asked.start < octets.end);
@@ -376,36 +380,35 @@ impl Grants {
         &self.places[from..from + count]
     }
 
-    fn join(&mut self, rank: Rank) {
-        if let Err(at) = self.order.binary_search(&rank) {
-            self.order.insert(at, rank);
-        }
+    fn join(&mut self, place: u32) {
+        let incoming = &self.messages[place as usize];
+        self.order.join(incoming.sender, incoming.rank(place));
     }
 
-    fn leave(&mut self, rank: Rank) {
-        if let Ok(at) = self.order.binary_search(&rank) {
-            self.order.remove(at);
-        }
+    fn leave(&mut self, place: u32) {
+        let incoming = &self.messages[place as usize];
+        self.order.leave(incoming.sender, incoming.rank(place));
     }
 
     /// A message begins. A queue pair that names more at once than its window has packets lies, and loses the first.
     #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
-    fn begin(&mut self, qpn: u32, message: u32, length: u32) -> u32 {
+    fn begin(&mut self, event: &Event<'_>, message: u32, length: u32) -> u32 {
+        let (qpn, sender) = (event.qpn, event.peer);
         let of_qp = self.of_qp(qpn);
         if of_qp.len() >= MESSAGES_OF_QP
             && let Some(&(_, first)) = of_qp.first()
         {
-            self.leave(self.messages[first as usize].rank(first));
+            self.leave(first);
             self.end(first);
         }
-        self.begun += 1;
         let mut incoming = Incoming {
             qpn,
             message,
+            sender,
             length,
             granted: 0,
             received: Ranges::default(),
-            begun: self.begun,
+            since: self.moves,
             heard: (Instant::ZERO, Span::ZERO),
             asked: 0,
             probe: None,
@@ -446,11 +449,12 @@ impl Grants {
         self.vacant.push(place);
     }
 
-    /// Each of the first messages has its turn, if a packet of it has come since its last.
+    /// Each of the first messages, none of which has another's sender, has its turn, if a packet of it has come since its last.
     fn take_turns(&mut self) {
-        let active = self.order.len().min(usize::from(self.params.overcommit));
-        for rank in 0..active {
-            let incoming = &mut self.messages[self.order[rank].place as usize];
+        let first = self.order.first();
+        let active = first.len().min(usize::from(self.params.overcommit));
+        for (rank, at) in first[..active].iter().enumerate() {
+            let incoming = &mut self.messages[at.place as usize];
             if core::mem::take(&mut incoming.moved) {
                 let part = Part {
                     message: incoming.message,
@@ -514,7 +518,6 @@ impl PortAgent for Grants {
         if part.end <= incoming.granted {
             return false;
         }
-        let rank = incoming.rank(place);
         (incoming.heard, incoming.asked) = ((now, self.busy), 0);
         if part.priority > incoming.priority {
             incoming.raised = incoming.granted;
@@ -522,7 +525,7 @@ impl PortAgent for Grants {
         (incoming.granted, incoming.priority) = (part.end, part.priority);
         self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
         if incoming.granted == incoming.length {
-            self.leave(rank);
+            self.leave(place);
             // Its place among the first goes to another.
             self.take_turns();
         }
@@ -558,7 +561,7 @@ impl PortAgent for Grants {
     fn forget(&mut self, qpn: Qpn) {
         let qpn = qpn.get();
         while let Some(&(_, place)) = self.of_qp(qpn).first() {
-            self.order.retain(|rank| rank.place != place);
+            self.leave(place);
             self.end(place);
         }
         self.await_no_longer(qpn);

@@ -88,8 +88,7 @@ impl Grants {
                 let before = core::mem::replace(&mut incoming.heard, (now, self.busy));
                 if incoming.is_given_up(&self.params) {
                     (given_up, incoming.probe) = (true, None);
-                    let rank = incoming.rank(place);
-                    self.order.retain(|other| *other != rank);
+                    self.leave(place);
                     continue;
                 }
                 let octets =
@@ -119,8 +118,7 @@ impl Grants {
         }
         self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
         if back {
-            let rank = incoming.rank(place);
-            self.join(rank);
+            self.join(place);
             self.take_turns();
         }
     }

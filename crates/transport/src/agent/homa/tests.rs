@@ -24,7 +24,7 @@ fn at(micros: u64) -> Instant {
     Instant::ZERO + Span::from_micros(10_000 + micros)
 }
 
-/// Octets `offset..end` of the only message on `qpn`.
+/// Octets `offset..end` of the only message on `qpn`, which comes from host `qpn` % 100.
 fn data(grants: &mut Grants, now: Instant, qpn: u32, length: u32, offset: u32, end: u32) {
     data_as(false, grants, now, qpn, length, offset, end);
 }
@@ -37,6 +37,7 @@ fn data_as(again: bool, grants: &mut Grants, now: Instant, qpn: u32, length: u32
         class: Class::WRITE,
         now,
         qpn,
+        peer: u64::from(qpn % 100),
         length: end - offset,
         part,
         words: &words,
@@ -98,6 +99,80 @@ fn the_shortest_goes_first_and_the_third_waits_its_turn() {
     assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 3, 12_000, 0)], "a shorter one is above it now");
 }
 
+#[test]
+fn of_each_sender_the_shortest_message_is_granted_and_its_others_wait() {
+    let mut grants = agent(PARAMS);
+    for (qpn, length) in [(2, 100_000), (102, 200_000), (202, 300_000), (3, 900_000)] {
+        data(&mut grants, at(0), qpn, length, 0, 1_000);
+    }
+    assert_eq!(
+        said(&mut grants, at(0)),
+        [(Class::GRANT, 2, 11_000, 0), (Class::GRANT, 3, 11_000, 0)],
+        "the longest of all is its sender's only one"
+    );
+    data(&mut grants, at(1), 2, 100_000, 1_000, 2_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 2, 12_000, 1)], "two senders, two priorities");
+    data(&mut grants, at(2), 102, 200_000, 1_000, 2_000);
+    assert_eq!(said(&mut grants, at(2)), []);
+}
+
+#[test]
+fn a_senders_next_message_has_its_turn_once_the_first_is_granted_to_its_end() {
+    let mut grants = agent(PARAMS);
+    for (qpn, length) in [(2, 15_000), (102, 30_000), (202, 60_000)] {
+        data(&mut grants, at(0), qpn, length, 0, 1_000);
+    }
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    data(&mut grants, at(1), 2, 15_000, 1_000, 5_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 2, 15_000, 0), (Class::GRANT, 102, 11_000, 0)]);
+    data(&mut grants, at(2), 102, 30_000, 1_000, 20_000);
+    assert_eq!(said(&mut grants, at(2)), [(Class::GRANT, 102, 30_000, 0), (Class::GRANT, 202, 11_000, 0)]);
+}
+
+#[test]
+fn a_shorter_message_takes_its_senders_place_and_gives_it_back() {
+    let mut grants = agent(Params { overcommit: 1, ..PARAMS });
+    data(&mut grants, at(0), 2, 90_000, 0, 1_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    data(&mut grants, at(1), 102, 20_000, 0, 1_000);
+    assert_eq!(said(&mut grants, at(1)), [(Class::GRANT, 102, 11_000, 0)]);
+    data(&mut grants, at(2), 2, 90_000, 1_000, 2_000);
+    assert_eq!(said(&mut grants, at(2)), [], "it waits behind the shorter one");
+    data(&mut grants, at(3), 102, 20_000, 1_000, 10_000);
+    assert_eq!(said(&mut grants, at(3)), [(Class::GRANT, 102, 20_000, 0), (Class::GRANT, 2, 12_000, 0)]);
+}
+
+#[test]
+fn who_is_silent_for_too_long_leaves_its_place_to_its_senders_next() {
+    let mut grants = agent(Params { resends: 1, ..PARAMS });
+    data(&mut grants, at(0), 2, 20_000, 0, 1_000);
+    data(&mut grants, at(0), 102, 90_000, 0, 10_000);
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0), (Class::ACK, 102, 0, 0)]);
+    let mut granted = Vec::new();
+    for micros in [100, 200] {
+        grants.wake(at(micros));
+        granted.extend(said(&mut grants, at(micros)).into_iter().filter(|said| said.0 == Class::GRANT));
+    }
+    assert_eq!(granted, [(Class::GRANT, 102, 20_000, 0)]);
+}
+
+#[test]
+fn of_equal_messages_that_come_in_turns_one_gets_all_grants() {
+    let mut grants = agent(PARAMS);
+    for qpn in [2, 102, 202] {
+        data(&mut grants, at(0), qpn, 90_000, 0, 1_000);
+    }
+    assert_eq!(said(&mut grants, at(0)), [(Class::GRANT, 2, 11_000, 0)]);
+    let mut granted = Vec::new();
+    for (now, offset) in (1..).zip([1_000, 2_000, 3_000]) {
+        for qpn in [202, 102, 2] {
+            data(&mut grants, at(now), qpn, 90_000, offset, offset + 1_000);
+            granted.extend(said(&mut grants, at(now)).into_iter().map(|(_, qpn, end, _)| (qpn, end)));
+        }
+    }
+    assert_eq!(granted, [(202, 12_000), (202, 13_000), (202, 14_000)]);
+}
+
 /// What the agent would say of turns, without anything being said.
 fn turns(grants: &mut Grants, now: Instant) -> Vec<(Class, u32, u32)> {
     core::iter::from_fn(|| grants.poll(now))
@@ -130,7 +205,7 @@ fn a_law_grants_as_far_as_it_likes_but_not_beyond_the_end_nor_twice() {
     assert_eq!(admit(&mut grants, 10_001), Some(10_001));
     assert_eq!(admit(&mut grants, 10_001), None);
     assert_eq!(grants.next_wakeup(), Some(at(100)), "what was granted is waited for");
-    assert_eq!((admit(&mut grants, u32::MAX), grants.order.len()), (Some(90_000), 0));
+    assert_eq!((admit(&mut grants, u32::MAX), grants.order.first().len()), (Some(90_000), 0));
     let mut unknown = Part { message: 7, ..part };
     assert!(!grants.admit(at(0), qpn, &mut unknown));
 }
@@ -372,7 +447,7 @@ fn a_queue_pair_that_names_messages_without_end_holds_no_more_than_some() {
         let part = Part { message, message_length: 50_000, offset: 0, end: 1_000, priority: 0 };
         grants.on_event(&Event { class: Class::WRITE, qpn: 2, length: 1_000, part, ..Event::default() });
     }
-    assert_eq!((grants.incoming(), grants.order.len()), (MESSAGES_OF_QP, MESSAGES_OF_QP));
+    assert_eq!((grants.incoming(), grants.order.waiting()), (MESSAGES_OF_QP, MESSAGES_OF_QP));
 }
 
 #[test]
@@ -600,7 +675,7 @@ fn what_makes_no_sense_changes_nothing() {
 }
 
 proptest! {
-    /// Packets of some messages in any order: each is granted to its end, and nothing is left.
+    /// Packets of some messages of three senders in any order: each is granted to its end, and nothing is left.
     #[test]
     fn every_message_is_granted_whole_in_any_order(
         lengths in prop::collection::vec(1u32..120_000, 1..8),
@@ -621,14 +696,16 @@ proptest! {
             let (n, place) = ready[random.below(ready.len() as u64) as usize];
             let packet = left[n].remove(place);
             let (offset, end) = (packet * 1_000, (packet * 1_000 + 1_000).min(lengths[n]));
-            data(&mut grants, at(step), n as u32, lengths[n], offset, end);
+            // A queue pair for each message, and three hosts.
+            data(&mut grants, at(step), n as u32 * 100 + n as u32 % 3, lengths[n], offset, end);
             for (class, qpn, end, _) in said(&mut grants, at(step)) {
                 if matches!(class, Class::ACK | Class::RESEND) {
                     continue;
                 }
                 prop_assert_eq!(class, Class::GRANT);
-                prop_assert!(end > granted[qpn as usize] && end <= lengths[qpn as usize]);
-                granted[qpn as usize] = end;
+                let n = qpn as usize / 100;
+                prop_assert!(end > granted[n] && end <= lengths[n]);
+                granted[n] = end;
             }
         }
         prop_assert!(left.iter().all(Vec::is_empty), "{left:?} with {granted:?}");
