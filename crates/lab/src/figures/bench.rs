@@ -85,6 +85,8 @@ pub(super) const HOMA_INCAST: Text = scenario!("figures/validation-homa-incast.t
 pub(super) const HOMA_CORE: Text = scenario!("figures/validation-homa-core.toml");
 /// Two WRITEs of which one waits for the other.
 pub(super) const HOMA_STARVED: Text = scenario!("figures/validation-homa-starved.toml");
+/// A WRITE to a receiver whose other sender is busy elsewhere.
+pub(super) const HOMA_BUSY: Text = scenario!("figures/validation-homa-busy.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 
@@ -99,7 +101,7 @@ pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 27] = [
+pub(super) const SCENARIOS: [Text; 28] = [
     INCAST,
     FORGED,
     THREE,
@@ -122,6 +124,7 @@ pub(super) const SCENARIOS: [Text; 27] = [
     HEADER,
     HOMA,
     HOMA_SENDS,
+    HOMA_BUSY,
     NDP,
     SWCC_DELAY,
     SWCC_DRAIN,

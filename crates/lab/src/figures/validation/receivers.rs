@@ -1,7 +1,9 @@
 //! What receiver-driven transports promise: Homa's short messages hardly wait at 80 % load (Montazeri et al., SIGCOMM
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
-use super::super::bench::{Bench, HOMA, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP};
+use super::super::bench::{
+    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP,
+};
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
 use super::super::{FigureError, Measured};
@@ -29,7 +31,25 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     measured.each("again", &runs, again);
     sends(bench, &mut measured)?;
     reads(bench, &mut measured)?;
+    busy(bench, &mut measured)?;
     Ok(measured)
+}
+
+/// Messages of the busy sender to the other host, which come first among the flows.
+const ELSEWHERE: usize = 8;
+
+/// What the receiver's link does while the sender of its shorter messages is busy elsewhere, and the same where one message is granted
+/// at a time, so that no other sender fills in.
+fn busy(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
+    for (overcommit, slowdown, load) in
+        [("4", "busy_slowdown", "busy_load"), ("1", "lone_slowdown", "lone_load")]
+    {
+        let runs = bench.run(HOMA_BUSY, &[("transport.control.overcommit", overcommit)])?;
+        let other = |results: &Results| results.flows.last().and_then(FlowResult::slowdown);
+        measured.each(slowdown, &runs, |results| other(results).unwrap_or(f64::NAN));
+        measured.each(load, &runs, |results| load_of(results.flows.iter().skip(ELSEWHERE)));
+    }
+    Ok(())
 }
 
 /// A window of little more than the pieces of 120 KB that a reader asks for at a time.
@@ -133,9 +153,13 @@ fn sends(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
 
 /// What the long SENDs or READs take of the receiver's link, in per cent.
 fn load_of_long(results: &Results) -> f64 {
-    let long = results.flows.iter().take(SHORTS);
-    let last = long.clone().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
-    octets(long.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
+    load_of(results.flows.iter().take(SHORTS))
+}
+
+/// Payload of some flows until the last of them ended, of what the receiver's link carries, in per cent.
+fn load_of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> f64 {
+    let last = flows.clone().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
+    octets(flows.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
 }
 
 /// Seconds by which losses delayed the end of a flow, for each packet of it that was sent again.
