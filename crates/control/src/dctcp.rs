@@ -128,7 +128,7 @@ impl Dctcp {
                 rate_kbps = kbps;
             }
         }
-        Credit { rate_kbps, window: state.window, tokens: Credit::UNLIMITED }
+        Credit { rate_kbps, window: state.window, ..Credit::FREE }
     }
 
     /// Reacts to one event.

@@ -148,7 +148,7 @@ impl Hpcc {
         let slower = kbps < u64::from(state.link_kbps - (state.link_kbps >> 12));
         #[expect(clippy::cast_possible_truncation, reason = "slower than the link")]
         let rate_kbps = if slower { (kbps as u32).max(1) } else { Credit::UNLIMITED };
-        Credit { rate_kbps, window: state.window, tokens: Credit::UNLIMITED }
+        Credit { rate_kbps, window: state.window, ..Credit::FREE }
     }
 
     /// Reacts to one event: `NewAck` (lines 22 to 30).

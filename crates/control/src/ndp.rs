@@ -1,7 +1,14 @@
 //! NDP's sender (Handley et al., SIGCOMM 2017, §3.2): a first window at full rate, then a packet for each pull.
 //!
-//! Tokens count packets here, those that are sent again as well: a pull lets one packet go, and what was trimmed goes
-//! first. The receiver's agent spaces the pulls of all its senders so that what they draw just fills its link.
+//! Tokens count packets. The first window pushes new packets alone; from then on each packet, new or sent again, goes for a
+//! pull, and what was trimmed goes first. So what a sender has left of its first window (its message was shorter, or is
+//! still being sent) never sends again what was trimmed: that waits for its pull. The receiver's agent spaces the pulls of
+//! all its senders so that what they draw just fills its link.
+//!
+//! A pull that overtakes the answer to its packet, or finds nothing to send, stays until something is; new packets spend
+//! such ones before they spend the first window.
+//! Departs from §3.2 in that: there a pull that finds nothing comes to nothing, and a packet whose answer comes later than
+//! its pull would wait for the timeout.
 //!
 //! Each packet that is under way, or was answered and not pulled for, draws a pull: together they are the window. Headers
 //! that come back and silence make it smaller. While the receiver pulls as soon as a packet arrives, it would pull for
@@ -10,8 +17,9 @@
 //! Departs from §3.2 in that: there a sender whose headers all came back has one packet under way from then on.
 //!
 //! A queue pair outlives its messages. Once the receiver knows that nothing more comes (the last packet said so) it
-//! stops pulling; when that packet and all before it are acknowledged, the next message begins with a first window. A
-//! message that comes before takes what the receiver will not pull for, which the answer to that packet tells.
+//! stops pulling; when that packet and all before it are acknowledged, the next message begins with a first window, as a
+//! new connection would. A message that comes before takes what the receiver will not pull for, which the answer to that
+//! packet tells; new packets alone take it, like a first window.
 
 use crate::event::{Class, Event};
 use crate::outcome::{Credit, Outcome};
@@ -71,7 +79,7 @@ pub static REGISTERS: [Register; 3] = [
         unit: "count",
         range: "1 to 65535",
         writable: true,
-        doc: "Packets that are sent before the first pull: what a link carries in a round trip.",
+        doc: "Packets that are sent before the first pull, each for the first time: what a link carries in a round trip.",
     },
     Register {
         name: "patience",
@@ -103,7 +111,7 @@ impl Ndp {
 
     /// The credit of a new queue pair: the first window.
     pub(crate) fn credit(&self) -> Credit {
-        Credit { tokens: self.initial_window.into(), ..Credit::FREE }
+        Credit { tokens: self.initial_window.into(), pushed: self.initial_window.into(), ..Credit::FREE }
     }
 
     /// What it remembers of a new queue pair.
@@ -113,7 +121,7 @@ impl Ndp {
 
     /// Reacts to `event`.
     pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        let tokens = &mut outcome.credit.tokens;
+        let Credit { tokens, pushed, .. } = &mut outcome.credit;
         let nothing_in_flight = event.acked_sequence == event.next_sequence;
         match event.class {
             Class::ACK | Class::NACK | Class::PULL => {
@@ -124,14 +132,17 @@ impl Ndp {
                     let lapsed = state.owed.saturating_sub_unsigned(event.missing).max(0).cast_unsigned();
                     state.note(0, lapsed);
                     more = more.saturating_add(lapsed);
+                    *pushed = pushed.saturating_add(lapsed);
                 }
                 if event.pulled > 0 && state.owed <= 0 && state.window() < self.initial_window.into() {
                     state.unanswered += 1;
                     more = more.saturating_add(1);
                 }
                 *tokens = tokens.saturating_add(more).min(Credit::UNLIMITED - 1);
+                *pushed = (*pushed).min(*tokens);
                 if event.drained && nothing_in_flight {
                     *tokens = self.initial_window.into();
+                    *pushed = *tokens;
                     *state = state.fresh(*tokens);
                 }
                 outcome.wake = if *tokens == 0 { event.now + self.patience } else { Instant::NEVER };
@@ -142,20 +153,23 @@ impl Ndp {
                 *state = state.fresh(*tokens);
             }
             // A header came back because not even headers had room. What it stood for waits for the pulls that others
-            // of ours earn, lest the burst repeat itself: so the first window ends here, for what it has left would send
-            // that again. Only the last one to come back goes at once, for its receiver may not know of us (§3.2.4).
+            // of ours earn, lest the burst repeat itself, and what is left of the first window would add to it. Only the
+            // last one to come back goes at once, for its receiver may not know of us (§3.2.4).
             Class::TRIMMED => {
                 state.returned = state.returned.saturating_add(1);
-                state.unanswered = state.unanswered.saturating_sub(tokens.saturating_add(1));
-                *tokens = 0;
+                state.unanswered = state.unanswered.saturating_sub(pushed.saturating_add(1));
+                *tokens = tokens.saturating_sub(*pushed);
+                *pushed = 0;
                 if state.window() == 0 {
                     *tokens = 1;
                     *state = state.fresh(1);
                 }
             }
-            // Neither header nor pull arrived, so none will: one packet asks.
+            // Neither header nor pull arrived, so none will: one packet asks, and its pulls let the others go.
             Class::LOSS if event.timeout => {
-                *tokens = (*tokens).max(1);
+                if *tokens == *pushed {
+                    *tokens = tokens.saturating_add(1).min(Credit::UNLIMITED - 1);
+                }
                 *state = state.fresh(*tokens);
             }
             _ => {}
@@ -198,10 +212,15 @@ mod tests {
     use alloc::string::ToString;
 
     fn hear(state: &mut State, tokens: u32, event: Event<'_>) -> u32 {
-        let credit = Credit { tokens, ..Credit::FREE };
+        hear_with(state, tokens, 0, event).0
+    }
+
+    /// The same where `pushed` of the tokens let nothing go again; how many there are then, and how many of those.
+    fn hear_with(state: &mut State, tokens: u32, pushed: u32, event: Event<'_>) -> (u32, u32) {
+        let credit = Credit { tokens, pushed, ..Credit::FREE };
         let mut outcome = Outcome::unchanged(credit, Instant::NEVER);
         Ndp::default().on_event(state, &event, &mut outcome);
-        outcome.credit.tokens
+        (outcome.credit.tokens, outcome.credit.pushed)
     }
 
     #[test]
@@ -221,7 +240,7 @@ mod tests {
             drained: true,
             ..Event::default()
         };
-        assert_eq!(hear(&mut State::default(), 2, event), 15);
+        assert_eq!(hear_with(&mut State::default(), 2, 0, event), (15, 15));
         let more = Event { drained: false, ..event };
         assert_eq!(hear(&mut State::default(), 0, more), 0, "pulls are on their way");
         let missing = Event { acked_sequence: 8, ..event };
@@ -235,7 +254,7 @@ mod tests {
         assert_eq!([0; 3].map(|tokens| hear(&mut state, tokens, event)), [0; 3], "pulls may come");
         assert_eq!(hear(&mut state, 0, Event { class: Class::PULL, pulled: 1, ..event }), 1);
         let said = Event { lapsed: true, missing: 1, ..event };
-        assert_eq!(hear(&mut state, 0, said), 2, "of three, one is for what is missing");
+        assert_eq!(hear_with(&mut state, 0, 0, said), (2, 2), "of three, one is for what is missing");
         assert_eq!(hear(&mut state, 0, event), 0, "what came later is pulled for again");
     }
 
@@ -265,7 +284,27 @@ mod tests {
         let law = Ndp { initial_window: 6, ..Ndp::default() };
         let back = Event { class: Class::TRIMMED, next_sequence: 3, ..Event::default() };
         let mut state = law.state();
-        assert_eq!([3, 0, 0].map(|tokens| hear(&mut state, tokens, back)), [0, 0, 1], "three were sent");
+        let heard = [3, 0, 0].map(|pushed| hear_with(&mut state, pushed, pushed, back));
+        assert_eq!(heard, [(0, 0), (0, 0), (1, 0)], "three were sent");
+    }
+
+    #[test]
+    fn what_is_left_of_the_first_window_sends_nothing_again_that_was_trimmed() {
+        let mut state = Ndp::default().state();
+        let trimmed = Event { class: Class::NACK, next_sequence: 3, ..Event::default() };
+        assert_eq!([12; 3].map(|left| hear_with(&mut state, left, left, trimmed)), [(12, 12); 3]);
+        let pull = Event { class: Class::PULL, pulled: 2, ..trimmed };
+        assert_eq!(hear_with(&mut state, 12, 12, pull), (14, 12));
+        assert_eq!(state.window(), 15);
+    }
+
+    #[test]
+    fn a_pull_that_overtook_its_answer_still_lets_the_packet_go_again() {
+        let mut state = Ndp::default().state();
+        let pull = Event { class: Class::PULL, pulled: 1, next_sequence: 3, ..Event::default() };
+        assert_eq!(hear_with(&mut state, 12, 12, pull), (13, 12));
+        let trimmed = Event { class: Class::NACK, pulled: 0, ..pull };
+        assert_eq!(hear_with(&mut state, 13, 12, trimmed), (13, 12));
     }
 
     /// Packets under way, round after round, where each is answered and pulled for: at once, or all when all were answered.
@@ -319,13 +358,19 @@ mod tests {
     fn silence_is_answered_by_one_packet() {
         let event = Event { class: Class::LOSS, timeout: true, ..Event::default() };
         assert_eq!(hear(&mut State::default(), 0, event), 1);
+        assert_eq!(
+            hear_with(&mut State::default(), 4, 4, event),
+            (5, 4),
+            "new packets do not ask for old ones"
+        );
+        assert_eq!(hear_with(&mut State::default(), 4, 3, event), (4, 3));
         assert_eq!(hear(&mut State::default(), 0, Event { timeout: false, ..event }), 0);
     }
 
     #[test]
     fn its_parameters_are_read_and_written() {
         let mut law = Ndp::default();
-        assert_eq!(law.credit(), Credit { tokens: law.initial_window.into(), ..Credit::FREE });
+        assert_eq!(law.credit(), Credit { tokens: 15, pushed: 15, ..Credit::FREE });
         for (name, text) in [("initial_window", "77"), ("patience", "7us")] {
             assert_eq!(law.set(name, text, true), Some(Ok(())));
             assert_eq!(

@@ -13,6 +13,9 @@ pub struct Credit {
     pub window: u32,
     /// What may still be sent on tokens, in the law's [`TokenUnit`]; [`Credit::UNLIMITED`]: tokens are not used.
     pub tokens: u32,
+    /// Of the tokens, those that let no packet go again, and go last: what is pushed without being asked for is new (NDP's first
+    /// window). Where tokens stand for octets, all let go what was never sent, and this means nothing.
+    pub pushed: u32,
 }
 
 /// What a token lets go. Tokens are for requests; READ responses go without, for their reader has asked for them.
@@ -22,7 +25,7 @@ pub enum TokenUnit {
     /// takes beyond them is taken off those that come next. What was granted once is sent again without.
     #[default]
     Octets,
-    /// A packet, sent for the first time or again.
+    /// A packet, sent for the first time or again but for those of [`Credit::pushed`].
     Packets,
 }
 
@@ -30,7 +33,7 @@ impl Credit {
     /// No limit, for each of the three.
     pub const UNLIMITED: u32 = u32::MAX;
     /// Limited by nothing but the link.
-    pub const FREE: Self = Self { rate_kbps: u32::MAX, window: u32::MAX, tokens: u32::MAX };
+    pub const FREE: Self = Self { rate_kbps: u32::MAX, window: u32::MAX, tokens: u32::MAX, pushed: 0 };
 }
 
 /// What becomes of the packet or the event.

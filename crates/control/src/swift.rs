@@ -162,13 +162,13 @@ impl Swift {
     pub fn credit(&self, state: &State) -> Credit {
         if state.cwnd >= ONE {
             let window = scale(state.cwnd, self.params.mss);
-            return Credit { rate_kbps: Credit::UNLIMITED, window, tokens: Credit::UNLIMITED };
+            return Credit { window, ..Credit::FREE };
         }
         let bits = u64::from(self.params.mss + OVERHEAD) * 8 * u64::from(state.cwnd) * 1_000_000;
         let kbps = saturate((bits / u64::from(state.rtt.max(1))) >> 16).max(1);
         // A limiter at the link's rate limits nothing, so it is taken out of the pacer's way.
         let rate_kbps = if kbps < state.link_kbps { kbps } else { Credit::UNLIMITED };
-        Credit { rate_kbps, window: self.params.mss, tokens: Credit::UNLIMITED }
+        Credit { rate_kbps, window: self.params.mss, ..Credit::FREE }
     }
 
     /// Reacts to one event.

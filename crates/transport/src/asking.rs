@@ -109,6 +109,13 @@ impl Engine {
         (outcome.verdict == Verdict::Proceed).then_some(outcome.words)
     }
 
+    /// Whether the law's tokens let packets go that were never sent, and no others: those come first, though some are to be sent again.
+    #[cold]
+    pub(crate) fn sends_new_only(&self, slot: usize) -> bool {
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        state.is_some_and(|state| state.tokens.are_for_new_ones())
+    }
+
     /// Whether tokens and the port's pacer let something of `plan` go, which is cut to what the tokens let; where the
     /// pacer does not, the queue pair waits in line.
     #[inline]

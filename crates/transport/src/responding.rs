@@ -152,8 +152,10 @@ impl Engine {
         let profile = self.profile(slot);
         let (mtu, window) = (u32::from(profile.mtu), profile.max_in_flight);
         let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
+        let new_only = self.sends_new_only(slot);
         let Some(responding) = &self.asides.get_mut(index).responding else { return false };
-        let resend = responding.sender.as_ref().and_then(|sender| sender.resend(&self.boards, most));
+        let marked = responding.sender.as_ref().filter(|_| !new_only);
+        let resend = marked.and_then(|sender| sender.resend(&self.boards, most));
         let requester = &self.qps[slot].requester;
         let (at, most) = if let Some(run) = resend {
             (sequence(run.psn, responding.una), run.packets)

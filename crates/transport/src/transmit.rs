@@ -355,6 +355,7 @@ impl Engine {
         let is_doubted = self.flights.as_ref().is_some_and(|flights| flights.doubts(slot));
         let quantum = if is_doubted { 1 } else { quantum };
         if self.qps[slot].requester.notes.has(Notes::RESENDS)
+            && !self.sends_new_only(slot)
             && let Some(resend) = self.plan_resend(slot, quantum)
         {
             *plan = resend;

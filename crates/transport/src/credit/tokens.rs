@@ -6,20 +6,25 @@ use roci_control::{Credit, TokenUnit};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens {
     left: u32,
-    /// Octets that the last packet took beyond what was left; what is granted next pays for them.
-    owed: u32,
+    /// Of octets: those that the last packet took beyond what was left; what is granted next pays for them. Of packets: those
+    /// of what is left that let nothing go again. One field, for the law's state fills its cache lines.
+    beside: u32,
     unit: TokenUnit,
 }
 
 impl Tokens {
     /// Tokens are not used.
-    pub const UNLIMITED: Self = Self::new(Credit::UNLIMITED, TokenUnit::Octets);
+    pub const UNLIMITED: Self = Self::new(Credit::UNLIMITED, 0, TokenUnit::Octets);
 
-    /// What the law begins with.
+    /// What the law begins with: `pushed` of `left` let no packet go again, where they stand for packets.
     #[inline]
     #[must_use]
-    pub const fn new(left: u32, unit: TokenUnit) -> Self {
-        Self { left, owed: 0, unit }
+    pub const fn new(left: u32, pushed: u32, unit: TokenUnit) -> Self {
+        let beside = match unit {
+            TokenUnit::Octets => 0,
+            TokenUnit::Packets => pushed,
+        };
+        Self { left, beside, unit }
     }
 
     /// What is left.
@@ -27,6 +32,20 @@ impl Tokens {
     #[must_use]
     pub const fn left(self) -> u32 {
         self.left
+    }
+
+    /// Of what is left, what lets no packet go again, where they stand for packets.
+    #[inline]
+    #[must_use]
+    pub const fn pushed(self) -> u32 {
+        if self.count_packets() { self.beside } else { 0 }
+    }
+
+    /// Whether none is left for a packet that is sent again, though some are for new ones.
+    #[inline]
+    #[must_use]
+    pub const fn are_for_new_ones(self) -> bool {
+        self.count_packets() && self.left > 0 && self.beside >= self.left
     }
 
     /// Whether they limit anything.
@@ -43,27 +62,31 @@ impl Tokens {
         matches!(self.unit, TokenUnit::Packets)
     }
 
-    /// What the law answers: as many as are left from now on, but for what is owed.
+    /// What the law answers: as many as are left from now on, `pushed` of them for new packets, but for octets that are owed.
     #[inline]
-    pub const fn set(&mut self, left: u32) {
+    pub const fn set(&mut self, left: u32, pushed: u32) {
         self.left = left;
-        if self.owed > 0 && left != Credit::UNLIMITED {
-            let paid = if self.owed < left { self.owed } else { left };
+        if self.count_packets() {
+            self.beside = pushed;
+        } else if self.beside > 0 && left != Credit::UNLIMITED {
+            let paid = if self.beside < left { self.beside } else { left };
             self.left -= paid;
-            self.owed -= paid;
+            self.beside -= paid;
         }
     }
 
     /// A new message begins: what the last one's end took beyond its grants is not this one's debt.
     #[inline]
     pub const fn begin(&mut self) {
-        self.owed = 0;
+        self.owe(0);
     }
 
     /// Octets of the message in course that left before this law dealt: its first grants pay for them.
     #[inline]
     pub const fn owe(&mut self, octets: u32) {
-        self.owed = octets;
+        if !self.count_packets() {
+            self.beside = octets;
+        }
     }
 
     /// How many of `packets` may leave, which carry `octets` in packets of `mtu` and are `fresh` or sent again.
@@ -75,7 +98,8 @@ impl Tokens {
             TokenUnit::Octets if !fresh || octets == 0 => return packets,
             // The packet in which they end goes whole.
             TokenUnit::Octets => self.left.div_ceil(u32::from(mtu).max(1)),
-            TokenUnit::Packets => self.left,
+            TokenUnit::Packets if fresh => self.left,
+            TokenUnit::Packets => self.left.saturating_sub(self.beside),
         };
         u16::try_from(most).map_or(packets, |most| most.min(packets))
     }
@@ -88,11 +112,16 @@ impl Tokens {
         }
         match self.unit {
             TokenUnit::Octets if fresh => {
-                self.owed += octets.saturating_sub(self.left);
+                self.beside += octets.saturating_sub(self.left);
                 self.left = self.left.saturating_sub(octets);
             }
             TokenUnit::Octets => {}
-            TokenUnit::Packets => self.left = self.left.saturating_sub(packets as u32),
+            TokenUnit::Packets => {
+                self.left = self.left.saturating_sub(packets as u32);
+                if self.beside > self.left {
+                    self.beside = self.left;
+                }
+            }
         }
     }
 }
@@ -106,47 +135,47 @@ mod tests {
 
     #[test]
     fn the_packet_in_which_the_octets_end_goes_whole_and_is_paid_for_later() {
-        let mut tokens = Tokens::new(1_500, TokenUnit::Octets);
+        let mut tokens = Tokens::new(1_500, 0, TokenUnit::Octets);
         assert_eq!(tokens.allow(9, 9_000, MTU, true), 2);
         tokens.spend(2, 2_000, true);
         assert_eq!((tokens.left(), tokens.allow(1, 1_000, MTU, true)), (0, 0));
-        tokens.set(400);
+        tokens.set(400, 0);
         assert_eq!(tokens.allow(1, 1_000, MTU, true), 0, "400 of 500 are paid");
-        tokens.set(400);
+        tokens.set(400, 0);
         assert_eq!((tokens.left(), tokens.allow(2, 2_000, MTU, true)), (300, 1));
     }
 
     #[test]
     fn a_new_message_does_not_pay_for_the_last_one() {
-        let mut tokens = Tokens::new(1, TokenUnit::Octets);
+        let mut tokens = Tokens::new(1, 0, TokenUnit::Octets);
         tokens.spend(1, 1_000, true);
         tokens.begin();
-        tokens.set(1_000);
+        tokens.set(1_000, 0);
         assert_eq!(tokens.left(), 1_000);
     }
 
     #[test]
     fn what_left_before_a_law_dealt_is_paid_for_by_what_it_deals_first() {
-        let mut tokens = Tokens::new(0, TokenUnit::Octets);
+        let mut tokens = Tokens::new(0, 0, TokenUnit::Octets);
         tokens.owe(3_000);
-        tokens.set(2_000);
+        tokens.set(2_000, 0);
         assert_eq!(tokens.left(), 0);
-        tokens.set(4_000);
+        tokens.set(4_000, 0);
         assert_eq!(tokens.left(), 3_000);
     }
 
     #[test]
     fn what_was_granted_in_octets_is_sent_again_without() {
-        let mut tokens = Tokens::new(0, TokenUnit::Octets);
+        let mut tokens = Tokens::new(0, 0, TokenUnit::Octets);
         assert_eq!(tokens.allow(3, 3_000, MTU, false), 3);
         tokens.spend(3, 3_000, false);
-        tokens.set(1_000);
+        tokens.set(1_000, 0);
         assert_eq!(tokens.allow(3, 3_000, MTU, true), 1, "nothing is owed");
     }
 
     #[test]
     fn a_pull_lets_one_packet_go_new_or_not() {
-        let mut tokens = Tokens::new(2, TokenUnit::Packets);
+        let mut tokens = Tokens::new(2, 0, TokenUnit::Packets);
         assert_eq!(tokens.allow(3, 3_000, MTU, false), 2);
         tokens.spend(1, 1_000, false);
         tokens.spend(1, 1_000, true);
@@ -154,8 +183,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_pushed_lets_nothing_go_again_and_is_spent_last() {
+        let mut tokens = Tokens::new(5, 3, TokenUnit::Packets);
+        assert_eq!([true, false].map(|fresh| tokens.allow(9, 9_000, MTU, fresh)), [5, 2]);
+        tokens.spend(1, 1_000, true);
+        assert_eq!((tokens.left(), tokens.pushed(), tokens.are_for_new_ones()), (4, 3, false));
+        tokens.spend(1, 1_000, false);
+        assert_eq!((tokens.allow(1, 1_000, MTU, false), tokens.are_for_new_ones()), (0, true));
+        tokens.spend(2, 2_000, true);
+        assert_eq!((tokens.left(), tokens.pushed()), (1, 1));
+        tokens.set(2, 1);
+        assert_eq!(tokens.allow(9, 9_000, MTU, false), 1);
+    }
+
+    #[test]
     fn a_message_without_payload_needs_no_octets() {
-        assert_eq!(Tokens::new(0, TokenUnit::Octets).allow(1, 0, MTU, true), 1);
+        assert_eq!(Tokens::new(0, 0, TokenUnit::Octets).allow(1, 0, MTU, true), 1);
     }
 
     #[test]
@@ -173,10 +216,10 @@ mod tests {
             packets in any::<bool>(),
         ) {
             let unit = if packets { TokenUnit::Packets } else { TokenUnit::Octets };
-            let mut tokens = Tokens::new(0, unit);
+            let mut tokens = Tokens::new(0, 0, unit);
             let (mut granted, mut sent) = (0u64, 0u64);
             for (grant, wants) in grants {
-                tokens.set(tokens.left() + grant);
+                tokens.set(tokens.left() + grant, 0);
                 granted += u64::from(grant);
                 let run = tokens.allow(wants, u32::from(wants) * u32::from(MTU), MTU, true);
                 tokens.spend(run, u32::from(run) * u32::from(MTU), true);
