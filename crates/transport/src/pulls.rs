@@ -142,6 +142,8 @@ impl Engine {
             if after(at, una) >= 0 && after(at, high) < 0 && self.state(slot).sends() {
                 self.lost(now, slot, Loss::Lost { psn: header.psn });
             }
+        } else if class == Class::ACK {
+            self.named_out_of_order(now, slot, header.psn);
         }
         self.acknowledged(now, slot, arrival, class, progress);
         Ok(())

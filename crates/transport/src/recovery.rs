@@ -11,7 +11,7 @@ use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
-use crate::qp::{Facts, Notes, Profile, Qp, Standing, after, sequence};
+use crate::qp::{Facts, Notes, Profile, Qp, Requester, Standing, after, sequence};
 use crate::queue::{NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
@@ -429,6 +429,24 @@ impl Engine {
             self.observe(now, slot, Loss::Ack { cumulative, selective: Some(psn) });
             self.follow(now, slot);
         }
+    }
+
+    /// The same where that may be the first sign of a gap: what has arrived beyond it is remembered, lest a timeout send it again.
+    pub(crate) fn named_out_of_order(&mut self, now: Instant, slot: usize, psn: Psn) {
+        let Requester { una, high, notes, .. } = &self.qps[slot].requester;
+        let at = sequence(psn, *una);
+        if after(at, *high) >= 0 {
+            return;
+        }
+        if after(at, *una) > 0
+            && !notes.has(Notes::RECOVERING)
+            && self.state(slot).sends()
+            && self.boards.available()
+        {
+            let (una, in_flight) = (*una, high.wrapping_sub(*una));
+            self.begin_recovery(slot, una, in_flight);
+        }
+        self.came_out_of_order(now, slot, psn);
     }
 
     /// Follows the fixed stage where it knows more.

@@ -12,7 +12,7 @@
 //! | Reno | each ACK, timeout | `newly_acked`, `in_flight` | mark the first, window | window, threshold, duplicates |
 //! | NewReno | each ACK, timeout | the same | mark the first, window | the same, recovery PSN, last advance |
 //! | SACK | each ACK, with selective PSN or without, timeout | `acked` (count, first clear, last set) | mark up to the third-highest selective PSN, window | window, threshold, recovery PSN, how far it has marked |
-//! | NDP | LOST for a trimmed packet, timeout | `start` | mark the one packet | nothing |
+//! | NDP | LOST for a trimmed packet, timeout | `start`, `next` | mark the one packet, or all that were in flight for a timeout | what was in flight when the timer started |
 
 use super::bitmap::Bitmap;
 use super::go_back_n::GoBackN;
@@ -223,7 +223,7 @@ impl Program {
             Recovery::Reno => Self::Reno(Reno::new(initial)),
             Recovery::NewReno => Self::NewReno(NewReno::new(initial, first)),
             Recovery::Sack => Self::Sack(Sack::new(initial)),
-            Recovery::Ndp => Self::Ndp(Ndp),
+            Recovery::Ndp => Self::Ndp(Ndp::default()),
         }
     }
 
@@ -371,6 +371,7 @@ mod tests {
             size_of::<Reno>(),
             size_of::<NewReno>(),
             size_of::<Sack>(),
+            size_of::<Ndp>(),
         ];
         assert!(sizes.iter().all(|&size| size <= 30) && size_of::<Program>() <= 32, "{sizes:?}");
     }

@@ -36,15 +36,27 @@ fn pair(fates: &[(Side, usize, Fate)]) -> Pair {
 
 /// A WRITE of [`PACKETS`] over a wire on which these packets, by their sender and number, have these fates; what came of it.
 fn after(fates: &[(Side, usize, Fate)]) -> Pair {
+    let mut pair = written(fates, PACKETS);
+    // Packets or headers come from 1.1 us on, 0.1 us apart: pulls leave as packets would come on the link.
+    pair.run_until(Instant::ZERO + Span::from_micros(3));
+    assert!((1..=3).contains(&pair.pulls().len()), "{} pulls in 1.9 us", pair.pulls().len());
+    ended(pair, PACKETS)
+}
+
+/// A WRITE of so many packets that is about to begin.
+fn written(fates: &[(Side, usize, Fate)], packets: u32) -> Pair {
     let mut pair = pair(fates);
-    let (rkey, length) = (pair.server.key, PACKETS * u32::from(MTU));
+    let (rkey, length) = (pair.server.key, packets * u32::from(MTU));
     for (place, octet) in pair.client.memory[..length as usize].iter_mut().enumerate() {
         *octet = place as u8 ^ (place >> 8) as u8;
     }
     pair.post(Client, request(1, Operation::Write { va: 0, rkey, tail: Tail::Plain }, 0, length));
-    // Packets or headers come from 1.1 us on, 0.1 us apart: pulls leave as packets would come on the link.
-    pair.run_until(Instant::ZERO + Span::from_micros(3));
-    assert!((1..=3).contains(&pair.pulls().len()), "{} pulls in 1.9 us", pair.pulls().len());
+    pair
+}
+
+/// What came of it.
+fn ended(mut pair: Pair, packets: u32) -> Pair {
+    let length = packets * u32::from(MTU);
     // All is done long before a timeout, or the patience of the law, would help.
     pair.run_until(Instant::ZERO + Span::from_millis(1));
     assert_eq!(pair.client.ended(), [(1, Status::Success)]);
@@ -125,6 +137,69 @@ fn a_whole_window_that_is_trimmed_is_pulled_as_whole_packets_would_come() {
     let fates: Vec<_> = (0..FIRST).map(|number| (Client, number, Fate::Trim)).collect();
     let pair = after(&fates);
     assert_eq!(pair.sent_again(), FIRST as u32);
+}
+
+#[test]
+fn what_a_short_message_leaves_of_the_first_window_sends_nothing_again() {
+    for packets in 1..FIRST as u32 {
+        for trimmed in 0..packets as usize {
+            let pair = ended(written(&[(Client, trimmed, Fate::Trim)], packets), packets);
+            assert_eq!(pair.sent_again(), 1);
+            assert!(!pair.pulls().is_empty(), "{packets}: {:?}", pair.server.story());
+        }
+        // All of them, and what is sent again as well: one pull for each time.
+        for times in 1..4 {
+            let count = packets as usize * times;
+            let fates: Vec<_> = (0..count).map(|number| (Client, number, Fate::Trim)).collect();
+            let pair = ended(written(&fates, packets), packets);
+            assert_eq!(pair.sent_again(), count as u32, "{:?}", pair.client.story());
+            assert!(pair.pulls().len() >= count, "{:?}", pair.server.story());
+        }
+    }
+}
+
+#[test]
+fn a_pull_that_overtakes_its_answer_is_not_lost() {
+    // Answers are late: the pulls are there before anything is to be sent again.
+    for packets in 1..FIRST as u32 {
+        let mut fates: Vec<_> = (0..packets as usize).map(|number| (Client, number, Fate::Trim)).collect();
+        let sent = ended(written(&fates, packets), packets).server.sent.into_iter().enumerate();
+        let answers = sent.filter(|(_, packet)| packet.header.opcode != Opcode::PULL);
+        let late = Fate::Delay(Span::from_micros(20));
+        fates.extend(answers.take(packets as usize).map(|(number, _)| (Server, number, late)));
+        let pair = ended(written(&fates, packets), packets);
+        assert_eq!(pair.sent_again(), packets, "{:?} {:?}", pair.client.story(), pair.server.story());
+    }
+}
+
+#[test]
+fn new_packets_go_while_a_trimmed_one_waits_for_its_pull() {
+    let mut pair = written(&[(Client, 0, Fate::Trim)], 1);
+    // The answer is on its way back, and so is the pull, which is lost; the next message's packet draws one.
+    pair = pair.fate_of(Server, 1, Fate::Drop);
+    pair.run_until(Instant::ZERO + Span::from_micros(20));
+    assert_eq!((pair.client.sent.len(), pair.sent_again()), (1, 0), "nobody has pulled");
+    let rkey = pair.server.key;
+    let write = Operation::Write { va: 0, rkey, tail: Tail::Plain };
+    pair.post(Client, request(2, write, 0, MTU.into()));
+    pair.run_until(Instant::ZERO + Span::from_millis(1));
+    assert_eq!(
+        pair.client.story().first().map(String::as_str),
+        pair.client.story().get(2).map(String::as_str)
+    );
+    assert_eq!((pair.client.ended().len(), pair.sent_again()), (2, 1), "{:?}", pair.client.story());
+}
+
+#[test]
+fn all_that_links_lost_of_a_window_goes_again_after_one_timeout() {
+    for lost in [1, 3, 5] {
+        let fates: Vec<_> = (0..lost).map(|number| (Client, number, Fate::Drop)).collect();
+        let mut pair = written(&fates, PACKETS);
+        pair.run_until(Instant::ZERO + Span::from_micros(5_200));
+        assert_eq!(pair.client.ended(), [(1, Status::Success)], "{lost}: {:?}", pair.client.story());
+        assert_eq!(pair.sent_again(), lost as u32, "what came beyond them is known");
+        assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 1);
+    }
 }
 
 #[test]
