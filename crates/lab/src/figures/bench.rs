@@ -89,6 +89,10 @@ pub(super) const HOMA_STARVED: Text = scenario!("figures/validation-homa-starved
 pub(super) const HOMA_BUSY: Text = scenario!("figures/validation-homa-busy.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
+/// Many senders of short messages to one receiver, one after the other.
+pub(super) const NDP_CLOSED: Text = scenario!("figures/validation-ndp-closed.toml");
+/// One sender on links that lose packets.
+pub(super) const NDP_LOSS: Text = scenario!("figures/validation-ndp-loss.toml");
 
 /// One host that writes to another, message by message: SwCC's Figure 7 and Table 1.
 pub(super) const SWCC_DELAY: Text = scenario!("figures/swcc-delay.toml");
@@ -126,6 +130,8 @@ pub(super) const SCENARIOS: [Text; 28] = [
     HOMA_SENDS,
     HOMA_BUSY,
     NDP,
+    NDP_CLOSED,
+    NDP_LOSS,
     SWCC_DELAY,
     SWCC_DRAIN,
     SWCC_RATE,

@@ -2,12 +2,15 @@
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
 use super::super::bench::{
-    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP,
+    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP, NDP_CLOSED,
+    NDP_LOSS,
 };
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
 use super::super::{FigureError, Measured};
 use crate::results::{FlowResult, Results};
+use roci_wire::ethernet::WIRE_OVERHEAD;
+use roci_wire::{IpVersion, Layout, Opcode, overhead};
 use std::ops::RangeInclusive;
 
 /// Octets of messages that count as short, of longer ones, and of long ones.
@@ -188,7 +191,58 @@ pub(in super::super) fn ndp(bench: &Bench<'_>) -> Result<Measured, FigureError> 
     });
     measured.each("few_timeouts", &runs, timeouts);
     measured.each("few_goodput", &runs, goodput);
+    short(bench, &mut measured)?;
     Ok(measured)
+}
+
+/// Octets of a whole packet's payload in an incast, as in the scenario.
+const PACKET: u16 = 4096;
+/// Packets that are in flight at most, for so long are bitmaps.
+const BITMAP: f64 = 2048.0;
+
+/// Messages shorter than a first window, in an incast and one after the other; and a long one of which links lose packets.
+fn short(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
+    for (size, again_key, late, timeouts_key) in [
+        ("\"4KB\"", "one_again", "one_late", "one_timeouts"),
+        ("\"20KB\"", "short_again", "short_late", "short_timeouts"),
+        ("\"40KB\"", "window_again", "window_late", "window_timeouts"),
+    ] {
+        let runs = bench.run(NDP, &[("traffic.0.size", size)])?;
+        measured.each(again_key, &runs, again_for_each);
+        measured.each(late, &runs, lateness);
+        measured.each(timeouts_key, &runs, timeouts);
+    }
+    let closed = bench.run(NDP_CLOSED, &[])?;
+    measured.each("closed_again", &closed, again_for_each);
+    measured.each("closed_goodput", &closed, goodput);
+    measured.each("closed_timeouts", &closed, timeouts);
+    let lossy = bench.run(NDP_LOSS, &[])?;
+    measured.each("lossy_incomplete", &lossy, incomplete);
+    measured.each("lossy_again", &lossy, |results| again_for_each(results) * 100.0);
+    measured.each("lossy_timeouts", &lossy, |results| timeouts(results) * BITMAP / once(results));
+    Ok(())
+}
+
+/// Packets that were not sent again.
+fn once(results: &Results) -> f64 {
+    packets(results) - again(results)
+}
+
+/// Packets sent again for each packet of the messages.
+fn again_for_each(results: &Results) -> f64 {
+    again(results) / once(results)
+}
+
+/// The end of an incast's last message, over what all take on the receiver's link, headers included, if the first comes as over
+/// an idle path.
+fn lateness(results: &Results) -> f64 {
+    let headers =
+        u64::from(overhead(Opcode::WRITE_MIDDLE, Layout::Ndp, IpVersion::V4)) + u64::from(WIRE_OVERHEAD);
+    let wire = |bytes: u64| octets(bytes + bytes.div_ceil(PACKET.into()) * headers) * 8.0 / LINK;
+    let last = results.completed().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
+    let first =
+        results.flows.first().and_then(|flow| flow.ideal).map_or(f64::NAN, |ideal| ideal.as_secs_f64());
+    last / (first + results.flows.iter().skip(1).map(|flow| wire(flow.bytes)).sum::<f64>())
 }
 
 /// Payload until the last message ended, of what the receiver's link carries.
