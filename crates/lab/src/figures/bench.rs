@@ -105,7 +105,7 @@ pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 28] = [
+pub(super) const SCENARIOS: [Text; 30] = [
     INCAST,
     FORGED,
     THREE,
