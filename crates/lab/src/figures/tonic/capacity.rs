@@ -74,7 +74,8 @@ const fn largest(octets: &[usize]) -> usize {
 /// One segment in a hundred lost over two links, and a timer for those that only it can tell of.
 const LOSSY: [(&str, &str); 2] = [("faults.loss", "0.005"), ("transport.timeout", "50us")];
 /// One flow over a round trip of some 175 cycles, with a program that keeps its holes in bitmaps.
-const ONE: [(&str, &str); 5] = [
+const ONE: [(&str, &str); 6] = [
+    ("traffic.0.pairs", "[[\"h0\", \"h1\"]]"),
     ("traffic.0.qps", "1"),
     ("traffic.0.depth", "4"),
     ("topology.delay", "400ns"),
@@ -90,7 +91,8 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let (mut silent, mut lossy) = (vec![0.0; seeds], vec![0.0_f64; seeds]);
     for (number, (of_cycle, of_state, settings, octets)) in SCHEMES.into_iter().enumerate() {
         let mut longest = vec![0.0_f64; seeds];
-        for flows in ["1024", "2048"] {
+        // To each of eight hosts: 1024 flows and 2048.
+        for flows in ["128", "256"] {
             for window in ["128", "256"] {
                 let mut set = settings.to_vec();
                 set.extend([("traffic.0.qps", flows), ("transport.max_in_flight", window)]);
