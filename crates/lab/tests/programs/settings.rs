@@ -98,7 +98,8 @@ fn a_write_that_is_lost_is_told() {
     // The program is stopped at the flows' first answers: they run the fallback law.
     let credit = r#"{ law = "program", elf = "tests/programs/store_outside.elf", check = false }"#;
     let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "first", "5")).concat();
-    let results = run(&text(&format!("{PAIR}{times}"), &[("transport.control", credit)]).unwrap());
+    let set = [("transport.control", credit), ("transport.timeout", "500us")];
+    let results = run(&text(&format!("{PAIR}{times}"), &set).unwrap());
     let whys = [
         "2 of 2 flows run the fallback law of a program that failed (`a`, `b`)",
         "no flow is under way",
