@@ -17,7 +17,7 @@
 //! - At most five hops count, as in HPCC's header.
 //! - A link takes some 55 instructions, seven of them multiplications: its clock in nanoseconds, its octets' time, its queue's time
 //!   and what of it counts in τ (where there is a queue), and the comparison by two. A Zen 4 at 3.2 GHz, which takes up at most 19 in a
-//!   nanosecond, needs 8 ns for one link and 3.4 for each more. The 8 ns that a law's event should take would be 154 instructions, and
+//!   nanosecond, needs 9 ns for one link and 3.2 for each more. The 8 ns that a law's event should take would be 154 instructions, and
 //!   five links have nearly twice as many by themselves. The first link, apart from the others, is compared with nothing, and what
 //!   is rare is out of the way: with both in the loop one link took 11 ns and five took 27.
 
