@@ -49,6 +49,9 @@ pub struct State {
     unanswered: u32,
     /// Packets that the receiver answered and has not pulled for; below zero, pulls whose answers they have overtaken.
     owed: i32,
+    /// Of the tokens, those that are pushed, as of the last event: since they go last, there are as many as there are tokens if
+    /// those are fewer by now.
+    pushed: u32,
     /// Headers that came back to the sender.
     returned: u32,
 }
@@ -111,17 +114,19 @@ impl Ndp {
 
     /// The credit of a new queue pair: the first window.
     pub(crate) fn credit(&self) -> Credit {
-        Credit { tokens: self.initial_window.into(), pushed: self.initial_window.into(), ..Credit::FREE }
+        Credit { tokens: self.initial_window.into(), ..Credit::FREE }
     }
 
     /// What it remembers of a new queue pair.
     pub(crate) fn state(&self) -> State {
-        State::default().fresh(self.initial_window.into())
+        let window = self.initial_window.into();
+        State { pushed: window, ..State::default() }.fresh(window)
     }
 
     /// Reacts to `event`.
     pub fn on_event(&self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
-        let Credit { tokens, pushed, .. } = &mut outcome.credit;
+        let tokens = &mut outcome.credit.tokens;
+        let mut pushed = state.pushed.min(*tokens);
         let nothing_in_flight = event.acked_sequence == event.next_sequence;
         match event.class {
             Class::ACK | Class::NACK | Class::PULL => {
@@ -132,17 +137,17 @@ impl Ndp {
                     let lapsed = state.owed.saturating_sub_unsigned(event.missing).max(0).cast_unsigned();
                     state.note(0, lapsed);
                     more = more.saturating_add(lapsed);
-                    *pushed = pushed.saturating_add(lapsed);
+                    pushed = pushed.saturating_add(lapsed);
                 }
                 if event.pulled > 0 && state.owed <= 0 && state.window() < self.initial_window.into() {
                     state.unanswered += 1;
                     more = more.saturating_add(1);
                 }
                 *tokens = tokens.saturating_add(more).min(Credit::UNLIMITED - 1);
-                *pushed = (*pushed).min(*tokens);
+                pushed = pushed.min(*tokens);
                 if event.drained && nothing_in_flight {
                     *tokens = self.initial_window.into();
-                    *pushed = *tokens;
+                    pushed = *tokens;
                     *state = state.fresh(*tokens);
                 }
                 outcome.wake = if *tokens == 0 { event.now + self.patience } else { Instant::NEVER };
@@ -158,8 +163,8 @@ impl Ndp {
             Class::TRIMMED => {
                 state.returned = state.returned.saturating_add(1);
                 state.unanswered = state.unanswered.saturating_sub(pushed.saturating_add(1));
-                *tokens = tokens.saturating_sub(*pushed);
-                *pushed = 0;
+                *tokens = tokens.saturating_sub(pushed);
+                pushed = 0;
                 if state.window() == 0 {
                     *tokens = 1;
                     *state = state.fresh(1);
@@ -167,13 +172,15 @@ impl Ndp {
             }
             // Neither header nor pull arrived, so none will: one packet asks, and its pulls let the others go.
             Class::LOSS if event.timeout => {
-                if *tokens == *pushed {
+                if *tokens == pushed {
                     *tokens = tokens.saturating_add(1).min(Credit::UNLIMITED - 1);
                 }
                 *state = state.fresh(*tokens);
             }
             _ => {}
         }
+        state.pushed = pushed;
+        outcome.pushed = Some(pushed);
     }
 
     /// Its register `name`.
@@ -217,10 +224,11 @@ mod tests {
 
     /// The same where `pushed` of the tokens let nothing go again; how many there are then, and how many of those.
     fn hear_with(state: &mut State, tokens: u32, pushed: u32, event: Event<'_>) -> (u32, u32) {
-        let credit = Credit { tokens, pushed, ..Credit::FREE };
+        state.pushed = pushed;
+        let credit = Credit { tokens, ..Credit::FREE };
         let mut outcome = Outcome::unchanged(credit, Instant::NEVER);
         Ndp::default().on_event(state, &event, &mut outcome);
-        (outcome.credit.tokens, outcome.credit.pushed)
+        (outcome.credit.tokens, outcome.pushed.unwrap_or(u32::MAX))
     }
 
     #[test]
@@ -370,7 +378,7 @@ mod tests {
     #[test]
     fn its_parameters_are_read_and_written() {
         let mut law = Ndp::default();
-        assert_eq!(law.credit(), Credit { tokens: 15, pushed: 15, ..Credit::FREE });
+        assert_eq!(law.credit(), Credit { tokens: 15, ..Credit::FREE });
         for (name, text) in [("initial_window", "77"), ("patience", "7us")] {
             assert_eq!(law.set(name, text, true), Some(Ok(())));
             assert_eq!(

@@ -13,9 +13,6 @@ pub struct Credit {
     pub window: u32,
     /// What may still be sent on tokens, in the law's [`TokenUnit`]; [`Credit::UNLIMITED`]: tokens are not used.
     pub tokens: u32,
-    /// Of the tokens, those that let no packet go again, and go last: what is pushed without being asked for is new (NDP's first
-    /// window). Where tokens stand for octets, all let go what was never sent, and this means nothing.
-    pub pushed: u32,
 }
 
 /// What a token lets go. Tokens are for requests; READ responses go without, for their reader has asked for them.
@@ -25,7 +22,7 @@ pub enum TokenUnit {
     /// takes beyond them is taken off those that come next. What was granted once is sent again without.
     #[default]
     Octets,
-    /// A packet, sent for the first time or again but for those of [`Credit::pushed`].
+    /// A packet, sent for the first time or again but for those of [`Outcome::pushed`].
     Packets,
 }
 
@@ -33,7 +30,7 @@ impl Credit {
     /// No limit, for each of the three.
     pub const UNLIMITED: u32 = u32::MAX;
     /// Limited by nothing but the link.
-    pub const FREE: Self = Self { rate_kbps: u32::MAX, window: u32::MAX, tokens: u32::MAX, pushed: 0 };
+    pub const FREE: Self = Self { rate_kbps: u32::MAX, window: u32::MAX, tokens: u32::MAX };
 }
 
 /// What becomes of the packet or the event.
@@ -99,6 +96,10 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The credit from now on. Handed in as it stands, so a law that changes nothing writes nothing.
     pub credit: Credit,
+    /// Of the tokens, those that let no packet go again, and go last: what is pushed without being asked for is new (NDP's first
+    /// window). `None` leaves them, as many as there are tokens for; a queue pair begins with such ones alone. Where tokens stand
+    /// for octets, all let go what was never sent, and this means nothing.
+    pub pushed: Option<u32>,
     /// When the law wants its next `TIMER` event; `Instant::NEVER` when it waits for none. Handed in as it stands.
     pub wake: Instant,
     /// Octets of payload after which the law wants a `BYTE_COUNTER` event, counted from now; `None` leaves the
@@ -125,6 +126,7 @@ impl Outcome {
         Self {
             verdict: Verdict::Proceed,
             credit,
+            pushed: None,
             wake,
             byte_counter: None,
             emit: None,
@@ -140,6 +142,7 @@ impl Outcome {
     #[inline]
     pub const fn is_credit_alone(&self) -> bool {
         self.emit.is_none()
+            && self.pushed.is_none()
             && self.traces.is_none()
             && self.byte_counter.is_none()
             && self.priority.is_none()

@@ -31,8 +31,8 @@ pub(crate) struct Aside {
     pub(crate) serial: u32,
     /// The class of that event.
     pub(crate) about: Class,
-    /// The tokens that a law which is out has seen, and those of them that are pushed.
-    pub(crate) tokens: (u32, u32),
+    /// The tokens that a law which is out has seen.
+    pub(crate) tokens: u32,
     /// Whether the law that is out has been replaced meanwhile.
     pub(crate) outdated: bool,
     /// As receiver, the packets pulled; as sender, those that answers told of (NDP).

@@ -102,8 +102,7 @@ impl Engine {
 
     /// Notes the tokens that a law which is out sees: what is spent until it answers stays spent.
     fn note_tokens(&mut self, slot: usize) {
-        let Credit { tokens, pushed, .. } = self.credit(slot);
-        self.aside(slot).tokens = (tokens, pushed);
+        self.aside(slot).tokens = self.credit(slot).tokens;
     }
 
     /// Makes the answer of a law that was out effective.
@@ -118,28 +117,23 @@ impl Engine {
 
     /// The same of an answer that stands: what happened while the law was out counts as well.
     fn apply_since(&mut self, now: Instant, slot: usize, outcome: &Outcome) {
-        let Outcome { credit: Credit { mut tokens, mut pushed, .. }, mut wake, .. } = *outcome;
-        let Credit { tokens: left, pushed: left_pushed, .. } = self.credit(slot);
-        let aside = self.asides.get(self.qps[slot].common.aside);
-        let (seen, seen_pushed) = aside.map_or((left, left_pushed), |aside| aside.tokens);
+        let (mut tokens, mut wake) = (outcome.credit.tokens, outcome.wake);
+        let left = self.credit(slot).tokens;
+        let seen = self.asides.get(self.qps[slot].common.aside).map_or(left, |aside| aside.tokens);
         if ![left, seen, tokens].contains(&Credit::UNLIMITED) {
-            let since = |left, answered, seen| {
-                let changed = i64::from(left) + i64::from(answered) - i64::from(seen);
-                u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1)
-            };
-            tokens = since(left, tokens, seen);
-            pushed = since(left_pushed, pushed, seen_pushed).min(tokens);
+            let changed = i64::from(left) + i64::from(tokens) - i64::from(seen);
+            tokens = u32::try_from(changed.max(0)).unwrap_or(Credit::UNLIMITED).min(Credit::UNLIMITED - 1);
         }
         // The timer went off while the law was out, and the law is to hear of it: armed anew for an instant that has passed
         // it would go off with each answer that leaves it as it was, for ever.
         if wake <= now && self.timer_waits(slot) {
             wake = Instant::NEVER;
         }
-        if (tokens, pushed, wake) == (outcome.credit.tokens, outcome.credit.pushed, outcome.wake) {
+        if (tokens, wake) == (outcome.credit.tokens, outcome.wake) {
             // An outcome is too large to be copied for nothing.
             return self.apply(now, slot, outcome);
         }
-        let credit = Credit { tokens, pushed, ..outcome.credit };
+        let credit = Credit { tokens, ..outcome.credit };
         self.apply(now, slot, &Outcome { credit, wake, ..*outcome });
     }
 

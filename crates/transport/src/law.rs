@@ -42,7 +42,7 @@ impl Engine {
         let wake = state.wake(timers, index);
         let mut outcome = Outcome::unchanged(state.credit(&qp.requester), wake);
         call(&mut laws[usize::from(state.law)], &mut state.context, &event, &mut outcome);
-        let Credit { rate_kbps, window, tokens, .. } = outcome.credit;
+        let Credit { rate_kbps, window, tokens } = outcome.credit;
         let own = state.port().is_none() && !state.tokens.limit() && tokens == Credit::UNLIMITED;
         if !own || outcome.wake != wake || !outcome.is_credit_alone() {
             return self.apply(now, slot, &outcome);
@@ -140,8 +140,8 @@ impl Engine {
         }
         let index = self.qps[slot].common.law;
         let Some(state) = self.laws.states.get_mut(index as usize) else { return };
-        let Credit { rate_kbps, window, tokens, pushed } = outcome.credit;
-        state.tokens.set(tokens, pushed);
+        let Credit { rate_kbps, window, tokens } = outcome.credit;
+        state.tokens.set(tokens, outcome.pushed);
         if let Some(octets) = outcome.byte_counter {
             (state.count_down, state.counts) = (octets, octets);
             self.qps[slot].common.facts.put(Facts::COUNTS, octets != 0 || state.is_timed());

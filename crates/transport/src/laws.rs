@@ -116,7 +116,6 @@ impl LawState {
             rate_kbps: self.port().map_or(requester.pacer.rate_kbps(), |port| port.pacer.rate_kbps()),
             window: requester.window,
             tokens: self.tokens.left(),
-            pushed: self.tokens.pushed(),
         }
     }
 
@@ -330,7 +329,7 @@ impl Laws {
             law: number,
             wakes: false,
             slot,
-            tokens: Tokens::new(credit.tokens, credit.pushed, law.token_unit()),
+            tokens: Tokens::new(credit.tokens, law.token_unit()),
             count_down: counts,
             counts,
             extra: (port.is_some() || sent.is_some()).then(|| Box::new(Extra { port, sent })),

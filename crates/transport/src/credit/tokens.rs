@@ -14,15 +14,15 @@ pub struct Tokens {
 
 impl Tokens {
     /// Tokens are not used.
-    pub const UNLIMITED: Self = Self::new(Credit::UNLIMITED, 0, TokenUnit::Octets);
+    pub const UNLIMITED: Self = Self::new(Credit::UNLIMITED, TokenUnit::Octets);
 
-    /// What the law begins with: `pushed` of `left` let no packet go again, where they stand for packets.
+    /// What the law begins with: where they stand for packets, they are all pushed.
     #[inline]
     #[must_use]
-    pub const fn new(left: u32, pushed: u32, unit: TokenUnit) -> Self {
+    pub const fn new(left: u32, unit: TokenUnit) -> Self {
         let beside = match unit {
             TokenUnit::Octets => 0,
-            TokenUnit::Packets => pushed,
+            TokenUnit::Packets => left,
         };
         Self { left, beside, unit }
     }
@@ -32,13 +32,6 @@ impl Tokens {
     #[must_use]
     pub const fn left(self) -> u32 {
         self.left
-    }
-
-    /// Of what is left, what lets no packet go again, where they stand for packets.
-    #[inline]
-    #[must_use]
-    pub const fn pushed(self) -> u32 {
-        if self.count_packets() { self.beside } else { 0 }
     }
 
     /// Whether none is left for a packet that is sent again, though some are for new ones.
@@ -64,10 +57,15 @@ impl Tokens {
 
     /// What the law answers: as many as are left from now on, `pushed` of them for new packets, but for octets that are owed.
     #[inline]
-    pub const fn set(&mut self, left: u32, pushed: u32) {
+    pub const fn set(&mut self, left: u32, pushed: Option<u32>) {
         self.left = left;
         if self.count_packets() {
-            self.beside = pushed;
+            if let Some(pushed) = pushed {
+                self.beside = pushed;
+            }
+            if self.beside > left {
+                self.beside = left;
+            }
         } else if self.beside > 0 && left != Credit::UNLIMITED {
             let paid = if self.beside < left { self.beside } else { left };
             self.left -= paid;
@@ -135,47 +133,48 @@ mod tests {
 
     #[test]
     fn the_packet_in_which_the_octets_end_goes_whole_and_is_paid_for_later() {
-        let mut tokens = Tokens::new(1_500, 0, TokenUnit::Octets);
+        let mut tokens = Tokens::new(1_500, TokenUnit::Octets);
         assert_eq!(tokens.allow(9, 9_000, MTU, true), 2);
         tokens.spend(2, 2_000, true);
         assert_eq!((tokens.left(), tokens.allow(1, 1_000, MTU, true)), (0, 0));
-        tokens.set(400, 0);
+        tokens.set(400, None);
         assert_eq!(tokens.allow(1, 1_000, MTU, true), 0, "400 of 500 are paid");
-        tokens.set(400, 0);
+        tokens.set(400, None);
         assert_eq!((tokens.left(), tokens.allow(2, 2_000, MTU, true)), (300, 1));
     }
 
     #[test]
     fn a_new_message_does_not_pay_for_the_last_one() {
-        let mut tokens = Tokens::new(1, 0, TokenUnit::Octets);
+        let mut tokens = Tokens::new(1, TokenUnit::Octets);
         tokens.spend(1, 1_000, true);
         tokens.begin();
-        tokens.set(1_000, 0);
+        tokens.set(1_000, None);
         assert_eq!(tokens.left(), 1_000);
     }
 
     #[test]
     fn what_left_before_a_law_dealt_is_paid_for_by_what_it_deals_first() {
-        let mut tokens = Tokens::new(0, 0, TokenUnit::Octets);
+        let mut tokens = Tokens::new(0, TokenUnit::Octets);
         tokens.owe(3_000);
-        tokens.set(2_000, 0);
+        tokens.set(2_000, None);
         assert_eq!(tokens.left(), 0);
-        tokens.set(4_000, 0);
+        tokens.set(4_000, None);
         assert_eq!(tokens.left(), 3_000);
     }
 
     #[test]
     fn what_was_granted_in_octets_is_sent_again_without() {
-        let mut tokens = Tokens::new(0, 0, TokenUnit::Octets);
+        let mut tokens = Tokens::new(0, TokenUnit::Octets);
         assert_eq!(tokens.allow(3, 3_000, MTU, false), 3);
         tokens.spend(3, 3_000, false);
-        tokens.set(1_000, 0);
+        tokens.set(1_000, None);
         assert_eq!(tokens.allow(3, 3_000, MTU, true), 1, "nothing is owed");
     }
 
     #[test]
     fn a_pull_lets_one_packet_go_new_or_not() {
-        let mut tokens = Tokens::new(2, 0, TokenUnit::Packets);
+        let mut tokens = Tokens::new(0, TokenUnit::Packets);
+        tokens.set(2, Some(0));
         assert_eq!(tokens.allow(3, 3_000, MTU, false), 2);
         tokens.spend(1, 1_000, false);
         tokens.spend(1, 1_000, true);
@@ -184,21 +183,30 @@ mod tests {
 
     #[test]
     fn what_is_pushed_lets_nothing_go_again_and_is_spent_last() {
-        let mut tokens = Tokens::new(5, 3, TokenUnit::Packets);
+        let mut tokens = Tokens::new(3, TokenUnit::Packets);
+        assert!(tokens.are_for_new_ones(), "a queue pair begins with such ones alone");
+        tokens.set(5, None);
         assert_eq!([true, false].map(|fresh| tokens.allow(9, 9_000, MTU, fresh)), [5, 2]);
         tokens.spend(1, 1_000, true);
-        assert_eq!((tokens.left(), tokens.pushed(), tokens.are_for_new_ones()), (4, 3, false));
+        assert_eq!(
+            (tokens.left(), tokens.allow(9, 9_000, MTU, false), tokens.are_for_new_ones()),
+            (4, 1, false)
+        );
         tokens.spend(1, 1_000, false);
         assert_eq!((tokens.allow(1, 1_000, MTU, false), tokens.are_for_new_ones()), (0, true));
         tokens.spend(2, 2_000, true);
-        assert_eq!((tokens.left(), tokens.pushed()), (1, 1));
-        tokens.set(2, 1);
-        assert_eq!(tokens.allow(9, 9_000, MTU, false), 1);
+        tokens.set(2, None);
+        assert_eq!(tokens.allow(9, 9_000, MTU, false), 1, "the one that is left is pushed still");
+        tokens.set(9, Some(7));
+        assert_eq!(tokens.allow(9, 9_000, MTU, false), 2);
+        tokens.set(4, None);
+        tokens.set(6, None);
+        assert_eq!(tokens.allow(9, 9_000, MTU, false), 2, "no more are pushed than there were tokens");
     }
 
     #[test]
     fn a_message_without_payload_needs_no_octets() {
-        assert_eq!(Tokens::new(0, 0, TokenUnit::Octets).allow(1, 0, MTU, true), 1);
+        assert_eq!(Tokens::new(0, TokenUnit::Octets).allow(1, 0, MTU, true), 1);
     }
 
     #[test]
@@ -216,10 +224,10 @@ mod tests {
             packets in any::<bool>(),
         ) {
             let unit = if packets { TokenUnit::Packets } else { TokenUnit::Octets };
-            let mut tokens = Tokens::new(0, 0, unit);
+            let mut tokens = Tokens::new(0, unit);
             let (mut granted, mut sent) = (0u64, 0u64);
             for (grant, wants) in grants {
-                tokens.set(tokens.left() + grant, 0);
+                tokens.set(tokens.left() + grant, None);
                 granted += u64::from(grant);
                 let run = tokens.allow(wants, u32::from(wants) * u32::from(MTU), MTU, true);
                 tokens.spend(run, u32::from(run) * u32::from(MTU), true);
