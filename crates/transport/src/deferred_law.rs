@@ -206,8 +206,8 @@ impl Engine {
         if law == NONE || !out || self.asides.get(aside).is_none_or(|aside| aside.serial != serial) {
             return;
         }
-        let standing = &mut self.qps[slot].requester.standing;
-        standing.clear(Standing::LAW_OUT.with(Standing::LAW_DECIDES));
+        // What it has the port's agent say to this queue pair, another message's turn, waits behind the events that wait already.
+        self.qps[slot].requester.standing.clear(Standing::LAW_DECIDES);
         let about = self.aside(slot).about;
         self.apply_late(now, slot, outcome);
         if leaves_acknowledgement(about, outcome) {

@@ -3,7 +3,7 @@
 use crate::pair::{Fate, Packet, Pair, Server, Side};
 use crate::scripts::{MTU, config, request};
 use roci_control::program::Options;
-use roci_control::{Class, Emit, Event, Image, Law, Programmed};
+use roci_control::{Class, Credit, Emit, Event, Image, Law, Outcome, Part, Programmed};
 use roci_transport::{
     Arrival, Change, Deferral, Deferred, Engine, EngineConfig, Grant, Offer, Operation, PortAgent, QpConfig,
     Reaction, Recovery, Resolution, Segment, SendRequest, Status, Tail, Transition, Until,
@@ -552,4 +552,68 @@ fn a_program_that_takes_over_within_a_message_goes_on_with_it() {
             assert_eq!(granted + serve(&mut engine, now, 99), 40, "after {gone} of {granted}");
         }
     }
+}
+
+/// An agent that lets the messages of one queue pair have their turns, each when the one before has its grant.
+#[derive(Debug)]
+struct OneByOne {
+    qpn: Qpn,
+    next: Option<u32>,
+    wakes: Option<Instant>,
+}
+
+impl PortAgent for OneByOne {
+    fn on_event(&mut self, _event: &Event<'_>) {}
+
+    fn poll(&mut self, _now: Instant) -> Option<(Qpn, Emit)> {
+        let message = self.next.take()?;
+        let part = Part { message, message_length: 9 * MTU, offset: 0, end: 9 * MTU, priority: 3 };
+        Some((self.qpn, Emit { part, ..Emit::plain(Class::GRANT) }))
+    }
+
+    fn admit(&mut self, _now: Instant, _qpn: Qpn, part: &mut Part) -> bool {
+        self.next = Some(part.message + 1);
+        true
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.wakes
+    }
+
+    fn wake(&mut self, _now: Instant) {
+        self.next = Some(0);
+        self.wakes = None;
+    }
+}
+
+#[test]
+fn a_turn_that_an_answer_of_a_deferred_law_brings_is_answered_as_well_and_in_its_order() {
+    let now = Instant::ZERO;
+    let mut engine = Engine::new(EngineConfig::default());
+    let law = engine.add_law(Law::External(Class::TURN.with(Class::ACK)));
+    let deferred = Deferred { law: true, ..Deferred::default() };
+    let homa = QpConfig { law, deferred, layout: Layout::Homa, recovery: Recovery::Irn, path: 9, ..config() };
+    let qpn = engine.create_qp(QpConfig { peer: Qpn::new(100), ..homa }).unwrap();
+    engine.set_port_agent(Box::new(OneByOne { qpn, next: None, wakes: Some(now) }));
+    engine.post_send(now, qpn, &message(0, 2 * MTU)).unwrap();
+    assert_eq!(all(&mut engine, now).len(), 2);
+    engine.wake(now);
+    // The law is out with the first turn when an acknowledgement comes, which waits for it.
+    let acknowledgement = Header::new(Opcode::ACKNOWLEDGE, qpn, config().send_psn);
+    let arrival = Arrival { header: &acknowledgement, path: 9, ce: false, words: &[], hops: &[] };
+    engine.receive(now, &arrival, &mut Reaction::default());
+    let mut heard = Vec::new();
+    let mut granted = 0;
+    while let Some(Deferral::Law { token, event, .. }) = engine.poll_deferral().filter(|_| heard.len() < 5) {
+        assert!(engine.poll_deferral().is_none(), "one is out");
+        heard.push((event.event.class, event.event.part.message));
+        let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+        let turn = event.event.class == Class::TURN;
+        outcome.emit = turn.then(|| Emit { part: event.event.part, ..Emit::plain(Class::GRANT) });
+        engine.resolve(now, token, Resolution::Law(outcome));
+        granted += core::iter::from_fn(|| engine.poll_notice()).count();
+    }
+    let turn = |message| (Class::TURN, message);
+    assert_eq!(heard, [turn(0), (Class::ACK, 0), turn(1), turn(2), turn(3)]);
+    assert_eq!(granted, 4);
 }
