@@ -129,6 +129,44 @@ fn a_request_that_is_fetched_when_its_turn_comes_counts_as_missed() {
     }
 }
 
+/// The sender of so many WRITEs of 64 octets on each of 64 queue pairs, on a NIC with room for all contexts and for the requests of
+/// so many queue pairs; and when the last of them ended.
+fn sender_with(room: Entries, writes: u32) -> (Fabric<Simulated<Heard>>, Instant) {
+    let mut nic = presets::find("cx5").expect("it exists");
+    (nic.context.entries, nic.wqe.entries) = (Entries::All, room);
+    let write = |rkey| Operation::Write { va: 0, rkey, tail: Tail::Plain };
+    let (mut fabric, _) = posted_on(nic, &[(writes, 64); 64], write);
+    assert_eq!(fabric.run_until(END), Stopped::Idle);
+    let last = fabric.nics.application.0.iter().map(|(at, _)| *at).max().expect("all ended");
+    (fabric, last)
+}
+
+#[test]
+fn no_unit_waits_for_requests() {
+    let (fabric, missed) = sender_with(Entries::Count(4), 20);
+    let parts = fabric.nics.hosts[0].parts().expect("it is made of parts");
+    assert_eq!((parts.wqe.hits, parts.wqe.misses), (0, 64 * 20), "the others come between");
+    assert_eq!(parts.units_waited, Span::ZERO);
+    let (_, at_hand) = sender_with(Entries::All, 20);
+    let (missed, at_hand) = (missed.since(Instant::ZERO), at_hand.since(Instant::ZERO));
+    // 160 turns of each unit take 25 µs, and a fetch of 0.55 µs before the first is all that comes to that.
+    assert!(missed > at_hand && missed < at_hand + Span::from_nanos(700), "{missed} and {at_hand}");
+}
+
+#[test]
+fn requests_are_fetched_ahead_where_they_stay_until_their_turn() {
+    let fetched = |room| {
+        let (fabric, _) = sender_with(room, 20);
+        let parts = fabric.nics.hosts[0].parts().expect("it is made of parts");
+        (parts.wqe.misses, parts.pcie_of(Cause::Wqe))
+    };
+    let (misses, octets) = fetched(Entries::Count(4));
+    assert_eq!((misses, octets), (64 * 20, 64 * 20 * (64 + 48)), "one for each turn, and none in vain");
+    let (misses, octets) = fetched(Entries::Count(64));
+    assert_eq!(misses, 64 * 2, "the first, and that which shows that its queue pair comes again");
+    assert!(octets < 64 * 20 * (64 + 24), "several by one read: {octets}");
+}
+
 #[test]
 fn a_short_message_waits_for_turns_of_16_kib_and_not_for_a_long_message() {
     let (mut fabric, qpns) = posted("srnic", &[(1, 4_000_000), (1, 64)]);

@@ -17,7 +17,9 @@ use std::sync::Arc;
 pub(crate) enum Step {
     /// The next decision whose turn it is.
     Decide,
-    /// A turn's context and requests are on the chip.
+    /// A turn's requests are on the chip.
+    Requested { offer: Offer },
+    /// So is its context.
     Fetched { offer: Offer },
     /// A packet is made and its payload there: it goes to the port.
     Made { packet: PacketId },
@@ -66,6 +68,15 @@ pub(crate) struct Times {
     jitter: Span,
 }
 
+/// What stays on the chip of the requests of a queue pair.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Requests {
+    /// How many of those that were fetched have not been used.
+    pub(crate) left: u32,
+    /// Whether it came again before its place was given away, so that more are fetched ahead.
+    pub(crate) again: bool,
+}
+
 /// The packet that the engine judges, for what follows from it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Judged {
@@ -86,7 +97,7 @@ pub(crate) struct Machine {
     pub(crate) pcie: Link,
     pub(crate) contexts: Cache<()>,
     /// What is left of the requests that a queue pair fetched.
-    pub(crate) wqes: Cache<u32>,
+    pub(crate) wqes: Cache<Requests>,
     pub(crate) receive_wqes: Cache<u32>,
     pub(crate) translations: Cache<()>,
     pub(crate) units: Vec<Unit>,

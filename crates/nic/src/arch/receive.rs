@@ -269,6 +269,7 @@ impl Host {
                     machine.deciding = false;
                 }
             }
+            Step::Requested { offer } => self.begin_work(net, id, net.now(), offer.qpn, Work::Turn(offer)),
             Step::Fetched { offer } => self.serve(net, id, net.now(), offer),
             Step::Made { packet } => self.wait(crate::host::GRANTED, packet),
             Step::Free { unit } => self.free(net, id, unit),

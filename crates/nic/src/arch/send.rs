@@ -2,7 +2,7 @@
 
 use super::cache;
 use super::counters::Cause;
-use super::machine::{Machine, Step, Work};
+use super::machine::{Machine, Requests, Step, Work};
 use crate::host::{GRANTED, Host, REPLIES};
 use crate::work::{Due, Slow};
 use roci_fabric::net::Net;
@@ -122,8 +122,36 @@ impl Host {
             machine.next_turn = at + machine.times.decide;
             machine.turns += 1;
             machine.turns_begun += 1;
-            self.begin_work(net, id, at, offer.qpn, Work::Turn(offer));
+            self.fetch_requests(net, id, at, offer);
         }
+    }
+
+    /// Has the requests of a turn fetched from `now` on, which lies in the present cycle, if they are not on the chip. No unit
+    /// waits for them: the turn begins when they are there.
+    ///
+    /// More than a turn serves are fetched for a queue pair that comes again before its place among those that stay is given
+    /// away, and for every one where nothing stays: for others they would be fetched in vain.
+    fn fetch_requests(&mut self, net: &mut Net, id: HostId, now: Instant, offer: Offer) {
+        let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
+        let waiting = self.engine.requests_waiting(offer.qpn, most).max(1);
+        let Some((machine, agenda)) = self.machine() else { return };
+        machine.ahead += u64::from(offer.length);
+        let needs = !machine.is_retry(&offer) && !offer.response && machine.arch.pcie.attached;
+        let number = cache::of(offer.qpn);
+        if needs
+            && !machine.wqes.is_whole()
+            && machine.wqes.lookup_serving(number, |kept| kept.left > 0).is_none()
+        {
+            let again = !machine.wqes.keeps() || machine.wqes.peek_mut(number).is_some();
+            let left = if again { waiting } else { waiting.min(machine.arch.send.serve) };
+            let octets = u64::from(left) * u64::from(machine.arch.wqe.size);
+            let at = machine.pcie.read(now, octets, Cause::Wqe);
+            machine.wqes.insert(number, Requests { left, again });
+            if at > now {
+                return agenda.at(at, Due::Step(Step::Requested { offer }));
+            }
+        }
+        self.begin_work(net, id, now, offer.qpn, Work::Turn(offer));
     }
 
     fn halted_until(&mut self, now: Instant, qpn: Qpn) -> Option<Instant> {
@@ -153,12 +181,9 @@ impl Host {
         }
     }
 
-    /// Has what a turn needs fetched from `now` on, which lies in the present cycle.
+    /// Has what a turn needs besides its requests fetched from `now` on, which lies in the present cycle.
     pub(super) fn fetch(&mut self, net: &mut Net, id: HostId, now: Instant, offer: Offer) {
-        let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
-        let waiting = self.engine.requests_waiting(offer.qpn, most);
         let Some((machine, agenda)) = self.machine() else { return };
-        machine.ahead += u64::from(offer.length);
         let mut at = machine.context(now, offer.qpn);
         if offer.wants_law && !machine.is_sliced(offer.qpn) {
             if let Some(cores) = &mut machine.cores {
@@ -168,14 +193,6 @@ impl Host {
         }
         if machine.is_retry(&offer) {
             at = at.max(machine.pcie.read(now, machine.retry_octets(&offer), Cause::Recovery));
-        } else if !offer.response && machine.arch.pcie.attached && !machine.wqes.is_whole() {
-            let number = cache::of(offer.qpn);
-            if machine.wqes.lookup_serving(number, |left| *left > 0).is_none() {
-                let fetched = waiting.max(1);
-                let octets = u64::from(fetched) * u64::from(machine.arch.wqe.size);
-                at = at.max(machine.pcie.read(now, octets, Cause::Wqe));
-                machine.wqes.insert(number, fetched);
-            }
         }
         if at > now {
             if machine.unit_of(offer.qpn).is_some() {
@@ -206,15 +223,19 @@ impl Host {
     ) {
         let now = net.now();
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
-        let fetched = self.engine.requests_waiting(offer.qpn, most).max(1);
+        let waiting = self.engine.requests_waiting(offer.qpn, most).max(1);
         let Some((machine, _)) = self.machine() else { return };
         let send = machine.arch.send;
         let number = cache::of(offer.qpn);
         let retries = machine.is_retry(&offer);
-        let mut left = match machine.wqes.is_whole() || retries {
-            true => u32::MAX,
-            // What was fetched for this turn is there even where nothing stays.
-            false => machine.wqes.peek_mut(number).map_or(fetched, |left| *left),
+        // What was fetched for this turn is there even where nothing stays, or where it would have had to make way.
+        let fetched = if machine.wqes.keeps() { waiting.min(send.serve) } else { waiting };
+        let Requests { mut left, again } = match machine.wqes.is_whole() || retries {
+            true => Requests { left: u32::MAX, again: false },
+            false => {
+                let kept = machine.wqes.peek_mut(number).copied().filter(|kept| kept.left > 0);
+                kept.unwrap_or(Requests { left: fetched, again: false })
+            }
         };
         let (qpn, mut next) = (offer.qpn, Some(offer));
         let (mut served, mut octets, mut packets) = (0, 0u64, 0u32);
@@ -265,16 +286,16 @@ impl Host {
         }
         if !offer.response && !machine.wqes.is_whole() && left < u32::MAX {
             match machine.wqes.peek_mut(number) {
-                Some(kept) => *kept = left,
+                Some(kept) => kept.left = left,
                 None => machine.dropped_wqes += u64::from(left),
             }
         }
-        if machine.wqes.keeps() && !offer.response && !retries && left <= send.fetch / 2 {
+        if again && machine.wqes.keeps() && !offer.response && left <= send.fetch / 2 {
             // The next requests are on their way before the last ones are used up.
             let waiting = waiting.min(send.fetch).saturating_sub(left);
             if waiting > 0 {
                 machine.pcie.read(now, u64::from(waiting) * u64::from(machine.arch.wqe.size), Cause::Wqe);
-                machine.wqes.insert(number, left + waiting);
+                machine.wqes.insert(number, Requests { left: left + waiting, again });
             }
         }
         if let Some(unit) = machine.unit_of(qpn) {
@@ -282,6 +303,7 @@ impl Host {
             agenda.at(begun + taken, Due::Step(Step::Free { unit }));
         }
         if let Some(next) = next {
+            machine.ahead += u64::from(next.length);
             self.begin_work(net, id, begun, qpn, Work::Turn(next));
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::arch::machine::{Step, Work};
 use crate::arch::spec::{Architecture, Entries};
 use crate::host::Classes;
 use crate::nics::{Application, Simulated};
@@ -6,7 +7,7 @@ use crate::path::Path;
 use roci_control::program::Options;
 use roci_control::{Class, Image, Law, Programmed};
 use roci_fabric::fabric::{Fabric, Stopped};
-use roci_fabric::net::FabricConfig;
+use roci_fabric::net::{FabricConfig, Net};
 use roci_fabric::topology::Star;
 use roci_transport::{
     Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Tail,
@@ -206,7 +207,9 @@ fn a_packet_that_is_refused_comes_again_and_holds_up_no_other() {
     post(&mut fabric, qpns[0], key);
     let Fabric { net, nics } = &mut fabric;
     let host = &mut nics.hosts[0];
-    let Some(Due::Commit(offer, Grant::Law(granted))) = next_grant(host) else { panic!("a core was asked") };
+    let Some(Due::Commit(offer, Grant::Law(granted))) = next_grant(host, net) else {
+        panic!("a core was asked")
+    };
     let refused = Outcome { verdict: Verdict::LoopBack, ..granted };
     host.ran(net, A, offer, &Grant::Law(refused));
     assert!(host.engine.offer(net.now(), 1).is_none(), "it goes through the send request FIFO once more");
@@ -225,7 +228,7 @@ fn a_refusal_frees_the_processing_unit_for_the_next_packet() {
         post(&mut fabric, qpns[0], key);
         let Fabric { net, nics } = &mut fabric;
         let host = &mut nics.hosts[0];
-        let Some(Due::Commit(offer, Grant::Law(granted))) = next_grant(host) else {
+        let Some(Due::Commit(offer, Grant::Law(granted))) = next_grant(host, net) else {
             panic!("a core was asked")
         };
         host.ran(net, A, offer, &Grant::Law(Outcome { verdict: Verdict::LoopBack, ..granted }));
@@ -259,14 +262,15 @@ fn a_turn_may_go_on_until_its_message_ends() {
 }
 
 /// Takes the first answer of a core out of the agenda, whenever it is due.
-fn next_grant(host: &mut Host) -> Option<Due> {
-    let slow = host.slow.as_mut()?;
+fn next_grant(host: &mut Host, net: &mut Net) -> Option<Due> {
     loop {
+        let slow = host.slow.as_mut()?;
         let at = slow.agenda.next()?;
         match slow.agenda.take(at)? {
-            Due::Step(super::super::machine::Step::Fetched { offer }) => {
+            Due::Step(Step::Requested { offer }) => host.begin_work(net, A, at, offer.qpn, Work::Turn(offer)),
+            Due::Step(Step::Fetched { offer }) => {
                 assert!(host.ask_core(at, offer));
-                return next_grant(host);
+                return next_grant(host, net);
             }
             due @ Due::Commit(..) => return Some(due),
             _ => {}
