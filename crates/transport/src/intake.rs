@@ -165,7 +165,7 @@ impl Engine {
     /// lost, and it names nothing beyond what it acknowledges, or it names nothing else.
     #[inline(never)]
     fn take_acknowledgement(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) -> bool {
-        let Self { qps, profiles, sends, asides, boards, .. } = self;
+        let Self { qps, profiles, sends, asides, boards, timers, flights, .. } = self;
         let qp = &mut qps[slot];
         let profile = &profiles[usize::from(qp.common.profile)];
         let heard = qp.common.hears.meets(Class::ACK);
@@ -180,24 +180,28 @@ impl Engine {
         let Some(work) = sends.find(qp.common.head) else { return false };
         let Some(upto) = progress(&qp.requester, work, arrival.header) else { return false };
         let packets = upto.wrapping_sub(qp.requester.una);
-        let octets;
+        let (octets, timeout);
         if qp.requester.notes.has(Notes::RECOVERING) {
             // The round trip may be that of an earlier packet.
             if drawn_by(arrival.header, profile.layout) != arrival.header.psn {
                 return false;
             }
             let Some((moved, _)) = move_window(qp, profile, asides, boards, upto) else { return false };
-            octets = moved;
-            let timeout = profile.timeout;
-            self.restart_timer_at(now, slot, timeout);
+            (octets, timeout) = (moved, profile.timeout);
         } else if profile.recovery.owns_window() {
             return false;
         } else {
             octets = advance(&mut qp.requester, profile, upto);
-            self.restart_timer(now, slot);
+            timeout = profile.timeout_in_order(qp.requester.high.wrapping_sub(upto));
         }
-        self.land(now, slot, packets);
-        self.note_stamp(slot, arrival);
+        restart(qp, profile, timers, now, slot, timeout);
+        let has_times = profile.short == ShortWay::Acknowledgements;
+        if flights.is_some() {
+            self.land(now, slot, packets);
+        }
+        if has_times {
+            self.note_stamp(slot, arrival);
+        }
         if heard {
             self.tell_of_progress(now, slot, arrival, octets);
         } else {
@@ -267,20 +271,31 @@ fn go_on(
     slot: usize,
     timeout: Span,
 ) -> bool {
-    #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-    let place = slot as u32;
-    let requester = &mut qp.requester;
-    if let Some(at) = requester.deadline_from(now, timeout)
-        && requester.set_deadline(at, profile.recovery)
+    restart(qp, profile, timers, now, slot, timeout);
+    rejoin(qp, schedule, now, slot)
+}
+
+/// The acknowledgement timer starts again with `timeout`.
+#[inline(always)]
+fn restart(qp: &mut Qp, profile: &Profile, timers: &mut Timers, now: Instant, slot: usize, timeout: Span) {
+    if let Some(at) = qp.requester.deadline_from(now, timeout)
+        && qp.requester.set_deadline(at, profile.recovery)
     {
-        timers.arm(TimerId { qp: place, kind: TIMER_ACK }, at);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
     }
-    if !requester.wants_to_send() {
+}
+
+/// Who may send does so. Whether the pacer holds it back.
+#[inline(always)]
+pub(crate) fn rejoin(qp: &Qp, schedule: &mut Schedule, now: Instant, slot: usize) -> bool {
+    if !qp.requester.wants_to_send() {
         return false;
     }
-    let is_paced = requester.pacer.eligible_at() > now;
+    let is_paced = qp.requester.pacer.eligible_at() > now;
     if !is_paced {
-        schedule.add(place, requester.priority);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        schedule.add(slot as u32, qp.requester.priority);
     }
     is_paced
 }

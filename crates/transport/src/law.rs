@@ -4,6 +4,7 @@ use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Refusal};
 use crate::engine::Engine;
 use crate::events::answer_event;
+use crate::intake::rejoin;
 use crate::laws::{LawState, Laws, TIMER_PACE, User};
 use crate::messages::message_words;
 use crate::qp::{Common, Facts, Notes, Qp, Standing};
@@ -32,13 +33,14 @@ impl Engine {
     /// state: with each fact read once, for laws hear of nothing as often.
     #[inline(always)]
     pub(crate) fn tell_of_progress(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>, acked: u32) {
-        let qp = &mut self.qps[slot];
-        let layout = self.profiles[usize::from(qp.common.profile)].layout;
-        let Laws { laws, states, timers, .. } = &mut self.laws;
+        let Self { qps, profiles, schedule, laws: Laws { laws, states, timers, .. }, .. } = self;
+        let qp = &mut qps[slot];
+        let profile = &profiles[usize::from(qp.common.profile)];
         let index = qp.common.law;
         let state = &mut states[index as usize];
         let sent = state.sent_at(qp.requester.una);
-        let event = answer_event(qp, layout, now, arrival, Class::ACK, (acked, sent));
+        let mut event = Event::default();
+        answer_event(&mut event, qp, profile.layout, now, arrival, Class::ACK, (acked, sent));
         let wake = state.wake(timers, index);
         let mut outcome = Outcome::unchanged(state.credit(&qp.requester), wake);
         call(&mut laws[usize::from(state.law)], &mut state.context, &event, &mut outcome);
@@ -48,13 +50,14 @@ impl Engine {
             return self.apply(now, slot, &outcome);
         }
         if qp.requester.window != window {
-            self.set_window(slot, window);
+            qp.set_window(profile, window);
         }
-        let qp = &self.qps[slot];
         if qp.requester.pacer.rate_kbps() != rate_kbps {
             self.set_rate(now, slot, rate_kbps);
+            self.arm(now, slot);
+        } else if rejoin(qp, schedule, now, slot) {
+            self.arm(now, slot);
         }
-        self.arm(now, slot);
     }
 
     /// Runs the law on an event that it traces, or hands the event out if the law is deferred.
@@ -193,11 +196,7 @@ impl Engine {
     #[inline]
     fn set_window(&mut self, slot: usize, window: u32) {
         let qp = &mut self.qps[slot];
-        let profile = &self.profiles[usize::from(qp.common.profile)];
-        qp.end_run(profile.ring);
-        let Qp { requester, common, .. } = qp;
-        requester.window = window;
-        common.asks_every = profile.asks_every_at(requester.pacer.rate_kbps(), window);
+        qp.set_window(&self.profiles[usize::from(qp.common.profile)], window);
     }
 
     /// The queue pair is paced at `rate_kbps` from now on.

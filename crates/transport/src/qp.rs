@@ -178,6 +178,14 @@ impl Qp {
             self.common.run = 0;
         }
     }
+
+    /// It has `window` octets from now on.
+    #[inline]
+    pub(crate) fn set_window(&mut self, profile: &Profile, window: u32) {
+        self.end_run(profile.ring);
+        self.requester.window = window;
+        self.common.asks_every = profile.asks_every_at(self.requester.pacer.rate_kbps(), window);
+    }
 }
 
 /// The sending side: one cache line.
