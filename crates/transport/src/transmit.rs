@@ -415,15 +415,16 @@ impl Engine {
     #[cold]
     fn admits_read(&mut self, slot: usize, current: u32) -> bool {
         let (layout, retry) = (self.profile(slot).layout, self.profile(slot).retry);
+        let host = self.config.host(self.qps[slot].common.path);
         let work = self.sends.get(current);
         let Some(rooms) = self.read_rooms.as_mut().filter(|_| work.kind == Kind::Read) else { return true };
         if rooms.piece().is_none() {
-            return rooms.admit(slot, work.length);
+            return rooms.admit(slot, host, work.length);
         }
         // Whose responder has not answered in time has no place among others until it does, as with grants.
         let requester = &self.qps[slot].requester;
         let answered = requester.reads == 0 || requester.retries >= retry;
-        layout != Layout::Homa || answered && rooms.admit(slot, work.length)
+        layout != Layout::Homa || answered && rooms.admit(slot, host, work.length)
     }
 
     /// A READ of `length` octets has come to its end, or, where that is `None`, nothing more of the queue pair's is to be

@@ -3,7 +3,7 @@
 //! What a queue pair has under way is bounded by its window, and READ data by the requests for it; but nothing says that the port
 //! takes what all of them have asked for. Where that comes to a buffer of a given size, requests beyond it wait here.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use roci_control::homa::Params;
 
@@ -15,6 +15,9 @@ const SHORT: u64 = 64;
 ///
 /// Each queue pair waits in line with one READ, and nobody overtakes it: so all get their turns, whatever their READs' lengths.
 /// One that is let in has its room before it is sent, and keeps it until it ends.
+///
+/// Where READs are let in piece by piece, those from one host have two pieces at most of a room and its line, and wait in a line of that
+/// host's beyond that: if it is busy elsewhere all of them wait, and room is lost that another host would have filled the link from.
 #[derive(Debug)]
 pub(crate) struct ReadRooms {
     /// The octets of each.
@@ -30,8 +33,11 @@ pub(crate) struct ReadRooms {
     turns: u32,
     /// By the places of queue pairs.
     guests: Vec<Guest>,
+    /// Those who are read from, where READs are let in piece by piece, and the number of the room.
+    hosts: BTreeMap<(u64, usize), Room>,
 }
 
+/// A room, or a host's part of one.
 #[derive(Debug, Default)]
 struct Room {
     taken: u64,
@@ -47,6 +53,8 @@ struct Guest {
     waits: bool,
     /// Whether its next READ is in.
     admitted: bool,
+    /// Whom it reads from.
+    host: u64,
 }
 
 impl ReadRooms {
@@ -60,10 +68,11 @@ impl ReadRooms {
             rooms: Default::default(),
             turns: 0,
             guests: Vec::new(),
+            hosts: BTreeMap::new(),
         }
     }
 
-    /// Rooms for READs that are granted as messages are: in pieces of a round trip's octets, of which each queue pair has
+    /// Rooms for READs that are granted as messages are: in pieces of a round trip's octets, of which each host that is read from has
     /// about two at most, one on its way and one asked for, and of all together about as many as messages have grants at once,
     /// but two at least.
     pub(crate) fn granted(params: &Params) -> Self {
@@ -99,11 +108,11 @@ impl ReadRooms {
 
     /// How many READs have been let in or have ended, where any waits: while that number stands, none gets on.
     pub(crate) fn waiting(&self) -> Option<u32> {
-        self.rooms.iter().any(|room| !room.line.is_empty()).then_some(self.turns)
+        self.rooms.iter().chain(self.hosts.values()).any(|room| !room.line.is_empty()).then_some(self.turns)
     }
 
-    /// Lets the next READ of queue pair `place` in, of `length` octets, or has it wait in line.
-    pub(crate) fn admit(&mut self, place: usize, length: u32) -> bool {
+    /// Lets the next READ of queue pair `place` in, of `length` octets from `host`, or has it wait in line.
+    pub(crate) fn admit(&mut self, place: usize, host: u64, length: u32) -> bool {
         let class = self.class(length);
         if self.guests.len() <= place {
             self.guests.resize(place + 1, Guest::default());
@@ -115,11 +124,17 @@ impl ReadRooms {
             return false;
         }
         if self.piece > 0 {
-            // It comes again when one of its own has ended.
-            let own: u64 = self.guests[place].taken.iter().sum();
-            if own >= 2 * u64::from(self.piece) {
+            let guest = &mut self.guests[place];
+            if guest.taken == [0; 2] {
+                guest.host = host;
+            }
+            let of_host = self.hosts.entry((guest.host, class)).or_default();
+            if !of_host.line.is_empty() || of_host.taken >= 2 * u64::from(self.piece) {
+                guest.waits = true;
+                of_host.line.push_back((place, length));
                 return false;
             }
+            of_host.taken += u64::from(length);
         }
         if self.rooms[class].line.is_empty() && self.fits(class, length) {
             self.take(place, length);
@@ -145,20 +160,47 @@ impl ReadRooms {
         let octets = u64::from(length).min(guest.taken[class]);
         guest.taken[class] -= octets;
         self.rooms[class].taken -= octets;
-        !self.rooms[class].line.is_empty()
+        let host = guest.host;
+        self.leave_host(host, class, octets);
+        !self.rooms[class].line.is_empty() || self.piece > 0 && self.someone_waits()
     }
 
     /// Gives up all that a queue pair has here, its place in a line included. Whether anybody waits.
     pub(crate) fn forget(&mut self, place: usize) -> bool {
         let Some(guest) = self.guests.get_mut(place) else { return false };
-        let Guest { taken, waits, .. } = core::mem::take(guest);
-        for (room, taken) in self.rooms.iter_mut().zip(taken) {
-            room.taken -= taken;
-            if waits {
-                room.line.retain(|&(waiting, _)| waiting != place);
+        let Guest { taken, waits, host, .. } = core::mem::take(guest);
+        for (class, mut left) in taken.into_iter().enumerate() {
+            let room = &mut self.rooms[class];
+            room.taken -= left;
+            if waits && let Some(at) = room.line.iter().position(|&(waiting, _)| waiting == place) {
+                left += room.line.remove(at).map_or(0, |(_, length)| length.into());
+            }
+            if let Some(of_host) = self.hosts.get_mut(&(host, class)).filter(|_| waits) {
+                of_host.line.retain(|&(waiting, _)| waiting != place);
+            }
+            self.leave_host(host, class, left);
+            let is_empty = |of_host: &Room| of_host.taken == 0 && of_host.line.is_empty();
+            if self.hosts.get(&(host, class)).is_some_and(is_empty) {
+                self.hosts.remove(&(host, class));
             }
         }
+        self.someone_waits()
+    }
+
+    fn someone_waits(&self) -> bool {
         self.rooms.iter().any(|room| !room.line.is_empty())
+    }
+
+    /// What is read from `host` has so many octets less in a room: who waits for that goes on to the room's line.
+    fn leave_host(&mut self, host: u64, class: usize, octets: u64) {
+        let Some(of_host) = self.hosts.get_mut(&(host, class)) else { return };
+        of_host.taken -= octets;
+        while of_host.taken < 2 * u64::from(self.piece)
+            && let Some((place, length)) = of_host.line.pop_front()
+        {
+            of_host.taken += u64::from(length);
+            self.rooms[class].line.push_back((place, length));
+        }
     }
 
     /// Lets in the first in a line for whom there is room, or `extra` octets more than that, if he is `ready` to send; who is not
@@ -176,6 +218,8 @@ impl ReadRooms {
                     self.take(place, length);
                     return Some((place, if fits { extra } else { extra.saturating_sub(length.into()) }));
                 }
+                let host = self.guests[place].host;
+                self.leave_host(host, class, length.into());
             }
         }
         None
@@ -209,11 +253,12 @@ impl ReadRooms {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use roci_control::Homa;
 
     fn admitted(rooms: &mut ReadRooms, wanted: &[(usize, u32)]) -> Vec<usize> {
         wanted
             .iter()
-            .filter(|&&(place, length)| rooms.admit(place, length))
+            .filter(|&&(place, length)| rooms.admit(place, 0, length))
             .map(|&(place, _)| place)
             .collect()
     }
@@ -234,10 +279,10 @@ mod tests {
     fn nobody_overtakes_who_stands_in_line_and_who_is_not_ready_comes_again() {
         let mut rooms = ReadRooms::new(1000);
         assert_eq!(admitted(&mut rooms, &[(0, 600), (1, 500), (2, 300), (1, 500), (0, 600)]), [0, 0]);
-        assert!(!rooms.admit(3, 100), "it would fit, but others are before it");
+        assert!(!rooms.admit(3, 0, 100), "it would fit, but others are before it");
         assert!(rooms.leave(0, 600));
         assert_eq!(rooms.next(0, |place| place != 1), Some((2, 0)));
-        assert!(!rooms.admit(1, 500), "it has lost its place");
+        assert!(!rooms.admit(1, 0, 500), "it has lost its place");
         assert_eq!(rooms.next(0, |_| true), Some((3, 0)));
         assert_eq!(rooms.next(0, |_| true), Some((1, 0)));
         assert_eq!(rooms.next(0, |_| true), None);
@@ -254,7 +299,85 @@ mod tests {
         assert!(before.is_some() && rooms.waiting() != before);
     }
 
+    /// Rooms of pieces of 1000 octets, of which all together have `pieces`.
+    fn in_pieces(pieces: u8) -> ReadRooms {
+        let params = Params { overcommit: pieces, ahead: Some(1000), ..*Homa::default().params() };
+        ReadRooms::granted(&params)
+    }
+
+    #[test]
+    fn of_a_host_that_is_busy_elsewhere_two_pieces_are_asked_for_and_others_have_the_rest_of_the_room() {
+        let mut rooms = in_pieces(4);
+        let mut asks = |place: usize, host| rooms.admit(place, host, 1000);
+        assert_eq!([1, 2, 3, 4].map(|place| asks(place, 7)), [true, true, false, false]);
+        assert_eq!([5, 6, 9].map(|place| asks(place, 8)), [true, true, false]);
+        assert!(rooms.leave(2, 1000));
+        assert_eq!(rooms.next(0, |_| true), Some((3, 0)), "who came first of those that wait for this host");
+        assert_eq!(rooms.next(0, |_| true), None);
+        assert!(rooms.admit(10, 7, 15), "a short one does not wait for long ones");
+    }
+
     proptest! {
+        /// Two queue pairs read from each of three hosts.
+        #[test]
+        fn no_host_has_more_than_two_pieces_and_a_packet_and_everybody_is_let_in(
+            pieces in 1u8..8,
+            steps in proptest::collection::vec((0usize..6, 0u32..1100, 0u8..9), 1..200),
+        ) {
+            let mut rooms = in_pieces(pieces);
+            let (mut wanted, mut under_way) = ([None; 6], [const { VecDeque::new() }; 6]);
+            let mut held = [false; 6];
+            let mut run = |rooms: &mut ReadRooms, place: usize, length: u32, what: u8| {
+                match what {
+                    0..=3 => {
+                        wanted[place].get_or_insert(length);
+                    }
+                    4..=6 => {
+                        if let Some(length) = under_way[place].pop_front() {
+                            rooms.leave(place, length);
+                        }
+                    }
+                    // Something else holds it back, it may be while it stands in a line; or does no longer.
+                    7 => held[place] = !held[place],
+                    9 => held[place] = false,
+                    _ => {
+                        rooms.forget(place);
+                        (wanted[place], under_way[place]) = (None, VecDeque::new());
+                    }
+                }
+                while let Some((place, _)) = rooms.next(0, |place| wanted[place].is_some() && !held[place]) {
+                    assert!(rooms.guests[place].admitted);
+                }
+                for place in 0..6 {
+                    if let Some(length) = wanted[place] && !held[place] && rooms.admit(place, place as u64 / 2, length) {
+                        rooms.sent(place);
+                        under_way[place].push_back(length);
+                        wanted[place] = None;
+                    }
+                }
+                let counted: u64 = under_way.iter().flatten().map(|&length| u64::from(length)).sum();
+                for of_host in rooms.hosts.values() {
+                    assert!(of_host.taken <= 2 * 1000 + 1100, "{rooms:?}");
+                }
+                (counted, wanted.iter().flatten().count())
+            };
+            for (place, length, what) in steps {
+                run(&mut rooms, place, length, what);
+            }
+            // By now none is held back.
+            for place in 0..6 {
+                run(&mut rooms, place, 0, 9);
+            }
+            for _ in 0..200 {
+                for place in 0..6 {
+                    run(&mut rooms, place, 0, 4);
+                }
+            }
+            prop_assert_eq!(run(&mut rooms, 0, 0, 4), (0, 0));
+            prop_assert_eq!(rooms.waiting(), None);
+            prop_assert!(rooms.hosts.values().all(|of_host| of_host.taken == 0));
+        }
+
         #[test]
         fn everybody_is_let_in_and_the_rooms_are_empty_when_all_have_left(
             octets in 1u64..3000,
@@ -280,7 +403,7 @@ mod tests {
                 }
                 while rooms.next(0, |place| wanted[place].is_some()).is_some() {}
                 for place in 0..6 {
-                    if let Some(length) = wanted[place] && rooms.admit(place, length) {
+                    if let Some(length) = wanted[place] && rooms.admit(place, 0, length) {
                         rooms.sent(place);
                         under_way[place].push_back(length);
                         wanted[place] = None;
