@@ -185,3 +185,66 @@ fn homa_fares_on_nics_that_send_in_bursts_as_on_an_ideal_one() {
         }
     }
 }
+
+#[test]
+fn ndp_gets_on_where_pulls_of_both_directions_cross_a_core_that_trims() {
+    let text = r#"
+        [topology]
+        kind = "dumbbell"
+        left = 4
+        right = 4
+        rate = "100Gb/s"
+        bottleneck = "10Gb/s"
+        delay = "1us"
+        [switch]
+        pfc = false
+        trimming = true
+        [transport]
+        recovery = "ndp"
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h0", "h4"], ["h1", "h5"], ["h2", "h6"], ["h7", "h3"], ["h4", "h0"], ["h5", "h1"]]
+        message = "1MB"
+        count = 1
+        "#;
+    let results = run(text, &[]);
+    let last = results.flows.iter().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK));
+    // 3 MB each way at 10 Gb/s are 2.4 ms of payload, and headers that cross the core take a tenth of packets' turns.
+    assert!(last < 6e-3, "{last}");
+}
+
+#[test]
+fn a_read_from_an_idle_host_does_not_wait_for_those_from_a_busy_one_under_homa() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 4
+        rate = "10Gb/s"
+        delay = "500ns"
+        [transport]
+        timeout = "100ms"
+        control = { law = "homa", unscheduled = "10KB", overcommit = 4 }
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h3", "h1"]]
+        qps = 8
+        op = "read"
+        message = "1MB"
+        count = 1
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h0", "h1"]]
+        qps = 4
+        op = "read"
+        message = "2MB"
+        count = 1
+        [[traffic]]
+        kind = "flows"
+        flows = [{ name = "idle", src = "h0", dst = "h2", op = "read", size = "9MB", start = "20us" }]
+        "#;
+    let results = run(text, &[]);
+    let idle = results.flows.last().expect("three tables");
+    // Alone it takes 8 ms, and 20 where all READs have the same room.
+    assert!(idle.end.as_secs_f64() < 15e-3, "{:?}", idle.end);
+}

@@ -130,7 +130,7 @@ pub struct Trim {
     /// switch's links carry ([`SwitchConfig::max_frame`]).
     pub threshold: Option<Bytes>,
     /// Octets of headers, and of what else travels on their priority, that a queue holds at most. `None` is NDP's
-    /// choice: as much as packets have.
+    /// choice: as much as packets have, of which each has 9000 octets there ([`Trim::HEADERS`]), or more if packets have.
     pub headers: Option<Bytes>,
     /// Whether a header for which there is no room goes back to its sender, with the addresses exchanged, rather than
     /// be dropped (NDP §3.2.4).
@@ -150,6 +150,9 @@ impl Trim {
     /// [`Trim::headers_per_packet`] of NDP's switch (NDP §3.1).
     pub const HEADERS_PER_PACKET: u8 = 10;
 
+    /// Octets of headers of NDP's switch: eight jumbograms'. However short packets are, as many senders' headers have to find room.
+    pub const HEADERS: u64 = 72_000;
+
     /// Full packets that a queue holds before packets are trimmed, where nothing else was chosen (NDP §3.1).
     pub const FULL_PACKETS: u32 = 8;
 
@@ -160,7 +163,7 @@ impl Trim {
 
     /// Octets of headers that a queue holds at most, with frames of up to `max_frame` octets.
     pub fn headers(&self, max_frame: u32) -> Bytes {
-        self.headers.unwrap_or_else(|| self.threshold(max_frame))
+        self.headers.unwrap_or_else(|| self.threshold(max_frame).max(Bytes(Self::HEADERS)))
     }
 }
 

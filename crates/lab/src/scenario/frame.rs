@@ -58,7 +58,7 @@ fn of_op(op: Op, layout: Layout, mtu: u16) -> u32 {
 #[cfg(test)]
 mod tests {
     use crate::scenario::Scenario;
-    use roci_switch::SwitchConfig;
+    use roci_switch::{SwitchConfig, Trim};
 
     /// The largest frame that the switches of a scenario with these lines are told of.
     fn frame(topology: &str, lines: &str, op: &str) -> u32 {
@@ -103,8 +103,8 @@ mod tests {
         };
         let full = u64::from(8 * (PLAIN + 1024));
         let large = u64::from(8 * (PLAIN + 4096));
-        assert_eq!(queues("[switch]\ntrimming = true").0, [full, full]);
-        assert_eq!(queues("[nic]\nmtu = 4096\n[switch]\ntrimming = true").0, [large, large]);
+        assert_eq!(queues("[switch]\ntrimming = true").0, [full, Trim::HEADERS]);
+        assert_eq!(queues("[nic]\nmtu = 4096\n[switch]\ntrimming = true").0, [large, Trim::HEADERS]);
         assert_eq!(queues("[switch]\ntrimming = { headers = \"400B\" }").0, [full, 400]);
         assert_eq!(queues("[switch]\ntrimming = { threshold = \"5KB\" }").0, [5_000, 5_000]);
         let rule = "[switch]\ntrimming = { threshold = \"5KB\" }\n\

@@ -55,6 +55,7 @@ use read::Table;
 use roci_control::Law;
 use roci_fabric::topology::Topology;
 use roci_switch::config::CUSTOMARY_FRAME;
+use roci_transport::Recovery;
 use roci_units::{BitsPerSec, Span};
 use std::path::Path;
 
@@ -150,6 +151,9 @@ impl Scenario {
         let lossy = faults.lose() || !topology.loss.is_empty();
         let lossless = !lossy && switch.config.pfc.is_some() && switch.config.trim.is_none();
         let transport = Transport::read(transport_table, lossless)?;
+        if transport.recovery == Recovery::Ndp {
+            switch.pull_with_headers(switch_table)?;
+        }
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
@@ -178,10 +182,11 @@ impl Scenario {
         let told = if switch.int { frame::telemetry(reach.most_switches) } else { 0 };
         switch.set_max_frame(frame + told);
         switch.fits(switch_table, top, &topology.graph)?;
+        let max_frame = switch.config.max_frame.max(CUSTOMARY_FRAME);
         if switch.config.pfc.is_some() {
-            let max_frame = switch.config.max_frame.max(CUSTOMARY_FRAME);
             nic.fits(nic_table, &topology.graph, max_frame)?;
         }
+        let parts_notes = nic.parts_notes(&topology.graph, max_frame, switch.config.pfc.is_some());
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport)?;
@@ -211,6 +216,7 @@ impl Scenario {
         let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first
             .chain(nic.idle_notes())
+            .chain(parts_notes)
             .chain(together)
             .chain(unheld)
             .chain(outgrown)

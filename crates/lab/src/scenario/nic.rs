@@ -11,6 +11,7 @@ use roci_nic::arch::{file as architecture_file, presets};
 use roci_nic::{Architecture, Delays, DrainConfig};
 use roci_transport::Deferred;
 use roci_units::{BitsPerSec, Bytes};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// All that a scenario says of NICs.
@@ -121,6 +122,40 @@ impl Nic {
         Ok(())
     }
 
+    /// What a user should know of NICs made of parts that the links of `graph` ask too much of, each model once: of a receive FIFO in
+    /// which no more has room than may still arrive after PAUSE, where there is `pfc` and a frame has up to `max_frame` octets; and
+    /// of PCIe that is slower than the link.
+    pub(super) fn parts_notes(&self, graph: &Graph, max_frame: u32, pfc: bool) -> Vec<String> {
+        let mut notes = BTreeMap::new();
+        for link in &graph.links {
+            for node in [link.a, link.b] {
+                let Some(name) = graph.hosts.get(node.0 as usize) else { continue };
+                let NicModel::Parts(parts) = &self.config_of(name).model else { continue };
+                let model = &parts.name;
+                let least = DrainConfig::least(link.rate, link.delay, max_frame);
+                if let Some(fifo) = parts.receive.fifo.filter(|fifo| pfc && fifo.0 < least) {
+                    notes.entry((model, 0)).or_insert_with(|| {
+                        format!(
+                            "the receive FIFO of `{model}` holds {fifo}, and {} may still arrive at `{name}` after it has sent PAUSE: it \
+                             pauses whatever comes. Enlarge `nic.with.receive.fifo`, shorten the links, or turn `switch.pfc` off",
+                            Bytes(least)
+                        )
+                    });
+                }
+                if let Some(rate) = parts.pcie.rate.filter(|rate| parts.pcie.attached && *rate < link.rate) {
+                    notes.entry((model, 1)).or_insert_with(|| {
+                        format!(
+                            "PCIe of `{model}` carries {rate}, and the link of `{name}` {}: it does not fill the link. Set \
+                             `nic.with.pcie.rate` to that of the NIC's slot",
+                            link.rate
+                        )
+                    });
+                }
+            }
+        }
+        notes.into_values().collect()
+    }
+
     /// What a user should know of an MTU that no real queue pair has; `None` where every host has one of theirs.
     pub(super) fn note(&self) -> Option<String> {
         let mut all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
@@ -134,6 +169,15 @@ impl Nic {
     /// Of values of cores that are given where no core is, which a sweep over models may do: a note for each NIC.
     pub(super) fn idle_notes(&self) -> impl Iterator<Item = String> {
         self.idle.iter().cloned()
+    }
+
+    /// A model made of parts whose receive FIFO may fill.
+    pub(super) fn bounded(&self) -> Option<&str> {
+        let mut all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
+        all.find_map(|config| match &config.model {
+            NicModel::Parts(parts) if parts.receive.fifo.is_some() => Some(parts.name.as_str()),
+            _ => None,
+        })
     }
 
     /// The models made of parts that have no cores.

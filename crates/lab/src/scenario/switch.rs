@@ -76,6 +76,19 @@ impl Switch {
         self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
     }
 
+    /// Has NDP's acknowledgements and pulls travel with trimmed headers (NDP §3.1), if `table`, which is `[switch]`, does not say otherwise: where
+    /// headers and they together are more than a link carries, one of them leaves after ten of the others, and data is the third.
+    pub(super) fn pull_with_headers(&mut self, table: Option<Table<'_>>) -> Result<(), ScenarioError> {
+        let classes = table.map(|table| table.table("classes", &keys::CLASSES)).transpose()?.flatten();
+        let mut configs = [&self.config].into_iter().chain(self.rules.iter().map(|rule| &rule.config));
+        if let Some(trim) = configs.find_map(|config| config.trim)
+            && classes.is_none_or(|classes| classes.get("cnp").is_none())
+        {
+            self.classes.cnp = trim.header_priority;
+        }
+        Ok(())
+    }
+
     /// Tells all switches of the greatest frame of the run.
     pub(super) fn set_max_frame(&mut self, octets: u32) {
         let configs = self.rules.iter_mut().map(|rule| &mut rule.config);

@@ -87,6 +87,24 @@ pub(super) fn notes<'a>(
                 .to_owned(),
         );
         note(
+            transport.recovery == Recovery::Ndp && law != "ndp" && !control.is_program(),
+            format!(
+                "`transport.recovery = \"ndp\"` is pulled by law `ndp` alone, and under `{law}` nothing spaces what is sent: set \
+                 `transport.control = \"ndp\"`"
+            ),
+        );
+        note(
+            law == "homa"
+                && nic.bounded().is_some()
+                && switch.config.pfc.is_some()
+                && switch.classes.pause != u8::MAX,
+            format!(
+                "`homa` sends on every priority, and PAUSE holds back those of `switch.classes.pause` alone: what the receive FIFO of \
+                 `{}` has no room for on others is lost. List all eight there, or set `switch.pfc = false`",
+                nic.bounded().unwrap_or_default()
+            ),
+        );
+        note(
             switch.config.ecn.is_none() && matches!(law, "dctcp" | "nscc"),
             format!("`{law}` slows down for marks, and `switch.ecn` is off: set `switch.ecn = true`"),
         );
@@ -200,6 +218,15 @@ mod tests {
                 "`nic.with.cores.clock` and `nic.with.cores.load` do nothing: `cx6` has no cores",
             ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
+            ("[nic]\nmodel = \"cx6\"\n[transport]\ncontrol = \"homa\"\n", "`homa` sends on every priority"),
+            (
+                "[switch]\ntrimming = true\n[transport]\nrecovery = \"ndp\"\ncontrol = \"dcqcn\"\n",
+                "is pulled by law `ndp` alone",
+            ),
+            (
+                "[nic]\nmodel = \"bluefield3\"\nwith.pcie.rate = \"8Gb/s\"\n",
+                "PCIe of `bluefield3` carries 8Gb/s",
+            ),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
             (
                 "[transport]\ncontrol = \"homa\"\nrecovery = \"go-back-n\"\n",
@@ -224,6 +251,22 @@ mod tests {
             let told = notes(&format!("[switch]\nrouting = \"spray\"\n[transport]\n{tolerant}\n"));
             assert!(!told.contains("others overtake"), "{tolerant}: {told}");
         }
+    }
+
+    #[test]
+    fn a_fifo_that_has_to_pause_whatever_comes_is_told_of_once() {
+        let notes = |delay: &str, rest: &str| -> Vec<String> {
+            let text = star(PERMUTATION).replace("1us", delay)
+                + "[nic]\nmodel = \"srnic\"\n[transport]\ntimeout = \"16ms\"\n"
+                + rest;
+            parse(&text).unwrap().notes().map(str::to_owned).collect()
+        };
+        let told =
+            |notes: &[String]| notes.iter().filter(|note| note.contains("pauses whatever comes")).count();
+        assert_eq!(told(&notes("1us", "")), 0);
+        let long = notes("400us", "");
+        assert_eq!(told(&long), 1, "{long:?}");
+        assert_eq!(told(&notes("400us", "[switch]\npfc = false\n")), 0);
     }
 
     #[test]

@@ -186,9 +186,9 @@ impl Host {
             if let Some(left) = machine.receive_wqes.lookup_serving(number, |left| *left > 0) {
                 *left -= 1;
             } else {
-                // One where nothing stays, else as many as are fetched at once.
-                let kept = machine.receive_wqes.keeps();
-                let fetched = if kept { machine.arch.send.fetch } else { 1 };
+                // One, but for a queue pair that comes again before its place is given away, as with send requests.
+                let again = machine.receive_wqes.peek_mut(number).is_some();
+                let fetched = if again { machine.arch.send.fetch } else { 1 };
                 let octets = u64::from(fetched) * u64::from(machine.arch.receive_wqe.size);
                 waited = machine.pcie.read(now, octets, Cause::ReceiveWqe);
                 machine.receive_wqes.insert(number, fetched - 1);

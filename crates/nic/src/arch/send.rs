@@ -130,7 +130,7 @@ impl Host {
     /// waits for them: the turn begins when they are there.
     ///
     /// More than a turn serves are fetched for a queue pair that comes again before its place among those that stay is given
-    /// away, and for every one where nothing stays: for others they would be fetched in vain.
+    /// away: for others they would be fetched in vain.
     fn fetch_requests(&mut self, net: &mut Net, id: HostId, now: Instant, offer: Offer) {
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
         let waiting = self.engine.requests_waiting(offer.qpn, most).max(1);
@@ -142,7 +142,7 @@ impl Host {
             && !machine.wqes.is_whole()
             && machine.wqes.lookup_serving(number, |kept| kept.left > 0).is_none()
         {
-            let again = !machine.wqes.keeps() || machine.wqes.peek_mut(number).is_some();
+            let again = machine.wqes.peek_mut(number).is_some();
             let left = if again { waiting } else { waiting.min(machine.arch.send.serve) };
             let octets = u64::from(left) * u64::from(machine.arch.wqe.size);
             let at = machine.pcie.read(now, octets, Cause::Wqe);
@@ -229,7 +229,7 @@ impl Host {
         let number = cache::of(offer.qpn);
         let retries = machine.is_retry(&offer);
         // What was fetched for this turn is there even where nothing stays, or where it would have had to make way.
-        let fetched = if machine.wqes.keeps() { waiting.min(send.serve) } else { waiting };
+        let fetched = waiting.min(send.serve);
         let Requests { mut left, again } = match machine.wqes.is_whole() || retries {
             true => Requests { left: u32::MAX, again: false },
             false => {

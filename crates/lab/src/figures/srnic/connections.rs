@@ -13,6 +13,15 @@ const QPS: [&str; 8] = ["128", "256", "512", "1024", "2048", "4096", "10000", "1
 /// The share of its throughput with the fewest connections that a NIC must keep for them to be called performant.
 const PERFORMANT: f64 = 0.98;
 
+/// Rows of the commodity NIC with the most connections, each with another value of one key.
+const OTHERS: [(&str, (&str, &str)); 5] = [
+    ("cx6_all_contexts", ("nic.with.context.entries", "all")),
+    ("cx6_slow_pcie", ("nic.with.pcie.read", "1100ns")),
+    ("cx6_two_a_turn", ("nic.with.send.serve", "2")),
+    ("cx6_more_turns", ("nic.with.send.turns", "256")),
+    ("cx6_more_units", ("nic.with.units.count", "16")),
+];
+
 /// Runs of one NIC by the number of connections.
 struct Sweep {
     points: Vec<(f64, Vec<Results>)>,
@@ -30,11 +39,11 @@ impl Sweep {
         Ok(Self { points })
     }
 
-    /// The commodity NIC with room for every context, and for no more requests than else.
-    fn with_all_contexts(bench: &Bench<'_>) -> Result<Self, FigureError> {
+    /// The commodity NIC with the fewest and the most connections and another value of `key`.
+    fn with(bench: &Bench<'_>, (key, value): (&str, &str)) -> Result<Self, FigureError> {
         let mut points = Vec::new();
         for qps in [QPS[0], QPS[7]] {
-            let set = [("nic.model", "cx6"), ("nic.with.context.entries", "all"), ("traffic.0.qps", qps)];
+            let set = [("nic.model", "cx6"), (key, value), ("traffic.0.qps", qps)];
             points.push((qps.parse().unwrap_or(f64::NAN), bench.control(CONNECTIONS, &set)?));
         }
         Ok(Self { points })
@@ -69,7 +78,6 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let srnic = Sweep::run(bench, "srnic", &QPS[..7], false)?;
     let cx5 = Sweep::run(bench, "cx5", &["128", "256", "512", "16384"], true)?;
     let cx6 = Sweep::run(bench, "cx6", &QPS, true)?;
-    let all_contexts = Sweep::with_all_contexts(bench)?;
     let mut measured = Measured::default();
     measured.each("srnic_128", srnic.at(128.0), wire_gbps);
     measured.add("srnic_10k", srnic.share(10_000.0));
@@ -78,7 +86,9 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.add("cx6_512", cx6.share(512.0));
     measured.add("cx6_1024", cx6.share(1024.0));
     measured.add("cx6_16k", cx6.share(16_384.0));
-    measured.add("cx6_all_contexts", all_contexts.share(16_384.0));
+    for (row, other) in OTHERS {
+        measured.add(row, Sweep::with(bench, other)?.share(16_384.0));
+    }
     measured.add("cx5_16k", cx5.share(16_384.0));
     measured.each("cx6_misses", cx6.at(16_384.0), misses);
     measured.each("cx6_misses_256", cx6.at(256.0), misses);
@@ -137,11 +147,10 @@ fn misses(results: &Results) -> f64 {
     100.0 * context.misses as f64 / (context.hits + context.misses).max(1) as f64
 }
 
-/// What the sender's NIC fetches or writes back of contexts and requests that are not on its chip, in Gb/s.
+/// What the sender's NIC fetches or writes back of contexts that are not on its chip, in Gb/s.
 #[expect(clippy::cast_precision_loss, reason = "a printed figure has few digits")]
 fn fetched(results: &Results) -> f64 {
-    let counters = counters(results);
-    let octets = counters.pcie_of(Cause::Context) + counters.pcie_of(Cause::Wqe);
+    let octets = counters(results).pcie_of(Cause::Context);
     octets as f64 * 8e-9 / results.simulated.as_secs_f64()
 }
 

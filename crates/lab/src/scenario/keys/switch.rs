@@ -131,7 +131,12 @@ pub static CLASSES: Section = section(
     &[
         key("data", "a priority, 0 to 7", "`3`", "The priority of data."),
         key("ack", "a priority, 0 to 7", "that of data", "The priority of acknowledgements."),
-        key("cnp", "a priority, 0 to 7", "`6`", "The priority of congestion notification packets."),
+        key(
+            "cnp",
+            "a priority, 0 to 7",
+            "`6`; with `transport.recovery = \"ndp\"` that of trimmed headers",
+            "The priority of congestion notification packets, and with `transport.recovery = \"ndp\"` of acknowledgements and pulls.",
+        ),
         key(
             "pause",
             "a list of priorities, 0 to 7",
@@ -154,7 +159,7 @@ pub static TRIMMING: Section = section(
         key(
             "headers",
             "a size, 100B to 4GB",
-            "that of `threshold`",
+            "that of `threshold`; where neither is given 72KB, eight jumbograms, or eight of the greatest frames if that is more",
             "What a queue of headers, and of what else travels on their priority, holds at most.",
         ),
         key(
