@@ -116,13 +116,29 @@ pub struct Conflict {
     pub remedy: &'static str,
 }
 
+/// The member of `valid` nearest to `word`, if any is near enough to be what was meant.
+pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    let likeness = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        // Of three letters, two of them swapped, Jaro and Winkler see one that fits.
+        let slip = lower.chars().count() > 2 && strsim::osa_distance(&lower, &candidate) <= 1;
+        strsim::jaro_winkler(&lower, &candidate) + if slip { 1.0 } else { 0.0 }
+    };
+    valid
+        .into_iter()
+        .map(|candidate| (likeness(candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}
+
 /// What is said of a key that does not exist.
 fn near(path: &str) -> String {
-    let likeness = |key: &str| strsim::jaro_winkler(path, key);
-    let nearest = KEYS.iter().map(|key| key.path).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    match nearest {
-        Some(nearest) if likeness(nearest) > 0.75 => format!("did you mean `{nearest}`?"),
-        _ => format!("the keys are {}", KEYS.iter().map(|key| key.path).collect::<Vec<_>>().join(", ")),
+    let keys = || KEYS.iter().map(|key| key.path);
+    match nearest(path, keys()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("the keys are {}", keys().collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -285,6 +301,15 @@ mod tests {
 
     fn refused(text: &str) -> String {
         read("my.toml", text).expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn the_nearest_word_is_offered_only_when_it_is_near() {
+        let of = |word| nearest(word, ["alpha", "buffer", "pfc", "op"]);
+        assert_eq!(of("bufer"), Some("buffer"));
+        assert_eq!(of("zzz"), None);
+        assert_eq!(["pcf", "fpc", "PCF"].map(of), [Some("pfc"); 3], "two letters swapped");
+        assert_eq!(of("of"), None, "one of two letters is not near");
     }
 
     #[test]
