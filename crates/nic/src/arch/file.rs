@@ -48,7 +48,7 @@ impl Architecture {
     /// What is wrong, and what would be right.
     pub fn set(&mut self, path: &str, text: &str) -> Result<(), (String, String)> {
         let Some(key) = key(path) else {
-            return Err((format!("a NIC has no key `{path}`"), near(path)));
+            return Err((format!("a NIC has no key `{path}`"), near(path, &[])));
         };
         if !key.set(self, text) {
             return Err((format!("`{path} = {text}` does not fit"), format!("it takes {}", key.takes)));
@@ -133,12 +133,15 @@ pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// What is said of a key that does not exist.
-fn near(path: &str) -> String {
-    let keys = || KEYS.iter().map(|key| key.path);
-    match nearest(path, keys()) {
+/// What a file says of the whole, which is no key of an architecture.
+const OF_THE_WHOLE: [&str; 3] = ["name", "about", "base"];
+
+/// What is said of a key that does not exist, where there are the [`KEYS`] and `others`.
+fn near(path: &str, others: &[&'static str]) -> String {
+    let keys: Vec<_> = others.iter().copied().chain(KEYS.iter().map(|key| key.path)).collect();
+    match nearest(path, keys.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("the keys are {}", keys().collect::<Vec<_>>().join(", ")),
+        None => format!("the keys are {}", keys.join(", ")),
     }
 }
 
@@ -216,7 +219,9 @@ impl Reader<'_> {
             (None, DeValue::Table(table)) if KEYS.iter().any(|key| inside(key.path, &path)) => {
                 table.iter().try_for_each(|item| self.entry(architecture, &path, item))
             }
-            (None, _) => Err(self.error(name.span(), format!("unknown key `{path}`"), near(&path))),
+            (None, _) => {
+                Err(self.error(name.span(), format!("unknown key `{path}`"), near(&path, &OF_THE_WHOLE)))
+            }
         }
     }
 
@@ -349,6 +354,12 @@ mod tests {
     fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         let unknown = refused("clock = \"1GHz\"\n[pcie]\nattached = true\nraed = \"1us\"\n");
         assert_eq!(unknown, "my.toml:4: unknown key `pcie.raed`\n  remedy: did you mean `pcie.read`?");
+        assert!(refused("nmae = \"mine\"").ends_with("unknown key `nmae`\n  remedy: did you mean `name`?"));
+        assert!(
+            refused("zzz = 1").contains("remedy: the keys are name, about, base, clock, "),
+            "{}",
+            refused("zzz = 1")
+        );
         assert!(refused("[send]\nfetch = -1").starts_with("my.toml:2: `send.fetch = -1` does not fit"));
         assert!(refused("[pcie]\nread = { value = 1.5 }").contains("is of type float"));
         assert!(refused("[pcie]\nread = { source = \"x\" }").contains("has no `value`"));
