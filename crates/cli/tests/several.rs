@@ -17,6 +17,38 @@ fn figures_replace_earlier_figures() {
 }
 
 #[test]
+#[cfg(unix)]
+fn what_was_reproduced_before_an_interrupt_is_written() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{Command, Stdio};
+    let scratch = Scratch::new("interrupted-figures");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(["reproduce", "swcc-table3", "validation-fixed-point", "swcc-fig2"])
+        .current_dir(&scratch.0)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    assert!(out.read_line(&mut line).unwrap() > 0 && line.starts_with("swcc-table3: "), "{line}");
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert!(
+        rest.ends_with("Tables and plots are in out/figures.\n1 passed, 0 failed, 0 not judged.\n"),
+        "{rest}"
+    );
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = "interrupted\n`validation-fixed-point` is not done, nor what was to follow; what was done before it is in out/figures\n";
+    assert_eq!(text(&output.stderr), told);
+    let tables = text(&scratch.read("out/figures/figures.md"));
+    assert!(tables.contains("swcc-table3") && !tables.contains("validation-fixed-point"), "{tables}");
+}
+
+#[test]
 fn one_seed_judges_no_mean_of_five() {
     let scratch = Scratch::new("one-seed");
     // The run of seed 1 has a board more than a tenth off the paper's mean, that of seed 3 has none: neither tells of the mean.
