@@ -110,6 +110,8 @@ fn figures_are_listed_by_paper() {
             let line =
                 printed.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap();
             assert!(one.is_some() || line.contains("over 2 min"), "{line}");
+            let ablations = line.split_whitespace().nth(3).unwrap();
+            assert_eq!(ablations != "-", figure["ablation"].as_bool().unwrap(), "{line}");
             assert!(["over 2 min", "under 1 s", "about "].iter().any(|told| line.contains(told)), "{line}");
         }
     }
@@ -324,6 +326,18 @@ fn controls_are_compared_and_one_scenario_alone_is_not() {
     let message = text(&output.stderr);
     assert!(message.contains("`irn` is a recovery and no law"), "{message}");
     assert!(message.contains("roci sweep --set transport.recovery=go-back-n,irn"), "{message}");
+}
+
+#[test]
+fn a_figure_without_ablation_is_refused_before_any_is_run_without_its_mechanism() {
+    let scratch = Scratch::new("no-ablation");
+    let output = scratch.roci(&["reproduce", "swcc-fig5", "srnic-fig11", "--ablate"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    assert!(
+        text(&output.stderr)
+            .starts_with("`srnic-fig11` has no ablation; of `srnic` these have one: `srnic-fig9`, ")
+    );
+    assert_eq!(scratch.files(), [""; 0]);
 }
 
 #[test]

@@ -142,6 +142,7 @@ fn list(arguments: &Reproduce) -> Result<(), Failure> {
         }
         print(
             "`roci reproduce NAME` runs a figure, `roci reproduce GROUP` all of a group, `roci reproduce all` every one.\n\
+             Ablations are mechanisms behind a figure that `--ablate` switches off, one after the other.\n\
              Times are what one core took once, with one seed (`--seeds 1`) and with five, the default.\n",
         );
     }
