@@ -344,7 +344,7 @@ pub(crate) struct Reproduce {
     /// List these figures, by default all, and run none
     #[arg(long)]
     pub(crate) list: bool,
-    /// Switch off the mechanism behind each figure: its rows must then fail
+    /// Switch off the mechanism behind each figure: its rows must then fail (`--list` counts the ablations of each)
     #[arg(long)]
     pub(crate) ablate: bool,
     /// The seeds to run with: a range 1..8 with both ends, or a list 1,2,5 (3 is seed 3 alone) [default: 1..5]

@@ -532,11 +532,13 @@ fn about(seconds: Option<f64>) -> String {
 
 /// Figures of a group: what each shows, and how long it takes.
 pub(crate) fn figures(group: &figures::Group, figures: &[(&str, Figure)]) -> String {
-    let mut table = prose(&["figure", "kind", "rows", "1 seed", "5 seeds", "what it shows"]);
+    let mut table = prose(&["figure", "kind", "rows", "ablations", "1 seed", "5 seeds", "what it shows"]);
     for (name, figure) in figures {
-        let [rows, one, five] =
-            [figure.rows.len().to_string(), about(figure.takes.one_seed), about(figure.takes.five_seeds)];
-        table.add_row([*name, figure.kind.name(), &rows, &one, &five, &figure.title]);
+        let ablations =
+            Some(figure.ablations.len()).filter(|count| *count > 0).map(|count| count.to_string());
+        let [rows, ablations] = [figure.rows.len().to_string(), or_dash(ablations)];
+        let [one, five] = [figure.takes.one_seed, figure.takes.five_seeds].map(about);
+        table.add_row([*name, figure.kind.name(), &rows, &ablations, &one, &five, &figure.title]);
     }
     format!("{}: {}\n\n{}\n", group.name, group.from, lines(&table))
 }

@@ -388,8 +388,7 @@ fn a_register_that_is_to_be_written_when_all_is_over_is_told() {
     scratch.scenario("late.toml", &at("1s"));
     scratch.scenario("early.toml", &at("10us"));
     let late = scratch.roci(&["run", "late.toml"]);
-    let told =
-        "warning: nobody took what `[[at]]` writes to `transport.control.g` at 1s: the run was over after ";
+    let told = "warning: nobody took what `[[at]]` writes to `transport.control.g` at 1s: the run was over after 191.9 us";
     assert_eq!(text(&late.stdout).matches(told).count(), 1, "{}", text(&late.stdout));
     assert_eq!(text(&late.stderr), "");
     assert_eq!(text(&scratch.roci(&["run", "early.toml"]).stderr), "");

@@ -17,6 +17,38 @@ fn figures_replace_earlier_figures() {
 }
 
 #[test]
+#[cfg(unix)]
+fn what_was_reproduced_before_an_interrupt_is_written() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{Command, Stdio};
+    let scratch = Scratch::new("interrupted-figures");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(["reproduce", "swcc-table3", "validation-fixed-point", "swcc-fig2"])
+        .current_dir(&scratch.0)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    assert!(out.read_line(&mut line).unwrap() > 0 && line.starts_with("swcc-table3: "), "{line}");
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert!(
+        rest.ends_with("Tables and plots are in out/figures.\n1 passed, 0 failed, 0 not judged.\n"),
+        "{rest}"
+    );
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = "interrupted\n`validation-fixed-point` is not done, nor what was to follow; what was done before it is in out/figures\n";
+    assert_eq!(text(&output.stderr), told);
+    let tables = text(&scratch.read("out/figures/figures.md"));
+    assert!(tables.contains("swcc-table3") && !tables.contains("validation-fixed-point"), "{tables}");
+}
+
+#[test]
 fn one_seed_judges_no_mean_of_five() {
     let scratch = Scratch::new("one-seed");
     // The run of seed 1 has a board more than a tenth off the paper's mean, that of seed 3 has none: neither tells of the mean.
@@ -78,6 +110,8 @@ fn figures_are_listed_by_paper() {
             let line =
                 printed.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap();
             assert!(one.is_some() || line.contains("over 2 min"), "{line}");
+            let ablations = line.split_whitespace().nth(3).unwrap();
+            assert_eq!(ablations != "-", figure["ablation"].as_bool().unwrap(), "{line}");
             assert!(["over 2 min", "under 1 s", "about "].iter().any(|told| line.contains(told)), "{line}");
         }
     }
@@ -292,6 +326,18 @@ fn controls_are_compared_and_one_scenario_alone_is_not() {
     let message = text(&output.stderr);
     assert!(message.contains("`irn` is a recovery and no law"), "{message}");
     assert!(message.contains("roci sweep --set transport.recovery=go-back-n,irn"), "{message}");
+}
+
+#[test]
+fn a_figure_without_ablation_is_refused_before_any_is_run_without_its_mechanism() {
+    let scratch = Scratch::new("no-ablation");
+    let output = scratch.roci(&["reproduce", "swcc-fig5", "srnic-fig11", "--ablate"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    assert!(
+        text(&output.stderr)
+            .starts_with("`srnic-fig11` has no ablation; of `srnic` these have one: `srnic-fig9`, ")
+    );
+    assert_eq!(scratch.files(), [""; 0]);
 }
 
 #[test]

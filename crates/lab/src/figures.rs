@@ -75,7 +75,7 @@ pub enum FigureError {
     #[error("there is no figure `{name}`; {known}", name = .0, known = known(.0))]
     Unknown(String),
     /// It has no mechanism to switch off.
-    #[error("`{name}` has no ablation: it is {kind}", name = .0, kind = expect::figure(.0).kind.name())]
+    #[error("`{name}` has no ablation; {others}", name = .0, others = with_ablations(.0))]
     NoAblation(&'static str),
     /// One of its runs failed.
     #[error("{name} with seed {seed}: {error}")]
@@ -208,6 +208,20 @@ fn known(wrong: &str) -> String {
         of_group.unwrap_or_default(),
         listed(GROUPS.map(|group| group.name))
     )
+}
+
+/// Those beside the figure `name`, which has no ablation, that have one.
+fn with_ablations(name: &str) -> String {
+    let of_group = GROUPS.iter().find(|group| group.holds(name)).map(|group| {
+        let figures = group.figures().into_iter();
+        let have: Vec<&str> =
+            figures.filter(|(_, it)| !it.ablations.is_empty()).map(|(name, _)| name).collect();
+        match have.as_slice() {
+            [] => format!("no figure of `{}` has one. ", group.name),
+            have => format!("of `{}` these have one: {}. ", group.name, listed(have.iter().copied())),
+        }
+    });
+    format!("{}`roci reproduce --list` counts those of each figure", of_group.unwrap_or_default())
 }
 
 /// The names of all figures.
@@ -384,6 +398,18 @@ mod tests {
         let error =
             reproduce(&crate::world::SimulatedWorld, "lst-fig9", &calibrated, &|_| Go::On).unwrap_err();
         assert_eq!(error, FigureError::NoAblation("lst-fig9"));
+    }
+
+    #[test]
+    fn of_a_figure_without_ablation_those_beside_it_that_have_one_are_named() {
+        let told = |name| FigureError::NoAblation(name).to_string();
+        let beside = "of `srnic` these have one: `srnic-fig9`, `srnic-fig10` and `srnic-fig12`. ";
+        let list = "`roci reproduce --list` counts those of each figure";
+        assert_eq!(told("srnic-fig11"), format!("`srnic-fig11` has no ablation; {beside}{list}"));
+        assert_eq!(
+            told("hpcc-compare"),
+            format!("`hpcc-compare` has no ablation; no figure of `hpcc` has one. {list}")
+        );
     }
 
     #[test]

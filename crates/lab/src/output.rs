@@ -2,6 +2,7 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
+//! | [`digits`] | numbers as people say them |
 //! | [`folder`] | a folder of results that appears as a whole or not at all |
 //! | [`summary`] | `summary.json` |
 //! | [`flows`] | `flows.csv` |
@@ -9,6 +10,7 @@
 //! | [`pcap`] | packet captures in pcapng |
 //! | [`report`] | `report.html`, of one run or of several side by side |
 
+pub mod digits;
 pub mod flows;
 pub mod folder;
 mod nic;

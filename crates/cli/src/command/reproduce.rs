@@ -16,7 +16,6 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         return list(arguments);
     }
     let names = wanted(arguments)?;
-    let request = |error: FigureError| Failure::Request(error.to_string());
     let default = Options::default();
     let seeds = match &arguments.seeds {
         Some(list) => {
@@ -26,10 +25,12 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         }
         None => default.seeds,
     };
+    let runs = runs_of(&names, arguments.ablate)?;
     let folder = prepare(&arguments.out)?;
     listen()?;
     let mut reports = Vec::new();
-    for (name, ablate) in runs_of(&names, arguments.ablate)? {
+    let mut broken_off = None;
+    for (name, ablate) in runs {
         let options = Options { ablate, seeds: seeds.clone() };
         let bar = Bar::new(arguments.quiet, name);
         let progress = |step: Step| {
@@ -38,17 +39,23 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         };
         let report = figures::reproduce(&SimulatedWorld, name, &options, &progress);
         bar.clear();
-        let report = report.map_err(|error| match error {
-            FigureError::Unknown(_) | FigureError::NoAblation(_) => request(error),
-            FigureError::Run { error, .. } if *error == RunError::Interrupted => {
-                Failure::Run(RunError::Interrupted.to_string())
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => {
+                broken_off = Some((name, error));
+                break;
             }
-            FigureError::Run { .. } => Failure::Run(error.to_string()),
-        })?;
+        };
         if !arguments.quiet && !arguments.json {
             print(&table::figure(&report));
         }
         reports.push(report);
+    }
+    if let Some((_, error)) = broken_off.as_ref().filter(|_| reports.is_empty()) {
+        return Err(Failure::Run(match interrupts(error) {
+            true => RunError::Interrupted.to_string(),
+            false => error.to_string(),
+        }));
     }
     let failed = |error: roci_lab::output::OutputError| Failure::Run(error.to_string());
     figures::write(folder.draft(), &reports).map_err(failed)?;
@@ -63,14 +70,23 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     }
     let failed = |report: &&Report| report.outcome() == Outcome::Failed;
     let bad: Vec<&str> = reports.iter().filter(failed).map(|report| report.name).collect();
-    match bad.as_slice() {
-        [] => Ok(()),
-        bad => Err(Failure::Run(format!("not reproduced: {}", bad.join(", ")))),
-    }
+    let bad = (!bad.is_empty()).then(|| format!("not reproduced: {}", bad.join(", ")));
+    let broken_off = broken_off.map(|(name, error)| {
+        let why = if interrupts(&error) { "interrupted".to_owned() } else { error.to_string() };
+        format!("{why}\n`{name}` is not done, nor what was to follow; what was done before it is in {target}")
+    });
+    let wrong: Vec<String> = bad.into_iter().chain(broken_off).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Run(wrong.join("\n"))) }
 }
 
-/// Each of `names` as it is; or once for each of its mechanisms, with that one switched off.
-fn runs_of<'a>(names: &[&'a str], ablate: bool) -> Result<Vec<(&'a str, Option<usize>)>, Failure> {
+/// Whether the user stopped a figure.
+fn interrupts(error: &FigureError) -> bool {
+    matches!(error, FigureError::Run { error, .. } if **error == RunError::Interrupted)
+}
+
+/// Each of `names` as it is; or once for each of its mechanisms, with that one switched off. One without any is refused before
+/// others have run for hours.
+fn runs_of(names: &[&'static str], ablate: bool) -> Result<Vec<(&'static str, Option<usize>)>, Failure> {
     let mut runs = Vec::new();
     for &name in names {
         if !ablate {
@@ -78,8 +94,10 @@ fn runs_of<'a>(names: &[&'a str], ablate: bool) -> Result<Vec<(&'a str, Option<u
             continue;
         }
         let several = figures::ablations(name).map_err(|error| Failure::Request(error.to_string()))?;
-        // One without any is refused where it is run.
-        runs.extend((0..several.max(1)).map(|which| (name, Some(which))));
+        if several == 0 {
+            return Err(Failure::Request(FigureError::NoAblation(name).to_string()));
+        }
+        runs.extend((0..several).map(|which| (name, Some(which))));
     }
     Ok(runs)
 }
@@ -124,6 +142,7 @@ fn list(arguments: &Reproduce) -> Result<(), Failure> {
         }
         print(
             "`roci reproduce NAME` runs a figure, `roci reproduce GROUP` all of a group, `roci reproduce all` every one.\n\
+             Ablations are mechanisms behind a figure that `--ablate` switches off, one after the other.\n\
              Times are what one core took once, with one seed (`--seeds 1`) and with five, the default.\n",
         );
     }

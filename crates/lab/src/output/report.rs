@@ -307,6 +307,22 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_has_the_means_that_the_terminal_shows() {
+        let results = sample();
+        let runs = [Run { label: "a", configuration: "a", folder: None, results: &results }; 2];
+        let mut csv = Vec::new();
+        write_comparison_csv(&mut csv, &runs).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let row = |number: usize| csv.lines().nth(number).unwrap().split(',');
+        let value = |wanted: &str| {
+            let (_, value) = row(0).zip(row(1)).find(|(name, _)| *name == wanted).unwrap();
+            value.parse().ok()
+        };
+        assert_eq!(value("fct_mean_s"), results.completion_times().mean());
+        assert_eq!(value("slowdown_mean"), results.slowdowns().mean());
+    }
+
+    #[test]
     fn what_was_offered_is_compared_where_it_is_known() {
         let offered = crate::results::Offered { from: roci_units::Instant::ZERO, until: sample().simulated };
         let by_the_clock = Results { offered: Some(offered), ..sample() };

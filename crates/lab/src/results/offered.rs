@@ -16,7 +16,7 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// When `traffic` offers flows by the clock in a run that ends at `end`; `None` where some of it does not, for what that
+    /// When `traffic` offers flows by the clock in a run that lets none begin from `end` on; `None` where some of it does not, for what that
     /// is to move was offered at no time. A file of flows has no end but its last start, which may be its first.
     pub fn of(traffic: &[Traffic], end: Instant) -> Option<Self> {
         let times = traffic.iter().map(|traffic| match traffic {
@@ -130,6 +130,26 @@ mod tests {
         );
         let burst = burst.replace("\nuntil = \"11ms\"", "");
         assert_eq!(offered_of(&burst, at(20_000)), None);
+    }
+
+    #[test]
+    fn what_is_offered_does_not_depend_on_when_the_last_flow_ended() {
+        let incast = |every: &str, until: &str, stop: &str| {
+            let text = format!(
+                "{stop}[topology]\nkind = \"star\"\nhosts = 5\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[[traffic]]\n\
+                 kind = \"incast\"\nsenders = 4\nsize = \"10KB\"\nevery = \"{every}\"\nuntil = \"{until}\"\n"
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            let results = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap();
+            assert_eq!(results.traffic[0].offered, results.offered);
+            (results.offered.unwrap().until, results.offered_bps().unwrap())
+        };
+        let octets = 4.0 * 10_000.0 * 8.0;
+        // The last burst is long over at each of these ends.
+        assert_eq!(incast("500us", "2ms", ""), (at(2_000), 4.0 * octets / 2e-3));
+        assert_eq!(incast("1ms", "1900us", ""), (at(1_900), 2.0 * octets / 1.9e-3));
+        assert_eq!(incast("500us", "2ms", "stop = \"1ms\"\n"), (at(1_000), 2.0 * octets / 1e-3));
+        assert_eq!(incast("500us", "2ms", "stop = \"5ms\"\n"), (at(2_000), 4.0 * octets / 2e-3));
     }
 
     fn offered_of(text: &str, end: Instant) -> Option<Offered> {

@@ -192,6 +192,7 @@ impl Scenario {
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport)?;
         let mut product = reach.product(&topology.graph, frame);
         let mut unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
+        let beyond = transport.bitmap_note(product.as_ref());
         if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)
             && product.as_ref().is_some_and(|product| product.packets >= transport.max_rd_atomic.into())
         {
@@ -209,7 +210,13 @@ impl Scenario {
         let unfilled = product
             .as_ref()
             .map(|product| fill::notes(used, &source, &transport, product, (nic.config.mtu, hops)));
-        let first = nic.note().into_iter().chain(timeout_note).chain(unbounded).chain(switch.unmarked_note());
+        let first = nic
+            .note()
+            .into_iter()
+            .chain(timeout_note)
+            .chain(unbounded)
+            .chain(beyond)
+            .chain(switch.unmarked_note());
         let all = controls.iter().chain([&transport.control]);
         let together = together::notes(&switch, &transport, &nic, lossy, all);
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);

@@ -1,5 +1,6 @@
 //! Where a value of a scenario was written, and errors that point there.
 
+pub use roci_nic::arch::file::nearest;
 use std::fmt;
 use std::sync::Arc;
 
@@ -231,17 +232,6 @@ impl fmt::Debug for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// The member of `valid` nearest to `word`, if any is near enough to be what was meant.
-pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    valid
-        .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, candidate)| candidate)
-}
-
 /// `a, b and c`, each between backquotes.
 pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
@@ -276,11 +266,5 @@ mod tests {
                 assert!(error.to_string().starts_with("a.toml:1:"));
             }
         }
-    }
-
-    #[test]
-    fn the_nearest_word_is_offered_only_when_it_is_near() {
-        assert_eq!(nearest("bufer", ["alpha", "buffer", "pfc"]), Some("buffer"));
-        assert_eq!(nearest("zzz", ["alpha", "buffer", "pfc"]), None);
     }
 }

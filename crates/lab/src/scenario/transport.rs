@@ -139,6 +139,19 @@ impl Transport {
         self.max_in_flight.clamp(BITMAP_PACKETS, BITMAP_PACKETS_MAX).next_power_of_two()
     }
 
+    /// What a user should know who asks for more packets in flight than bitmaps of selective repeat are long; `None` elsewhere.
+    pub(super) fn bitmap_note(&self, product: Option<&Product>) -> Option<String> {
+        let (set, bitmap) = (self.max_in_flight, self.bitmap_packets());
+        // A flow that shorter ones keep from filling the link has a note of its own.
+        let told = product.is_some_and(|product| product.packets > u64::from(bitmap));
+        (self.recovery.keeps_out_of_order() && set > bitmap && !told).then(|| {
+            format!(
+                "`transport.max_in_flight = {set}` is more than bitmaps of selective repeat are long, {bitmap} packets, and no more \
+                 are in flight"
+            )
+        })
+    }
+
     /// What a user should know of IRN that may lose packets and whose bound on those in flight is missing or far from the
     /// network's product of bandwidth and delay; `None` elsewhere.
     pub(super) fn bound_note(&self, pfc: bool, product: Option<&Product>) -> Option<String> {

@@ -276,8 +276,17 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
+    /// When the run ended what is offered by the clock: where all that was to begin is over that is the scenario's end, if any,
+    /// for nothing would have begun until then either; else the run was cut short.
+    fn offered_until(&mut self) -> Instant {
+        let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
+        let all_began = self.jobs.peek().is_none_or(|job| job.start >= stop);
+        if all_began && self.alive() == 0 { stop } else { self.fabric.net.now() }
+    }
+
     /// Everything that the run found out, once.
     fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
+        let offered_until = self.offered_until();
         let Fabric { net, nics } = &mut self.fabric;
         let done = nics.application.alive == 0 && self.scenario.stop.is_none();
         // The last event of a run that is done may be a timer that came to nothing.
@@ -359,7 +368,7 @@ impl<'a> Simulation<'a> {
             name: name.clone(),
             kind: traffic.kind(),
             flows,
-            offered: Offered::of(std::slice::from_ref(traffic), now),
+            offered: Offered::of(std::slice::from_ref(traffic), offered_until),
         });
         Results {
             name: self.scenario.name.clone(),
@@ -376,7 +385,7 @@ impl<'a> Simulation<'a> {
             controls,
             programs,
             faults,
-            offered: Offered::of(&self.scenario.traffic, now),
+            offered: Offered::of(&self.scenario.traffic, offered_until),
             deadlock: None,
             warnings,
             first_received: nics.application.first_received,

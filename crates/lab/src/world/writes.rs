@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use super::build::replacement;
+use crate::output::digits::time;
 use crate::scenario::RegisterWrite;
 use crate::traffic::JobId;
 use roci_control::{Image, Law};
@@ -34,12 +35,13 @@ impl Simulation<'_> {
         let driver = &self.fabric.nics.application;
         let done = driver.alive == 0 && self.scenario.stop.is_none();
         let end = if done { driver.last_end } else { self.fabric.net.now() };
+        let end = time(end.as_secs_f64());
         let to_come = self.scenario.writes.get(self.written..).unwrap_or_default();
         let untold = to_come.iter().filter(|write| write.time <= stop && !write.early);
-        for RegisterWrite { time, register, .. } in untold {
+        for RegisterWrite { time: at, register, .. } in untold {
             let register = &register.value;
             self.warnings.push(format!(
-                "nobody took what `[[at]]` writes to `transport.control.{register}` at {time}: the run was over after {end}"
+                "nobody took what `[[at]]` writes to `transport.control.{register}` at {at}: the run was over after {end}"
             ));
         }
     }

@@ -48,7 +48,7 @@ impl Architecture {
     /// What is wrong, and what would be right.
     pub fn set(&mut self, path: &str, text: &str) -> Result<(), (String, String)> {
         let Some(key) = key(path) else {
-            return Err((format!("a NIC has no key `{path}`"), near(path)));
+            return Err((format!("a NIC has no key `{path}`"), near(path, &[])));
         };
         if !key.set(self, text) {
             return Err((format!("`{path} = {text}` does not fit"), format!("it takes {}", key.takes)));
@@ -116,13 +116,32 @@ pub struct Conflict {
     pub remedy: &'static str,
 }
 
-/// What is said of a key that does not exist.
-fn near(path: &str) -> String {
-    let likeness = |key: &str| strsim::jaro_winkler(path, key);
-    let nearest = KEYS.iter().map(|key| key.path).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    match nearest {
-        Some(nearest) if likeness(nearest) > 0.75 => format!("did you mean `{nearest}`?"),
-        _ => format!("the keys are {}", KEYS.iter().map(|key| key.path).collect::<Vec<_>>().join(", ")),
+/// The member of `valid` nearest to `word`, if any is near enough to be what was meant.
+pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    let likeness = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        // Of three letters, two of them swapped, Jaro and Winkler see one that fits.
+        let slip = lower.chars().count() > 2 && strsim::osa_distance(&lower, &candidate) <= 1;
+        strsim::jaro_winkler(&lower, &candidate) + if slip { 1.0 } else { 0.0 }
+    };
+    valid
+        .into_iter()
+        .map(|candidate| (likeness(candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}
+
+/// What a file says of the whole, which is no key of an architecture.
+const OF_THE_WHOLE: [&str; 3] = ["name", "about", "base"];
+
+/// What is said of a key that does not exist, where there are the [`KEYS`] and `others`.
+fn near(path: &str, others: &[&'static str]) -> String {
+    let keys: Vec<_> = others.iter().copied().chain(KEYS.iter().map(|key| key.path)).collect();
+    match nearest(path, keys.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("the keys are {}", keys.join(", ")),
     }
 }
 
@@ -200,7 +219,9 @@ impl Reader<'_> {
             (None, DeValue::Table(table)) if KEYS.iter().any(|key| inside(key.path, &path)) => {
                 table.iter().try_for_each(|item| self.entry(architecture, &path, item))
             }
-            (None, _) => Err(self.error(name.span(), format!("unknown key `{path}`"), near(&path))),
+            (None, _) => {
+                Err(self.error(name.span(), format!("unknown key `{path}`"), near(&path, &OF_THE_WHOLE)))
+            }
         }
     }
 
@@ -288,6 +309,15 @@ mod tests {
     }
 
     #[test]
+    fn the_nearest_word_is_offered_only_when_it_is_near() {
+        let of = |word| nearest(word, ["alpha", "buffer", "pfc", "op"]);
+        assert_eq!(of("bufer"), Some("buffer"));
+        assert_eq!(of("zzz"), None);
+        assert_eq!(["pcf", "fpc", "PCF"].map(of), [Some("pfc"); 3], "two letters swapped");
+        assert_eq!(of("of"), None, "one of two letters is not near");
+    }
+
+    #[test]
     fn a_file_begins_with_a_preset_and_changes_what_it_names() {
         let text = "name = \"mine\"\nbase = \"cx5\"\n[context]\nentries = 1_024\n[pcie]\nread = { value = \"2us\", source = \"measured\" }\n";
         let mine = read("my.toml", text).unwrap_or_else(|error| panic!("{error}"));
@@ -324,6 +354,12 @@ mod tests {
     fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         let unknown = refused("clock = \"1GHz\"\n[pcie]\nattached = true\nraed = \"1us\"\n");
         assert_eq!(unknown, "my.toml:4: unknown key `pcie.raed`\n  remedy: did you mean `pcie.read`?");
+        assert!(refused("nmae = \"mine\"").ends_with("unknown key `nmae`\n  remedy: did you mean `name`?"));
+        assert!(
+            refused("zzz = 1").contains("remedy: the keys are name, about, base, clock, "),
+            "{}",
+            refused("zzz = 1")
+        );
         assert!(refused("[send]\nfetch = -1").starts_with("my.toml:2: `send.fetch = -1` does not fit"));
         assert!(refused("[pcie]\nread = { value = 1.5 }").contains("is of type float"));
         assert!(refused("[pcie]\nread = { source = \"x\" }").contains("has no `value`"));

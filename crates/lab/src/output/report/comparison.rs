@@ -28,16 +28,18 @@ const SOMETIMES: [&str; 9] = [
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 23] = [
+const COLUMNS: [Column; 25] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
     ("offered", "offered_bps", Unit::Rate, |r| r.offered_bps().into()),
     ("goodput", "goodput_bps", Unit::Rate, |r| r.total_goodput_bps().into()),
     ("fairness", "fairness", Unit::Number, |r| r.fairness().into()),
+    ("FCT mean", "fct_mean_s", Unit::Time, |r| r.completion_times().mean().into()),
     ("FCT p50", "fct_p50_s", Unit::Time, |r| r.completion_times().percentile(50).into()),
     ("FCT p99", "fct_p99_s", Unit::Time, |r| r.completion_times().percentile(99).into()),
-    ("slowdown p50", "slowdown_p50", Unit::Factor, |r| r.slowdowns().percentile(50).into()),
+    ("slowdown mean", "slowdown_mean", Unit::Factor, |r| r.slowdowns().mean().into()),
+    ("p50", "slowdown_p50", Unit::Factor, |r| r.slowdowns().percentile(50).into()),
     ("p95", "slowdown_p95", Unit::Factor, |r| r.slowdowns().percentile(95).into()),
     ("p99", "slowdown_p99", Unit::Factor, |r| r.slowdowns().percentile(99).into()),
     ("max", "slowdown_max", Unit::Factor, |r| r.slowdowns().max().into()),

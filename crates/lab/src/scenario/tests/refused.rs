@@ -294,6 +294,27 @@ fn irn_that_may_lose_packets_without_a_bound_on_those_in_flight_is_told() {
 }
 
 #[test]
+fn more_packets_in_flight_than_bitmaps_are_long_is_told() {
+    let told = |recovery: &str, bound: u32| {
+        let lines = format!("[transport]\nrecovery = \"{recovery}\"\nmax_in_flight = {bound}\n");
+        let scenario = parse(&(star(PERMUTATION) + &lines)).unwrap();
+        scenario.notes().filter(|note| note.contains("bitmaps")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let note = |set: u32, bitmap: u32| {
+        format!(
+            "`transport.max_in_flight = {set}` is more than bitmaps of selective repeat are long, {bitmap} packets, and no more are \
+             in flight"
+        )
+    };
+    assert_eq!(told("irn", 100_000), [note(100_000, 8192)]);
+    assert_eq!(told("srnic", 8193), [note(8193, 8192)]);
+    assert_eq!(told("sack", 4096), [note(4096, 2048)]);
+    for (recovery, bound) in [("irn", 8192), ("sack", 2048), ("go-back-n", 100_000)] {
+        assert_eq!(told(recovery, bound), [""; 0], "{recovery}");
+    }
+}
+
+#[test]
 fn the_bound_of_irn_stands_beside_bandwidth_times_delay() {
     let told = |bound: &str| {
         let lines =
