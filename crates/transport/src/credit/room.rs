@@ -16,8 +16,9 @@ const SHORT: u64 = 64;
 /// Each queue pair waits in line with one READ, and nobody overtakes it: so all get their turns, whatever their READs' lengths.
 /// One that is let in has its room before it is sent, and keeps it until it ends.
 ///
-/// Where READs are let in piece by piece, those from one host have two pieces at most of a room and its line, and wait in a line of that
-/// host's beyond that: if it is busy elsewhere all of them wait, and room is lost that another host would have filled the link from.
+/// Where READs are let in piece by piece, those from one host have two pieces of a room and its line, and wait in a line of that
+/// host's beyond that, until nobody else is in line: if it is busy elsewhere all of them wait, and room is lost that another host would
+/// have filled the link from.
 #[derive(Debug)]
 pub(crate) struct ReadRooms {
     /// The octets of each.
@@ -35,6 +36,8 @@ pub(crate) struct ReadRooms {
     guests: Vec<Guest>,
     /// Those who are read from, where READs are let in piece by piece, and the number of the room.
     hosts: BTreeMap<(u64, usize), Room>,
+    /// How many wait in hosts' lines for each room.
+    held: [usize; 2],
 }
 
 /// A room, or a host's part of one.
@@ -69,12 +72,13 @@ impl ReadRooms {
             turns: 0,
             guests: Vec::new(),
             hosts: BTreeMap::new(),
+            held: [0; 2],
         }
     }
 
-    /// Rooms for READs that are granted as messages are: in pieces of a round trip's octets, of which each host that is read from has
+    /// Rooms for READs that are granted as messages are: in pieces of a round trip's octets, of which each queue pair has
     /// about two at most, one on its way and one asked for, and of all together about as many as messages have grants at once,
-    /// but two at least.
+    /// but two at least. Those from one host have two while others are in line.
     pub(crate) fn granted(params: &Params) -> Self {
         let piece = params.ahead.unwrap_or(params.unscheduled);
         Self {
@@ -108,7 +112,7 @@ impl ReadRooms {
 
     /// How many READs have been let in or have ended, where any waits: while that number stands, none gets on.
     pub(crate) fn waiting(&self) -> Option<u32> {
-        self.rooms.iter().chain(self.hosts.values()).any(|room| !room.line.is_empty()).then_some(self.turns)
+        self.someone_waits().then_some(self.turns)
     }
 
     /// Lets the next READ of queue pair `place` in, of `length` octets from `host`, or has it wait in line.
@@ -125,13 +129,23 @@ impl ReadRooms {
         }
         if self.piece > 0 {
             let guest = &mut self.guests[place];
-            if guest.taken == [0; 2] {
+            // It comes again when one of its own has ended.
+            let own: u64 = guest.taken.iter().sum();
+            if own >= 2 * u64::from(self.piece) {
+                return false;
+            }
+            if own == 0 {
                 guest.host = host;
             }
-            let of_host = self.hosts.entry((guest.host, class)).or_default();
-            if !of_host.line.is_empty() || of_host.taken >= 2 * u64::from(self.piece) {
-                guest.waits = true;
+            let host = guest.host;
+            let is_free =
+                self.rooms[class].line.is_empty() && self.held[class] == 0 && self.fits(class, length);
+            let of_host = self.hosts.entry((host, class)).or_default();
+            let has_its_part = !of_host.line.is_empty() || of_host.taken >= 2 * u64::from(self.piece);
+            if has_its_part && !is_free {
+                self.guests[place].waits = true;
                 of_host.line.push_back((place, length));
+                self.held[class] += 1;
                 return false;
             }
             of_host.taken += u64::from(length);
@@ -162,7 +176,7 @@ impl ReadRooms {
         self.rooms[class].taken -= octets;
         let host = guest.host;
         self.leave_host(host, class, octets);
-        !self.rooms[class].line.is_empty() || self.piece > 0 && self.someone_waits()
+        !self.rooms[class].line.is_empty() || self.held != [0; 2]
     }
 
     /// Gives up all that a queue pair has here, its place in a line included. Whether anybody waits.
@@ -176,7 +190,9 @@ impl ReadRooms {
                 left += room.line.remove(at).map_or(0, |(_, length)| length.into());
             }
             if let Some(of_host) = self.hosts.get_mut(&(host, class)).filter(|_| waits) {
+                let before = of_host.line.len();
                 of_host.line.retain(|&(waiting, _)| waiting != place);
+                self.held[class] -= before - of_host.line.len();
             }
             self.leave_host(host, class, left);
             let is_empty = |of_host: &Room| of_host.taken == 0 && of_host.line.is_empty();
@@ -188,7 +204,7 @@ impl ReadRooms {
     }
 
     fn someone_waits(&self) -> bool {
-        self.rooms.iter().any(|room| !room.line.is_empty())
+        self.held != [0; 2] || self.rooms.iter().any(|room| !room.line.is_empty())
     }
 
     /// What is read from `host` has so many octets less in a room: who waits for that goes on to the room's line.
@@ -199,6 +215,7 @@ impl ReadRooms {
             && let Some((place, length)) = of_host.line.pop_front()
         {
             of_host.taken += u64::from(length);
+            self.held[class] -= 1;
             self.rooms[class].line.push_back((place, length));
         }
     }
@@ -207,7 +224,7 @@ impl ReadRooms {
     /// comes again when he is. Gives his place, and what of `extra` is left.
     pub(crate) fn next(&mut self, extra: u64, mut ready: impl FnMut(usize) -> bool) -> Option<(usize, u64)> {
         for class in 0..self.rooms.len() {
-            while let Some(&(place, length)) = self.rooms[class].line.front() {
+            while let Some((place, length)) = self.front(class) {
                 let fits = self.fits(class, length);
                 if !fits && extra == 0 {
                     break;
@@ -223,6 +240,20 @@ impl ReadRooms {
             }
         }
         None
+    }
+
+    /// Who is first in line for a room: where nobody is and it has room, the first who waits for the host from which the least is read.
+    fn front(&mut self, class: usize) -> Option<(usize, u32)> {
+        if self.rooms[class].line.is_empty() && self.held[class] > 0 && self.fits(class, 0) {
+            let waits =
+                self.hosts.iter_mut().filter(|(key, of_host)| key.1 == class && !of_host.line.is_empty());
+            let (_, of_host) = waits.min_by_key(|(_, of_host)| of_host.taken)?;
+            let (place, length) = of_host.line.pop_front()?;
+            of_host.taken += u64::from(length);
+            self.held[class] -= 1;
+            self.rooms[class].line.push_back((place, length));
+        }
+        self.rooms[class].line.front().copied()
     }
 
     /// Whether it is for the room of short ones.
@@ -306,21 +337,28 @@ mod tests {
     }
 
     #[test]
-    fn of_a_host_that_is_busy_elsewhere_two_pieces_are_asked_for_and_others_have_the_rest_of_the_room() {
+    fn what_is_read_from_a_busy_host_makes_room_for_others_beyond_two_pieces() {
         let mut rooms = in_pieces(4);
-        let mut asks = |place: usize, host| rooms.admit(place, host, 1000);
-        assert_eq!([1, 2, 3, 4].map(|place| asks(place, 7)), [true, true, false, false]);
-        assert_eq!([5, 6, 9].map(|place| asks(place, 8)), [true, true, false]);
-        assert!(rooms.leave(2, 1000));
-        assert_eq!(rooms.next(0, |_| true), Some((3, 0)), "who came first of those that wait for this host");
-        assert_eq!(rooms.next(0, |_| true), None);
-        assert!(rooms.admit(10, 7, 15), "a short one does not wait for long ones");
+        let asks = |rooms: &mut ReadRooms, place, host| rooms.admit(place, host, 1000);
+        let alone = [1, 2, 3, 4, 5].map(|place| asks(&mut rooms, place, 7));
+        assert_eq!(alone, [true, true, true, true, false], "nobody else needs it");
+        assert!(!asks(&mut rooms, 6, 8) && !asks(&mut rooms, 9, 8));
+        for (left, next) in [(1, 6), (2, 9)] {
+            assert!(rooms.leave(left, 1000));
+            assert_eq!(rooms.next(0, |_| true), Some((next, 0)), "two are left, and two may stay");
+        }
+        assert!(!asks(&mut rooms, 10, 8), "it has its two");
+        assert!(rooms.leave(3, 1000));
+        assert_eq!(rooms.next(0, |_| true), Some((5, 0)));
+        assert!(rooms.leave(6, 1000));
+        assert_eq!(rooms.next(0, |_| true), Some((10, 0)));
+        assert!(rooms.admit(11, 7, 15), "a short one does not wait for long ones");
     }
 
     proptest! {
         /// Two queue pairs read from each of three hosts.
         #[test]
-        fn no_host_has_more_than_two_pieces_and_a_packet_and_everybody_is_let_in(
+        fn who_is_read_from_has_room_in_turn_and_everybody_is_let_in(
             pieces in 1u8..8,
             steps in proptest::collection::vec((0usize..6, 0u32..1100, 0u8..9), 1..200),
         ) {
@@ -356,9 +394,18 @@ mod tests {
                     }
                 }
                 let counted: u64 = under_way.iter().flatten().map(|&length| u64::from(length)).sum();
-                for of_host in rooms.hosts.values() {
-                    assert!(of_host.taken <= 2 * 1000 + 1100, "{rooms:?}");
+                let mut taken = [0; 2];
+                let mut held = [0; 2];
+                for (&(_, class), of_host) in &rooms.hosts {
+                    taken[class] += of_host.taken;
+                    held[class] += of_host.line.len();
                 }
+                for (class, room) in rooms.rooms.iter().enumerate() {
+                    let in_line: u64 = room.line.iter().map(|&(_, length)| u64::from(length)).sum();
+                    assert_eq!(taken[class], room.taken + in_line);
+                    assert!(room.taken < rooms.octets + 1100);
+                }
+                assert_eq!(rooms.held, held);
                 (counted, wanted.iter().flatten().count())
             };
             for (place, length, what) in steps {
