@@ -294,22 +294,27 @@ fn a_packet_leaves_after_every_so_many_headers_while_both_wait() {
 }
 
 #[test]
-fn where_nothing_else_was_chosen_a_queue_holds_eight_of_the_largest_frames_and_as_many_octets_of_headers() {
+fn where_nothing_else_was_chosen_a_queue_holds_eight_of_the_largest_frames_and_as_many_octets_of_headers_as_of_jumbograms()
+ {
     let config = |max_frame| SwitchConfig {
-        buffer: Bytes(1_000_000),
+        buffer: Bytes(4_000_000),
         pfc: None,
         ecn: None,
         trim: Some(Trim { threshold: None, return_to_sender: false, random_tail: false, ..TRIM }),
         max_frame,
         ..SwitchConfig::default()
     };
-    for frame in [1_000, 4_178] {
+    for frame in [1_000, 4_178, 10_000] {
         let mut bench = Bench::new(&config(frame));
         let mut admit = || bench.admit(1, data(frame)).outcome;
-        let room = 8 * frame / 78;
+        let room = 8 * frame.max(9_000) / 78;
         assert!((0..8).all(|_| admit() == Outcome::Queued));
         assert!((0..room).all(|_| admit() == Outcome::Trimmed));
-        assert_eq!(admit(), Outcome::Dropped, "headers take no more octets than packets");
+        assert_eq!(
+            admit(),
+            Outcome::Dropped,
+            "headers take no more octets than packets, or than eight jumbograms"
+        );
     }
 }
 
