@@ -290,7 +290,7 @@ impl Host {
                 None => machine.dropped_wqes += u64::from(left),
             }
         }
-        if again && machine.wqes.keeps() && !offer.response && left <= send.fetch / 2 {
+        if again && !offer.response && left <= send.fetch / 2 {
             // The next requests are on their way before the last ones are used up.
             let waiting = waiting.min(send.fetch).saturating_sub(left);
             if waiting > 0 {
