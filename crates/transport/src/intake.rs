@@ -279,7 +279,7 @@ fn go_on(
 #[inline(always)]
 fn restart(qp: &mut Qp, profile: &Profile, timers: &mut Timers, now: Instant, slot: usize, timeout: Span) {
     if let Some(at) = qp.requester.deadline_from(now, timeout)
-        && qp.requester.set_deadline(at, profile.recovery)
+        && qp.set_deadline(at, profile)
     {
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);

@@ -7,7 +7,7 @@
 use crate::arrival::Deferred;
 use crate::config::{Pd, QpConfig, Recovery, Service, Srq};
 use crate::credit::Pacer;
-use crate::delivery::irn::Irn;
+use crate::delivery::irn::{FEW_IN_FLIGHT, Irn, timeout_of_few};
 use crate::delivery::program::Recover;
 use crate::queue::{Kind, NONE, RecvQueue, SendWork, flag};
 use crate::state::QpState;
@@ -126,6 +126,9 @@ bits! {
         /// packet each, from where its window begins up to `una`, it hears later. Whoever looks at its window, or moves
         /// `una` by more, [has it hear](crate::recovery::hear) of them first.
         HEARS_LATER = 16,
+        /// The deadline is one of few packets in flight (IRN's RTO_low). If more are when it comes, it is
+        /// [put off](Qp::put_off).
+        SOON = 32,
     }
 }
 
@@ -177,6 +180,26 @@ impl Qp {
             }
             self.common.run = 0;
         }
+    }
+
+    /// Sets when the oldest packet is given up; whether the timer in the wheel has to be told.
+    #[inline(always)]
+    pub(crate) fn set_deadline(&mut self, at: Instant, profile: &Profile) -> bool {
+        if profile.recovery == Recovery::Irn {
+            let in_flight = self.requester.in_flight_packets();
+            self.common.facts.put(Facts::SOON, in_flight > 0 && profile.times_few(in_flight));
+        }
+        self.requester.set_deadline(at, profile.recovery)
+    }
+
+    /// The deadline has come. If it is one of few packets in flight and more are by now, gives the later one, which holds
+    /// for those: RTO_low runs from the first packet of a burst on, and says nothing of the rest of it.
+    pub(crate) fn put_off(&self, profile: &Profile) -> Option<Instant> {
+        let Self { requester, common, .. } = self;
+        let puts_off = common.facts.has(Facts::SOON)
+            && !requester.standing.has(Standing::RNR_WAIT)
+            && !profile.times_few(requester.in_flight_packets());
+        puts_off.then(|| requester.deadline + (profile.timeout - timeout_of_few(profile.timeout)))
     }
 
     /// It has `window` octets from now on.
@@ -233,6 +256,12 @@ pub(crate) const BLOCKED: Standing = Standing::OFFERED
     .with(Standing::LAW_DECIDES);
 
 impl Requester {
+    /// Packets sent and not acknowledged in order.
+    #[inline(always)]
+    pub(crate) const fn in_flight_packets(&self) -> u32 {
+        self.high.wrapping_sub(self.una)
+    }
+
     /// Whether the queue pair has something that only time holds back, by what this line tells.
     #[inline(always)]
     pub(crate) const fn wants_to_send(&self) -> bool {
@@ -468,6 +497,13 @@ impl ShortWay {
 }
 
 impl Profile {
+    /// Whether so many packets in flight are few enough for RTO_low. With layout `homa` receivers ask for what is missing, and do
+    /// not acknowledge each packet: that few are in flight says nothing.
+    #[inline]
+    fn times_few(&self, in_flight: u32) -> bool {
+        self.recovery == Recovery::Irn && self.layout != Layout::Homa && in_flight <= FEW_IN_FLIGHT
+    }
+
     /// The retransmission timeout with so many packets in flight where nothing is lost; zero: never.
     #[inline(always)]
     pub(crate) fn timeout_in_order(&self, in_flight: u32) -> Span {

@@ -225,11 +225,19 @@ impl Engine {
     /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
     #[inline]
     fn set_deadline(&mut self, slot: usize, at: Instant) {
-        let recovery = self.profile(slot).recovery;
-        if self.qps[slot].requester.set_deadline(at, recovery) {
-            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-            self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
+        let qp = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(qp.common.profile)];
+        if qp.set_deadline(at, profile) {
+            self.arm_ack_timer(slot, at);
         }
+    }
+
+    /// Has the acknowledgement timer fire at `at`.
+    #[inline]
+    pub(crate) fn arm_ack_timer(&mut self, slot: usize, at: Instant) {
+        self.qps[slot].requester.notes.set(Notes::ACK_TIMER);
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
     }
 
     /// Moves the timer in the wheel as well: the new instant may be the earlier one.
@@ -561,13 +569,17 @@ impl Engine {
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
     /// moved the deadline.
     pub(crate) fn request_timer(&mut self, now: Instant, slot: usize) {
-        let requester = &mut self.qps[slot].requester;
-        let deadline = requester.deadline;
+        let deadline = self.qps[slot].requester.deadline;
         if deadline == Instant::NEVER {
             return;
         }
         if deadline > now {
-            self.set_deadline(slot, deadline);
+            // It was set before: what is in flight now has no say in it.
+            self.arm_ack_timer(slot, deadline);
+            return;
+        }
+        if let Some(later) = self.qps[slot].put_off(self.profile(slot)) {
+            self.set_deadline(slot, later);
             return;
         }
         let index = self.qps[slot].common.aside;

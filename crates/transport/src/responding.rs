@@ -9,13 +9,12 @@ use crate::config::Recovery;
 use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::{Resend, Sender};
-use crate::engine::{Engine, TIMER_ACK};
+use crate::engine::Engine;
 use crate::laws::{LawState, SentTimes};
 use crate::qp::{Common, Notes, Profile, Requester, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access, Resource, Stage};
 use crate::requester::drawn_by;
-use crate::timer::TimerId;
 use crate::transmit::Plan;
 use crate::work::Status;
 use alloc::boxed::Box;
@@ -44,11 +43,18 @@ pub(crate) struct Responding {
     doubted: Option<u32>,
     /// When the oldest is given up for lost.
     deadline: Instant,
+    /// The timeout that was it then.
+    timeout: Span,
     /// Timeouts left before the queue pair fails.
     retries: u8,
 }
 
 impl Responding {
+    /// The oldest is given up `timeout` from now.
+    fn give_up_after(&mut self, now: Instant, timeout: Span) {
+        (self.deadline, self.timeout) = (now + timeout, timeout);
+    }
+
     /// Into a loss, unless it is in one; true if it was in none.
     fn enter(&mut self, recovery: Recovery) -> bool {
         let enters = self.sender.is_none();
@@ -100,6 +106,7 @@ impl Engine {
                 told: 0,
                 doubted: None,
                 deadline,
+                timeout: Span::ZERO,
                 retries,
             })
         });
@@ -272,7 +279,7 @@ impl Engine {
         let requester = &mut self.qps[slot].requester;
         requester.in_flight = requester.in_flight.saturating_add(plan.length);
         if responding.deadline == Instant::NEVER && !timeout.is_zero() {
-            responding.deadline = now + timeout;
+            responding.give_up_after(now, timeout);
             self.keep_response_timer(slot);
         }
     }
@@ -522,7 +529,7 @@ impl Engine {
                 responding.deadline = Instant::NEVER;
             } else if !recovery.owns_window() {
                 // Else the program says whether the timer starts again.
-                responding.deadline = now + timeout;
+                responding.give_up_after(now, timeout);
             }
         }
         octets
@@ -584,6 +591,10 @@ impl Engine {
     fn response_timeout(&self, slot: usize, more: u32) -> Span {
         let profile = *self.profile(slot);
         let Some(responding) = self.responses_of(slot) else { return profile.timeout };
+        if profile.layout == Layout::Homa {
+            // As for requests: the receiver asks for what is missing.
+            return profile.timeout;
+        }
         if let Some(sender) = responding.sender.as_ref().filter(|sender| sender.owns_window()) {
             return sender.timeout(Psn::new(responding.next), profile.timeout);
         }
@@ -598,15 +609,22 @@ impl Engine {
         if let Some(responding) = self.responding(slot)
             && responding.deadline != Instant::NEVER
         {
-            responding.deadline = now + timeout;
+            responding.give_up_after(now, timeout);
         }
     }
 
     /// The acknowledgement timer fired, for requests, for responses, or for neither: progress moved the deadlines.
     pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
         self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
-        if self.responding(slot).is_some_and(|responding| responding.deadline <= now) {
-            self.responses_timed_out(now, slot);
+        let timeout = self.response_timeout(slot, 0);
+        if let Some(responding) = self.responding(slot).filter(|responding| responding.deadline <= now) {
+            if timeout > responding.timeout {
+                // That was for fewer in flight (IRN's RTO_low), and more followed.
+                responding.deadline += timeout - responding.timeout;
+                responding.timeout = timeout;
+            } else {
+                self.responses_timed_out(now, slot);
+            }
         }
         if self.state(slot).sends() {
             self.request_timer(now, slot);
@@ -621,11 +639,8 @@ impl Engine {
         if at == Instant::NEVER {
             return;
         }
-        let requester = &mut self.qps[slot].requester;
-        let at = at.min(requester.deadline);
-        requester.notes.set(Notes::ACK_TIMER);
-        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-        self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
+        let at = at.min(self.qps[slot].requester.deadline);
+        self.arm_ack_timer(slot, at);
     }
 
     fn responses_timed_out(&mut self, now: Instant, slot: usize) {

@@ -233,3 +233,45 @@ fn what_came_ahead_of_its_turn_and_found_no_receive_is_asked_for_when_its_turn_h
         }
     }
 }
+
+#[test]
+fn the_timeout_of_few_packets_in_flight_is_put_off_where_more_have_followed_the_first() {
+    // A round trip of 50 us lies between RTO_low, 31 us, and RTO_high.
+    for reads in [false, true] {
+        for (packets, in_time) in [(2, false), (3, false), (4, true), (60, true)] {
+            let timeout = Span::from_micros(100);
+            let config = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, timeout, ..config() };
+            let mut pair = Pair::connected(config).apart(Span::from_micros(25));
+            let qpn = if reads {
+                pair.read(1, 0, 0, packets * MTU);
+                pair.server.qpns[0]
+            } else {
+                pair.write(1, 0, 0, packets * MTU);
+                pair.client.qpns[0]
+            };
+            pair.run();
+            assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+            let node = if reads { &pair.server } else { &pair.client };
+            let timeouts = node.engine.counters(qpn).timeouts;
+            assert_eq!(timeouts == 0, in_time, "{packets} packets, reads: {reads}");
+        }
+    }
+}
+
+#[test]
+fn a_timeout_that_was_put_off_comes_at_the_later_one_and_repairs_the_loss() {
+    // Nothing of the burst arrives, and it has more than the few packets that RTO_low, 31 us, is for.
+    let timeout = Span::from_micros(100);
+    let config = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, timeout, ..config() };
+    let lost = |side, number: usize, _: &crate::pair::Packet, _: &mut _| {
+        if side == Client && number < 8 { Fate::Drop } else { Fate::Pass }
+    };
+    let mut pair = Pair::connected(config).script(lost);
+    pair.write(1, 0, 0, 8 * MTU);
+    pair.run_until(Instant::ZERO + Span::from_micros(99));
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 0);
+    pair.run_until(Instant::ZERO + Span::from_micros(101));
+    assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 1);
+    pair.run();
+    assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
