@@ -52,7 +52,8 @@ impl Class {
     pub const TIMER: Self = Self(1 << 19);
     /// The octets that the law asked to be told of have been sent.
     pub const BYTE_COUNTER: Self = Self(1 << 20);
-    /// A loss was detected: a timeout of the queue pair ([`Event::timeout`]) or a recovery that began.
+    /// A loss was detected: a timeout of the queue pair ([`Event::timeout`]), a recovery that began, or a packet whose
+    /// payload a switch cut off, each of which the receiver names.
     pub const LOSS: Self = Self(1 << 21);
     /// A message came to the head of the send queue and nothing of it has been sent: [`Event::part`] names it. A law
     /// that deals tokens by the message (Homa) deals the first ones here.

@@ -228,7 +228,8 @@ impl Nscc {
     ///
     /// Departs from `uec.cpp`, which takes the octets of each packet that a NACK names off the window: where receivers
     /// keep what comes out of order a NACK names a packet that came, so what is heard is the recovery, once as it begins
-    /// and once for each timeout, and one full packet goes. What more is lost shows in what is acknowledged: quick adapt.
+    /// and once for each timeout, and one full packet goes. What more is lost shows in what is acknowledged: quick adapt. Where
+    /// switches trim (NDP's recovery) NACKs name what was lost, and each is heard as there.
     fn on_loss(&self, state: &mut State, event: &Event<'_>) {
         state.flags |= TRIGGERED;
         if !self.quick_adapt(state, event, nanos(event.now), true, 0) {

@@ -111,10 +111,7 @@ fn reads_take_as_long_as_writes_under_each_law_and_recovery_however_rarely_packe
                     "{what}: {} of {} s, queues of {} and {}",
                     read.end, write.end, read.queue, write.queue
                 );
-                // With NDP's recovery NSCC hears at once of a READ's packets that came beyond a gap, and of a WRITE's when it is filled: it
-                // sends on more of WRITEs meanwhile, sends more of that again, and ends sooner.
-                let most = if (recovery, law) == ("ndp", "nscc") { 1.2 } else { 1.1 };
-                assert!(read.end < most * write.end, "{what}: {} of {} s", read.end, write.end);
+                assert!(read.end < 1.1 * write.end, "{what}: {} of {} s", read.end, write.end);
                 assert_eq!(read.timeouts, 0, "{what}");
                 // Nobody tells these laws of READ responses, or asks them; a note says so. Of Homa the readers ask for so much alone.
                 let untold = recovery == "go-back-n" && !unheld && law != "homa";

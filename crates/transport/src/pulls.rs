@@ -143,6 +143,9 @@ impl Engine {
                 self.lost(now, slot, Loss::Lost { psn: header.psn });
             }
         } else if class == Class::ACK {
+            if self.hears(slot, Class::ACK) {
+                progress.octets += self.take_news(slot, header.psn, true).unwrap_or(0);
+            }
             self.named_out_of_order(now, slot, header.psn);
         }
         self.acknowledged(now, slot, arrival, class, progress);

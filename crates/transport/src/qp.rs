@@ -529,7 +529,7 @@ impl Profile {
     /// Whether an acknowledgement names the packet that drew it, whichever of those in flight that is.
     #[inline]
     pub(crate) const fn names_packets(&self) -> bool {
-        matches!(self.layout, Layout::Irn | Layout::Srnic) && self.recovery.keeps_out_of_order()
+        matches!(self.layout, Layout::Irn | Layout::Srnic | Layout::Ndp) && self.recovery.keeps_out_of_order()
     }
 
     /// Whether what of a request is neither its first nor its last packet goes the quick way of `stream`.

@@ -114,7 +114,7 @@ impl Engine {
             self.doubt_result(slot);
         }
         self.observe(now, slot, event);
-        if (begins || timeout) && self.hears(slot, Class::LOSS) {
+        if (begins || event.is_told_each_time()) && self.hears(slot, Class::LOSS) {
             let event = Event { timeout, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
             // What the law refused before it heard of the loss, it may let go now.

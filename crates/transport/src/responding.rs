@@ -547,7 +547,8 @@ impl Engine {
         if responding.sender.is_none() && (!is_loss || in_flight == 0) {
             return 0;
         }
-        self.slow.entries += u64::from(responding.enter(recovery) && slow);
+        let enters = responding.enter(recovery);
+        self.slow.entries += u64::from(enters && slow);
         let Some(sender) = &mut responding.sender else { return 0 };
         let (recovered, mut restarts) = (sender.recovers(), false);
         if let Some(observed) = sender.observe(&mut self.boards, event)
@@ -565,7 +566,7 @@ impl Engine {
                 responding.sent.forget_between(from, to);
             }
         }
-        let begins = recovery.owns_window() && !recovered && sender.recovers();
+        let begins = if recovery.owns_window() { !recovered && sender.recovers() } else { enters };
         let missing = sequence(sender.first_missing(&self.boards), responding.una);
         if sender.is_in_order()
             && let Some(mut sender) = responding.sender.take()
@@ -577,7 +578,7 @@ impl Engine {
         if restarts {
             self.restart_response_timer(now, slot);
         }
-        if (is_loss || begins) && self.hears(slot, Class::LOSS) {
+        if (begins || event.is_told_each_time()) && self.hears(slot, Class::LOSS) {
             let event = Event { timeout: event == Loss::Timeout, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
         }

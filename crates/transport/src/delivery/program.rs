@@ -52,6 +52,14 @@ pub enum Event {
     Timeout,
 }
 
+impl Event {
+    /// Whether a law hears of it each time, and not only where a loss begins with it: what names one packet that is lost, and
+    /// a timeout.
+    pub(crate) const fn is_told_each_time(self) -> bool {
+        matches!(self, Self::Lost { .. } | Self::Timeout)
+    }
+}
+
 /// What a program sees.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {

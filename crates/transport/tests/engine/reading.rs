@@ -143,3 +143,26 @@ fn read_data_that_repeated_acknowledgements_tell_the_loss_of_are_sent_again_with
         assert!(windows.windows(2).any(|pair| pair[1] < pair[0]), "{recovery:?}: {windows:?}");
     }
 }
+
+#[test]
+fn a_law_hears_once_of_a_loss_of_responses_however_many_naks_tell_of_it() {
+    // NSCC takes a packet off its window each time: all that is in flight would leave it with one.
+    let windows = [false, true].map(|reads| {
+        let side = if reads { Side::Server } else { Side::Client };
+        let mut pair = readers("nscc").fate_of(side, 5, Fate::Drop);
+        if reads {
+            pair.read(1, 0, 0, 60 * MTU);
+        } else {
+            pair.write(1, 0, 0, 60 * MTU);
+        }
+        pair.run_until(Instant::ZERO + Span::from_millis(1));
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        let now = pair.now;
+        let node = pair.node(side);
+        let Some(Value::Octets(window)) = node.engine.control_get(node.qpns[0], "window", now) else {
+            panic!("octets")
+        };
+        window.0
+    });
+    assert_eq!(windows[0], windows[1]);
+}
