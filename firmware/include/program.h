@@ -34,7 +34,7 @@ enum {
     Transmit = 1 << 18,    /* a packet is about to be sent: for send() alone, whatever is traced */
     Timer = 1 << 19,       /* e.timer ran out, at e.now */
     ByteCounter = 1 << 20, /* e.packet.pktLength octets have been sent */
-    Loss = 1 << 21,        /* recovery began, or the queue pair timed out (e.timeout) */
+    Loss = 1 << 21,        /* recovery began, a time-out (e.timeout), a trimmed packet (pktLength) */
     Message = 1 << 22,     /* a message is next whose first octet has not been sent */
     Open = 1 << 23,        /* the queue pair is new: its context is all zero, e.rate is the link's */
     Turn = 1 << 15,        /* a message on its way in is to be granted more, or (e.timeout) asked for again */

@@ -167,7 +167,8 @@ pub struct Event<'a> {
     pub peer: u64,
     /// The opcode in the BTH of the packet that arrived or is about to be sent; zero where there is no packet.
     pub opcode: u8,
-    /// Octets of payload in the packet that arrived or is about to be sent; octets counted, for `BYTE_COUNTER`.
+    /// Octets of payload in the packet that arrived or is about to be sent; octets counted, for `BYTE_COUNTER`; those of the
+    /// packet that was trimmed, for a `LOSS`, and zero for any other.
     pub length: u32,
     /// Whether the packet carries CE, or echoes it (BECN in an ACK).
     pub ecn: bool,

@@ -229,11 +229,12 @@ impl Nscc {
     /// Departs from `uec.cpp`, which takes the octets of each packet that a NACK names off the window: where receivers
     /// keep what comes out of order a NACK names a packet that came, so what is heard is the recovery, once as it begins
     /// and once for each timeout, and one full packet goes. What more is lost shows in what is acknowledged: quick adapt. Where
-    /// switches trim (NDP's recovery) NACKs name what was lost, and each is heard as there.
+    /// switches trim (NDP's recovery) a NACK names what was lost, and its octets go, as there.
     fn on_loss(&self, state: &mut State, event: &Event<'_>) {
         state.flags |= TRIGGERED;
         if !self.quick_adapt(state, event, nanos(event.now), true, 0) {
-            state.window = state.window.saturating_sub(self.params.mss);
+            let octets = if event.length > 0 { event.length } else { self.params.mss };
+            state.window = state.window.saturating_sub(octets);
             self.set_cwnd_bounds(state);
         }
     }

@@ -113,9 +113,14 @@ impl Engine {
         if timeout {
             self.doubt_result(slot);
         }
+        let heard = (begins || event.is_told_each_time()) && self.hears(slot, Class::LOSS);
+        let length = match event {
+            Loss::Lost { psn } if heard => self.payload_in_flight(slot, sequence(psn, una)),
+            _ => 0,
+        };
         self.observe(now, slot, event);
-        if (begins || event.is_told_each_time()) && self.hears(slot, Class::LOSS) {
-            let event = Event { timeout, ..self.event(now, slot, Class::LOSS) };
+        if heard {
+            let event = Event { timeout, length, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
             // What the law refused before it heard of the loss, it may let go now.
             self.qps[slot].requester.standing.clear(Standing::PARKED);
@@ -379,7 +384,6 @@ impl Engine {
         let (una, high) = (self.qps[slot].requester.una, self.qps[slot].requester.high);
         let at = sequence(psn, una);
         let profile = self.profile(slot);
-        let mtu = u32::from(profile.mtu);
         if !profile.names_packets()
             || !profile.recovery.is_selective()
             || after(at, una) < 0
@@ -396,18 +400,24 @@ impl Engine {
         if !remembers {
             return None;
         }
+        let octets = self.payload_in_flight(slot, at);
+        self.aside(slot).told += octets;
+        Some(octets)
+    }
+
+    /// Octets of payload in the packet at `at`, which is in flight.
+    fn payload_in_flight(&self, slot: usize, at: u32) -> u32 {
+        let mtu = u32::from(self.profile(slot).mtu);
         let mut index = self.qps[slot].common.head;
         while after(at, self.sends.get(index).end) >= 0 {
             index = self.sends.get(index).next;
         }
         let work = self.sends.get(index);
-        let octets = match work.kind {
+        match work.kind {
             _ if work.kind.is_read_or_atomic() => 0,
             _ if at.wrapping_add(1) == work.end => work.length - at.wrapping_sub(work.first) * mtu,
             _ => mtu,
-        };
-        self.aside(slot).told += octets;
-        Some(octets)
+        }
     }
 
     /// How many of `octets`, newly acknowledged in order, the law has been told of: all that it has, at most.

@@ -484,14 +484,19 @@ impl Engine {
     /// The octets of the response `at` if the acknowledgement of `class` that names it is the first to say that it arrived, and
     /// that will be remembered.
     fn news_of_responses(&mut self, slot: usize, at: u32, class: Class) -> u32 {
-        let mtu = u32::from(self.profile(slot).mtu);
-        let (index, reads) = (self.qps[slot].common.aside, self.qps[slot].responder.reads);
-        let Some(responding) = &self.asides.get_mut(index).responding else { return 0 };
+        let Some(responding) = self.responses_of(slot) else { return 0 };
         let remembers = match &responding.sender {
             Some(sender) => !sender.knows(&self.boards, Psn::new(at)) && sender.remembers(&self.boards),
             None => class == Class::NACK && self.boards.available(),
         };
-        if !remembers || reads == NONE {
+        if remembers { self.payload_of_response(slot, at) } else { 0 }
+    }
+
+    /// Octets of payload in the response at `at`, which is in flight.
+    fn payload_of_response(&mut self, slot: usize, at: u32) -> u32 {
+        let mtu = u32::from(self.profile(slot).mtu);
+        let reads = self.qps[slot].responder.reads;
+        if reads == NONE {
             return 0;
         }
         let Some(resource) = self.reads.get_mut(reads).answering(at) else { return 0 };
@@ -542,7 +547,7 @@ impl Engine {
         let (recovery, slow) = (recovery.of_responses(), recovery.has_slow_path());
         let index = self.qps[slot].common.aside;
         let Some(responding) = &mut self.asides.get_mut(index).responding else { return 0 };
-        let in_flight = responding.next.wrapping_sub(responding.una);
+        let (una, in_flight) = (responding.una, responding.next.wrapping_sub(responding.una));
         let is_loss = !matches!(event, Loss::Ack { .. });
         if responding.sender.is_none() && (!is_loss || in_flight == 0) {
             return 0;
@@ -579,7 +584,12 @@ impl Engine {
             self.restart_response_timer(now, slot);
         }
         if (begins || event.is_told_each_time()) && self.hears(slot, Class::LOSS) {
-            let event = Event { timeout: event == Loss::Timeout, ..self.event(now, slot, Class::LOSS) };
+            let length = match event {
+                Loss::Lost { psn } => self.payload_of_response(slot, sequence(psn, una)),
+                _ => 0,
+            };
+            let timeout = event == Loss::Timeout;
+            let event = Event { timeout, length, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
         }
         let octets = self.responses_arrived(now, slot, missing);

@@ -274,3 +274,16 @@ fn a_shorter_round_trip_lowers_the_greatest_window() {
     hear(&law, &mut state, &ack(1_000_000, 6_000, false));
     assert_eq!((state.base_rtt, state.wmax), (6_000, 112_500));
 }
+
+#[test]
+fn a_packet_that_was_trimmed_takes_its_octets_off_the_window_and_another_loss_a_full_packet() {
+    let law = law();
+    for (length, octets) in [(700, 700), (0, MSS)] {
+        let mut state = law.connect(LINK);
+        hear(&law, &mut state, &ack(1_000_000, 12_000, false));
+        let before = state.window;
+        let loss = Event { class: Class::LOSS, length, ..ack(1_000_100, 1, false) };
+        hear(&law, &mut state, &loss);
+        assert_eq!(before - state.window, octets);
+    }
+}
