@@ -76,16 +76,19 @@ impl Engine {
 /// An event of `class`, with what the queue pair itself knows.
 #[inline(always)]
 fn event<'a>(qp: &Qp, now: Instant, class: Class) -> Event<'a> {
+    let mut event = Event::default();
+    say_of(&mut event, qp, now, class);
+    event
+}
+
+/// Makes `event` one of `class`, and has it say what the queue pair itself knows.
+#[inline(always)]
+fn say_of(event: &mut Event<'_>, qp: &Qp, now: Instant, class: Class) {
     let Qp { requester, common, .. } = qp;
-    Event {
-        class,
-        now,
-        qpn: common.qpn.get(),
-        in_flight: requester.in_flight,
-        acked_sequence: requester.una.wrapping_sub(common.base),
-        next_sequence: requester.high.wrapping_sub(common.base),
-        ..Event::default()
-    }
+    (event.class, event.now, event.qpn) = (class, now, common.qpn.get());
+    event.in_flight = requester.in_flight;
+    event.acked_sequence = requester.una.wrapping_sub(common.base);
+    event.next_sequence = requester.high.wrapping_sub(common.base);
 }
 
 /// An event of `class` about a packet that arrived, with its telemetry and the law's words.
@@ -108,10 +111,7 @@ pub(crate) fn answer_event<'a>(
     class: Class,
     (acked, sent): (u32, Instant),
 ) {
-    (event.class, event.now, event.qpn) = (class, now, qp.common.qpn.get());
-    event.in_flight = qp.requester.in_flight;
-    event.acked_sequence = qp.requester.una.wrapping_sub(qp.common.base);
-    event.next_sequence = qp.requester.high.wrapping_sub(qp.common.base);
+    say_of(event, qp, now, class);
     read_words(event, layout, arrival);
     event.opcode = arrival.header.opcode.0;
     event.ecn = arrival.header.flags.has(Flags::BECN);
