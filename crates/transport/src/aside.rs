@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use roci_control::Class;
+use roci_units::Instant;
 use roci_wire::Header;
 
 /// One queue pair's share.
@@ -190,6 +191,13 @@ impl Asides {
         (place.newest, place.newest_response) = (None, None);
         (place.unheard, place.outdated) = (0, false);
         self.free.push(index);
+    }
+
+    /// When the oldest READ response of a queue pair is given up for lost; NEVER: none is in flight, or has a deadline.
+    #[inline]
+    pub(crate) fn response_deadline(&self, index: u32) -> Instant {
+        let responding = self.get(index).and_then(|aside| aside.responding.as_deref());
+        responding.map_or(Instant::NEVER, Responding::deadline)
     }
 
     /// Whether no event waits for any law.

@@ -133,7 +133,7 @@ impl Engine {
                     qp.common.facts.set(Facts::HEARS_LATER);
                 }
             }
-            if go_on(qp, profile, timers, schedule, now, slot, profile.timeout) {
+            if go_on(qp, profile, asides, timers, schedule, now, slot, profile.timeout) {
                 self.arm(now, slot);
             }
             self.land(now, slot, packets);
@@ -146,7 +146,7 @@ impl Engine {
             self.go_on_after_others(now, slot, packets);
         } else {
             let timeout = profile.timeout_in_order(qp.requester.high.wrapping_sub(upto));
-            if go_on(qp, profile, timers, schedule, now, slot, timeout) {
+            if go_on(qp, profile, asides, timers, schedule, now, slot, timeout) {
                 self.arm(now, slot);
             }
         }
@@ -194,7 +194,7 @@ impl Engine {
             octets = advance(&mut qp.requester, profile, upto);
             timeout = profile.timeout_in_order(qp.requester.high.wrapping_sub(upto));
         }
-        restart(qp, profile, timers, now, slot, timeout);
+        restart(qp, profile, asides, timers, now, slot, timeout);
         let has_times = profile.short == ShortWay::Acknowledgements;
         if flights.is_some() {
             self.land(now, slot, packets);
@@ -265,22 +265,32 @@ fn move_window(
 fn go_on(
     qp: &mut Qp,
     profile: &Profile,
+    asides: &Asides,
     timers: &mut Timers,
     schedule: &mut Schedule,
     now: Instant,
     slot: usize,
     timeout: Span,
 ) -> bool {
-    restart(qp, profile, timers, now, slot, timeout);
+    restart(qp, profile, asides, timers, now, slot, timeout);
     rejoin(qp, schedule, now, slot)
 }
 
 /// The acknowledgement timer starts again with `timeout`.
 #[inline(always)]
-fn restart(qp: &mut Qp, profile: &Profile, timers: &mut Timers, now: Instant, slot: usize, timeout: Span) {
+fn restart(
+    qp: &mut Qp,
+    profile: &Profile,
+    asides: &Asides,
+    timers: &mut Timers,
+    now: Instant,
+    slot: usize,
+    timeout: Span,
+) {
     if let Some(at) = qp.requester.deadline_from(now, timeout)
         && qp.set_deadline(at, profile)
     {
+        let at = at.min(asides.response_deadline(qp.common.aside));
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
     }

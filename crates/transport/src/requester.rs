@@ -232,10 +232,12 @@ impl Engine {
         }
     }
 
-    /// Has the acknowledgement timer fire at `at`.
+    /// Has the acknowledgement timer fire at `at`, or when READ responses are given up: it serves both.
     #[inline]
     pub(crate) fn arm_ack_timer(&mut self, slot: usize, at: Instant) {
-        self.qps[slot].requester.notes.set(Notes::ACK_TIMER);
+        let Qp { requester, common, .. } = &mut self.qps[slot];
+        requester.notes.set(Notes::ACK_TIMER);
+        let at = at.min(self.asides.response_deadline(common.aside));
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
     }

@@ -50,6 +50,10 @@ pub(crate) struct Responding {
 }
 
 impl Responding {
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// The oldest is given up `timeout` from now.
     fn give_up_after(&mut self, now: Instant, timeout: Span) {
         (self.deadline, self.timeout) = (now + timeout, timeout);
@@ -292,7 +296,7 @@ impl Engine {
         arrival: &Arrival<'_>,
     ) -> Result<(), Refusal> {
         let header = arrival.header;
-        let Profile { layout, recovery, .. } = *self.profile(slot);
+        let Profile { layout, recovery, retry, .. } = *self.profile(slot);
         let Some(responding) = self.responding(slot) else { return Err(Refusal::UnexpectedResponse) };
         let (una, next) = (responding.una, responding.next);
         let at = sequence(header.psn, una);
@@ -310,6 +314,10 @@ impl Engine {
         let came = after(drawn_by, upto) > 0 && after(drawn_by, una) >= 0 && after(drawn_by, next) < 0;
         if after(upto, una) < 0 && !came && !pulled {
             return Err(Refusal::Duplicate);
+        }
+        if pulled && let Some(responding) = self.responding(slot) {
+            // As with requests: who answers is there.
+            responding.retries = retry;
         }
         // Who counts repetitions keeps track of no single packets.
         let came = came && recovery.of_responses().is_selective();
@@ -487,7 +495,9 @@ impl Engine {
         let Some(responding) = self.responses_of(slot) else { return 0 };
         let remembers = match &responding.sender {
             Some(sender) => !sender.knows(&self.boards, Psn::new(at)) && sender.remembers(&self.boards),
-            None => class == Class::NACK && self.boards.available(),
+            None => {
+                (class == Class::NACK || self.profile(slot).layout == Layout::Ndp) && self.boards.available()
+            }
         };
         if remembers { self.payload_of_response(slot, at) } else { 0 }
     }
@@ -545,11 +555,16 @@ impl Engine {
     fn observe_responses(&mut self, now: Instant, slot: usize, event: Loss) -> u32 {
         let recovery = self.profile(slot).recovery;
         let (recovery, slow) = (recovery.of_responses(), recovery.has_slow_path());
+        let pulled = self.profile(slot).layout == Layout::Ndp;
         let index = self.qps[slot].common.aside;
         let Some(responding) = &mut self.asides.get_mut(index).responding else { return 0 };
         let (una, in_flight) = (responding.una, responding.next.wrapping_sub(responding.una));
         let is_loss = !matches!(event, Loss::Ack { .. });
-        if responding.sender.is_none() && (!is_loss || in_flight == 0) {
+        // Where answers come one for each packet, what has arrived beyond a gap is remembered before anything tells of a loss, as
+        // of requests, lest a timeout send it again.
+        let remembers =
+            pulled && matches!(event, Loss::Ack { selective: Some(_), .. }) && self.boards.available();
+        if responding.sender.is_none() && (!(is_loss || remembers) || in_flight == 0) {
             return 0;
         }
         let enters = responding.enter(recovery);
@@ -571,7 +586,7 @@ impl Engine {
                 responding.sent.forget_between(from, to);
             }
         }
-        let begins = if recovery.owns_window() { !recovered && sender.recovers() } else { enters };
+        let begins = if recovery.owns_window() { !recovered && sender.recovers() } else { enters && is_loss };
         let missing = sequence(sender.first_missing(&self.boards), responding.una);
         if sender.is_in_order()
             && let Some(mut sender) = responding.sender.take()

@@ -347,3 +347,16 @@ fn a_law_hears_the_round_trip_of_each_packet_and_not_of_the_late_ones_alone() {
     assert!((Span::from_micros(2)..Span::from_micros(3)).contains(&first), "{first}: others came before");
     assert!((Span::from_micros(42)..Span::from_micros(43)).contains(&last), "{last}: its own, not another's");
 }
+
+#[test]
+fn of_read_data_that_links_lost_a_timeout_sends_again_no_more_than_is_missing() {
+    let places = places(&read_after(&[]));
+    for lost in [&[0][..], &[2], &[1, 4]] {
+        let fates: Vec<_> = lost.iter().map(|&lost| (Server, places[lost], Fate::Drop)).collect();
+        let mut pair = pair(&fates);
+        pair.read(1, 0, 0, PACKETS * u32::from(MTU));
+        pair.run_until(Instant::ZERO + Span::from_millis(12));
+        assert_eq!(pair.client.ended(), [(1, Status::Success)], "{lost:?}: {:?}", pair.server.story());
+        assert_eq!(responses_again(&pair), lost.len() as u32, "{lost:?}: {:?}", pair.server.story());
+    }
+}

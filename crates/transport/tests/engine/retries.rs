@@ -8,7 +8,7 @@ use roci_transport::{
 };
 use roci_units::{Instant, Psn, Span};
 use roci_wire::layout::srnic::RequestPosition;
-use roci_wire::{Header, Layout, Opcode};
+use roci_wire::{Header, Layout, Opcode, Shape};
 
 const EXCEEDED: Status = Status::TransportRetryCounterExceeded;
 
@@ -274,4 +274,33 @@ fn a_timeout_that_was_put_off_comes_at_the_later_one_and_repairs_the_loss() {
     assert_eq!(pair.client.engine.counters(pair.client.qpns[0]).timeouts, 1);
     pair.run();
     assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+}
+
+#[test]
+fn read_data_that_are_lost_are_sent_again_in_time_however_many_requests_go_the_same_way() {
+    // One timer serves the deadlines of both, and each WRITE that is posted sets that of requests anew.
+    for recovery in [Recovery::Irn, Recovery::Srnic, Recovery::NewReno, Recovery::Sack, Recovery::Reno] {
+        let layout = if recovery == Recovery::Srnic { Layout::Srnic } else { Layout::Irn };
+        let config = QpConfig { recovery, layout, timeout: Span::from_micros(100), ..config() };
+        let mut lost = false;
+        let mut pair = Pair::connected(config).script(move |side, _, packet, _| {
+            let is_data = packet.header.opcode.shape().has(Shape::RESPONSE) && !packet.payload.is_empty();
+            let loses = side == Server && is_data && !lost;
+            lost |= loses;
+            if loses { Fate::Drop } else { Fate::Pass }
+        });
+        pair.read(1, 0, 0, MTU);
+        let (rkey, mut posted) = (pair.client.key, 0);
+        while pair.client.ended().is_empty() {
+            assert!(pair.now < Instant::ZERO + Span::from_micros(150), "{recovery:?}: after {posted} WRITEs");
+            if pair.server.completions.len() == posted {
+                posted += 1;
+                let write = Operation::Write { va: 8192, rkey, tail: Tail::Plain };
+                pair.post(Server, request(100, write, 4096, MTU));
+            }
+            pair.run_until(pair.now + Span::from_micros(3));
+        }
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        assert!(posted > 5, "{posted}");
+    }
 }
