@@ -151,7 +151,7 @@ fn lost_bursts_cost_little_more_where_packets_are_rarely_acknowledged() {
 /// Two pairs with four queue pairs each, over links that fail packets so.
 fn failing(recovery: &str, op: &str, faults: &str) -> Cost {
     let switch = format!("pfc = {}\ntrimming = {}", recovery == "go-back-n", recovery == "ndp");
-    let transport = format!("recovery = \"{recovery}\"\ncontrol = \"none\"");
+    let transport = format!("recovery = \"{recovery}\"\ncontrol = \"none\"\ntimeout = \"500us\"");
     let message = if op == "fetch-add" { "8B" } else { "5KB" };
     let each = "qps = 4\ndepth = 8\ncount = 50";
     let traffic = Traffic { op, pairs: &[(1, 0), (2, 3)], message, each };

@@ -248,3 +248,29 @@ fn a_read_from_an_idle_host_does_not_wait_for_those_from_a_busy_one_under_homa()
     // Alone it takes 8 ms, and 20 where all READs have the same room.
     assert!(idle.end.as_secs_f64() < 15e-3, "{:?}", idle.end);
 }
+
+#[test]
+fn hundreds_whose_packets_one_host_pulls_in_turn_wait_for_them_without_a_timeout() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 201
+        rate = "10Gb/s"
+        delay = "1us"
+        [switch]
+        pfc = false
+        trimming = true
+        [transport]
+        recovery = "ndp"
+        [[traffic]]
+        kind = "incast"
+        senders = 200
+        size = "100KB"
+        "#;
+    for op in ["write", "read"] {
+        let results = run(text, &[("traffic.0.op", op)]);
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{op}");
+        let timeouts: u32 = results.flows.iter().map(|flow| flow.timeouts).sum();
+        assert_eq!(timeouts, 0, "{op}");
+    }
+}

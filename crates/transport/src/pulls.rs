@@ -125,6 +125,9 @@ impl Engine {
         if after(upto, high) > 0 {
             return Err(Refusal::UnexpectedResponse);
         }
+        // That a packet was trimmed, or waits for its turn among those of many, is no reason to give up who answers.
+        let retry = self.profile(slot).retry;
+        self.qps[slot].requester.retries = retry;
         let mut class = if header.opcode == Opcode::PULL { Class::PULL } else { Class::ACK };
         let held = self.aside(slot).held;
         let mut progress = self.acknowledge(now, slot, upto);

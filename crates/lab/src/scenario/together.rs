@@ -182,7 +182,7 @@ mod tests {
             ("[transport]\nrecovery = \"ndp\"\n", "each packet that finds no room costs a timeout"),
             (
                 "[transport]\nrecovery = \"ndp\"\n[switch]\ntrimming = true\n[faults]\nloss = 0.01\n",
-                "does not hear of what links lose, with `switch.trimming` or without: each such packet waits for `transport.timeout`, 500us here",
+                "does not hear of what links lose, with `switch.trimming` or without: each such packet waits for `transport.timeout`, 10ms here",
             ),
             (
                 "[transport]\nrecovery = \"ndp\"\n[[faults.on]]\nlink = \"h0-s0\"\ncorrupt = 0.01\n",

@@ -71,8 +71,9 @@ pub struct Transport {
     pub control: Control,
 }
 
-/// The local ACK timeout with Homa, where none is set: beyond all that its receivers ask for again.
-const HOMA_TIMEOUT: Span = Span::from_millis(10);
+/// The local ACK timeout where receivers say what is sent, Homa and NDP, and none is set: beyond all that Homa's ask for again,
+/// and beyond the turns of some thousand senders whose packets one host pulls.
+const RECEIVER_TIMEOUT: Span = Span::from_millis(10);
 /// The local ACK timeout where none is set and nothing is lost, for PFC pauses: beyond what an acknowledgement waits behind
 /// paused ports as a rule.
 const LOSSLESS_TIMEOUT: Span = Span::from_millis(16);
@@ -200,8 +201,10 @@ impl Transport {
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
         let recovery = recovery(table)?.unwrap_or(plainest);
-        // What is granted may wait behind shorter messages for long, and receivers ask for what is lost sooner than that (Homa §3.7).
-        let timeout = if homa { HOMA_TIMEOUT } else { default.timeout };
+        // What is granted or pulled may wait behind others for long, and receivers ask for what is lost sooner than that (Homa
+        // §3.7), or tell of what was trimmed at once.
+        let receiver_driven = homa || recovery == Recovery::Ndp;
+        let timeout = if receiver_driven { RECEIVER_TIMEOUT } else { default.timeout };
         Ok(Self {
             recovery,
             timeout: table.span("timeout")?.unwrap_or(timeout),
