@@ -133,7 +133,8 @@ impl Engine {
                     qp.common.facts.set(Facts::HEARS_LATER);
                 }
             }
-            if go_on(qp, profile, asides, timers, schedule, now, slot, profile.timeout) {
+            restart(qp, profile, asides, timers, now, slot, profile.timeout);
+            if rejoin(qp, schedule, now, slot) {
                 self.arm(now, slot);
             }
             self.land(now, slot, packets);
@@ -146,7 +147,8 @@ impl Engine {
             self.go_on_after_others(now, slot, packets);
         } else {
             let timeout = profile.timeout_in_order(qp.requester.high.wrapping_sub(upto));
-            if go_on(qp, profile, asides, timers, schedule, now, slot, timeout) {
+            restart(qp, profile, asides, timers, now, slot, timeout);
+            if rejoin(qp, schedule, now, slot) {
                 self.arm(now, slot);
             }
         }
@@ -257,23 +259,6 @@ fn move_window(
     let octets = advance(&mut qp.requester, profile, upto);
     bound(qp, profile, room);
     Some((octets, room))
-}
-
-/// Some packets were acknowledged: the timer starts again with `timeout`, and who may send does so. Whether the pacer holds it
-/// back.
-#[inline(always)]
-fn go_on(
-    qp: &mut Qp,
-    profile: &Profile,
-    asides: &Asides,
-    timers: &mut Timers,
-    schedule: &mut Schedule,
-    now: Instant,
-    slot: usize,
-    timeout: Span,
-) -> bool {
-    restart(qp, profile, asides, timers, now, slot, timeout);
-    rejoin(qp, schedule, now, slot)
 }
 
 /// The acknowledgement timer starts again with `timeout`.
