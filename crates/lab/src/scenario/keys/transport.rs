@@ -25,7 +25,7 @@ pub static TRANSPORT: Section = section(
             "retry",
             "a whole number, 0 to 7",
             "`7`",
-            "Retransmissions without progress before a queue pair fails: after timeouts, and with `go-back-n` also after NAKs and for READ responses that are missing. To the others a NACK is news of one packet among many, and costs nothing.",
+            "Retransmissions without progress before a queue pair fails: after timeouts, and with `go-back-n` also after NAKs and for READ responses that are missing. To the others a NACK is news of one packet among many, and costs nothing. With `ndp` each answer restores them, as progress does.",
         ),
         key(
             "rnr_retry",

@@ -1,0 +1,90 @@
+//! When READ responses are given up for lost, and what is done then.
+
+use crate::delivery::program::{Event as Loss, Program};
+use crate::engine::Engine;
+use crate::qp::Notes;
+use crate::work::Status;
+use roci_units::{Instant, Psn, Span};
+use roci_wire::Layout;
+
+impl Engine {
+    /// After how long the oldest response is given up, with so many `more` in flight; zero: never.
+    pub(super) fn response_timeout(&self, slot: usize, more: u32) -> Span {
+        let profile = *self.profile(slot);
+        let Some(responding) = self.responses_of(slot) else { return profile.timeout };
+        if profile.layout == Layout::Homa {
+            // As for requests: the receiver asks for what is missing.
+            return profile.timeout;
+        }
+        if let Some(sender) = responding.sender.as_ref().filter(|sender| sender.owns_window()) {
+            return sender.timeout(Psn::new(responding.next), profile.timeout);
+        }
+        let in_flight = responding.next.wrapping_sub(responding.una);
+        let program = Program::new(profile.recovery.of_responses(), 1, Psn::new(0));
+        program.timeout(in_flight + more, profile.timeout)
+    }
+
+    /// Starts the timer again if it runs.
+    pub(super) fn restart_response_timer(&mut self, now: Instant, slot: usize) {
+        let timeout = self.response_timeout(slot, 0);
+        if let Some(responding) = self.responding(slot)
+            && responding.deadline != Instant::NEVER
+        {
+            responding.give_up_after(now, timeout);
+        }
+    }
+
+    /// The acknowledgement timer fired, for requests, for responses, or for neither: progress moved the deadlines.
+    pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
+        self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
+        let timeout = self.response_timeout(slot, 0);
+        if let Some(responding) = self.responding(slot).filter(|responding| responding.deadline <= now) {
+            if timeout > responding.timeout {
+                // That was for fewer in flight (IRN's RTO_low), and more followed.
+                responding.deadline += timeout - responding.timeout;
+                responding.timeout = timeout;
+            } else {
+                self.responses_timed_out(now, slot);
+            }
+        }
+        if self.state(slot).sends() {
+            self.request_timer(now, slot);
+        }
+        self.keep_response_timer(slot);
+    }
+
+    /// Sees to it that the timer fires when the responses' deadline has come.
+    pub(super) fn keep_response_timer(&mut self, slot: usize) {
+        let Some(responding) = self.responding(slot) else { return };
+        let at = responding.deadline;
+        if at == Instant::NEVER {
+            return;
+        }
+        let at = at.min(self.qps[slot].requester.deadline);
+        self.arm_ack_timer(slot, at);
+    }
+
+    fn responses_timed_out(&mut self, now: Instant, slot: usize) {
+        self.aside(slot).timeouts += 1;
+        let (retry, left) = (self.profile(slot).retry, self.responding(slot).map_or(0, |r| r.retries));
+        let stopped = self.stop_what_starves(now, slot, Self::starves_through(left), Span::ZERO);
+        let Some(responding) = self.responding(slot) else { return };
+        if stopped {
+            responding.retries = retry;
+        }
+        if responding.retries == 0 {
+            return self.fail(now, slot, Status::TransportRetryCounterExceeded);
+        }
+        responding.retries -= 1;
+        self.observe_responses(now, slot, Loss::Timeout);
+        let names = self.names_messages(slot);
+        if let Some(responding) = self.responding(slot).filter(|_| names) {
+            responding.doubted = Some(responding.next);
+        }
+        // As for requests: nobody can answer what the pacer holds back.
+        let from = now.max(self.qps[slot].requester.pacer.eligible_at());
+        self.restart_response_timer(from, slot);
+        self.note_responses(slot);
+        self.arm(now, slot);
+    }
+}
