@@ -55,9 +55,10 @@ impl Qp {
     /// Sets when the oldest packet is given up; whether the timer in the wheel has to be told.
     #[inline(always)]
     pub(crate) fn set_deadline(&mut self, at: Instant, profile: &Profile) -> bool {
-        if profile.recovery == Recovery::Irn {
+        if self.common.facts.has(Facts::MARKS) {
             let in_flight = self.requester.in_flight_packets();
             self.common.facts.put(Facts::SOON, in_flight > 0 && profile.times_few(in_flight));
+            self.common.facts.put(Facts::UNASKED, self.requester.has_still_to_ask());
         }
         self.requester.set_deadline(at, profile.recovery)
     }
@@ -130,6 +131,12 @@ impl Requester {
     #[inline(always)]
     pub(crate) const fn in_flight_packets(&self) -> u32 {
         self.high.wrapping_sub(self.una)
+    }
+
+    /// Whether something is in flight, and none of it asks for an acknowledgement.
+    #[inline(always)]
+    pub(crate) const fn has_still_to_ask(&self) -> bool {
+        self.unasked > 0 && self.in_flight_packets() <= self.unasked as u32
     }
 
     /// Whether the queue pair has something that only time holds back, by what this line tells.
@@ -367,6 +374,11 @@ impl ShortWay {
 }
 
 impl Profile {
+    /// As [`Facts::MARKS`] has it.
+    pub(crate) const fn marks_deadlines(&self) -> bool {
+        matches!(self.recovery, Recovery::Irn) || self.asks_every > 1
+    }
+
     /// Whether so many packets in flight are few enough for RTO_low. With layout `homa` receivers ask for what is missing, and do
     /// not acknowledge each packet: that few are in flight says nothing.
     #[inline]

@@ -37,6 +37,11 @@ impl Losing {
         self.sender.advance_in_order(boards, cumulative, in_flight)
     }
 
+    /// [`Sender::has_lost_nothing`].
+    pub(crate) fn has_lost_nothing(&self) -> bool {
+        self.sender.has_lost_nothing()
+    }
+
     /// [`Sender::arrived_beyond`].
     #[inline]
     pub(crate) fn arrived_beyond(

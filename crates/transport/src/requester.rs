@@ -1,18 +1,19 @@
 //! The requester: requests become packets, responses complete them, and what is lost is sent again.
 
+mod timing;
+
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::aside::Step;
 use crate::delivery::program::Event as Loss;
-use crate::engine::{Engine, TIMER_ACK};
+use crate::engine::Engine;
 use crate::opcodes::opcodes;
 use crate::qp::{Notes, Profile, Qp, Requester, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
 use crate::segment::{Segment, Source};
-use crate::timer::TimerId;
 use crate::transmit::Plan;
 use crate::work::{Completion, Status, Tail};
 use roci_control::{Class, Credit, Words};
-use roci_units::{Instant, Psn, Qpn, Span};
+use roci_units::{Instant, Psn, Qpn};
 use roci_wire::layout::irn::SendPosition;
 use roci_wire::{AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome, rnr_delay};
 
@@ -123,8 +124,8 @@ impl Engine {
                 // is called at once.
                 self.set_deadline(slot, now);
             }
-        } else if requester.deadline == Instant::NEVER {
-            self.start_timer(now, slot);
+        } else {
+            self.time_request(now, slot);
         }
         if work.kind == Kind::Read && self.agent.is_some() {
             self.tell_agent_of_read(now, slot);
@@ -133,14 +134,6 @@ impl Engine {
             draft.last_flags = draft.last_flags.with(self.drained(slot));
         }
         draft
-    }
-
-    /// Starts the acknowledgement timer, which does not run.
-    pub(crate) fn start_timer(&mut self, now: Instant, slot: usize) {
-        if !self.profile(slot).timeout.is_zero() {
-            let deadline = now + self.retransmission_timeout(slot);
-            self.set_deadline(slot, deadline);
-        }
     }
 
     /// Makes the packets that were planned.
@@ -220,32 +213,6 @@ impl Engine {
                 _ => self.lay_out_words(slot, words, false),
             },
         }
-    }
-
-    /// Sets when the oldest packet is given up; the timer in the wheel is moved only when it fires.
-    #[inline]
-    fn set_deadline(&mut self, slot: usize, at: Instant) {
-        let qp = &mut self.qps[slot];
-        let profile = &self.profiles[usize::from(qp.common.profile)];
-        if qp.set_deadline(at, profile) {
-            self.arm_ack_timer(slot, at);
-        }
-    }
-
-    /// Has the acknowledgement timer fire at `at`, or when READ responses are given up: it serves both.
-    #[inline]
-    pub(crate) fn arm_ack_timer(&mut self, slot: usize, at: Instant) {
-        let Qp { requester, common, .. } = &mut self.qps[slot];
-        requester.notes.set(Notes::ACK_TIMER);
-        let at = at.min(self.asides.response_deadline(common.aside));
-        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
-        self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_ACK }, at);
-    }
-
-    /// Moves the timer in the wheel as well: the new instant may be the earlier one.
-    fn force_deadline(&mut self, slot: usize, at: Instant) {
-        self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
-        self.set_deadline(slot, at);
     }
 
     /// A packet from the responder.
@@ -478,34 +445,6 @@ impl Engine {
         }
     }
 
-    /// The responder is there and gets on, though it may have acknowledged no request.
-    #[inline]
-    pub(crate) fn answers(&mut self, now: Instant, slot: usize) {
-        let common = &self.qps[slot].common;
-        let profile = &self.profiles[usize::from(common.profile)];
-        let requester = &mut self.qps[slot].requester;
-        requester.retries = profile.retry;
-        requester.rnr_retries = profile.rnr_retry;
-        if requester.una == requester.high || !requester.notes.has(Notes::RECOVERING) {
-            self.restart_timer(now, slot);
-        }
-    }
-
-    /// Starts the acknowledgement timer again, or stops it when nothing is in flight. An RNR wait goes on.
-    #[inline]
-    pub(crate) fn restart_timer(&mut self, now: Instant, slot: usize) {
-        let timeout = self.retransmission_timeout(slot);
-        self.restart_timer_at(now, slot, timeout);
-    }
-
-    /// The same with a span that is known; zero: never.
-    #[inline]
-    pub(crate) fn restart_timer_at(&mut self, now: Instant, slot: usize, timeout: Span) {
-        if let Some(deadline) = self.qps[slot].requester.deadline_from(now, timeout) {
-            self.set_deadline(slot, deadline);
-        }
-    }
-
     /// Ends the oldest request with success.
     #[inline]
     pub(crate) fn complete(&mut self, slot: usize, original: u64) {
@@ -551,89 +490,6 @@ impl Engine {
         } else {
             self.tell(completion);
         }
-    }
-
-    /// Spends one of the retries that progress restores (IBTA Vol 1 §9.9.2.1): a timeout costs one, and with go-back-N so
-    /// does a NAK for a sequence or a READ response that later ones show to be missing. False: none was left, and the
-    /// queue pair has failed.
-    ///
-    /// Seven are seven. Soft-RoCE takes them for endless, as both do with RNR retries.
-    pub(crate) fn spend_retry(&mut self, now: Instant, slot: usize) -> bool {
-        let requester = &mut self.qps[slot].requester;
-        if requester.retries == 0 {
-            self.fail(now, slot, Status::TransportRetryCounterExceeded);
-            return false;
-        }
-        requester.retries -= 1;
-        true
-    }
-
-    /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
-    /// moved the deadline.
-    pub(crate) fn request_timer(&mut self, now: Instant, slot: usize) {
-        let deadline = self.qps[slot].requester.deadline;
-        if deadline == Instant::NEVER {
-            return;
-        }
-        if deadline > now {
-            // It was set before: what is in flight now has no say in it.
-            self.arm_ack_timer(slot, deadline);
-            return;
-        }
-        if let Some(later) = self.qps[slot].put_off(self.profile(slot)) {
-            self.set_deadline(slot, later);
-            return;
-        }
-        let index = self.qps[slot].common.aside;
-        if index != NONE {
-            let aside = self.asides.get_mut(index);
-            (aside.named, aside.asked_at) = (None, None);
-        }
-        let timeout = self.retransmission_timeout(slot);
-        let again = if timeout.is_zero() { Instant::NEVER } else { now + timeout };
-        let requester = &mut self.qps[slot].requester;
-        if requester.standing.has(Standing::RNR_WAIT) {
-            requester.standing.clear(Standing::RNR_WAIT);
-            self.set_deadline(slot, again);
-            self.arm(now, slot);
-            return;
-        }
-        if requester.una == requester.high && requester.reads == 0 {
-            requester.deadline = Instant::NEVER;
-            return;
-        }
-        if self.holds_back(slot) {
-            self.set_deadline(slot, again);
-            return;
-        }
-        if self.flights.as_ref().is_some_and(|flights| flights.is_held_up(slot)) {
-            self.set_deadline(slot, again);
-            return;
-        }
-        self.doubt_flight(now, slot);
-        self.aside(slot).timeouts += 1;
-        if self.read_rooms.as_ref().is_some_and(|rooms| rooms.piece().is_some()) {
-            self.leave_read_rooms(slot, None);
-        }
-        let left = self.qps[slot].requester.retries;
-        if self.stop_what_starves(now, slot, Self::starves_through(left), Span::ZERO) {
-            self.qps[slot].requester.retries = self.profile(slot).retry;
-        }
-        if !self.spend_retry(now, slot) {
-            return;
-        }
-        self.set_deadline(slot, again);
-        if self.waits_for_responses(slot) {
-            return self.probe(slot);
-        }
-        self.lost(now, slot, Loss::Timeout);
-        self.doubt_messages(slot);
-        // Nobody can answer what the pacer holds back, and the law may have slowed it down for this timeout.
-        let eligible = self.qps[slot].requester.pacer.eligible_at();
-        if eligible > now && self.state(slot).sends() {
-            self.restart_timer(eligible, slot);
-        }
-        self.arm(now, slot);
     }
 }
 

@@ -60,6 +60,11 @@ impl Responding {
         (self.deadline, self.timeout) = (now + timeout, timeout);
     }
 
+    /// Whether some are in flight, and none of them asks for an acknowledgement.
+    fn has_still_to_ask(&self) -> bool {
+        self.unasked > 0 && self.next.wrapping_sub(self.una) <= self.unasked.into()
+    }
+
     /// Into a loss, unless it is in one; true if it was in none.
     fn enter(&mut self, recovery: Recovery) -> bool {
         let enters = self.sender.is_none();
@@ -200,6 +205,7 @@ impl Engine {
 
     /// Accounts for responses that were sent; gives the flags of the last of them, which may end a READ.
     pub(crate) fn sent_separately(&mut self, now: Instant, slot: usize, plan: &Plan, ends: bool) -> Flags {
+        let asked_none = self.responses_of(slot).is_some_and(Responding::has_still_to_ask);
         self.account_for_responses(now, slot, plan);
         let asks = self.asks_for_answer(slot, plan);
         let layout = self.profile(slot).layout;
@@ -214,6 +220,7 @@ impl Engine {
             responding.unasked = 0;
             flags = Flags::ACK_REQUEST;
         }
+        self.time_responses(now, slot, plan, asked_none);
         if drained {
             flags = flags.with(Flags::DRAINED);
         }
@@ -261,7 +268,6 @@ impl Engine {
     fn account_for_responses(&mut self, now: Instant, slot: usize, plan: &Plan) {
         // They take of the window what the rest of a run counts on.
         self.end_run(slot);
-        let timeout = self.response_timeout(slot, u32::from(plan.packets));
         let Common { aside: index, law, .. } = self.qps[slot].common;
         let timed = self.laws.states.get(law as usize).is_some_and(LawState::is_timed);
         let aside = self.asides.get_mut(index);
@@ -283,10 +289,6 @@ impl Engine {
         }
         let requester = &mut self.qps[slot].requester;
         requester.in_flight = requester.in_flight.saturating_add(plan.length);
-        if responding.deadline == Instant::NEVER && !timeout.is_zero() {
-            responding.give_up_after(now, timeout);
-            self.keep_response_timer(slot);
-        }
     }
 
     /// A READ_ACKNOWLEDGE: all responses before its PSN have arrived, and it names the one that drew it.
@@ -539,7 +541,7 @@ impl Engine {
         });
         let requester = &mut self.qps[slot].requester;
         requester.in_flight = requester.in_flight.saturating_sub(octets);
-        let timeout = self.response_timeout(slot, 0);
+        let timeout = self.response_timeout(slot);
         if let Some(responding) = self.responding(slot) {
             if upto == next || timeout.is_zero() {
                 responding.deadline = Instant::NEVER;

@@ -104,6 +104,7 @@ impl Engine {
         let mut facts = Facts::ALIVE;
         facts.put(Facts::COUNTS, self.laws.counts(law));
         facts.put(Facts::PACED, credit.rate_kbps != Credit::UNLIMITED);
+        facts.put(Facts::MARKS, settings.marks_deadlines());
         let common = Common {
             path: config.path,
             qpn,

@@ -226,6 +226,7 @@ impl Engine {
         };
         let matters = !more
             || common.facts.meets(Facts::COUNTS.with(Facts::PACED))
+            || common.facts.has(Facts::UNASKED) && requester.unasked == 0
             || requester.deadline == Instant::NEVER;
         if matters {
             cold_path();
@@ -236,9 +237,7 @@ impl Engine {
     /// The same where it means anything.
     #[inline(never)]
     fn settle_streamed(&mut self, now: Instant, slot: usize) {
-        if self.qps[slot].requester.deadline == Instant::NEVER {
-            self.start_timer(now, slot);
-        }
+        self.time_request(now, slot);
         let Qp { requester, common, .. } = &mut self.qps[slot];
         let profile = &self.profiles[usize::from(common.profile)];
         let octets = u32::from(profile.middle_octets);

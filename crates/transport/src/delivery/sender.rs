@@ -173,14 +173,16 @@ impl Sender {
         known.unwrap_or(self.start)
     }
 
-    /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind. A program that owns
-    /// the window always has that in mind.
+    /// Whether nothing is left of this window: nothing of a loss, and no window that the program owns.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
-        self.board.is_none()
-            && self.again.0 == self.again.1
-            && self.program.is_idle()
-            && !self.program.owns_window()
+        self.has_lost_nothing() && !self.program.owns_window()
+    }
+
+    /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind.
+    #[must_use]
+    pub fn has_lost_nothing(&self) -> bool {
+        self.board.is_none() && self.again.0 == self.again.1 && self.program.is_idle()
     }
 
     /// The first run of marked packets that the window lets go, at most `most` of them.

@@ -2,14 +2,15 @@
 
 use crate::delivery::program::{Event as Loss, Program};
 use crate::engine::Engine;
-use crate::qp::Notes;
+use crate::qp::{Notes, Qp};
+use crate::transmit::Plan;
 use crate::work::Status;
 use roci_units::{Instant, Psn, Span};
 use roci_wire::Layout;
 
 impl Engine {
-    /// After how long the oldest response is given up, with so many `more` in flight; zero: never.
-    pub(super) fn response_timeout(&self, slot: usize, more: u32) -> Span {
+    /// After how long the oldest response is given up; zero: never.
+    pub(super) fn response_timeout(&self, slot: usize) -> Span {
         let profile = *self.profile(slot);
         let Some(responding) = self.responses_of(slot) else { return profile.timeout };
         if profile.layout == Layout::Homa {
@@ -21,12 +22,38 @@ impl Engine {
         }
         let in_flight = responding.next.wrapping_sub(responding.una);
         let program = Program::new(profile.recovery.of_responses(), 1, Psn::new(0));
-        program.timeout(in_flight + more, profile.timeout)
+        program.timeout(in_flight, profile.timeout)
+    }
+
+    /// Responses were sent: the timer starts if it does not run, or if they are the first in flight that ask for an answer, since
+    /// those before asked for none.
+    pub(super) fn time_responses(&mut self, now: Instant, slot: usize, plan: &Plan, asked_none: bool) {
+        let timeout = self.response_timeout(slot);
+        if !plan.fresh || timeout.is_zero() {
+            return;
+        }
+        if let Some(responding) = self.responding(slot)
+            && (responding.deadline == Instant::NEVER || asked_none && responding.unasked == 0)
+        {
+            responding.give_up_after(now, timeout);
+            self.keep_response_timer(slot);
+        }
+    }
+
+    /// As [of requests](Self::has_still_to_ask).
+    fn responses_have_still_to_ask(&self, slot: usize) -> bool {
+        let Qp { requester, .. } = &self.qps[slot];
+        self.responses_of(slot).is_some_and(|responding| {
+            let recovers = responding.sender.as_ref().is_some_and(|sender| !sender.has_lost_nothing());
+            responding.has_still_to_ask() && responding.next != responding.end && !recovers
+        }) && requester.wants_to_send()
+            && requester.notes.has(Notes::RESPONSES)
+            && !matches!(self.profile(slot).layout, Layout::Ndp | Layout::Homa)
     }
 
     /// Starts the timer again if it runs.
     pub(super) fn restart_response_timer(&mut self, now: Instant, slot: usize) {
-        let timeout = self.response_timeout(slot, 0);
+        let timeout = self.response_timeout(slot);
         if let Some(responding) = self.responding(slot)
             && responding.deadline != Instant::NEVER
         {
@@ -37,9 +64,12 @@ impl Engine {
     /// The acknowledgement timer fired, for requests, for responses, or for neither: progress moved the deadlines.
     pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
         self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
-        let timeout = self.response_timeout(slot, 0);
+        let timeout = self.response_timeout(slot);
+        let waits = self.responses_have_still_to_ask(slot);
         if let Some(responding) = self.responding(slot).filter(|responding| responding.deadline <= now) {
-            if timeout > responding.timeout {
+            if waits {
+                responding.give_up_after(now, timeout);
+            } else if timeout > responding.timeout {
                 // That was for fewer in flight (IRN's RTO_low), and more followed.
                 responding.deadline += timeout - responding.timeout;
                 responding.timeout = timeout;

@@ -8,7 +8,7 @@ use roci_transport::{
 };
 use roci_units::{Instant, Psn, Span};
 use roci_wire::layout::srnic::RequestPosition;
-use roci_wire::{Header, Layout, Opcode, Shape};
+use roci_wire::{Flags, Header, Layout, Opcode, Shape};
 
 const EXCEEDED: Status = Status::TransportRetryCounterExceeded;
 
@@ -302,5 +302,52 @@ fn read_data_that_are_lost_are_sent_again_in_time_however_many_requests_go_the_s
         }
         assert_eq!(pair.client.ended(), [(1, Status::Success)]);
         assert!(posted > 5, "{posted}");
+    }
+}
+
+#[test]
+fn no_timeout_comes_before_anything_in_flight_has_asked_for_an_answer() {
+    let at = |us| Instant::ZERO + Span::from_micros(us);
+    let kinds = [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Srnic, Layout::Srnic),
+        (Recovery::NewReno, Layout::Irn),
+        (Recovery::Sack, Layout::Irn),
+    ];
+    for (recovery, layout) in kinds {
+        for reads in [false, true] {
+            if reads && recovery == Recovery::GoBackN {
+                continue; // Nothing acknowledges its READ data.
+            }
+            let timeout = Span::from_micros(100);
+            let mut pair = Pair::connected(QpConfig { recovery, layout, timeout, ack_every: 4, ..config() });
+            if reads {
+                pair.read(1, 0, 0, 8 * MTU);
+                let asked = pair.client.engine.transmit(at(0)).expect("the request");
+                let arrival = Arrival { header: &asked.header, path: 9, ce: false, words: &[], hops: &[] };
+                pair.server.engine.receive(at(0), &arrival, &mut Reaction::default());
+            } else {
+                pair.write(1, 0, 0, 8 * MTU);
+            }
+            let node = if reads { &mut pair.server } else { &mut pair.client };
+            let mut turn = |now, sends: bool| {
+                node.engine.wake(now);
+                let asks = sends.then(|| node.engine.transmit(now).expect("more to send").last_flags);
+                let timeouts = node.engine.counters(node.qpns[0]).timeouts;
+                (asks.is_some_and(|flags| flags.has(Flags::ACK_REQUEST)), timeouts)
+            };
+            // The turns of a queue pair among many, none of whose packets arrives: the fourth asks, long after the first.
+            for (us, sends, expected) in [
+                (0, true, (false, 0)),
+                (90, true, (false, 0)),
+                (150, false, (false, 0)),
+                (290, true, (false, 0)),
+                (380, true, (true, 0)),
+                (479, false, (false, 0)),
+                (480, false, (false, 1)),
+            ] {
+                assert_eq!(turn(at(us), sends), expected, "{recovery:?}, reads: {reads}, {us} us");
+            }
+        }
     }
 }
