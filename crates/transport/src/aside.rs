@@ -4,6 +4,7 @@ use crate::delivery::sender::Observed;
 use crate::keeping::Keeping;
 use crate::reading::Reading;
 use crate::recovery::Losing;
+use crate::requester::PutOffs;
 use crate::responding::Responding;
 use crate::segment::OwnedEvent;
 use crate::work::Completion;
@@ -20,6 +21,8 @@ pub(crate) struct Aside {
     pub(crate) retransmitted: u32,
     pub(crate) repeated: u32,
     pub(crate) timeouts: u32,
+    /// Those that were put off.
+    pub(crate) put_offs: PutOffs,
     pub(crate) naks: u32,
     pub(crate) rnr: u32,
     /// Decisions asked for elsewhere, modulo 2²⁰.

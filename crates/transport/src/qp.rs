@@ -136,7 +136,8 @@ impl Requester {
     /// Whether something is in flight, and none of it asks for an acknowledgement.
     #[inline(always)]
     pub(crate) const fn has_still_to_ask(&self) -> bool {
-        self.unasked > 0 && self.in_flight_packets() <= self.unasked as u32
+        let in_flight = self.in_flight_packets();
+        in_flight > 0 && in_flight <= self.unasked as u32
     }
 
     /// Whether the queue pair has something that only time holds back, by what this line tells.
@@ -376,7 +377,12 @@ impl ShortWay {
 impl Profile {
     /// As [`Facts::MARKS`] has it.
     pub(crate) const fn marks_deadlines(&self) -> bool {
-        matches!(self.recovery, Recovery::Irn) || self.asks_every > 1
+        matches!(self.recovery, Recovery::Irn) || self.asks_seldom()
+    }
+
+    /// Whether packets may wait for an answer that they have not asked for. Under layouts `ndp` and `homa` receivers answer unasked.
+    pub(crate) const fn asks_seldom(&self) -> bool {
+        self.asks_every > 1 && !matches!(self.layout, Layout::Ndp | Layout::Homa)
     }
 
     /// Whether so many packets in flight are few enough for RTO_low. With layout `homa` receivers ask for what is missing, and do

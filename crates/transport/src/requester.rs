@@ -2,6 +2,8 @@
 
 mod timing;
 
+pub(crate) use timing::PutOffs;
+
 use crate::arrival::{Arrival, Reaction, Refusal};
 use crate::aside::Step;
 use crate::delivery::program::Event as Loss;
@@ -86,6 +88,7 @@ impl Engine {
         let pulled = profile.layout == Layout::Ndp;
         let mut draft = Draft { work, last, last_flags };
         if !plan.fresh {
+            self.time_request(now, slot);
             self.resent(slot, plan.at, end);
             self.aside(slot).retransmitted += u32::from(plan.packets);
             if self.flights.is_some() {

@@ -16,6 +16,7 @@ use crate::laws::{LawState, SentTimes};
 use crate::qp::{Common, Profile, Requester, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access, Resource, Stage};
+use crate::requester::PutOffs;
 use crate::requester::drawn_by;
 use crate::transmit::Plan;
 use alloc::boxed::Box;
@@ -48,6 +49,8 @@ pub(crate) struct Responding {
     timeout: Span,
     /// Timeouts left before the queue pair fails.
     retries: u8,
+    /// Timeouts that were put off.
+    put_offs: PutOffs,
 }
 
 impl Responding {
@@ -62,7 +65,7 @@ impl Responding {
 
     /// Whether some are in flight, and none of them asks for an acknowledgement.
     fn has_still_to_ask(&self) -> bool {
-        self.unasked > 0 && self.next.wrapping_sub(self.una) <= self.unasked.into()
+        (1..=self.unasked.into()).contains(&self.next.wrapping_sub(self.una))
     }
 
     /// Into a loss, unless it is in one; true if it was in none.
@@ -118,6 +121,7 @@ impl Engine {
                 deadline,
                 timeout: Span::ZERO,
                 retries,
+                put_offs: PutOffs::default(),
             })
         });
         if names {
@@ -177,7 +181,14 @@ impl Engine {
         let (at, most) = if let Some(run) = resend {
             (sequence(run.psn, responding.una), run.packets)
         } else {
-            let room = responding.room(&self.boards, window);
+            let mut room = responding.room(&self.boards, window);
+            if room == 0
+                && responding.has_still_to_ask()
+                && responding.next.wrapping_sub(responding.una) < window
+            {
+                // The program's window has shut behind what asks for no answer.
+                room = 1;
+            }
             let octets = requester.window.saturating_sub(requester.in_flight);
             // Behind what asks for no answer one more goes, and asks.
             let lets = u32::from(requester.in_flight == 0 || responding.unasked > 0);

@@ -373,6 +373,12 @@ impl Engine {
         };
         let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let Qp { requester, common, .. } = &mut self.qps[slot];
+        // The program's window has shut behind packets that ask for no answer: as with the law's, one more goes, and asks.
+        let most = if most == 0 && profile.recovery.owns_window() && requester.has_still_to_ask() {
+            1
+        } else {
+            most
+        };
         let work = self.sends.get(current);
         let mtu = u32::from(profile.mtu);
         let at = requester.high;

@@ -7,7 +7,31 @@ use crate::queue::NONE;
 use crate::timer::TimerId;
 use crate::work::Status;
 use roci_units::{Instant, Span};
-use roci_wire::Layout;
+
+/// How often a timeout is put off for a queue pair that stands in line, and in whose turn nothing is sent meanwhile.
+const PUT_OFFS: u8 = 32;
+/// So many packets since one asked for an answer that the next one does, whatever `ack_every` is.
+const ASKS_NEXT: u8 = 254;
+
+/// Timeouts that were put off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PutOffs {
+    /// How many packets had been sent at the last.
+    sent: u32,
+    /// How many since then.
+    times: u8,
+}
+
+impl PutOffs {
+    /// Another one is wanted where `sent` packets have been sent: whether it may be.
+    pub(crate) fn another(&mut self, sent: u32) -> bool {
+        if sent != self.sent {
+            *self = Self { sent, times: 0 };
+        }
+        self.times = self.times.saturating_add(1);
+        self.times <= PUT_OFFS
+    }
+}
 
 impl Engine {
     /// A request was sent: the acknowledgement timer starts if it does not run, or if this is the first packet in flight that
@@ -92,18 +116,32 @@ impl Engine {
     }
 
     /// Whether no answer can be missing, for nothing in flight asks for one, and the queue pair stands in line with a packet
-    /// behind it, of which one will: where many share a port, a turn may take longer than the timer. Under layouts `ndp` and
-    /// `homa` receivers answer unasked.
-    fn has_still_to_ask(&self, slot: usize) -> bool {
+    /// behind it: where many share a port, a turn may take longer than the timer. It will ask, so that a peer that is dead is found
+    /// out a turn later, and not `ack_every` turns. Who sends nothing for [`PUT_OFFS`] timers stands at a port that is paused, or worse.
+    fn puts_off_to_ask(&mut self, now: Instant, slot: usize) -> bool {
         let Qp { requester, common, .. } = &self.qps[slot];
         let losing = self.asides.get(common.aside).and_then(|aside| aside.losing.as_ref());
         let recovers = losing.is_some_and(|losing| !losing.has_lost_nothing());
-        requester.has_still_to_ask()
+        let will_ask = requester.has_still_to_ask()
             && requester.current != NONE
-            && requester.wants_to_send()
             && requester.has_requests()
+            && self.is_in_line(now, slot)
             && !recovers
-            && !matches!(self.profile(slot).layout, Layout::Ndp | Layout::Homa)
+            && self.profile(slot).asks_seldom();
+        if !will_ask {
+            return false;
+        }
+        let sent = common.packets;
+        self.qps[slot].requester.unasked = ASKS_NEXT;
+        self.aside(slot).put_offs.another(sent)
+    }
+
+    /// Whether the queue pair stands in line, or will when its rate lets it.
+    pub(crate) fn is_in_line(&self, now: Instant, slot: usize) -> bool {
+        let requester = &self.qps[slot].requester;
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        let stands = self.schedule.contains(slot as u32);
+        requester.wants_to_send() && (stands || requester.pacer.eligible_at() > now)
     }
 
     /// The acknowledgement timer fired: nothing came for too long, or an RNR wait is over, or neither, for progress
@@ -140,7 +178,7 @@ impl Engine {
             requester.deadline = Instant::NEVER;
             return;
         }
-        if self.holds_back(slot) || self.has_still_to_ask(slot) {
+        if self.holds_back(slot) || self.puts_off_to_ask(now, slot) {
             self.set_deadline(slot, again);
             return;
         }

@@ -2,7 +2,7 @@
 
 use crate::delivery::program::{Event as Loss, Program};
 use crate::engine::Engine;
-use crate::qp::{Notes, Qp};
+use crate::qp::Notes;
 use crate::transmit::Plan;
 use crate::work::Status;
 use roci_units::{Instant, Psn, Span};
@@ -29,26 +29,31 @@ impl Engine {
     /// those before asked for none.
     pub(super) fn time_responses(&mut self, now: Instant, slot: usize, plan: &Plan, asked_none: bool) {
         let timeout = self.response_timeout(slot);
+        let asks_first = asked_none && self.profile(slot).asks_seldom();
         if !plan.fresh || timeout.is_zero() {
             return;
         }
         if let Some(responding) = self.responding(slot)
-            && (responding.deadline == Instant::NEVER || asked_none && responding.unasked == 0)
+            && (responding.deadline == Instant::NEVER || asks_first && responding.unasked == 0)
         {
             responding.give_up_after(now, timeout);
             self.keep_response_timer(slot);
         }
     }
 
-    /// As [of requests](Self::has_still_to_ask).
-    fn responses_have_still_to_ask(&self, slot: usize) -> bool {
-        let Qp { requester, .. } = &self.qps[slot];
-        self.responses_of(slot).is_some_and(|responding| {
-            let recovers = responding.sender.as_ref().is_some_and(|sender| !sender.has_lost_nothing());
-            responding.has_still_to_ask() && responding.next != responding.end && !recovers
-        }) && requester.wants_to_send()
-            && requester.notes.has(Notes::RESPONSES)
-            && !matches!(self.profile(slot).layout, Layout::Ndp | Layout::Homa)
+    /// As [of requests](Self::puts_off_to_ask).
+    fn puts_responses_off_to_ask(&mut self, now: Instant, slot: usize) -> bool {
+        let may_ask = self.profile(slot).asks_seldom()
+            && self.qps[slot].requester.notes.has(Notes::RESPONSES)
+            && self.is_in_line(now, slot);
+        let Some(responding) = self.responding(slot).filter(|_| may_ask) else { return false };
+        let recovers = responding.sender.as_ref().is_some_and(|sender| !sender.has_lost_nothing());
+        let will_ask = responding.has_still_to_ask() && responding.next != responding.end && !recovers;
+        if !will_ask {
+            return false;
+        }
+        responding.unasked = u16::MAX;
+        responding.put_offs.another(responding.next)
     }
 
     /// Starts the timer again if it runs.
@@ -65,9 +70,10 @@ impl Engine {
     pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
         self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
         let timeout = self.response_timeout(slot);
-        let waits = self.responses_have_still_to_ask(slot);
-        if let Some(responding) = self.responding(slot).filter(|responding| responding.deadline <= now) {
-            if waits {
+        let is_due = self.responses_of(slot).is_some_and(|responding| responding.deadline <= now);
+        let puts_off = is_due && self.puts_responses_off_to_ask(now, slot);
+        if let Some(responding) = self.responding(slot).filter(|_| is_due) {
+            if puts_off {
                 responding.give_up_after(now, timeout);
             } else if timeout > responding.timeout {
                 // That was for fewer in flight (IRN's RTO_low), and more followed.

@@ -320,3 +320,33 @@ fn reads_and_atomics_have_a_packet_each_under_way_until_they_are_answered() {
     assert_eq!(pair.client.ended().len(), 60, "without a timeout");
     assert_eq!(under_way.lock().unwrap().1, 8);
 }
+
+#[test]
+fn who_has_not_asked_and_has_no_room_among_the_silent_ends_as_others_do() {
+    let timeout = Span::from_micros(100);
+    let mut engine = Engine::new(EngineConfig::default());
+    engine.bound_flight(6);
+    let (lkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+    let qps = [(3, 100), (5, 1)].map(|(priority, packets)| {
+        (engine.create_qp(QpConfig { ack_every: 64, timeout, priority, ..config() }).unwrap(), packets)
+    });
+    let post = |engine: &mut Engine, (qpn, packets): (Qpn, u32)| {
+        let write = request(1, Operation::Write { va: 0, rkey: 7, tail: Tail::Plain }, 0, packets * MTU);
+        engine.post_send(Instant::ZERO, qpn, &SendRequest { lkey, ..write }).unwrap();
+    };
+    post(&mut engine, qps[0]);
+    for _ in 0..5 {
+        assert!(!engine.transmit(Instant::ZERO).unwrap().last_flags.has(roci_wire::Flags::ACK_REQUEST));
+    }
+    post(&mut engine, qps[1]);
+    let mut ended = Vec::new();
+    for us in 0..20_000 {
+        engine.wake(micros(us));
+        while engine.transmit(micros(us)).is_some() {}
+        while let Some(completion) = engine.poll_completion() {
+            ended.push((us, completion.qpn, completion.status));
+        }
+    }
+    let counters = qps.map(|(qpn, _)| engine.counters(qpn));
+    assert_eq!(ended.len(), 2, "{ended:?} {counters:?}");
+}

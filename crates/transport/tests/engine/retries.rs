@@ -314,7 +314,26 @@ fn no_timeout_comes_before_anything_in_flight_has_asked_for_an_answer() {
         (Recovery::NewReno, Layout::Irn),
         (Recovery::Sack, Layout::Irn),
     ];
-    for (recovery, layout) in kinds {
+    // The turns of a queue pair among many, none of whose packets arrives. The fourth asks, long after the first, or who sends next
+    // after the timer.
+    let by_number = [
+        (0, true, (false, 0)),
+        (40, true, (false, 0)),
+        (80, true, (false, 0)),
+        (95, true, (true, 0)),
+        (194, false, (false, 0)),
+        (195, false, (false, 1)),
+    ];
+    let by_time = [
+        (0, true, (false, 0)),
+        (90, true, (false, 0)),
+        (150, false, (false, 0)),
+        (290, true, (true, 0)),
+        (389, false, (false, 0)),
+        (390, false, (false, 1)),
+    ];
+    for ((recovery, layout), turns) in kinds.into_iter().flat_map(|kind| [(kind, by_number), (kind, by_time)])
+    {
         for reads in [false, true] {
             if reads && recovery == Recovery::GoBackN {
                 continue; // Nothing acknowledges its READ data.
@@ -330,24 +349,104 @@ fn no_timeout_comes_before_anything_in_flight_has_asked_for_an_answer() {
                 pair.write(1, 0, 0, 8 * MTU);
             }
             let node = if reads { &mut pair.server } else { &mut pair.client };
-            let mut turn = |now, sends: bool| {
-                node.engine.wake(now);
-                let asks = sends.then(|| node.engine.transmit(now).expect("more to send").last_flags);
+            let mut turn = |us, sends: bool| {
+                node.engine.wake(at(us));
+                let asks = sends.then(|| node.engine.transmit(at(us)).expect("more to send").last_flags);
                 let timeouts = node.engine.counters(node.qpns[0]).timeouts;
                 (asks.is_some_and(|flags| flags.has(Flags::ACK_REQUEST)), timeouts)
             };
-            // The turns of a queue pair among many, none of whose packets arrives: the fourth asks, long after the first.
-            for (us, sends, expected) in [
-                (0, true, (false, 0)),
-                (90, true, (false, 0)),
-                (150, false, (false, 0)),
-                (290, true, (false, 0)),
-                (380, true, (true, 0)),
-                (479, false, (false, 0)),
-                (480, false, (false, 1)),
-            ] {
-                assert_eq!(turn(at(us), sends), expected, "{recovery:?}, reads: {reads}, {us} us");
+            for (us, sends, expected) in turns {
+                assert_eq!(turn(us, sends), expected, "{recovery:?}, reads: {reads}, {us} us");
             }
         }
+    }
+}
+
+#[test]
+fn a_dead_peer_is_found_out_a_turn_after_the_timer_whatever_asks_seldom() {
+    let at = |us| Instant::ZERO + Span::from_micros(us);
+    let kinds = [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Srnic, Layout::Srnic),
+        (Recovery::Irn, Layout::Irn),
+    ];
+    for (recovery, layout) in kinds {
+        for reads in [false, true] {
+            if reads && recovery == Recovery::GoBackN {
+                continue;
+            }
+            let timeout = Span::from_micros(100);
+            let mut pair =
+                Pair::connected(QpConfig { recovery, layout, timeout, ack_every: 255, ..config() });
+            if reads {
+                pair.read(1, 0, 0, 1000 * MTU);
+                let asked = pair.client.engine.transmit(at(0)).expect("the request");
+                let arrival = Arrival { header: &asked.header, path: 9, ce: false, words: &[], hops: &[] };
+                pair.server.engine.receive(at(0), &arrival, &mut Reaction::default());
+            } else {
+                pair.write(1, 0, 0, 1000 * MTU);
+            }
+            let node = if reads { &mut pair.server } else { &mut pair.client };
+            let failed = (0..100_000u64).step_by(10).find(|&us| {
+                node.engine.wake(at(us));
+                if us % 90 == 0 {
+                    let _ = node.engine.transmit(at(us));
+                }
+                !node
+                    .engine
+                    .query(node.qpns[0])
+                    .is_ok_and(|qp| qp.state == roci_transport::QpState::ReadyToSend)
+            });
+            assert!(failed.is_some_and(|us| us <= 1200), "{recovery:?}, reads: {reads}: {failed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_congestion_window_that_shuts_behind_what_has_not_asked_stops_nobody_for_ever() {
+    let at = |us| Instant::ZERO + Span::from_micros(us);
+    for recovery in [Recovery::Reno, Recovery::NewReno] {
+        let timeout = Span::from_micros(100);
+        let config = QpConfig {
+            recovery,
+            layout: Layout::Irn,
+            timeout,
+            ack_every: 255,
+            initial_window: 40,
+            ..config()
+        };
+        let mut pair = Pair::connected(config);
+        pair.write(1, 0, 0, 900 * MTU);
+        let node = &mut pair.client;
+        let qpn = node.qpns[0];
+        let acknowledge = |engine: &mut Engine, now, psn| {
+            let mut header = Header::new(Opcode::ACKNOWLEDGE, qpn, Psn::new(psn));
+            header.set_aeth(roci_wire::Aeth { syndrome: 0x1f, msn: 0 });
+            let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
+            engine.receive(now, &arrival, &mut Reaction::default());
+        };
+        // The whole window goes, and the first of it is acknowledged again and again: so is what was sent twice.
+        while node.engine.transmit(at(0)).is_some() {}
+        (0..60).for_each(|_| acknowledge(&mut node.engine, at(10), 9));
+        // Some of what that lets go does, one of them asking, and then all but what followed that one is acknowledged.
+        let (mut last, mut since, mut now) = (0, 0, 10);
+        while since < 25 {
+            now += 1;
+            let sent = node.engine.transmit(at(now)).expect("more to send");
+            (last, since) = if sent.last_flags.has(Flags::ACK_REQUEST) {
+                (sent.header.psn.get(), 0)
+            } else {
+                (last, since + 1)
+            };
+        }
+        let last = if last < 40 { 39 } else { last };
+        acknowledge(&mut node.engine, at(now + 1), last);
+        let before = node.engine.counters(qpn).packets;
+        for us in now + 1..now + 1_000 {
+            node.engine.wake(at(us));
+            while node.engine.transmit(at(us)).is_some() {}
+        }
+        let counters = node.engine.counters(qpn);
+        assert!(counters.packets > before, "{recovery:?}: it waits for ever, {last} {since} {counters:?}");
     }
 }
