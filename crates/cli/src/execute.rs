@@ -13,6 +13,7 @@ use roci_lab::scenario::ScenarioError;
 use roci_lab::world::SimulatedWorld;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A group of runs, and the folder for its results.
 pub(crate) struct Request {
@@ -20,8 +21,8 @@ pub(crate) struct Request {
     pub(crate) folder: PathBuf,
 }
 
-/// Runs all groups at once. The results of a group appear when all of its runs are done, also where flows failed or a
-/// deadlock ended a run; those of a group with a run that has no results do not.
+/// Runs all groups at once. The results of a group appear when all of its runs are done, also where flows failed, a deadlock
+/// ended a run, or some runs stalled and have no results.
 pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
     // Before anything runs: whoever waits an hour should not learn then that the folder cannot be written.
     let folders: Vec<Folder> =
@@ -51,10 +52,15 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
     }
     let mut failures = Vec::new();
     let mut done = Vec::new();
-    for ((request, folder), answers) in requests.iter().zip(folders).zip(answers) {
+    for ((mut request, folder), answers) in requests.into_iter().zip(folders).zip(answers) {
+        let written = |error: OutputError| Failure::Run(error.to_string());
         match all_done(&request.group, answers) {
-            Ok(results) => {
-                publish(&request.group, folder, &results).map_err(|error| Failure::Run(error.to_string()))?;
+            Ok(Done { results, stalled }) => {
+                if let Some((failure, runs)) = stalled {
+                    leave_out(&mut request.group, &runs, folder.draft()).map_err(written)?;
+                    failures.push(failure);
+                }
+                publish(&request.group, folder, &results).map_err(written)?;
                 done.push((request, results));
             }
             Err(failure) => failures.push(failure),
@@ -115,19 +121,29 @@ pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
     })
 }
 
-/// The results of a group, or what its failed runs say.
-fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Vec<Results>, Failure> {
+/// What came of a group.
+struct Done {
+    /// Of the runs that have results.
+    results: Vec<Results>,
+    /// What is to be said of those that stalled, and which they are.
+    stalled: Option<(Failure, Vec<usize>)>,
+}
+
+/// The results of a group, or what its failed runs say. Of several runs some may stall, and the others have their results all the
+/// same.
+fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Done, Failure> {
     let mut results = Vec::with_capacity(answers.len());
     let mut errors = Vec::new();
-    for (run, answer) in group.runs.iter().zip(answers) {
+    for (index, answer) in answers.into_iter().enumerate() {
         match answer {
             Ok(result) => results.push(result),
             // The message of a wrong scenario begins with its place.
             Err(RunError::Scenario(error)) => return Err(Failure::Request(error.to_string())),
-            Err(error) => errors.push((run, error)),
+            Err(error) => errors.push((index, error)),
         }
     }
-    let Some((first, error)) = errors.first() else { return Ok(results) };
+    let Some((first, error)) = errors.first() else { return Ok(Done { results, stalled: None }) };
+    let first = &group.runs[*first];
     let name = &first.scenario.name;
     let message = match group.runs.len() {
         1 => format!("{name}, seed {}: {error}", first.seed),
@@ -136,13 +152,41 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Ve
             first.seed,
             errors.len(),
             group.full_label(first),
-            others(group, errors.iter().skip(1).map(|(run, error)| (*run, error.to_string())))
+            others(
+                group,
+                errors.iter().skip(1).map(|(index, error)| (&group.runs[*index], error.to_string()))
+            )
         ),
     };
+    if errors.iter().all(|(_, error)| matches!(error, RunError::Stalled { .. })) && !results.is_empty() {
+        let runs = errors.iter().map(|(index, _)| *index).collect();
+        return Ok(Done { results, stalled: Some((Failure::Run(message), runs)) });
+    }
     Err(match error {
         RunError::Impossible(_) => Failure::Request(message),
         _ => Failure::Run(message),
     })
+}
+
+/// Takes `runs`, which have no results, out of `group` and of the folder of its results.
+fn leave_out(group: &mut Group, runs: &[usize], folder: &Path) -> Result<(), OutputError> {
+    let changed = |path: &Path, done: std::io::Result<()>| {
+        done.map_err(|source| OutputError::Write { path: path.to_owned(), source })
+    };
+    let mut before = group.places();
+    for index in runs.iter().rev() {
+        group.runs.remove(*index);
+        let place = folder.join(before.remove(*index));
+        changed(&place, std::fs::remove_dir_all(&place))?;
+    }
+    // A single run stays in a folder of its own: that is where its values can be read.
+    if group.runs.len() > 1 {
+        for (from, to) in before.iter().zip(group.places()).filter(|(from, to)| *from != to) {
+            let place = folder.join(from);
+            changed(&place, std::fs::rename(&place, folder.join(to)))?;
+        }
+    }
+    Ok(())
 }
 
 /// As many runs that failed or were left out are named with what they say; of more, how many they are.
@@ -234,7 +278,7 @@ fn worse(a: Failure, b: Failure) -> Failure {
     if wrong { Failure::Request(message) } else { Failure::Run(message) }
 }
 
-fn report(done: &[(&Request, Vec<Results>)], common: &Common) -> Result<(), Failure> {
+fn report(done: &[(Request, Vec<Results>)], common: &Common) -> Result<(), Failure> {
     if common.json {
         let mut all = Vec::new();
         for (request, results) in done {
@@ -276,7 +320,21 @@ fn labelled<'a>(group: &Group, results: &'a [Results]) -> Vec<(String, &'a Resul
     group.runs.iter().map(|run| group.full_label(run)).zip(results).collect()
 }
 
-/// Prints `text`. Whoever has closed the pipe wants no more of it.
+/// Whether something could not be printed, for another reason than a closed pipe.
+static UNPRINTED: Mutex<Option<std::io::Error>> = Mutex::new(None);
+
+/// Prints `text`. Whoever has closed the pipe wants no more of it; what else goes wrong, [`unprinted`] tells in the end.
 pub(crate) fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let mut out = std::io::stdout();
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        UNPRINTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Why not all was printed that was to be, if so.
+pub(crate) fn unprinted() -> Option<String> {
+    let error = UNPRINTED.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    Some(format!("cannot write to the standard output: {error}"))
 }

@@ -57,10 +57,10 @@ fn main() -> ExitCode {
         Command::Ctl(arguments) => command::ctl(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };
-    let (message, code) = match done {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Run(message)) => (message, 1),
-        Err(Failure::Request(message)) => (message, 2),
+    let (message, code) = match (done, execute::unprinted()) {
+        (Ok(()), None) => return ExitCode::SUCCESS,
+        (Ok(()), Some(message)) | (Err(Failure::Run(message)), _) => (message, 1),
+        (Err(Failure::Request(message)), _) => (message, 2),
     };
     // A closed pipe behind us is no reason to panic.
     use std::io::Write as _;

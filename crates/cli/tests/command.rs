@@ -249,6 +249,34 @@ fn a_run_that_stalls_exits_with_1_and_writes_nothing() {
     assert_eq!(scratch.files(), ["stall.toml"]);
 }
 
+#[test]
+fn runs_of_a_sweep_that_stall_leave_the_results_of_the_others() {
+    let scratch = Scratch::new("stalls");
+    scratch.scenario("stall.toml", &format!("{SMALL}\n[faults]\nloss = 0.5\n"));
+    let timeouts = "transport.timeout=100us,0s,200us";
+    let output =
+        scratch.roci(&["sweep", "stall.toml", "--set", timeouts, "--set", "transport.retry=7", "--out", "o"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 of 3 runs failed, the first: transport.timeout=0s: stalled at"), "{said}");
+    let files = scratch.files();
+    assert!(files.iter().any(|file| file == "o/comparison.csv"), "{files:?}");
+    let of = |value: &str| files.iter().filter(|file| file.contains(value)).count();
+    assert!(of("timeout=100us/") > 0 && of("timeout=200us/") > 0 && of("timeout=0s") == 0, "{files:?}");
+    let table = fs::read_to_string(scratch.0.join("o/comparison.csv")).unwrap();
+    assert!(table.contains("100us") && table.contains("200us") && !table.contains("timeout=0s"), "{table}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_printed_is_told_of_and_exits_with_1() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_roci"));
+    let output = command.args(["nic", "list"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("cannot write to the standard output"), "{}", text(&output.stderr));
+}
+
 /// Five switches in a ring, whose flows fill the buffers until each waits for the next.
 fn ring() -> String {
     let link =

@@ -40,6 +40,11 @@ impl Offered {
     }
 }
 
+/// All of `octets` in bits. From zero on: the sum of none is minus zero.
+fn bits(octets: impl Iterator<Item = f64>) -> f64 {
+    octets.fold(0.0, |all, octets| all + octets) * 8.0
+}
+
 impl FlowSet<'_> {
     /// Payload that flows were to move which began while a load was offered, over that time, in bits per second; `None`
     /// where none was offered by the clock.
@@ -47,7 +52,7 @@ impl FlowSet<'_> {
     pub fn offered_bps(self) -> Option<f64> {
         let offered = self.offered?;
         let began = self.flows.iter().filter(|flow| (offered.from..offered.until).contains(&flow.start));
-        Some(began.map(|flow| flow.bytes as f64).sum::<f64>() * 8.0 / offered.seconds())
+        Some(bits(began.map(|flow| flow.bytes as f64)) / offered.seconds())
     }
 
     /// Payload delivered by all flows together while a load was offered, in bits per second: what a flow delivered counts as
@@ -64,7 +69,7 @@ impl FlowSet<'_> {
             let share = until.since(from).as_secs_f64() / end.since(flow.start).as_secs_f64();
             flow.delivered as f64 * share
         };
-        Some(self.flows.iter().map(within).sum::<f64>() * 8.0 / offered.seconds())
+        Some(bits(self.flows.iter().map(within)) / offered.seconds())
     }
 
     /// Payload delivered by all flows per second: while a load was offered where that was by the clock, else from the first

@@ -169,7 +169,7 @@ impl Scenario {
             control.fits(&source, transport.layout)?;
         }
         if !switch.int
-            && let Some(law) = telemetric(controls.iter().chain([&transport.control]))
+            && let Some(law) = telemetric(presets::used(&traffic, &transport.control, &controls))
         {
             if let Some(origin) = int {
                 let message = format!("`{law}` reads telemetry, which is switched off here");
@@ -189,9 +189,9 @@ impl Scenario {
         let parts_notes = nic.parts_notes(&topology.graph, max_frame, switch.config.pfc.is_some());
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
-        let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport)?;
+        let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport, &faults)?;
         let mut product = reach.product(&topology.graph, frame);
-        let mut unbounded = transport.bound_note(switch.config.pfc.is_some(), product.as_ref());
+        let mut unbounded = transport.bound_note(switch.config.pfc.is_some() && !lossy, product.as_ref());
         let beyond = transport.bitmap_note(product.as_ref());
         if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)
             && product.as_ref().is_some_and(|product| product.packets >= transport.max_rd_atomic.into())
@@ -203,6 +203,11 @@ impl Scenario {
             controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note).collect();
         let window = transport_table.is_some_and(|table| table.get("initial_window").is_some());
         let unused = together::unused(&transport, window, &traffic);
+        let control = transport_table.and_then(|table| table.get("control")).map(|node| node.origin);
+        let unheard = together::unheard(control, &traffic);
+        let recovery = transport_table.and_then(|table| table.get("recovery")).map(|node| node.origin);
+        let brought = transport.control.brought_note(recovery).filter(|_| unheard.is_none());
+        let mixed = together::mixed_with_headers(&switch, &traffic);
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
         let used = presets::used(&traffic, &transport.control, &controls);
@@ -217,8 +222,8 @@ impl Scenario {
             .chain(unbounded)
             .chain(beyond)
             .chain(switch.unmarked_note());
-        let all = controls.iter().chain([&transport.control]);
-        let together = together::notes(&switch, &transport, &nic, lossy, all);
+        let used = presets::used(&traffic, &transport.control, &controls);
+        let together = together::notes(&switch, &transport, &nic, lossy, used);
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
         let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first
@@ -231,6 +236,9 @@ impl Scenario {
             .chain(idle)
             .chain(late)
             .chain(unused)
+            .chain(unheard)
+            .chain(brought)
+            .chain(mixed)
             .chain(unnamed)
             .collect();
         let mut scenario = Self {

@@ -1,7 +1,7 @@
 //! How far apart the hosts of a network are: the nearest two, the farthest two, and the most switches between any.
 
-use super::Transport;
 use super::source::{Origin, ScenarioError, Source};
+use super::{Faults, Transport};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::ports::Ports;
 use roci_transport::Recovery;
@@ -189,6 +189,7 @@ impl Reach {
         origin: Origin,
         graph: &Graph,
         transport: &Transport,
+        faults: &Faults,
     ) -> Result<Option<String>, ScenarioError> {
         let (Some(nearest), Some(farthest)) = (self.nearest, self.farthest) else { return Ok(None) };
         let timeout = transport.timeout;
@@ -197,6 +198,17 @@ impl Reach {
         let longest = format!("{}, for a full packet between `{a}` and `{b}`", in_nanos(farthest.time));
         if timeout.is_zero() || timeout > farthest.time {
             let few = timeout_of_few(timeout);
+            // What a link delays, it delays there and back.
+            let links = 2 * (self.most_switches as u64 + 1);
+            let least = faults.common.delay.map_or(Span::ZERO, |delay| delay.min);
+            let delayed = farthest.time + least * links;
+            if !timeout.is_zero() && timeout <= delayed {
+                return Ok(Some(format!(
+                    "the timeout of {timeout} is shorter than the longest round trip with `faults.delay`, {}: packets are sent again though \
+                     none is lost; `transport.timeout` is best several times that",
+                    in_nanos(delayed)
+                )));
+            }
             // With Homa IRN's timeout is one.
             let has_few = transport.recovery == Recovery::Irn && transport.layout != Layout::Homa;
             return Ok((has_few && !timeout.is_zero() && few <= farthest.time).then(|| {

@@ -1,6 +1,6 @@
 //! Settings that are each in order and go badly together: what a user should know of them.
 
-use super::source::listed;
+use super::source::{Origin, listed};
 use super::{Control, Nic, Routing, Switch, Transport};
 use crate::traffic::spec::Traffic;
 use roci_transport::Recovery;
@@ -136,6 +136,41 @@ pub(super) fn unheld_reads<'a>(
     notes
 }
 
+/// A note where the common control is set at `origin`, and flows have others of their own: all, or some and it was set apart from the
+/// file, by `--set` or by what compares controls.
+pub(super) fn unheard(origin: Option<Origin>, traffic: &[Traffic]) -> Option<String> {
+    let origin = origin?;
+    let own: Vec<String> = (0..)
+        .zip(traffic)
+        .filter(|(_, traffic)| traffic.controls().all(|control| control.is_some()))
+        .map(|(n, _): (u32, _)| format!("traffic.{n}"))
+        .collect();
+    let all = own.len() == traffic.len();
+    let tells = !own.is_empty() && (all || matches!(origin, Origin::Override(_)));
+    tells.then(|| {
+        let what = if all { "no flow" } else { "the others alone" };
+        format!(
+            "`transport.control` holds for {what}: {} {} a `control` of {} own. To change that, set `traffic.0.control`, or leave it out \
+             of the file",
+            listed(own.iter().map(String::as_str)),
+            if own.len() == 1 { "has" } else { "have" },
+            if own.len() == 1 { "its" } else { "their" },
+        )
+    })
+}
+
+/// A note where the headers of trimmed packets travel among data.
+pub(super) fn mixed_with_headers(switch: &Switch, traffic: &[Traffic]) -> Option<String> {
+    let headers = switch.config.trim?.header_priority;
+    let data = traffic.iter().flat_map(Traffic::priorities).map(|own| own.unwrap_or(switch.classes.data));
+    data.into_iter().any(|priority| priority == headers).then(|| {
+        format!(
+            "`switch.trimming.priority` is {headers}, which data have as well: headers of trimmed packets wait behind them, and are \
+             dropped where a queue of that priority is full. Give them one of their own"
+        )
+    })
+}
+
 /// A note for each key that is set and that the chosen recovery or law has no use for.
 pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Traffic]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -143,6 +178,14 @@ pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Tra
         notes.push(
             "`transport.initial_window` has no effect: only the recoveries \"reno\", \"newreno\" and \"sack\" have a congestion \
              window of their own. To bound what is in flight, set `transport.max_in_flight`"
+                .to_owned(),
+        );
+    }
+    let reads = traffic.iter().flat_map(Traffic::controls_of_reads).next().is_some();
+    if reads && transport.max_in_flight > 0 && transport.recovery == Recovery::GoBackN {
+        notes.push(
+            "`transport.max_in_flight` does not hold back READ responses with `transport.recovery = \"go-back-n\"`, which are not \
+             acknowledged. Set `transport.recovery = \"irn\"`, or another that keeps what comes out of order"
                 .to_owned(),
         );
     }
@@ -228,6 +271,26 @@ mod tests {
                 "PCIe of `bluefield3` carries 8Gb/s",
             ),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
+            (
+                "op = \"read\"\n[transport]\nmax_in_flight = 9\n",
+                "`transport.max_in_flight` does not hold back READ responses",
+            ),
+            (
+                "control = \"dcqcn\"\n[transport]\ncontrol = \"hpcc\"\n",
+                "`transport.control` holds for no flow: `traffic.0` has a `control` of its own",
+            ),
+            (
+                "[switch]\ntrimming = { priority = 3 }\n[transport]\nrecovery = \"ndp\"\n",
+                "`switch.trimming.priority` is 3, which data have as well",
+            ),
+            (
+                "[transport]\nrecovery = \"irn\"\ncontrol = \"none\"\n[faults]\nloss = 0.01\n",
+                "where packets may be lost is half of IRN",
+            ),
+            (
+                "[transport]\ncontrol = \"none\"\ntimeout = \"500us\"\n[faults]\ndelay = { min = \"200us\", max = \"300us\" }\n",
+                "shorter than the longest round trip with `faults.delay`",
+            ),
             (
                 "[transport]\ncontrol = \"homa\"\nrecovery = \"go-back-n\"\n",
                 "overtake each other by their priorities",

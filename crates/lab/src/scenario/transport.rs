@@ -6,9 +6,9 @@ use super::reach::Product;
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
-use roci_control::{LAWS, Law, SettingError};
+use roci_control::{Context, LAWS, Law, SettingError, Value};
 use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery};
-use roci_units::{BitsPerSec, Bytes, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
 
@@ -17,19 +17,45 @@ const MSS: &str = "mss";
 /// The key that names a law's other values.
 const PRESET: &str = "preset";
 
-/// How the first of Homa's cutoffs that is above the next one is told of, and the names of the two.
+/// How the first parameter that is above one that it must not be above is told of, and the names of the two.
 fn descent(law: &Law) -> Option<(String, [&'static str; 2])> {
-    let Law::Homa(homa) = law else { return None };
-    let at = homa.params().first_descent()?;
-    let cutoffs = &homa.params().cutoffs;
-    let [low, high] = [at, at + 1].map(|at| (CUTOFFS[at], Bytes(cutoffs[at].into())));
-    let message =
-        format!("`{}` is {}, above `{}`, which is {}: cutoffs ascend", low.0, low.1, high.0, high.1);
-    Some((message, [low.0, high.0]))
+    if let Law::Homa(homa) = law {
+        let at = homa.params().first_descent()?;
+        let cutoffs = &homa.params().cutoffs;
+        let [low, high] = [at, at + 1].map(|at| (CUTOFFS[at], Bytes(cutoffs[at].into())));
+        let message =
+            format!("`{}` is {}, above `{}`, which is {}: cutoffs ascend", low.0, low.1, high.0, high.1);
+        return Some((message, [low.0, high.0]));
+    }
+    let value = |name| law.get(&mut Context::None, name, Instant::ZERO);
+    BOUNDS.iter().filter(|(name, _)| *name == law.name()).find_map(|(_, [low, high])| {
+        let (least, most) = (value(low)?, value(high)?);
+        let message = format!("`{low}` is {least}, above `{high}`, which is {most}");
+        is_above(least, most).then_some((message, [*low, *high]))
+    })
 }
 
 /// Homa's cutoffs between unscheduled priorities, which ascend.
 const CUTOFFS: [&str; 3] = ["cutoff_1", "cutoff_2", "cutoff_3"];
+
+/// Of laws, parameters that are not above others.
+const BOUNDS: [(&str, [&str; 2]); 3] = [
+    ("swift", ["min_cwnd", "max_cwnd"]),
+    ("swift", ["fs_min_cwnd", "fs_max_cwnd"]),
+    ("timely", ["t_low", "t_high"]),
+];
+
+/// Whether one value is greater than another of its kind.
+fn is_above(one: Value, other: Value) -> bool {
+    match (one, other) {
+        (Value::Time(one), Value::Time(other)) => one > other,
+        (Value::Fraction(one), Value::Fraction(other)) => {
+            let product = |of: Ratio, by: Ratio| u64::from(of.numerator()) * u64::from(by.denominator());
+            product(one, other) > product(other, one)
+        }
+        _ => false,
+    }
+}
 
 /// The recovery programs by their names.
 const RECOVERIES: [(&str, Recovery); 7] = [
@@ -155,8 +181,8 @@ impl Transport {
 
     /// What a user should know of IRN that may lose packets and whose bound on those in flight is missing or far from the
     /// network's product of bandwidth and delay; `None` elsewhere.
-    pub(super) fn bound_note(&self, pfc: bool, product: Option<&Product>) -> Option<String> {
-        if self.recovery != Recovery::Irn || self.layout == Layout::Homa || pfc {
+    pub(super) fn bound_note(&self, lossless: bool, product: Option<&Product>) -> Option<String> {
+        if self.recovery != Recovery::Irn || self.layout == Layout::Homa || lossless {
             return None;
         }
         let set = u64::from(self.max_in_flight);
@@ -169,8 +195,8 @@ impl Transport {
                     Some(product) => format!("{}: {product}", product.packets),
                 };
                 Some(format!(
-                    "`transport.recovery = \"irn\"` without PFC is half of IRN: its other half, BDP-FC, keeps at most the packets \
-                     of a round trip in flight. Set `transport.max_in_flight` to {these}"
+                    "`transport.recovery = \"irn\"` where packets may be lost is half of IRN: its other half, BDP-FC, keeps at most the \
+                     packets of a round trip in flight. Set `transport.max_in_flight` to {these}"
                 ))
             }
             Some(product) if set < product.packets => Some(format!(
@@ -482,6 +508,17 @@ impl Control {
             ));
         }
         Ok(law)
+    }
+
+    /// What to know where the command line names the recovery, at `recovery`, and nobody a law: each has its own.
+    pub(super) fn brought_note(&self, recovery: Option<Origin>) -> Option<String> {
+        let is_brought = matches!(recovery, Some(Origin::Override(_))) && self.law.origin == Origin::Default;
+        is_brought.then(|| {
+            format!(
+                "no law is named, and this recovery brings `{}`. To compare recoveries under one law, set `transport.control`",
+                self.law.value
+            )
+        })
     }
 
     /// What to know of settings that the command line has for a law that nobody named.

@@ -47,7 +47,7 @@ pub static LINK: Section = section(
 pub static STAR: Section = topology(
     "topology.star",
     &[
-        key("hosts", COUNT, "required", "How many hosts: `h0`, `h1`, …"),
+        key("hosts", "a whole number, 1 to 65534", "required", "How many hosts: `h0`, `h1`, …"),
         key("rate", RATE, "required", "The rate of each link."),
         key("delay", DELAY, "required", LINK_DELAY),
     ],

@@ -64,7 +64,8 @@ pub static TRANSPORT: Section = section(
             "`0`: no bound of its own",
             "Packets that may be unacknowledged whatever the law says (IRN's BDP-FC). All recoveries but `go-back-n` have at \
              most 2048 in flight, for so long are their bitmaps, or, where more are asked for here, the next power of two, at most \
-             8192; congestion windows of `reno`, `newreno` and `sack` end at 2048.",
+             8192; congestion windows of `reno`, `newreno` and `sack` end at 2048. READ responses of `go-back-n` are not acknowledged, and \
+             not bounded by it.",
         ),
         key(
             "initial_window",

@@ -54,6 +54,14 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("a number out of range", tail("[nic]\nmtu = 9000")),
         ("a share above one", tail("[switch]\necn = { pmax = 2 }")),
         ("thresholds the wrong way round", tail("[switch]\necn = { kmin = \"1MB\" }")),
+        (
+            "a least window above the greatest",
+            tail("[transport]\ncontrol = { law = \"swift\", min_cwnd = 100, max_cwnd = 1 }"),
+        ),
+        (
+            "a low threshold above the high one",
+            tail("[transport]\ncontrol = { law = \"timely\", t_low = \"500us\", t_high = \"50us\" }"),
+        ),
         ("two kinds of marking", tail("[switch]\necn = { step = \"30KB\", pmax = 0.1 }")),
         ("a CC header of sixteen words beside the times", tail("[transport]\nlayout = { words = 16 }")),
         ("a date", tail("[nic]\nmtu = 2026-01-01")),
@@ -538,4 +546,27 @@ fn atomics_of_which_a_round_trip_holds_more_than_may_be_outstanding_draw_no_advi
     for (op, packets) in [("write", 47), ("send", 48), ("read", 48)] {
         assert!(told(op, "").contains(&format!("Set `transport.max_in_flight` to {packets}: ")), "{op}");
     }
+}
+
+#[test]
+fn telemetry_is_written_for_flows_that_read_it_alone() {
+    let int = |common: &str, own: &str| {
+        let text = format!("{PERMUTATION}control = \"{own}\"\n[transport]\ncontrol = \"{common}\"\n");
+        parse(&star(&text)).unwrap().switch.int
+    };
+    assert!(!int("hpcc", "none"), "no flow has the common control");
+    assert!(int("none", "hpcc"));
+    assert!(parse(&star(&format!("{PERMUTATION}[transport]\ncontrol = \"hpcc\"\n"))).unwrap().switch.int);
+}
+
+#[test]
+fn who_compares_recoveries_is_told_that_each_brings_its_law() {
+    let told = |set: &[(&str, &str)]| {
+        let set: Vec<_> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let scenario = Scenario::parse(&star(PERMUTATION), "test.toml", &set).unwrap();
+        scenario.notes().any(|note| note.contains("this recovery brings `dctcp`"))
+    };
+    assert!(told(&[("transport.recovery", "srnic")]));
+    assert!(!told(&[("transport.recovery", "srnic"), ("transport.control", "none")]));
+    assert!(!told(&[]));
 }
