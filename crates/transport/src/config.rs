@@ -185,7 +185,7 @@ pub struct QpConfig {
     /// The wait that our RNR NAKs ask for.
     pub min_rnr_timer: Span,
     /// Acknowledge at least every so many packets; the last packet of a message always asks for one, and so does, at the latest, what
-    /// fills half of a window.
+    /// fills half of a window. The local ACK timer runs from the first packet that asks.
     pub ack_every: u16,
     /// READs and atomics that may be outstanding at once, as requester.
     pub max_rd_atomic: u8,

@@ -38,7 +38,7 @@ pub static TRANSPORT: Section = section(
             "ack_every",
             "a whole number, 1 to 65535",
             "`1`",
-            "Packets for each acknowledgement, at most: the last of a message always gets one, and a window two or more.",
+            "Packets for each acknowledgement, at most: the last of a message always gets one, and a window two or more. `timeout` runs from the first packet that asks for one.",
         ),
         key(
             "ring",
