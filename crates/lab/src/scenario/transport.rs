@@ -579,6 +579,12 @@ impl Control {
         Self { settings: vec![setting], ..self.clone() }.refusal(source, write.register.origin, error)
     }
 
+    /// Whether this law has a register `name`.
+    fn has_register(&self, name: &str) -> bool {
+        let law = Law::from_settings(&self.law.value, &[], BitsPerSec::from_gbps(100));
+        law.is_ok_and(|law| law.registers().iter().any(|register| register.name == name))
+    }
+
     /// `error` at the setting that it is about.
     fn refusal(&self, source: &Source, table: Origin, error: &SettingError) -> ScenarioError {
         let law = &self.law.value;
@@ -620,6 +626,12 @@ impl Control {
                 let remedy = format!(
                     "set `transport.recovery` to \"{name}\", or several with `roci sweep --set transport.recovery=go-back-n,{name}`; {exist}"
                 );
+                return source.error(origin, message, remedy);
+            }
+            SettingError::Key { .. } if self.has_register(name) => {
+                let message = format!("`{name}` is a register of each queue pair, and no key of `{law}`");
+                let remedy =
+                    format!("`[[at]]` writes it at a time of the run, if it can be written; {exist}");
                 return source.error(origin, message, remedy);
             }
             SettingError::Law { .. } => format!("there is no law `{name}`"),

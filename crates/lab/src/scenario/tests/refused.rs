@@ -54,6 +54,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("a number out of range", tail("[nic]\nmtu = 9000")),
         ("a share above one", tail("[switch]\necn = { pmax = 2 }")),
         ("thresholds the wrong way round", tail("[switch]\necn = { kmin = \"1MB\" }")),
+        ("a register for a key", tail("[transport]\ncontrol = { law = \"dcqcn\", rc = \"1Gb/s\" }")),
         (
             "a least window above the greatest",
             tail("[transport]\ncontrol = { law = \"swift\", min_cwnd = 100, max_cwnd = 1 }"),
