@@ -223,7 +223,8 @@ impl Scenario {
             .chain(beyond)
             .chain(switch.unmarked_note());
         let used = presets::used(&traffic, &transport.control, &controls);
-        let together = together::notes(&switch, &transport, &nic, lossy, used);
+        let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
+        let together = together::notes(&switch, &transport, &nic, (lossy, forged), used);
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
         let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first

@@ -379,6 +379,7 @@ mod tests {
             notes(&short.replace("false", "true")).is_empty(),
             "PFC lets a queue grow by what each port has"
         );
-        assert!(notes("pfc = false\necn = false").is_empty());
+        let off = notes("pfc = false\necn = false");
+        assert!(off.iter().all(|note| note.contains("`switch.ecn` is off")), "{off:?}");
     }
 }

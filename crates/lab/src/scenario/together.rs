@@ -7,12 +7,12 @@ use roci_transport::Recovery;
 use roci_units::Span;
 use roci_wire::Layout;
 
-/// A note for each such pair; `lossy`: links lose packets.
+/// A note for each such pair; `lossy`: links lose packets; `forged`: a device forges CNPs.
 pub(super) fn notes<'a>(
     switch: &Switch,
     transport: &Transport,
     nic: &Nic,
-    lossy: bool,
+    (lossy, forged): (bool, bool),
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = matches!(switch.routing, Routing::Spray);
@@ -105,7 +105,7 @@ pub(super) fn notes<'a>(
             ),
         );
         note(
-            switch.config.ecn.is_none() && matches!(law, "dctcp" | "nscc"),
+            switch.config.ecn.is_none() && (matches!(law, "dctcp" | "nscc") || law == "dcqcn" && !forged),
             format!("`{law}` slows down for marks, and `switch.ecn` is off: set `switch.ecn = true`"),
         );
     }
@@ -261,6 +261,7 @@ mod tests {
                 "`nic.with.cores.clock` and `nic.with.cores.load` do nothing: `cx6` has no cores",
             ),
             ("[switch]\necn = false\n[transport]\ncontrol = \"dctcp\"\n", "`switch.ecn` is off"),
+            ("[switch]\necn = false\n[transport]\ncontrol = \"dcqcn\"\n", "`switch.ecn` is off"),
             ("[nic]\nmodel = \"cx6\"\n[transport]\ncontrol = \"homa\"\n", "`homa` sends on every priority"),
             (
                 "[switch]\ntrimming = true\n[transport]\nrecovery = \"ndp\"\ncontrol = \"dcqcn\"\n",
