@@ -25,7 +25,7 @@ pub(crate) fn size(octets: u64) -> String {
 }
 
 /// Octets that may be a mean.
-fn octets_of(value: f64) -> String {
+pub(crate) fn octets_of(value: f64) -> String {
     scaled(value, &[(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B")])
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
     let one = |value: f64| match metric {
         Metric::MeanCompletion | Metric::P99Completion | Metric::Paused => time(value),
         Metric::Offered | Metric::Goodput => rate(value),
-        Metric::Buffered => octets_of(value),
+        Metric::Buffered | Metric::QueueMean | Metric::QueueP99 => octets_of(value),
         Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness => number(value),
         Metric::Completed
         | Metric::Drops

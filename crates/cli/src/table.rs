@@ -1,5 +1,6 @@
 //! What is printed: of one run its flows and switches, of several a line each.
 
+mod depths;
 mod program;
 mod traffic;
 
@@ -162,6 +163,7 @@ fn run(results: &Results) -> String {
     text.push_str(&traffic::tables(results));
     text.push('\n');
     text.push_str(&lines(&switches(results)));
+    text.push_str(&depths::table_of(results));
     let paused: Vec<&HostResult> = results.hosts.iter().filter(|host| host.pause_received > 0).collect();
     if !paused.is_empty() {
         text.push_str(&format!(
@@ -421,7 +423,7 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Completed => "flows",
         Metric::MeanCompletion => "completion mean",
         Metric::MeanSlowdown => "slowdown mean",
-        Metric::P99Completion | Metric::P99Slowdown => "p99",
+        Metric::P99Completion | Metric::P99Slowdown | Metric::QueueP99 => "p99",
         Metric::Offered => "offered",
         Metric::Goodput => "goodput",
         Metric::Fairness => "fairness",
@@ -431,6 +433,7 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Pauses => "PAUSE",
         Metric::Paused => "time paused",
         Metric::Buffered => "most buffered",
+        Metric::QueueMean => "deepest queue, mean",
         Metric::Timeouts => "timeouts",
     }
 }
@@ -458,7 +461,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     let is_known = |metric: Metric| {
         let has = |sum: &Sum<'_>| sum.values.iter().any(|(it, value)| *it == metric && value.is_some());
         match metric {
-            Metric::Offered | Metric::Fairness => sums.iter().any(has),
+            Metric::Offered | Metric::Fairness | Metric::QueueMean | Metric::QueueP99 => sums.iter().any(has),
             // Few runs have any.
             Metric::Timeouts => results.iter().any(|results| results.timeouts() > 0),
             Metric::Lost => results.iter().any(|results| results.lost() > 0),

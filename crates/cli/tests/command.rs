@@ -325,7 +325,7 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
             .lines()
             .next()
             .unwrap()
-            .ends_with(",deadlocks,timeouts")
+            .ends_with(",deadlocks,timeouts,queue_mean_bytes,queue_p99_bytes")
     );
 }
 
@@ -374,7 +374,8 @@ fn each_run_of_a_sweep_that_failed_is_named_with_its_values_and_its_timeouts_are
     assert!(lines[2].starts_with("  faults.loss=0.95: 4 of 4 flows failed"), "{message}");
     assert!(text(&output.stdout).contains("  timeouts\n"), "{}", text(&output.stdout));
     let csv = text(&scratch.read("out/lossy-sweep/comparison.csv"));
-    let timeouts = |line: &str| line.rsplit(',').next().unwrap().parse::<u64>().unwrap();
+    let column = csv.lines().next().unwrap().split(',').position(|name| name == "timeouts").unwrap();
+    let timeouts = |line: &str| line.split(',').nth(column).unwrap().parse::<u64>().unwrap();
     let counts: Vec<u64> = csv.lines().skip(1).map(timeouts).collect();
     assert_eq!((counts.len(), counts[1]), (4, 0), "{csv}");
     assert!(counts[0] > 0 && counts[2] > 0 && counts[3] > 0, "{csv}");

@@ -361,13 +361,17 @@ pub enum Metric {
     Paused,
     /// The most octets that the buffer of a switch held, of the fullest one.
     Buffered,
+    /// The mean of the queue that was deepest over the samples, in octets.
+    QueueMean,
+    /// Its 99th percentile.
+    QueueP99,
     /// Times that local ACK timers expired.
     Timeouts,
 }
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
@@ -382,6 +386,8 @@ impl Metric {
         Self::Pauses,
         Self::Paused,
         Self::Buffered,
+        Self::QueueMean,
+        Self::QueueP99,
         Self::Timeouts,
     ];
 
@@ -413,6 +419,8 @@ impl Metric {
                 let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();
                 most.map(|octets| octets as f64)
             }
+            Self::QueueMean => results.deepest().map(|depth| depth.mean_bytes),
+            Self::QueueP99 => results.deepest().map(|depth| depth.p99_bytes as f64),
         }
     }
 
@@ -429,7 +437,14 @@ impl Metric {
             Self::Goodput => flows.total_goodput_bps(),
             Self::Fairness => flows.fairness(),
             Self::Timeouts => Some(flows.timeouts() as f64),
-            Self::Drops | Self::Lost | Self::Marks | Self::Pauses | Self::Paused | Self::Buffered => None,
+            Self::Drops
+            | Self::Lost
+            | Self::Marks
+            | Self::Pauses
+            | Self::Paused
+            | Self::Buffered
+            | Self::QueueMean
+            | Self::QueueP99 => None,
         }
     }
 }

@@ -16,7 +16,7 @@ pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use flow_set::FlowSet;
 pub use offered::Offered;
-pub use series::{FlowSample, QueueSample, Series};
+pub use series::{Depth, FlowSample, QueueSample, Series};
 pub use traffic::TrafficResult;
 
 pub use crate::traffic::Op;
@@ -121,6 +121,11 @@ pub struct HostFigures {
 }
 
 impl Results {
+    /// The queue that was deepest in the mean over the samples; `None` where none was sampled, or all were empty.
+    pub fn deepest(&self) -> Option<Depth> {
+        self.series.depths().into_iter().next()
+    }
+
     /// Link crossings per CPU second of the event loop; zero where the clock saw no time pass.
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
     pub fn packet_hops_per_s(&self) -> f64 {

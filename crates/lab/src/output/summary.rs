@@ -3,7 +3,8 @@
 use super::nic::NicRecord;
 use super::traffic::TrafficRecord;
 use crate::results::{
-    Deadlock, Failure, FaultResult, FlowResult, FlowSet, HostResult, ProgramResult, Results, SwitchResult,
+    Deadlock, Depth, Failure, FaultResult, FlowResult, FlowSet, HostResult, ProgramResult, Results,
+    SwitchResult,
 };
 use roci_units::Instant;
 use serde::Serialize;
@@ -58,6 +59,11 @@ impl Serialize for Summary<'_> {
         map.serialize_entry("flows", &List(&results.flows, |flow| FlowRecord::new(flow, results)))?;
         map.serialize_entry("switches", &List(&results.switches, SwitchRecord::new))?;
         map.serialize_entry("hosts", &List(&results.hosts, HostRecord::new))?;
+        if results.series.interval().is_some() {
+            let depths = results.series.depths();
+            let deepest = &depths[..depths.len().min(QUEUES)];
+            map.serialize_entry("queues", &List(deepest, QueueRecord::new))?;
+        }
         map.serialize_entry("traffic", &List(&results.traffic, |it| TrafficRecord::new(it, results)))?;
         if !results.programs.is_empty() {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
@@ -256,6 +262,31 @@ impl<'a> SwitchRecord<'a> {
             max_buffer_bytes: switch.max_buffer_bytes,
             trimmed: (switch.trimmed > 0).then_some(switch.trimmed),
             returned: (switch.trimmed > 0).then_some(switch.returned),
+        }
+    }
+}
+
+/// As many queues, the deepest.
+const QUEUES: usize = 64;
+
+#[derive(Serialize)]
+struct QueueRecord<'a> {
+    name: &'a str,
+    mean_bytes: f64,
+    p50_bytes: u64,
+    p99_bytes: u64,
+    max_bytes: u64,
+}
+
+impl<'a> QueueRecord<'a> {
+    fn new(depth: &'a Depth) -> Self {
+        let Depth { queue, mean_bytes, p50_bytes, p99_bytes, max_bytes } = depth;
+        Self {
+            name: queue,
+            mean_bytes: *mean_bytes,
+            p50_bytes: *p50_bytes,
+            p99_bytes: *p99_bytes,
+            max_bytes: *max_bytes,
         }
     }
 }
@@ -469,7 +500,7 @@ mod tests {
         };
         #[rustfmt::skip]
         let expected = [
-            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "traffic", "faults", "offered", "deadlock", "host"]),
+            (&json, vec!["name", "seed", "simulated_s", "events", "packets", "packet_hops", "flows", "switches", "hosts", "queues", "traffic", "faults", "offered", "deadlock", "host"]),
             (&json["traffic"][0], vec![
                 "name", "kind", "flows", "completed", "failed", "running", "delivered_bytes", "goodput_bps", "offered", "fairness",
                 "fct_mean_s", "fct_p50_s", "fct_p95_s", "fct_p99_s", "fct_max_s",
@@ -482,6 +513,7 @@ mod tests {
             (&json["switches"][0], vec![
                 "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",
             ]),
+            (&json["queues"][0], vec!["name", "mean_bytes", "p50_bytes", "p99_bytes", "max_bytes"]),
             (&json["hosts"][0], vec![
                 "name", "tx_bytes", "rx_bytes", "pause_sent", "pause_received", "paused_s", "dropped",
             ]),
@@ -516,7 +548,7 @@ mod tests {
         assert_eq!(json["flows"][running]["status"], "running");
         let records = text.lines().filter(|line| line.starts_with("    {")).count();
         let lists = [results.traffic.len(), results.flows.len(), results.switches.len(), results.hosts.len()];
-        assert_eq!(records, lists.iter().sum::<usize>());
+        assert_eq!(records, lists.iter().sum::<usize>() + results.series.depths().len());
     }
 
     #[test]

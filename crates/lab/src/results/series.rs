@@ -4,6 +4,10 @@
 //! since the start. That makes the memory bounded: once there are too many rows, every second sample is dropped, the
 //! interval doubles, and no count is lost. [`Series::rows`] turns them into the long form of `series.parquet`.
 
+mod depths;
+
+pub use depths::Depth;
+
 use roci_units::{Instant, Span};
 use std::num::NonZeroU32;
 

@@ -12,8 +12,8 @@ use crate::results::statistics::Sorted;
 use std::io::{self, Write};
 
 /// What many comparisons have nothing to say of: failures, of flows, links and programs, loads by the clock, fairness among flows of
-/// one size. The page shows them where some run does.
-const SOMETIMES: [&str; 9] = [
+/// one size, depths of queues. The page shows them where some run does.
+const SOMETIMES: [&str; 11] = [
     "failed",
     "lost",
     "offered_bps",
@@ -23,12 +23,14 @@ const SOMETIMES: [&str; 9] = [
     "unheard",
     "held_up",
     "timeouts",
+    "queue_mean_bytes",
+    "queue_p99_bytes",
 ];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 25] = [
+const COLUMNS: [Column; 27] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -59,6 +61,10 @@ const COLUMNS: [Column; 25] = [
     ("held up", "held_up", Unit::Count, |r| r.packets_held_up().into()),
     ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
     ("timeouts", "timeouts", Unit::Count, |r| r.timeouts().into()),
+    ("deepest queue, mean", "queue_mean_bytes", Unit::Bytes, |r| r.deepest().map(|it| it.mean_bytes).into()),
+    ("p99", "queue_p99_bytes", Unit::Bytes, |r| {
+        r.deepest().map_or(Cell::None, |it| Cell::from(it.p99_bytes))
+    }),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
