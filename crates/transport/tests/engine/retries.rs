@@ -305,6 +305,23 @@ fn read_data_that_are_lost_are_sent_again_in_time_however_many_requests_go_the_s
     }
 }
 
+/// Pairs whose client is to WRITE as many packets, or whose server is to answer a READ of as many, and whether they READ. With
+/// go-back-N there is no such READ, for nothing acknowledges its data.
+fn with_data_to_send(config: &QpConfig, packets: u32) -> Vec<(bool, Pair)> {
+    let mut writes = Pair::connected(*config);
+    writes.write(1, 0, 0, packets * MTU);
+    let mut pairs = vec![(false, writes)];
+    if config.recovery != Recovery::GoBackN {
+        let mut reads = Pair::connected(*config);
+        reads.read(1, 0, 0, packets * MTU);
+        let asked = reads.client.engine.transmit(Instant::ZERO).expect("the request");
+        let arrival = Arrival { header: &asked.header, path: 9, ce: false, words: &[], hops: &[] };
+        reads.server.engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
+        pairs.push((true, reads));
+    }
+    pairs
+}
+
 #[test]
 fn no_timeout_comes_before_anything_in_flight_has_asked_for_an_answer() {
     let at = |us| Instant::ZERO + Span::from_micros(us);
@@ -334,20 +351,9 @@ fn no_timeout_comes_before_anything_in_flight_has_asked_for_an_answer() {
     ];
     for ((recovery, layout), turns) in kinds.into_iter().flat_map(|kind| [(kind, by_number), (kind, by_time)])
     {
-        for reads in [false, true] {
-            if reads && recovery == Recovery::GoBackN {
-                continue; // Nothing acknowledges its READ data.
-            }
-            let timeout = Span::from_micros(100);
-            let mut pair = Pair::connected(QpConfig { recovery, layout, timeout, ack_every: 4, ..config() });
-            if reads {
-                pair.read(1, 0, 0, 8 * MTU);
-                let asked = pair.client.engine.transmit(at(0)).expect("the request");
-                let arrival = Arrival { header: &asked.header, path: 9, ce: false, words: &[], hops: &[] };
-                pair.server.engine.receive(at(0), &arrival, &mut Reaction::default());
-            } else {
-                pair.write(1, 0, 0, 8 * MTU);
-            }
+        let timeout = Span::from_micros(100);
+        let config = QpConfig { recovery, layout, timeout, ack_every: 4, ..config() };
+        for (reads, mut pair) in with_data_to_send(&config, 8) {
             let node = if reads { &mut pair.server } else { &mut pair.client };
             let mut turn = |us, sends: bool| {
                 node.engine.wake(at(us));
@@ -371,21 +377,9 @@ fn a_dead_peer_is_found_out_a_turn_after_the_timer_whatever_asks_seldom() {
         (Recovery::Irn, Layout::Irn),
     ];
     for (recovery, layout) in kinds {
-        for reads in [false, true] {
-            if reads && recovery == Recovery::GoBackN {
-                continue;
-            }
-            let timeout = Span::from_micros(100);
-            let mut pair =
-                Pair::connected(QpConfig { recovery, layout, timeout, ack_every: 255, ..config() });
-            if reads {
-                pair.read(1, 0, 0, 1000 * MTU);
-                let asked = pair.client.engine.transmit(at(0)).expect("the request");
-                let arrival = Arrival { header: &asked.header, path: 9, ce: false, words: &[], hops: &[] };
-                pair.server.engine.receive(at(0), &arrival, &mut Reaction::default());
-            } else {
-                pair.write(1, 0, 0, 1000 * MTU);
-            }
+        let timeout = Span::from_micros(100);
+        let config = QpConfig { recovery, layout, timeout, ack_every: 255, ..config() };
+        for (reads, mut pair) in with_data_to_send(&config, 1000) {
             let node = if reads { &mut pair.server } else { &mut pair.client };
             let failed = (0..100_000u64).step_by(10).find(|&us| {
                 node.engine.wake(at(us));
