@@ -57,7 +57,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         match all_done(&request.group, answers) {
             Ok(Done { results, stalled }) => {
                 if let Some((failure, runs)) = stalled {
-                    leave_out(&mut request.group, &runs, folder.draft()).map_err(written)?;
+                    request.group.leave_out(&runs, folder.draft()).map_err(written)?;
                     failures.push(failure);
                 }
                 publish(&request.group, folder, &results).map_err(written)?;
@@ -72,7 +72,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
-    report(&done, common)?;
+    report(&done, tasks.len() > 1, common)?;
     failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
     match failures.into_iter().reduce(worse) {
         None => Ok(()),
@@ -168,27 +168,6 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Do
     })
 }
 
-/// Takes `runs`, which have no results, out of `group` and of the folder of its results.
-fn leave_out(group: &mut Group, runs: &[usize], folder: &Path) -> Result<(), OutputError> {
-    let changed = |path: &Path, done: std::io::Result<()>| {
-        done.map_err(|source| OutputError::Write { path: path.to_owned(), source })
-    };
-    let mut before = group.places();
-    for index in runs.iter().rev() {
-        group.runs.remove(*index);
-        let place = folder.join(before.remove(*index));
-        changed(&place, std::fs::remove_dir_all(&place))?;
-    }
-    // A single run stays in a folder of its own: that is where its values can be read.
-    if group.runs.len() > 1 {
-        for (from, to) in before.iter().zip(group.places()).filter(|(from, to)| *from != to) {
-            let place = folder.join(from);
-            changed(&place, std::fs::rename(&place, folder.join(to)))?;
-        }
-    }
-    Ok(())
-}
-
 /// As many runs that failed or were left out are named with what they say; of more, how many they are.
 const NAMED: usize = 24;
 
@@ -278,14 +257,14 @@ fn worse(a: Failure, b: Failure) -> Failure {
     if wrong { Failure::Request(message) } else { Failure::Run(message) }
 }
 
-fn report(done: &[(Request, Vec<Results>)], common: &Common) -> Result<(), Failure> {
+/// Prints what `done` came to; `several`: as JSON it is an array, even of one run where others stalled.
+fn report(done: &[(Request, Vec<Results>)], several: bool, common: &Common) -> Result<(), Failure> {
     if common.json {
         let mut all = Vec::new();
         for (request, results) in done {
             all.extend(labelled(&request.group, results));
         }
         let mut text = Vec::new();
-        let several = all.len() > 1;
         for (place, (label, results)) in all.iter().enumerate() {
             text.extend_from_slice(match (several, place) {
                 (false, _) => b"",
@@ -320,7 +299,7 @@ fn labelled<'a>(group: &Group, results: &'a [Results]) -> Vec<(String, &'a Resul
     group.runs.iter().map(|run| group.full_label(run)).zip(results).collect()
 }
 
-/// Whether something could not be printed, for another reason than a closed pipe.
+/// Why something could not be printed, other than that the pipe was closed.
 static UNPRINTED: Mutex<Option<std::io::Error>> = Mutex::new(None);
 
 /// Prints `text`. Whoever has closed the pipe wants no more of it; what else goes wrong, [`unprinted`] tells in the end.

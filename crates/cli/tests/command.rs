@@ -265,6 +265,15 @@ fn runs_of_a_sweep_that_stall_leave_the_results_of_the_others() {
     assert!(of("timeout=100us/") > 0 && of("timeout=200us/") > 0 && of("timeout=0s") == 0, "{files:?}");
     let table = fs::read_to_string(scratch.0.join("o/comparison.csv")).unwrap();
     assert!(table.contains("100us") && table.contains("200us") && !table.contains("timeout=0s"), "{table}");
+    // Of one that is left the results lie where those of a single run do, and JSON is an array as for both.
+    let one = ["sweep", "stall.toml", "--set", "transport.timeout=0s,200us", "--out", "one", "--json"];
+    let output = scratch.roci(&one);
+    assert_eq!(output.status.code(), Some(1));
+    let runs: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(runs.as_array().map(Vec::len), Some(1));
+    let files: Vec<_> = scratch.files().into_iter().filter(|file| file.starts_with("one/")).collect();
+    let names = ["flows.csv", "report.html", "series.parquet", "summary.json"];
+    assert_eq!(files, names.map(|name| format!("one/{name}")));
 }
 
 #[cfg(target_os = "linux")]

@@ -217,6 +217,29 @@ impl Group {
         self.runs.iter().map(place).collect()
     }
 
+    /// Takes `runs`, in ascending order, out of the group and out of `folder`, where its results lie: those that have none.
+    ///
+    /// # Errors
+    /// [`OutputError`] names the file.
+    pub fn leave_out(&mut self, runs: &[usize], folder: &Path) -> Result<(), OutputError> {
+        let mut before = self.places();
+        for index in runs.iter().rev() {
+            self.runs.remove(*index);
+            let place = folder.join(before.remove(*index));
+            std::fs::remove_dir_all(&place).map_err(|source| OutputError::Write { path: place, source })?;
+        }
+        for (from, to) in before.iter().zip(self.places()).filter(|(from, to)| *from != to) {
+            let from = folder.join(from);
+            let moved = if to.as_os_str().is_empty() {
+                empty_into(&from, folder)
+            } else {
+                std::fs::rename(&from, folder.join(to))
+            };
+            moved.map_err(|source| OutputError::Write { path: from, source })?;
+        }
+        Ok(())
+    }
+
     /// The label of a run, with its seed where configurations run with several.
     pub fn full_label(&self, run: &Run) -> String {
         let alike = self.runs.iter().filter(|other| other.label == run.label).count();
@@ -447,6 +470,15 @@ impl Metric {
             | Self::QueueP99 => None,
         }
     }
+}
+
+/// Moves all that is in `from` into `to`, and removes it.
+fn empty_into(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        std::fs::rename(entry.path(), to.join(entry.file_name()))?;
+    }
+    std::fs::remove_dir(from)
 }
 
 /// Letters, digits and a few signs of `label`; dashes for the rest.

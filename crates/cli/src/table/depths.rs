@@ -8,12 +8,10 @@ use roci_lab::results::Results;
 pub(super) fn table_of(results: &Results) -> String {
     /// As many have a line.
     const TOLD: usize = 4;
-    let (Some(interval), depths) = (results.series.interval(), results.series.depths()) else {
+    let depths = results.series.depths();
+    let Some(interval) = results.series.interval().filter(|_| !depths.is_empty()) else {
         return String::new();
     };
-    if depths.is_empty() {
-        return String::new();
-    }
     let every = format!("queue, each {}", time(interval.as_secs_f64()));
     let mut table = table(&[every.as_str(), "mean", "median", "p99", "most"]);
     for depth in depths.iter().take(TOLD) {

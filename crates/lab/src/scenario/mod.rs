@@ -206,7 +206,8 @@ impl Scenario {
         let control = transport_table.and_then(|table| table.get("control")).map(|node| node.origin);
         let unheard = together::unheard(control, &traffic);
         let recovery = transport_table.and_then(|table| table.get("recovery")).map(|node| node.origin);
-        let brought = transport.control.brought_note(recovery).filter(|_| unheard.is_none());
+        let is_common = traffic.iter().flat_map(Traffic::controls).any(|control| control.is_none());
+        let brought = transport.control.brought_note(recovery).filter(|_| is_common);
         let mixed = together::mixed_with_headers(&switch, &traffic);
         let used = presets::used(&traffic, &transport.control, &controls);
         let outgrown = presets::outgrown(used, &topology.graph);
@@ -224,7 +225,7 @@ impl Scenario {
             .chain(switch.unmarked_note());
         let used = presets::used(&traffic, &transport.control, &controls);
         let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
-        let together = together::notes(&switch, &transport, &nic, (lossy, forged), used);
+        let together = together::notes(&switch, &transport, &nic, lossy, forged, used);
         let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
         let unheld = together::unheld_reads(&transport, reads);
         let own_notes = first

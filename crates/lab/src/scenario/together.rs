@@ -12,7 +12,8 @@ pub(super) fn notes<'a>(
     switch: &Switch,
     transport: &Transport,
     nic: &Nic,
-    (lossy, forged): (bool, bool),
+    lossy: bool,
+    forged: bool,
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = matches!(switch.routing, Routing::Spray);
@@ -150,8 +151,7 @@ pub(super) fn unheard(origin: Option<Origin>, traffic: &[Traffic]) -> Option<Str
     tells.then(|| {
         let what = if all { "no flow" } else { "the others alone" };
         format!(
-            "`transport.control` holds for {what}: {} {} a `control` of {} own. To change that, set `traffic.0.control`, or leave it out \
-             of the file",
+            "`transport.control` holds for {what}: {} {} a `control` of {} own. To change that, set it there, or leave it out",
             listed(own.iter().map(String::as_str)),
             if own.len() == 1 { "has" } else { "have" },
             if own.len() == 1 { "its" } else { "their" },

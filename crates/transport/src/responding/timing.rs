@@ -28,13 +28,12 @@ impl Engine {
     /// Responses were sent: the timer starts if it does not run, or if they are the first in flight that ask for an answer, since
     /// those before asked for none.
     pub(super) fn time_responses(&mut self, now: Instant, slot: usize, plan: &Plan, asked_none: bool) {
-        let timeout = self.response_timeout(slot);
-        let asks_first = asked_none && self.profile(slot).asks_seldom();
-        if !plan.fresh || timeout.is_zero() {
-            return;
-        }
-        if let Some(responding) = self.responding(slot)
-            && (responding.deadline == Instant::NEVER || asks_first && responding.unasked == 0)
+        let Some(responding) = self.responses_of(slot).filter(|_| plan.fresh) else { return };
+        let asks_first = asked_none && responding.unasked == 0;
+        let starts = responding.deadline == Instant::NEVER || asks_first && self.profile(slot).asks_seldom();
+        let timeout = if starts { self.response_timeout(slot) } else { Span::ZERO };
+        if !timeout.is_zero()
+            && let Some(responding) = self.responding(slot)
         {
             responding.give_up_after(now, timeout);
             self.keep_response_timer(slot);

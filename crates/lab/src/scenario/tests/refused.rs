@@ -570,4 +570,10 @@ fn who_compares_recoveries_is_told_that_each_brings_its_law() {
     assert!(told(&[("transport.recovery", "srnic")]));
     assert!(!told(&[("transport.recovery", "srnic"), ("transport.control", "none")]));
     assert!(!told(&[]));
+    let own = Scenario::parse(
+        &star(&format!("{PERMUTATION}control = \"none\"\n")),
+        "test.toml",
+        &[("transport.recovery".to_owned(), "srnic".to_owned())],
+    );
+    assert!(own.unwrap().notes().all(|note| !note.contains("brings")), "no flow has the common law");
 }
