@@ -22,7 +22,8 @@ pub(crate) struct Request {
 }
 
 /// Runs all groups at once. The results of a group appear when all of its runs are done, also where flows failed, a deadlock
-/// ended a run, or some runs stalled and have no results.
+/// ended a run, or some runs stalled and have no results. Where the user interrupts a group of several runs, those that were
+/// done by then have their results [beside](PART) its folder.
 pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
     // Before anything runs: whoever waits an hour should not learn then that the folder cannot be written.
     let folders: Vec<Folder> =
@@ -47,24 +48,44 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
 
     let answers: Vec<Vec<_>> =
         requests.iter().map(|request| answers.by_ref().take(request.group.runs.len()).collect()).collect();
-    if answers.iter().flatten().any(|answer| matches!(answer, Err(RunError::Interrupted))) {
-        return Err(Failure::Run(RunError::Interrupted.to_string()));
-    }
     let mut failures = Vec::new();
     let mut done = Vec::new();
-    for ((mut request, folder), answers) in requests.into_iter().zip(folders).zip(answers) {
+    let mut nothing = Vec::new();
+    for ((mut request, mut folder), answers) in requests.into_iter().zip(folders).zip(answers) {
         let written = |error: OutputError| Failure::Run(error.to_string());
-        match all_done(&request.group, answers) {
-            Ok(Done { results, stalled }) => {
-                if let Some((failure, runs)) = stalled {
-                    request.group.leave_out(&runs, folder.draft()).map_err(written)?;
-                    failures.push(failure);
-                }
-                publish(&request.group, folder, &results).map_err(written)?;
-                done.push((request, results));
+        let Done { results, stalled, without, interrupted } = match all_done(&request.group, answers) {
+            Ok(done) => done,
+            Err(failure) => {
+                failures.push(failure);
+                continue;
             }
-            Err(failure) => failures.push(failure),
+        };
+        failures.extend(stalled);
+        if results.is_empty() {
+            nothing.push(request.group.title);
+            continue;
         }
+        let all = request.group.runs.len();
+        request.group.leave_out(&without, folder.draft()).map_err(written)?;
+        if interrupted {
+            folder = folder.beside(PART);
+            request.folder = folder.target().into();
+            let Request { group, folder } = &request;
+            failures.push(Failure::Run(format!(
+                "{}: interrupted; {} of {all} runs were done, and their results are in {}",
+                group.title,
+                results.len(),
+                folder.display()
+            )));
+        }
+        publish(&request.group, folder, &results).map_err(written)?;
+        done.push((request, results));
+    }
+    if !nothing.is_empty() {
+        failures.push(Failure::Run(match done.is_empty() {
+            true => RunError::Interrupted.to_string(),
+            false => format!("interrupted; nothing was written of {}", nothing.join(", ")),
+        }));
     }
     if !common.quiet {
         let notes = done.iter().filter_map(|(request, results)| coarser(&request.group, results));
@@ -121,28 +142,45 @@ pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
     })
 }
 
+/// What stands behind the name of a folder that has the results of some runs of a group only, since the user ended it: so
+/// earlier results of all of them stay.
+const PART: &str = "-interrupted";
+
 /// What came of a group.
 struct Done {
-    /// Of the runs that have results.
+    /// Of the runs that have results: of none, where the user ended it before.
     results: Vec<Results>,
-    /// What is to be said of those that stalled, and which they are.
-    stalled: Option<(Failure, Vec<usize>)>,
+    /// What is to be said of runs that stalled.
+    stalled: Option<Failure>,
+    /// Which runs have no results, in ascending order.
+    without: Vec<usize>,
+    /// Whether the user ended it.
+    interrupted: bool,
 }
 
-/// The results of a group, or what its failed runs say. Of several runs some may stall, and the others have their results all the
-/// same.
+/// The results of a group, or what its failed runs say. Of several runs some may stall or be interrupted, and the others have
+/// their results all the same.
 fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Done, Failure> {
     let mut results = Vec::with_capacity(answers.len());
     let mut errors = Vec::new();
+    let mut without = Vec::new();
     for (index, answer) in answers.into_iter().enumerate() {
         match answer {
             Ok(result) => results.push(result),
             // The message of a wrong scenario begins with its place.
             Err(RunError::Scenario(error)) => return Err(Failure::Request(error.to_string())),
-            Err(error) => errors.push((index, error)),
+            Err(error) => {
+                without.push(index);
+                if error != RunError::Interrupted {
+                    errors.push((index, error));
+                }
+            }
         }
     }
-    let Some((first, error)) = errors.first() else { return Ok(Done { results, stalled: None }) };
+    let interrupted = without.len() > errors.len();
+    let Some((first, error)) = errors.first() else {
+        return Ok(Done { results, stalled: None, without, interrupted });
+    };
     let first = &group.runs[*first];
     let name = &first.scenario.name;
     let message = match group.runs.len() {
@@ -159,8 +197,7 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Do
         ),
     };
     if errors.iter().all(|(_, error)| matches!(error, RunError::Stalled { .. })) && !results.is_empty() {
-        let runs = errors.iter().map(|(index, _)| *index).collect();
-        return Ok(Done { results, stalled: Some((Failure::Run(message), runs)) });
+        return Ok(Done { results, stalled: Some(Failure::Run(message)), without, interrupted });
     }
     Err(match error {
         RunError::Impossible(_) => Failure::Request(message),

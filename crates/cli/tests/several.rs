@@ -48,6 +48,71 @@ fn what_was_reproduced_before_an_interrupt_is_written() {
     assert!(tables.contains("swcc-table3") && !tables.contains("validation-fixed-point"), "{tables}");
 }
 
+/// A flow that ends with the run.
+#[cfg(unix)]
+fn endless() -> String {
+    SMALL.replace("\"permutation\"\nsize", "\"closed-loop\"\nsrc = \"h0\"\ndst = \"h1\"\nmessage")
+}
+
+/// Ends `roci` with these arguments by Ctrl-C, 0.3 s after a path of this ending appeared.
+#[cfg(unix)]
+fn interrupt(scratch: &Scratch, arguments: &[&str], ending: &str) -> std::process::Output {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+    let child = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(arguments)
+        .current_dir(&scratch.0)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..500 {
+        if scratch.files().iter().any(|file| file.ends_with(ending)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_says_so_and_writes_nothing() {
+    let scratch = Scratch::new("interrupt");
+    scratch.scenario("long.toml", &format!("stop = \"1000s\"\n{}", endless()));
+    // Its draft shows that it listens: it is made before, and the handler set at once after.
+    let output = interrupt(&scratch, &["run", "long.toml", "--out", "n1/deep/er"], ".partial/");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stderr), "interrupted; nothing was written\n");
+    assert_eq!(scratch.files(), ["long.toml"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_sweep_keeps_what_was_done_beside_earlier_results() {
+    let scratch = Scratch::new("interrupted-sweep");
+    scratch.scenario("long.toml", &endless());
+    let sweep = |stops: &'static str| ["sweep", "long.toml", "--set", stops, "--jobs", "1", "--out", "o/"];
+    let whole = scratch.roci(&sweep("stop=200us,300us"));
+    assert_eq!(whole.status.code(), Some(0), "{}", text(&whole.stderr));
+    let before = scratch.files();
+    let output = interrupt(&scratch, &sweep("stop=1ms,2ms,1000s,2000s"), "/stop=1000s/");
+    assert_eq!(output.status.code(), Some(1));
+    let told = "long-sweep: interrupted; 2 of 4 runs were done, and their results are in o-interrupted\n";
+    assert_eq!(text(&output.stderr), told);
+    assert!(text(&output.stdout).contains("Results are in o-interrupted.\n"), "{}", text(&output.stdout));
+    let (part, rest): (Vec<_>, Vec<_>) =
+        scratch.files().into_iter().partition(|file| file.starts_with("o-interrupted/"));
+    assert_eq!(rest, before, "the whole results stay");
+    let names = ["flows.csv", "report.html", "series.parquet", "summary.json"];
+    let of = |stop: &'static str| names.map(|name| format!("o-interrupted/stop={stop}/{name}"));
+    let both = ["comparison.csv", "report.html"].map(|name| format!("o-interrupted/{name}"));
+    assert_eq!(part, [&both[..], &of("1ms"), &of("2ms")].concat());
+}
+
 #[test]
 fn one_seed_judges_no_mean_of_five() {
     let scratch = Scratch::new("one-seed");

@@ -226,7 +226,11 @@ impl Group {
         for index in runs.iter().rev() {
             self.runs.remove(*index);
             let place = folder.join(before.remove(*index));
-            std::fs::remove_dir_all(&place).map_err(|source| OutputError::Write { path: place, source })?;
+            match std::fs::remove_dir_all(&place) {
+                // It never began.
+                Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|source| OutputError::Write { path: place, source })?,
+            }
         }
         for (from, to) in before.iter().zip(self.places()).filter(|(from, to)| *from != to) {
             let from = folder.join(from);

@@ -2,6 +2,7 @@
 
 use super::OutputError;
 use crate::figures;
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,11 +67,11 @@ impl Folder {
     /// [`OutputError`] where `target` is something else than a folder of results, or cannot be written.
     pub fn prepare(target: &Path) -> Result<Self, OutputError> {
         let nameless = || OutputError::Nameless { path: target.into() };
-        let name = target.file_name().ok_or_else(nameless)?.to_string_lossy();
+        target.file_name().ok_or_else(nameless)?;
         judge(target)?;
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        let draft = parent.join(format!(".{name}.{}.partial", std::process::id()));
+        let draft = parent.join(Left::of(target, "partial"));
         // The messages name what was asked for: nobody knows of the draft.
         let above = Above(parent.into());
         make(target, above.make_with(&draft))?;
@@ -90,6 +91,13 @@ impl Folder {
         &self.target
     }
 
+    /// The same, to appear beside that place: `ending` stands behind its name.
+    #[must_use]
+    pub fn beside(mut self, ending: &str) -> Self {
+        self.target.set_file_name(name(&self.target).into_owned() + ending);
+        self
+    }
+
     /// Makes the results appear, in place of earlier ones.
     ///
     /// # Errors
@@ -100,7 +108,7 @@ impl Folder {
             return make(&self.target, fs::rename(&self.draft, &self.target));
         }
         // A folder cannot be replaced in one step; the earlier one waits aside until the new one is in place.
-        let aside = self.draft.with_extension("replaced");
+        let aside = self.draft.with_file_name(Left::of(&self.target, "replaced"));
         make(&self.target, fs::rename(&self.target, &aside))?;
         if let Err(error) = fs::rename(&self.draft, &self.target) {
             make(&self.target, fs::rename(&aside, &self.target))?;
@@ -202,6 +210,11 @@ struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
+    /// The name of what this process leaves of `target`.
+    fn of(target: &Path, kind: &str) -> String {
+        format!(".{}.{}.{kind}", name(target), std::process::id())
+    }
+
     /// Reads `.NAME.PROCESS.partial` and `.NAME.PROCESS.replaced`.
     fn parse(name: &'a str) -> Option<Self> {
         let (rest, kind) = name.strip_prefix('.')?.rsplit_once('.')?;
@@ -221,6 +234,11 @@ impl<'a> Left<'a> {
         let listed = Path::new("/proc").join(self.process.to_string()).exists();
         !listed && fs::File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
     }
+}
+
+/// What the folder itself is called.
+fn name(target: &Path) -> Cow<'_, str> {
+    target.file_name().unwrap_or_default().to_string_lossy()
 }
 
 fn make(path: &Path, result: io::Result<()>) -> Result<(), OutputError> {
