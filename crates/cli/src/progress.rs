@@ -1,7 +1,7 @@
 //! How far runs have come, on a terminal only; and Ctrl-C.
 
 use crate::Failure;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use roci_lab::batch::{Task, Watch};
 use roci_lab::results::Results;
 use roci_lab::run::{Go, Progress, RunError};
@@ -32,9 +32,10 @@ const STEPS: u64 = 1_000;
 impl Bar {
     pub(crate) fn new(quiet: bool, what: &str) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
-        let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg} [{elapsed}]");
+        let style =
+            ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg} [{elapsed}{left}]");
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left));
         bar.set_prefix(what.chars().take(30).collect::<String>());
         Self(bar)
     }
@@ -60,6 +61,13 @@ impl Bar {
 
     pub(crate) fn clear(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// How long it will still take, as soon as anything is known of that.
+fn left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    if state.pos() > 0 {
+        let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
     }
 }
 
@@ -106,7 +114,8 @@ impl Watcher {
             return;
         }
         let Ok(mut parts) = self.parts.try_lock() else { return };
-        parts[index] = part;
+        // Never back, should more flows begin than was thought.
+        parts[index] = parts[index].max(part);
         let sum: u64 = parts.iter().sum();
         self.bar.0.set_position(sum / parts.len() as u64);
         self.bar.0.set_message(message(parts.len()));
@@ -120,11 +129,10 @@ impl Watch for Watcher {
                 let _ = writeln!(std::io::stderr(), "{name}: warning: {warning}");
             });
         }
-        let part = match (progress.total, progress.stop) {
-            (Some(total), _) if total > 0 => thousandths(progress.delivered, total),
-            (_, Some(stop)) => thousandths(progress.now.as_ps(), stop.as_ps()),
-            _ => 0,
-        };
+        // Whichever ends it first.
+        let delivered = progress.total.map_or(0, |total| thousandths(progress.delivered, total));
+        let passed = progress.stop.map_or(0, |stop| thousandths(progress.now.as_ps(), stop.as_ps()));
+        let part = delivered.max(passed);
         self.show(index, part, |runs| match runs {
             1 => format!(
                 "{:.2} ms simulated, {} of {} flows, {:.1} M hops",

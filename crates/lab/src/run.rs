@@ -42,9 +42,10 @@ pub struct Progress {
     pub now: Instant,
     /// When the run will stop, if that is known.
     pub stop: Option<Instant>,
-    /// Octets of payload that have been delivered.
+    /// Octets of payload that had been delivered not long ago.
     pub delivered: u64,
-    /// Octets of payload that there are to deliver, if that is known.
+    /// Octets of payload that there are to deliver, if that is known: as long as not all flows have begun, so many as there will be if
+    /// they go on like that.
     pub total: Option<u64>,
     /// Flows that have ended.
     pub flows_done: u64,

@@ -533,3 +533,33 @@ fn srnic_s_software_is_told_of_each_packet_of_a_loss_and_asks_for_each_that_is_s
         assert!(octets >= told(host) * 40 + again, "{octets}");
     }
 }
+
+#[test]
+fn progress_tells_of_octets_of_open_messages_and_of_flows_that_have_yet_to_begin() {
+    let told = |traffic: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n[[traffic]]\n{traffic}\n\
+             [measure]\nsample = \"0s\"\n"
+        );
+        let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+        let mut told = Vec::new();
+        let run = SimulatedWorld.run(&scenario, 1, None, &mut |progress| {
+            told.push((progress.now, progress.delivered, progress.total));
+            Go::On
+        });
+        let results = run.unwrap();
+        (told, results.flows.iter().map(|flow| flow.bytes).sum::<u64>())
+    };
+    // Four messages of 16 ms: octet by octet, as they go.
+    let (steps, all) = told("kind = \"permutation\"\nsize = \"20MB\"");
+    assert!(steps.iter().all(|(_, delivered, total)| *total == Some(all) && *delivered <= all), "{steps:?}");
+    assert!(steps.is_sorted_by_key(|(_, delivered, _)| *delivered), "{steps:?}");
+    let half = steps.iter().find(|(now, ..)| now.as_ps() >= 8_000_000_000).unwrap();
+    assert!((all / 3..all * 2 / 3).contains(&half.1), "{half:?}");
+    // Half of the flows have yet to begin: as many again are expected.
+    let (steps, all) = told("kind = \"poisson\"\nsizes = \"20KB\"\nload = 0.5\nuntil = \"40ms\"");
+    let half = steps.iter().find(|(now, ..)| now.as_ps() >= 20_000_000_000).unwrap();
+    assert!((all * 9 / 10..all * 11 / 10).contains(&half.2.unwrap()), "{half:?} of {all}");
+    assert!((all * 4 / 10..all * 6 / 10).contains(&half.1), "{half:?} of {all}");
+    assert_eq!(steps.last().unwrap().2, Some(all));
+}

@@ -117,6 +117,20 @@ impl Traffic {
         }
     }
 
+    /// By when all of its flows have begun; `None`: by when the run stops, if ever.
+    pub fn begun_by(&self) -> Option<Instant> {
+        match self {
+            Self::Flows(flows) => flows.iter().map(|flow| flow.start).max(),
+            Self::Hpcc(hpcc) => hpcc.flows.last().map(|flow| flow.start),
+            Self::ClosedLoop(spec) => Some(spec.start),
+            Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.start),
+            Self::Incast(spec) if spec.repeat == Repeat::Once => Some(spec.start),
+            Self::Incast(spec) => spec.until,
+            Self::Trigger(spec) => spec.until,
+            Self::Poisson(spec) => spec.until,
+        }
+    }
+
     /// What its messages do, some of it more than once.
     pub fn ops(&self) -> Box<dyn Iterator<Item = Op> + '_> {
         match self {

@@ -115,8 +115,10 @@ pub(super) struct Driver {
     pub(super) fallen: Vec<Fallen>,
     /// How many of them have been sampled since.
     pub(super) sampled: usize,
-    /// Octets that completed.
-    pub(super) completed_octets: u64,
+    /// Octets of payload of all flows that have begun; `u64::MAX` where one has no end.
+    pub(super) begun_octets: u64,
+    /// Octets that flows which have ended delivered.
+    ended_octets: u64,
     /// When the last flow ended.
     pub(super) last_end: Instant,
     /// When the first receive request ended.
@@ -138,7 +140,8 @@ impl Driver {
             ended: Vec::new(),
             fallen: Vec::new(),
             sampled: 0,
-            completed_octets: 0,
+            begun_octets: 0,
+            ended_octets: 0,
             last_end: Instant::ZERO,
             first_received: None,
             random: Random::new(seed, CONNECT_STREAM),
@@ -202,6 +205,7 @@ impl Driver {
         });
         self.live[place as usize] = Some(live);
         self.alive += 1;
+        self.begun_octets = self.begun_octets.saturating_add(bytes);
         if !writes.is_empty() {
             self.announce(hosts, &live, writes);
         }
@@ -326,6 +330,12 @@ impl Driver {
         (packets / of_message * message + open).min(live.bytes).max(live.delivered)
     }
 
+    /// Octets that all flows have delivered; each live one is asked.
+    pub(super) fn delivered_octets(&self, hosts: &[Host]) -> u64 {
+        let live = self.live.iter().flatten().map(|live| self.delivered(hosts, live));
+        live.fold(self.ended_octets, u64::saturating_add)
+    }
+
     /// A live flow and what its queue pairs have counted.
     pub(super) fn count(&mut self, hosts: &[Host], place: usize) -> Option<(Live, Counted)> {
         let live = self.live[place]?;
@@ -408,6 +418,7 @@ impl Driver {
         }
         hosts[at(live.src)].engine.destroy_qp(live.src_qpn).expect("it exists until here");
         hosts[at(live.dst)].engine.destroy_qp(live.dst_qpn).expect("it exists until here");
+        self.ended_octets = self.ended_octets.saturating_add(ended.result.delivered);
         self.ended.push(ended);
         self.vacant.push(place);
         self.alive -= 1;
@@ -459,7 +470,6 @@ impl Application for Driver {
             return;
         }
         let done = live.left == 0 && live.outstanding == 0;
-        self.completed_octets += u64::from(completion.length);
         if done {
             self.end(now, hosts, place, Status::Success);
         } else {

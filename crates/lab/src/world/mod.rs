@@ -96,6 +96,12 @@ fn or_deadlock(ended: Result<(), RunError>) -> Result<Option<Deadlock>, RunError
     }
 }
 
+/// What there will be `by` that moment, where so much came until `now`.
+fn as_much_by(begun: u64, now: Instant, by: Instant) -> u64 {
+    let (now, by) = (u128::from(now.as_ps()).max(1), u128::from(by.as_ps()));
+    u64::try_from(u128::from(begun) * by.max(now) / now).unwrap_or(u64::MAX)
+}
+
 /// A run under way.
 struct Simulation<'a> {
     scenario: &'a Scenario,
@@ -114,6 +120,10 @@ struct Simulation<'a> {
     /// There were some, and it has been said.
     crawls: bool,
     capture: Capture,
+    /// Octets that had been delivered after so many link crossings.
+    delivered: (u64, u64),
+    /// By when all flows have begun, if that is known.
+    begun_by: Option<Instant>,
     /// The ports that stood still at the last look for a deadlock.
     suspects: Vec<Held>,
     /// How long lies between two looks for a deadlock, and when the next is due.
@@ -125,6 +135,9 @@ struct Simulation<'a> {
 const SLICE: Span = Span::from_millis(1);
 /// How many flows are started, or how often anything is done between events, before a run can be stopped.
 const TURNS: u32 = 1 << 12;
+/// So many link crossings for each live flow lie between two times that all are asked what they have delivered: a few thousandths of
+/// the time that these take.
+const ASKED_AFTER: u64 = 2048;
 
 impl<'a> Simulation<'a> {
     fn new(scenario: &'a Scenario, seed: u64, folder: Option<&Path>) -> Result<Self, RunError> {
@@ -154,6 +167,12 @@ impl<'a> Simulation<'a> {
             written: 0,
             own_programs: BTreeMap::new(),
             warnings: Vec::new(),
+            delivered: (0, 0),
+            begun_by: traffic
+                .iter()
+                .map(Traffic::begun_by)
+                .max_by_key(|by| by.unwrap_or(Instant::NEVER))
+                .flatten(),
             crawl_at: Instant::ZERO + stuck::CRAWLS_AFTER,
             crawls: false,
             suspects: Vec::new(),
@@ -239,16 +258,25 @@ impl<'a> Simulation<'a> {
         self.fabric.nics.application.alive
     }
 
-    fn progress(&self, stop: Instant) -> Progress {
-        let driver = &self.fabric.nics.application;
+    fn progress(&mut self, stop: Instant) -> Progress {
+        let now = self.fabric.net.now();
+        let begun = self.fabric.nics.application.begun_octets;
+        let all_began = self.jobs.peek().is_none_or(|job| job.start >= stop);
+        let by = if all_began { Some(now) } else { self.begun_by.or(self.scenario.stop.map(|_| stop)) };
+        let packet_hops = self.fabric.net.totals().packet_hops;
+        let nics = &self.fabric.nics;
+        let driver = &nics.application;
+        if packet_hops - self.delivered.1 > ASKED_AFTER * driver.alive as u64 {
+            self.delivered = (driver.delivered_octets(&nics.hosts), packet_hops);
+        }
         Progress {
-            now: self.fabric.net.now(),
+            now,
             stop: (stop != Instant::NEVER).then_some(stop),
-            delivered: driver.completed_octets,
-            total: None,
+            delivered: self.delivered.0,
+            total: by.filter(|_| begun < u64::MAX).map(|by| as_much_by(begun, now, by)),
             flows_done: driver.ended.len() as u64,
             flows_begun: driver.begun() as u64,
-            packet_hops: self.fabric.net.totals().packet_hops,
+            packet_hops,
             warning: None,
         }
     }
