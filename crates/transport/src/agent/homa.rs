@@ -22,7 +22,8 @@
 //! asked in vain some times is left alone until a packet comes, for the sender has a timer of its own. Until then it has
 //! no place among those that are granted, so that senders that have died do not keep out others. Where what it asked for comes as it was
 //! sent first, nothing was lost, and it waits for longer the next time. Time in which the
-//! port's link brings packets of other messages does not count: what is behind them in a queue is not lost.
+//! port's link brings packets of other messages does not count, for what is behind them in a queue is not lost; but some intervals by the
+//! clock are the end of that, lest a message wait for as long as others are sent.
 //!
 //! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`). What is missing of it is asked
 //! for by the same rules, where it is kept out of order: a request is the grant, and all data of a queue pair are one message

@@ -22,7 +22,7 @@ pub(super) struct Probe {
     heard: (Instant, Span),
 }
 
-/// How many intervals a silence may last at most before it is asked about.
+/// How many intervals a silence may last at most before it is asked about, whatever else came meanwhile.
 const PATIENCE: u64 = 8;
 /// How many times more is asked for each time: as much as all of a window comes within five round trips of one packet.
 const GROWTH: u32 = 4;
@@ -32,7 +32,8 @@ impl Incoming {
     pub(super) fn due(&self, patience: Span, params: &Params, busy: Span) -> Instant {
         let waits = self.received.octets < self.granted && !self.is_given_up(params);
         let (at, busy_then) = self.heard;
-        if waits { at + patience + busy.saturating_sub(busy_then) } else { Instant::NEVER }
+        let silence = patience + busy.saturating_sub(busy_then);
+        if waits { at + silence.min(params.resend * PATIENCE) } else { Instant::NEVER }
     }
 }
 

@@ -1,5 +1,6 @@
 #![expect(clippy::cast_possible_truncation, reason = "a few messages of a few packets")]
 
+mod losses;
 mod senders;
 
 use super::*;
