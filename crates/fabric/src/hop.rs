@@ -45,10 +45,7 @@ impl Net {
         let Some(switch) = self.switch_at(node) else { return NOWHERE };
         let local = match self.turns.get_mut(switch as usize) {
             None => self.routes.next_port(switch, destination, flow),
-            Some(turn) => {
-                *turn = turn.wrapping_add(1);
-                self.routes.port_in_turn(switch, destination, *turn)
-            }
+            Some(turn) => self.routes.port_in_turn(switch, destination, turn),
         };
         if local == NO_PORT { NOWHERE } else { self.first_ports[switch as usize] + u32::from(local) }
     }

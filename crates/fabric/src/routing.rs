@@ -181,11 +181,28 @@ impl Routes {
         self.choose(switch, destination, |count| scale(mix(hash, switch), count))
     }
 
-    /// As [`Routes::next_port`], but takes equal ports in turn: `turn` is the switch's count of packets, begun
-    /// anywhere.
+    /// As [`Routes::next_port`], but takes equal ports in turn: `turn` is the switch's count of packets that had a choice, begun anywhere.
+    /// Each round of all ports begins with one at random, lest packets of two kinds that come alternately have ports of their own.
     #[inline]
-    pub fn port_in_turn(&self, switch: u32, destination: HostId, turn: u32) -> u16 {
-        self.choose(switch, destination, |count| narrow((turn % u32::from(count)) as usize))
+    pub fn port_in_turn(&self, switch: u32, destination: HostId, turn: &mut u32) -> u16 {
+        self.choose(switch, destination, |count| {
+            *turn = turn.wrapping_add(1);
+            let ports = u32::from(count);
+            let (round, place) = (*turn / ports, *turn % ports);
+            let first = u32::from(scale(mix(round, switch), count));
+            narrow(((first + place) % ports) as usize)
+        })
+    }
+
+    /// All ports of equal cost, in ascending order; [`NO_PORT`] alone where no path leads there.
+    pub fn equal_ports(&self, switch: u32, destination: HostId) -> Vec<u16> {
+        let mut ports = 1;
+        let first = self.choose(switch, destination, |count| {
+            ports = count;
+            0
+        });
+        let others = (1..ports).map(|place| self.choose(switch, destination, |_| place));
+        std::iter::once(first).chain(others).collect()
     }
 
     #[inline(always)]

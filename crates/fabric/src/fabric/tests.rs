@@ -416,14 +416,15 @@ fn spraying_takes_equal_paths_in_turn() {
     let shape =
         LeafSpine { leaves: 2, spines: 4, hosts_per_leaf: 1, rate: RATE, fabric_rate: None, delay: DELAY };
     let graph = shape.build().unwrap().graph;
-    for (spray, expected) in [(true, vec![10, 10, 10, 10]), (false, vec![0, 0, 0, 40])] {
+    for (spray, expected) in [(true, 9..=11), (false, 0..=40)] {
         let mut fabric = blast(&graph, &FabricConfig { spray, ..FabricConfig::default() }, &[0], 1, 40);
         fabric.run_until(SECOND);
         let leaf = fabric.net.switch_of(fabric.net.peer(0)).unwrap();
         let up = fabric.net.switch_ports(leaf).filter(|&port| fabric.net.peer(port) != 0);
-        let mut sent: Vec<u64> = up.map(|port| fabric.net.tx_octets(port) / 4_178).collect();
-        sent.sort_unstable();
-        assert_eq!(sent, expected);
+        let sent: Vec<u64> = up.map(|port| fabric.net.tx_octets(port) / 4_178).collect();
+        assert_eq!(sent.iter().sum::<u64>(), 40);
+        // The first and the last round may be parts.
+        assert!(sent.iter().all(|n| expected.contains(n)) && (spray || sent.contains(&40)), "{sent:?}");
     }
 }
 

@@ -95,10 +95,7 @@ proptest! {
                 let by_hash = path(&graph, &ports, from, to, |s, d| routes.next_port(s, d, hash));
                 prop_assert_eq!(by_hash.len() - 1, distances[from as usize][to as usize]);
                 let mut turn = hash;
-                let in_turn = path(&graph, &ports, from, to, |s, d| {
-                    turn = turn.wrapping_add(1);
-                    routes.port_in_turn(s, d, turn)
-                });
+                let in_turn = path(&graph, &ports, from, to, |s, d| routes.port_in_turn(s, d, &mut turn));
                 prop_assert_eq!(in_turn.len(), by_hash.len());
             }
         }
@@ -117,12 +114,15 @@ proptest! {
                     .filter(|(_, port)| distances[port.peer.0 as usize][to] + 1 == here)
                     .map(|(index, _)| narrow(index))
                     .collect();
-                let count = node_index(shortest.len());
                 let destination = HostId(u16::try_from(to).unwrap());
-                let taken: Vec<u16> = (0..count)
-                    .map(|turn| routes.port_in_turn(node_index(switch), destination, turn))
-                    .collect();
-                prop_assert_eq!(taken, shortest);
+                let switch = node_index(switch);
+                // One before a round.
+                let mut turn = u32::MAX;
+                let mut taken: Vec<u16> =
+                    shortest.iter().map(|_| routes.port_in_turn(switch, destination, &mut turn)).collect();
+                taken.sort_unstable();
+                prop_assert_eq!(&taken, &shortest);
+                prop_assert_eq!(routes.equal_ports(switch, destination), shortest);
             }
         }
     }
@@ -170,12 +170,25 @@ fn packets_in_turn_differ_by_at_most_one_per_port() {
     let graph = fat_tree(Form::Radix(8));
     let routes = Routes::new(&graph).unwrap();
     let mut uses = [0u32; 8];
-    for turn in 0..1001u32 {
-        uses[usize::from(routes.port_in_turn(0, HostId(127), turn.wrapping_sub(500)))] += 1;
+    let mut turn = u32::MAX - 500;
+    for _ in 0..1001u32 {
+        uses[usize::from(routes.port_in_turn(0, HostId(127), &mut turn))] += 1;
     }
     assert_eq!(uses[..4], [0; 4], "the lower ports lead to hosts");
-    // Where the count of turns wraps, 2³² is a multiple of four, so the order holds.
+    // Where the count of turns wraps, 2³² is a multiple of four, so that rounds are whole.
     assert!(uses[4..].iter().all(|&n| n == 250 || n == 251), "{uses:?}");
+}
+
+#[test]
+fn packets_that_come_alternately_share_all_ports() {
+    let routes = Routes::new(&fat_tree(Form::Radix(8))).unwrap();
+    let mut turn = 7;
+    let mut uses = [[0i32; 8]; 2];
+    for n in 0..8000 {
+        uses[n % 2][usize::from(routes.port_in_turn(0, HostId(127), &mut turn))] += 1;
+    }
+    // A thousand of each kind on each port, give or take five times the standard deviation.
+    assert!(uses.iter().flat_map(|kind| &kind[4..]).all(|&n| (n - 1000).abs() < 150), "{uses:?}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl<'a> Paths<'a> {
         while !ways.is_empty() {
             let mut onward = BTreeSet::new();
             for (switch, hops, width) in &ways {
-                let choices = choices(net, *switch, dst);
+                let choices = net.routes().equal_ports(*switch, dst);
                 let graph = &self.scenario.topology.graph;
                 assert!(
                     choices[0] != NO_PORT,
@@ -108,19 +108,6 @@ impl<'a> Paths<'a> {
         let rate = if sprayed { BitsPerSec(rate.0.saturating_mul(width)).min(line) } else { rate };
         Hop { rate, delay }
     }
-}
-
-/// The ports of `switch` by which packets go on to `dst`.
-fn choices(net: &Net, switch: u32, dst: HostId) -> Vec<u16> {
-    let mut ports: Vec<u16> = Vec::new();
-    for turn in 0.. {
-        let port = net.routes().port_in_turn(switch, dst, turn);
-        if ports.contains(&port) {
-            break;
-        }
-        ports.push(port);
-    }
-    ports
 }
 
 /// Beyond this many octets the formula's numbers would overflow: eleven days at 10 Gb/s.
