@@ -188,6 +188,11 @@ impl Faults {
         self.common.loses() || self.rules.iter().any(|rule| rule.faults.loses())
     }
 
+    /// Whether nothing befalls any packet.
+    pub fn is_none(&self) -> bool {
+        self.common.is_none() && self.rules.is_empty()
+    }
+
     /// How much later than without faults a packet may arrive over any one link.
     pub fn latest(&self) -> Span {
         let rules = self.rules.iter().map(|rule| rule.faults.latest());

@@ -31,9 +31,17 @@ pub(super) fn warning(scenario: &Scenario, net: &Net) -> Option<String> {
         }
     }
     let late = (late > 0).then(|| {
-        let why = short.as_deref().unwrap_or(
-            ", though the headroom is enough for the rate and the delay of the links: something came later still, as `[faults]` can have it",
-        );
+        let enough = match scenario.faults.is_none() {
+            true => {
+                ", though the headroom is enough for the rate and the delay of the links: the shared buffer had no room for packets that \
+                 PAUSE was sent for, which took of the headroom. Set `switch.buffer` to some packets more for each port"
+            }
+            false => {
+                ", though the headroom is enough for the rate and the delay of the links: something came later still, as `[faults]` \
+                 can have it"
+            }
+        };
+        let why = short.as_deref().unwrap_or(enough);
         format!("{late} packets that came after PAUSE found no room{why}")
     });
     let unpaused = (unpaused > 0).then(|| {

@@ -81,7 +81,7 @@ pub static PFC: Section = section(
             "headroom",
             "`\"usual\"`, `\"exact\"`, or a size, 0B to 1GB",
             "`\"usual\"`",
-            "What is kept for packets that arrive after PAUSE was sent, for each port and lossless priority. `exact`: 2 · rate · delay + two of the greatest frames of the run (MTU, headers, layout and telemetry of the longest path) + the PAUSE frame; `usual`: 3 · rate · delay + two frames of 4178 octets, or of the greatest if that is more, + the PAUSE frame.",
+            "What is kept for packets that arrive after PAUSE was sent, for each port and lossless priority. `exact`: 2 · rate · delay + two of the greatest frames of the run (MTU, headers, layout and telemetry of the longest path) + the PAUSE frame; `usual`: 3 · rate · delay + two frames of 4178 octets, or of the greatest if that is more, + the PAUSE frame. The frame that PAUSE is sent for is not among them: the shared buffer has to have room for one from each port.",
         ),
         key(
             "reserve",
