@@ -63,14 +63,15 @@ impl<N: Nics> Fabric<N> {
     }
 
     /// As [`Fabric::run_until`], but returns [`Stopped::Early`] after each 2²⁰ events, so that a caller who wants to
-    /// stop need not wait for simulated time to pass.
+    /// stop need not wait for simulated time to pass, and when [`Net::pause_here`] was called.
     ///
     /// # Panics
     /// When `until` lies at the end of time (2⁵² ps, 75 minutes) or beyond.
     pub fn run_some(&mut self, until: Instant) -> Stopped {
         assert!(until.as_ps() < HORIZON_PS, "a run lasts at most 75 minutes");
+        self.net.until = until.as_ps();
         self.serve_kicked();
-        while let Some(key) = self.net.queue.pop(until.as_ps()) {
+        while let Some(key) = self.net.queue.pop(self.net.until) {
             if self.net.hosts.len() >= FEW {
                 self.look_ahead();
             }
@@ -89,6 +90,9 @@ impl<N: Nics> Fabric<N> {
             if self.net.totals.events & (STRETCH - 1) == 0 {
                 return Stopped::Early;
             }
+        }
+        if self.net.until < until.as_ps() {
+            return Stopped::At;
         }
         if self.net.queue.next_time().is_none() {
             return Stopped::Idle;

@@ -148,6 +148,8 @@ pub(crate) struct Host {
 #[derive(Debug)]
 pub struct Net {
     pub(crate) queue: EventQueue,
+    /// No event after this is taken by the call that is running.
+    pub(crate) until: u64,
     pub(crate) packets: Packets,
     pub(crate) ports: Vec<Port<LinkEnd>>,
     pub(crate) classes: Vec<LinkClass>,
@@ -157,7 +159,7 @@ pub struct Net {
     /// The first port of each switch, and the number of ports.
     pub(crate) first_ports: Vec<u32>,
     pub(crate) routes: Routes,
-    /// When spraying, how many packets each switch has routed; else empty.
+    /// When spraying, how many packets that had a choice each switch has routed, begun at random; else empty.
     pub(crate) turns: Vec<u32>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) pauses: Vec<Pauses>,
@@ -190,6 +192,7 @@ impl Net {
         let paces = if uneven { ports.iter().map(pace).collect() } else { Vec::new() };
         let mut net = Self {
             queue: EventQueue::new(),
+            until: 0,
             packets: Packets::default(),
             pauses: vec![Pauses::NONE; ports.len()],
             paces,
@@ -198,7 +201,7 @@ impl Net {
             switches: Vec::with_capacity(graph.switches.len()),
             first_ports,
             routes: Routes::new(graph).map_err(BuildError::Routing)?,
-            turns: if config.spray { vec![0; graph.switches.len()] } else { Vec::new() },
+            turns: Vec::new(),
             hosts: vec![
                 Host { wanted: u64::MAX, armed: u64::MAX, spare: u64::MAX, rx_octets: 0, pausing: 0 };
                 hosts
@@ -216,7 +219,10 @@ impl Net {
         Ok(net)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^28 ports, hence switches")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are fewer than 2^28 ports, hence switches; and some bits of a random number"
+    )]
     fn build_switches(&mut self, config: &FabricConfig) -> Result<(), BuildError> {
         for switch in 0..self.first_ports.len() - 1 {
             let number = switch as u32;
@@ -226,6 +232,10 @@ impl Net {
             let (first, end) = (self.first_ports[switch], self.first_ports[switch + 1]);
             let specs: Vec<LinkSpec> = (first..end).map(|port| self.class(port).spec).collect();
             let random = Random::new(config.seed, SWITCH_STREAMS + u64::from(number));
+            if config.spray {
+                self.turns
+                    .push(Random::new(config.seed, SPRAY_STREAMS + u64::from(number)).next_u64() as u32);
+            }
             let built = Switch::new(chosen, &mut self.ports, first, &specs, random).map_err(wrong)?;
             self.switches.push(built);
         }
@@ -247,6 +257,11 @@ impl Net {
     #[inline(always)]
     pub const fn now(&self) -> Instant {
         Instant::from_ps(self.queue.now())
+    }
+
+    /// Lets the call that is running end with this instant's events: its caller looks whether there is more to do.
+    pub fn pause_here(&mut self) {
+        self.until = self.queue.now();
     }
 
     /// Lets time pass up to `at` where nothing happens before; an instant that has passed changes nothing.
@@ -523,6 +538,7 @@ impl Net {
 /// Streams of chance of switches and faults, apart from those that hosts and traffic number from zero.
 const SWITCH_STREAMS: u64 = 1 << 44;
 const FAULT_STREAMS: u64 = 1 << 45;
+const SPRAY_STREAMS: u64 = 1 << 46;
 
 /// The first port of each switch and, last, the number of ports.
 #[expect(clippy::cast_possible_truncation, reason = "compared with the bounds")]

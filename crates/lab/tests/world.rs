@@ -563,3 +563,116 @@ fn progress_tells_of_octets_of_open_messages_and_of_flows_that_have_yet_to_begin
     assert!((all * 4 / 10..all * 6 / 10).contains(&half.1), "{half:?} of {all}");
     assert_eq!(steps.last().unwrap().2, Some(all));
 }
+
+#[test]
+fn packets_that_pause_was_sent_for_are_told_to_have_found_a_shared_buffer_of_a_packet_full() {
+    let text = |buffer: u32| {
+        format!(
+            "seed = 10\nstart_jitter = \"3us\"\n[topology]\nkind = \"star\"\nhosts = 6\nrate = \"25Gb/s\"\ndelay = \"100ns\"\n[switch]\n\
+             buffer = {buffer}\necn = false\npfc = {{ headroom = \"exact\", alpha = 1 }}\n[nic]\nmtu = 1024\n[transport]\n\
+             control = \"none\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"60KB\"\n[measure]\nsample = \"0s\"\n"
+        )
+    };
+    let dropped = |buffer| {
+        let scenario = Scenario::parse(&text(buffer), "here.toml", &[]).unwrap();
+        let results = SimulatedWorld.run(&scenario, 10, None, &mut |_| Go::On).unwrap();
+        (results.switches[0].drops, results.warnings)
+    };
+    // Headroom takes 17 358 octets; 1000 are left, and then eight packets.
+    let (drops, warnings) = dropped(18_358);
+    assert!(
+        drops > 0
+            && warnings[0].contains("the shared buffer had no room for packets that PAUSE was sent for"),
+        "{warnings:?}"
+    );
+    assert_eq!(dropped(17_358 + 8 * 1_106).0, 0);
+}
+
+#[test]
+fn what_flows_elsewhere_changes_no_flows_path() {
+    let text = r#"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 3
+        spines = 2
+        hosts_per_leaf = 2
+        rate = "100Gb/s"
+        delay = "1us"
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h2", size = "1MB", start = "10us" }, { src = "h1", dst = "h3", size = "1MB", start = "11us" }]
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h4", dst = "h5", size = "1KB" }]
+    "#;
+    let mut kept = Vec::new();
+    for seed in 1..9 {
+        let times = |start: &str| {
+            let set = [("traffic.1.flows.0.start".to_owned(), start.to_owned())];
+            let scenario = Scenario::parse(text, "here.toml", &set).unwrap();
+            let results = SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).unwrap();
+            [0, 1].map(|flow| results.flows[flow].fct())
+        };
+        assert_eq!(times("0s"), times("90us"), "seed {seed}");
+        kept.push(times("0s"));
+    }
+    assert!(kept.iter().any(|times| *times != kept[0]), "seeds choose among paths: {kept:?}");
+}
+
+#[test]
+fn how_often_samples_are_taken_changes_nothing_else() {
+    let text = "stop = \"20ms\"\n[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[transport]\n\
+                control = \"none\"\n[[traffic]]\nkind = \"flows\"\nflows = [{ src = \"h1\", dst = \"h0\", size = \"2MB\" }]\n\
+                [faults]\non = [{ link = \"h3>s0\", pause_storm = true, from = \"10us\" }]\n";
+    let told = |sample: &str| {
+        let results = run(text, &[("measure.sample", sample)]);
+        let hosts: Vec<_> =
+            results.hosts.iter().map(|host| (host.tx_bytes, host.rx_bytes, host.paused)).collect();
+        (results.simulated, results.flows[0].end, hosts, results.switches, results.packet_hops)
+    };
+    let never = told("0s");
+    assert_eq!(never.0, never.1, "the run ends with its last flow");
+    for sample in ["1us", "300us", "5ms"] {
+        assert_eq!(told(sample), never, "{sample}");
+    }
+}
+
+#[test]
+fn a_queues_mean_counts_the_time_in_which_nothing_flows() {
+    let text = r#"
+        stop = "100ms"
+        [topology]
+        kind = "star"
+        hosts = 11
+        rate = "10Gb/s"
+        delay = "1us"
+        [switch]
+        ecn = false
+        pfc = false
+        [transport]
+        control = "none"
+        timeout = "1ms"
+        [[traffic]]
+        kind = "incast"
+        senders = 8
+        receiver = "h0"
+        size = "20KB"
+        every = "9ms"
+        [[traffic]]
+        kind = "closed-loop"
+        src = "h9"
+        dst = "h10"
+        message = "1B"
+        count = 1
+        [measure]
+        sample = "10us"
+    "#;
+    // A trickle of messages elsewhere has samples taken all the time.
+    let [idle, trickle] = ["1", "30000"].map(|count| {
+        let results = run(text, &[("traffic.1.count", count)]);
+        results.series.depths().into_iter().find(|depth| depth.queue == "s0>h0:3").unwrap().mean_bytes
+    });
+    assert!(idle > 100.0 && (idle / trickle - 1.0).abs() < 0.1, "{idle} {trickle}");
+}

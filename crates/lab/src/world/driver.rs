@@ -123,11 +123,11 @@ pub(super) struct Driver {
     pub(super) last_end: Instant,
     /// When the first receive request ended.
     pub(super) first_received: Option<Instant>,
-    random: Random,
+    seed: u64,
 }
 
-/// The stream of chance that initial PSNs and UDP ports are drawn from.
-const CONNECT_STREAM: u64 = 1 << 42;
+/// Initial PSNs and UDP ports of flow `n` of table `t` are drawn from stream `t`·2³² + `n` of these: so they are the same whatever else flows.
+const CONNECT_STREAMS: u64 = 1 << 47;
 
 impl Driver {
     pub(super) fn new(profiles: Profiles, traffic: Arc<[Traffic]>, seed: u64) -> Self {
@@ -144,7 +144,7 @@ impl Driver {
             ended_octets: 0,
             last_end: Instant::ZERO,
             first_received: None,
-            random: Random::new(seed, CONNECT_STREAM),
+            seed,
         }
     }
 
@@ -170,8 +170,7 @@ impl Driver {
     ) {
         let law = law_index(job.common.control);
         let number = index(self.begun());
-        let (src_qpn, dst_qpn, first_psn) =
-            self.connect(now, hosts, job.src, job.dst, job.common.priority, law);
+        let (src_qpn, dst_qpn, first_psn) = self.connect(now, hosts, job, law);
         let bytes = job.octets();
         let most =
             MESSAGE_MAX.min(u32::from(self.profiles.mtu(job.src, job.dst)).saturating_mul(PACKETS_MAX));
@@ -229,18 +228,14 @@ impl Driver {
     }
 
     /// A pair of queue pairs that know each other, as connection management would leave them.
-    fn connect(
-        &mut self,
-        now: Instant,
-        hosts: &mut [Host],
-        src: HostId,
-        dst: HostId,
-        priority: Option<u8>,
-        law: u16,
-    ) -> (Qpn, Qpn, Psn) {
-        let [psn, back_psn] = [self.psn(), self.psn()];
+    fn connect(&mut self, now: Instant, hosts: &mut [Host], job: &Job, law: u16) -> (Qpn, Qpn, Psn) {
+        let (src, dst, priority) = (job.src, job.dst, job.common.priority);
+        let stream = CONNECT_STREAMS + (u64::from(job.id.traffic) << 32) + u64::from(job.id.number);
+        let mut random = Random::new(self.seed, stream);
+        #[expect(clippy::cast_possible_truncation, reason = "24 and 14 bits")]
+        let [psn, back_psn] = [(); 2].map(|()| Psn::new(random.below(1 << 24) as u32));
         #[expect(clippy::cast_possible_truncation, reason = "14 bits")]
-        let port = 0xc000 | self.random.below(1 << 14) as u16;
+        let port = 0xc000 | random.below(1 << 14) as u16;
         let flow = flow_hash(src, dst, port);
         let config = |profiles: &Profiles, host: HostId, peer: HostId| QpConfig {
             path: Path { host: peer, flow }.pack(),
@@ -264,11 +259,6 @@ impl Driver {
         let known = Change { peer: Some(dst_qpn), ..Change::default() };
         hosts[at(src)].engine.modify_qp(now, src_qpn, &known).expect("a peer may be named in any state");
         (src_qpn, dst_qpn, psn)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "24 bits")]
-    fn psn(&mut self) -> Psn {
-        Psn::new(self.random.below(1 << 24) as u32)
     }
 
     /// Posts as many messages of a flow as may be outstanding.
@@ -465,13 +455,13 @@ impl Application for Driver {
         let now = net.now();
         let Some(Some(live)) = self.live.get_mut(place as usize) else { return };
         live.outstanding -= 1;
-        if completion.status != Status::Success {
-            self.end(now, hosts, place, completion.status);
-            return;
-        }
         let done = live.left == 0 && live.outstanding == 0;
-        if done {
-            self.end(now, hosts, place, Status::Success);
+        if done || completion.status != Status::Success {
+            self.end(now, hosts, place, completion.status);
+            if self.alive == 0 {
+                // It may have been the last: the run ends here, whatever is sampled.
+                net.pause_here();
+            }
         } else {
             debug_assert_eq!(live.src, host, "requests complete where they were posted");
             self.post(now, hosts, place);

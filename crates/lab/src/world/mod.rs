@@ -183,7 +183,7 @@ impl<'a> Simulation<'a> {
 
     /// Runs until all traffic is done, the scenario's end has come, or nothing gets on any more.
     fn run(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Result<(), RunError> {
-        let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
+        let stop = self.stop();
         let mut slice = Instant::ZERO + SLICE;
         // Simulated time may pass slowly, so that turns and events count too.
         let mut turns = 0;
@@ -193,7 +193,7 @@ impl<'a> Simulation<'a> {
             turns += 1;
             if now >= slice || early || turns >= TURNS {
                 turns = 0;
-                if progress(&self.progress(stop)) == Go::Stop {
+                if progress(&self.progress()) == Go::Stop {
                     return Err(RunError::Interrupted);
                 }
             }
@@ -211,7 +211,7 @@ impl<'a> Simulation<'a> {
                 }
                 let warning = if self.crawls { None } else { self.look_for_crawling(now) };
                 self.crawls |= warning.is_some();
-                if warning.is_some() && progress(&Progress { warning, ..self.progress(stop) }) == Go::Stop {
+                if warning.is_some() && progress(&Progress { warning, ..self.progress() }) == Go::Stop {
                     return Err(RunError::Interrupted);
                 }
             }
@@ -250,7 +250,7 @@ impl<'a> Simulation<'a> {
         }
         self.look_for_refused();
         self.capture.finish(&mut self.fabric.net)?;
-        progress(&self.progress(self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop)));
+        progress(&self.progress());
         Ok(())
     }
 
@@ -258,11 +258,11 @@ impl<'a> Simulation<'a> {
         self.fabric.nics.application.alive
     }
 
-    fn progress(&mut self, stop: Instant) -> Progress {
+    fn progress(&mut self) -> Progress {
         let now = self.fabric.net.now();
+        let stop = self.scenario.stop.map(|stop| Instant::ZERO + stop);
         let begun = self.fabric.nics.application.begun_octets;
-        let all_began = self.jobs.peek().is_none_or(|job| job.start >= stop);
-        let by = if all_began { Some(now) } else { self.begun_by.or(self.scenario.stop.map(|_| stop)) };
+        let by = if self.all_began() { Some(now) } else { self.begun_by.or(stop) };
         let packet_hops = self.fabric.net.totals().packet_hops;
         let nics = &self.fabric.nics;
         let driver = &nics.application;
@@ -271,7 +271,7 @@ impl<'a> Simulation<'a> {
         }
         Progress {
             now,
-            stop: (stop != Instant::NEVER).then_some(stop),
+            stop,
             delivered: self.delivered.0,
             total: by.filter(|_| begun < u64::MAX).map(|by| as_much_by(begun, now, by)),
             flows_done: driver.ended.len() as u64,
@@ -291,7 +291,7 @@ impl<'a> Simulation<'a> {
         let mut started = 0;
         while let Some(job) = self.jobs.next_if(|job| job.start <= now && job.start < stop) {
             started += 1;
-            if started % TURNS == 0 && progress(&self.progress(stop)) == Go::Stop {
+            if started % TURNS == 0 && progress(&self.progress()) == Go::Stop {
                 return Err(RunError::Interrupted);
             }
             let Fabric { net, nics } = &mut self.fabric;
@@ -307,17 +307,26 @@ impl<'a> Simulation<'a> {
     /// When the run ended what is offered by the clock: where all that was to begin is over that is the scenario's end, if any,
     /// for nothing would have begun until then either; else the run was cut short.
     fn offered_until(&mut self) -> Instant {
-        let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
-        let all_began = self.jobs.peek().is_none_or(|job| job.start >= stop);
-        if all_began && self.alive() == 0 { stop } else { self.fabric.net.now() }
+        if self.all_began() && self.alive() == 0 { self.stop() } else { self.fabric.net.now() }
+    }
+
+    /// When it stops at the latest.
+    fn stop(&self) -> Instant {
+        self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop)
+    }
+
+    /// Whether no flow will begin any more.
+    fn all_began(&mut self) -> bool {
+        let stop = self.stop();
+        self.jobs.peek().is_none_or(|job| job.start >= stop)
     }
 
     /// Everything that the run found out, once.
     fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
         let offered_until = self.offered_until();
+        let done = self.alive() == 0 && self.all_began();
         let Fabric { net, nics } = &mut self.fabric;
-        let done = nics.application.alive == 0 && self.scenario.stop.is_none();
-        // The last event of a run that is done may be a timer that came to nothing.
+        // The last event of a run that is done may be a timer that came to nothing, and it is noticed at the next sample only.
         let now = if done { nics.application.last_end } else { net.now() };
         let totals = net.totals();
         let graph = &self.scenario.topology.graph;

@@ -107,7 +107,10 @@ impl Sampler {
     pub(super) fn take_due(&mut self, now: Instant, fabric: &mut Fabric<Simulated<Driver>>) {
         if now >= self.due {
             self.take(now, fabric);
-            self.due = self.series.interval().map_or(Instant::NEVER, |interval| now + interval);
+            // Where nothing happened time has been passed over, and with it samples like this one.
+            let next =
+                |interval: Span| self.due + interval * (now.since(self.due).as_ps() / interval.as_ps() + 1);
+            self.due = self.series.interval().map_or(Instant::NEVER, next);
         }
     }
 

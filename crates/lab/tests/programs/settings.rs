@@ -97,11 +97,12 @@ fn a_rate_that_is_written_is_paced_at_though_no_event_comes() {
 fn a_write_that_is_lost_is_told() {
     // The program is stopped at the flows' first answers: they run the fallback law.
     let credit = r#"{ law = "program", elf = "tests/programs/store_outside.elf", check = false }"#;
-    let times = ["1ms", "900ms", "950ms"].map(|time| at(time, "first", "5")).concat();
-    let set = [("transport.control", credit), ("transport.timeout", "500us")];
+    let times = ["1ms", "900ms", "1950ms"].map(|time| at(time, "first", "5")).concat();
+    let set =
+        [("transport.control", credit), ("transport.timeout", "500us"), ("traffic.0.flows.1.start", "1s")];
     let results = run(&text(&format!("{PAIR}{times}"), &set).unwrap());
     let whys = [
-        "2 of 2 flows run the fallback law of a program that failed (`a`, `b`)",
+        "1 of 1 flows run the fallback law of a program that failed (`a`)",
         "no flow is under way",
         "the run was over after ",
     ];

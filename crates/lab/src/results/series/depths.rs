@@ -7,11 +7,11 @@ use super::Series;
 pub struct Depth {
     /// Its name, `<node>><neighbour>:<priority>`.
     pub queue: String,
-    /// The mean over all samples, in octets.
+    /// The mean over the run, in octets: each sample counts for the time since the one before it.
     pub mean_bytes: f64,
     /// The median.
     pub p50_bytes: u64,
-    /// What 99 of a hundred samples do not exceed (nearest rank).
+    /// What it did not exceed for 99 hundredths of that time.
     pub p99_bytes: u64,
     /// The greatest; between samples it may have been deeper.
     pub max_bytes: u64,
@@ -34,30 +34,34 @@ impl Series {
     /// Of the queue at `source`, whose `rows` tell at which samples it held another number of octets than before: none at first.
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
     fn depth(&self, source: u32, rows: impl Iterator<Item = (u32, u64)>) -> Option<Depth> {
-        let samples = self.times.len() as u64;
-        // Octets, and at how many samples it held as many.
-        let mut held: Vec<(u64, u64)> = Vec::new();
+        // A sample stands for the time since the one before it: where nothing happened none was taken.
+        let by = |samples: u32| {
+            let last = samples.checked_sub(1).and_then(|place| self.times.get(place as usize));
+            last.map_or(0, |time| u128::from(time.as_ps()))
+        };
+        let whole = self.times.last().map_or(0, |time| u128::from(time.as_ps()));
+        // Octets, and for how many picoseconds it held as many.
+        let mut held: Vec<(u64, u128)> = Vec::new();
         let (mut since, mut bytes) = (0, 0);
         for (sample, now) in rows {
-            held.push((bytes, u64::from(sample) - since));
-            (since, bytes) = (sample.into(), now);
+            held.push((bytes, by(sample) - by(since)));
+            (since, bytes) = (sample, now);
         }
-        held.push((bytes, samples - since));
+        held.push((bytes, whole - by(since)));
         held.sort_unstable();
-        let max_bytes = held.iter().filter(|(_, samples)| *samples > 0).map(|(bytes, _)| *bytes).max()?;
-        let percentile = |percent: u64| {
-            let rank = (samples * percent).div_ceil(100).max(1);
+        let max_bytes = held.iter().filter(|(_, time)| *time > 0).map(|(bytes, _)| *bytes).max()?;
+        let percentile = |percent: u128| {
             let mut passed = 0;
-            let at = held.iter().find(|(_, samples)| {
-                passed += samples;
-                passed >= rank
+            let at = held.iter().find(|(_, time)| {
+                passed += time;
+                passed * 100 >= whole * percent
             });
             at.map_or(max_bytes, |(bytes, _)| *bytes)
         };
-        let sum: u128 = held.iter().map(|&(bytes, samples)| u128::from(bytes) * u128::from(samples)).sum();
+        let sum: f64 = held.iter().map(|&(bytes, time)| bytes as f64 * time as f64).sum();
         (max_bytes > 0).then(|| Depth {
             queue: self.queue_names[source as usize].clone(),
-            mean_bytes: sum as f64 / samples as f64,
+            mean_bytes: sum / whole as f64,
             p50_bytes: percentile(50),
             p99_bytes: percentile(99),
             max_bytes,
