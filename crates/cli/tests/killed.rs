@@ -140,6 +140,31 @@ fn a_server_that_was_stopped_before_the_time_was_over_makes_no_success_of_it_whe
 }
 
 #[test]
+fn an_end_that_stood_still_at_the_beginning_until_it_was_given_up_has_no_figure_when_it_goes_on() {
+    for (test, port, json) in [("write-lat", "19541", false), ("send-lat", "19542", true)] {
+        let options = [&[test, "-p", port, "-D", "60"][..], if json { &["--json"] } else { &[] }].concat();
+        let options = [&options[..], &PATIENCE].concat();
+        let mut server = End::start(&[&options[..], &["-d", "127.0.0.65"]].concat());
+        std::thread::sleep(Duration::from_millis(500));
+        let client = End::start(&[&options[..], &["127.0.0.65", "-d", "127.0.0.66"]].concat());
+        std::thread::sleep(Duration::from_millis(800));
+        signal(&server, "STOP");
+        // It goes on when two seconds are over that do not count, and finds what was sent to it last.
+        std::thread::sleep(RETRY_TIME + Duration::from_secs(2));
+        signal(&server, "CONT");
+        let mut out = String::new();
+        server.out.read_to_string(&mut out).unwrap();
+        let (code, why) = server.ended(LATE);
+        assert_eq!(code, Some(1), "{why}");
+        assert!(why.contains("the peer has gone before the test was done"), "{why}");
+        let is_row = |line: &str| line.split_whitespace().count() == 4 && line.trim().starts_with("2 ");
+        assert!(out.contains(if json { "\"rows\": []" } else { "#iterations" }), "{out}");
+        assert!(!out.lines().any(is_row), "{out}");
+        assert_eq!(client.ended(LATE).0, Some(1));
+    }
+}
+
+#[test]
 fn writes_end_when_an_end_is_killed() {
     kill("write-bw", "19521", &[], ["127.0.0.51", "127.0.0.52"]);
 }

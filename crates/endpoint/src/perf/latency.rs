@@ -14,6 +14,8 @@ use std::time::Duration;
 const TURNS: u32 = 1 << 14;
 /// How long it goes on at most before it looks whether it is to stop: [`Watch`](super::Watch) promises twenty times a second.
 const LOOK: Span = Span::from_millis(20);
+/// By so much one end may begin after the other at most, where messages are short.
+const LATE: Span = Span::from_secs(1);
 
 /// The posts of one size, or the time that is filled with them.
 struct Stopwatch {
@@ -21,12 +23,57 @@ struct Stopwatch {
     wanted: u64,
     duration: Option<(Span, Span)>,
     posted: Vec<Instant>,
+    marked: Marked,
+    looked: Instant,
+    /// The peer has had enough before our time was over.
+    is_early: bool,
+}
+
+/// When messages were posted, of a test that lasts a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marked {
+    /// The first of them, and the last.
     begin: Option<Instant>,
     last: Instant,
+    /// All of them, and those in the part that counts.
+    count: u64,
     counted: u64,
-    looked: Instant,
-    /// The peer has ended the conversation.
-    is_alone: bool,
+}
+
+impl Marked {
+    fn mark(&mut self, now: Instant, (duration, margin): (Span, Span)) {
+        let passed = now.since(*self.begin.get_or_insert(now));
+        (self.last, self.count) = (now, self.count + 1);
+        if passed >= margin && passed.as_ps() + margin.as_ps() <= duration.as_ps() {
+            self.counted += 1;
+        }
+    }
+
+    /// The part of the time that counts and has passed; `None` where so much of it is missing that the peer has gone before the
+    /// test was done.
+    ///
+    /// Both ends begin and end by their own clocks, so one is always a little before the other: by some messages, or by what a thread
+    /// waits for its turn. How long a message takes is told by all that were posted. The time that counts, divided by those in it, would
+    /// not do: an end that stood still until its peer gave it up has one or two there, each of which would seem to take all of it.
+    fn passed(&self, is_early: bool, (duration, margin): (Span, Span)) -> Option<Span> {
+        let time = Span::from_ps(duration.as_ps().saturating_sub(2 * margin.as_ps()));
+        let begin = self.begin?;
+        let each = match self.count {
+            // What of them is a message, and what the silence after it?
+            ..3 if is_early => return None,
+            ..2 => duration,
+            count => Span::from_ps(self.last.since(begin).as_ps() / (count - 1)),
+        };
+        let missing = (begin + duration).since(self.last + margin);
+        let usual = (time.as_ps() / 10).min(LATE.as_ps()).max(3 * each.as_ps());
+        match missing.as_ps() {
+            missing if missing > usual => None,
+            missing if is_early => {
+                Some(Span::from_ps((time.as_ps() - missing + each.as_ps()).min(time.as_ps())))
+            }
+            _ => Some(time),
+        }
+    }
 }
 
 impl Stopwatch {
@@ -39,28 +86,23 @@ impl Stopwatch {
             wanted,
             duration: duration.map(|duration| (span(duration), span(session.options.margin(duration)))),
             posted: Vec::new(),
-            begin: None,
-            last: now,
-            counted: 0,
+            marked: Marked::default(),
             looked: now,
-            is_alone: false,
+            is_early: false,
         }
     }
 
     /// A message is about to be posted.
     fn mark(&mut self, now: Instant) {
-        let begin = *self.begin.get_or_insert(now);
-        self.last = now;
-        let Some((duration, margin)) = self.duration else { return self.posted.push(now) };
-        let passed = now.since(begin);
-        if passed >= margin && passed.as_ps() + margin.as_ps() <= duration.as_ps() {
-            self.counted += 1;
+        match self.duration {
+            Some(time) => self.marked.mark(now, time),
+            None => self.posted.push(now),
         }
     }
 
     /// Whether the time is over.
     fn is_over(&self, now: Instant) -> bool {
-        match (self.duration, self.begin) {
+        match (self.duration, self.marked.begin) {
             (Some((duration, _)), Some(begin)) => now.since(begin) >= duration,
             _ => false,
         }
@@ -70,8 +112,8 @@ impl Stopwatch {
     ///
     /// # Errors
     ///
-    /// Where the peer left so early that the time which counts is not filled: what it sent would be divided by all of it.
-    fn row(&self, session: &Session<'_>, ways: f64) -> Result<Row, PerfError> {
+    /// Where the peer left so early that the time which counts is not filled, or nothing was found in it.
+    fn row(&self, session: &mut Session<'_>, ways: f64) -> Result<Row, PerfError> {
         if let Some(order) = session.options.times {
             let mut each = times(&self.posted, ways);
             if order == Order::Sorted {
@@ -79,32 +121,27 @@ impl Stopwatch {
             }
             session.watch.event(Event::Times(&each));
         }
-        match self.duration {
-            None => Ok(Row::Latency(Latency::new(self.size, &self.posted, ways))),
-            Some(_) if self.counted == 0 && self.is_alone => Err(PerfError::Left),
-            Some(_) if self.counted == 0 => Err(PerfError::Nothing),
-            Some((duration, margin)) => {
-                let time = Span::from_ps(duration.as_ps() - 2 * margin.as_ps());
-                let missing =
-                    self.begin.map_or(duration, |begin| (begin + duration).since(self.last + margin));
-                // Both ends begin and end by their own clocks, so one is always a little before the other.
-                let usual = (time.as_ps() / 10).max(3 * time.as_ps() / self.counted);
-                if missing.as_ps() > usual {
-                    return Err(PerfError::Left);
-                }
-                Ok(Row::Rate(Rate::new(self.size, self.counted, time, ways)))
-            }
+        let Some(time) = self.duration else {
+            return Ok(Row::Latency(Latency::new(self.size, &self.posted, ways)));
+        };
+        let Marked { counted, .. } = self.marked;
+        if counted == 0 {
+            // One that stood still for longer than the test may not have seen yet that its peer has given it up.
+            let is_alone = session.channel.news() == News::Gone;
+            return Err(if is_alone { PerfError::Left } else { PerfError::Nothing });
         }
+        let passed = self.marked.passed(self.is_early, time).ok_or(PerfError::Left)?;
+        Ok(Row::Rate(Rate::new(self.size, counted, passed, ways)))
     }
 
     /// Whether the peer has had enough, of a test that lasts a time.
     fn is_left(&mut self, session: &mut Session<'_>) -> Result<bool, PerfError> {
-        let is_timed = self.duration.is_some() && self.begin.is_some();
+        let is_timed = self.duration.is_some() && self.marked.begin.is_some();
         match session.channel.news() {
             News::Silence => Ok(false),
             News::Gone if !is_timed => Err(PerfError::Left),
-            news => {
-                self.is_alone = news == News::Gone;
+            _ => {
+                self.is_early = is_timed;
                 Ok(is_timed)
             }
         }
@@ -319,4 +356,42 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
         }
     }
     watch.row(session, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A minute, of which two seconds at both ends do not count.
+    const TIME: (Span, Span) = (Span::from_secs(60), Span::from_secs(2));
+
+    fn marked(at_ms: impl IntoIterator<Item = u64>) -> Marked {
+        let mut marked = Marked::default();
+        at_ms.into_iter().for_each(|ms| marked.mark(Instant::ZERO + Span::from_millis(1000 + ms), TIME));
+        marked
+    }
+
+    #[test]
+    fn one_that_stood_still_while_its_peer_gave_it_up_makes_no_figure_of_what_came_last() {
+        for last in [vec![2500], vec![2500, 2501], vec![2500, 2501, 2502]] {
+            let marked = marked((0..1200).chain(last));
+            assert!((1..=3).contains(&marked.counted), "{marked:?}");
+            assert_eq!(marked.passed(true, TIME), None, "{marked:?}");
+        }
+        // Nor where it stood still in the part that counts, or before there was a second message.
+        assert_eq!(marked((0..30_000).chain([32_000])).passed(true, TIME), None);
+        assert_eq!(marked((0..53_000).chain([55_000])).passed(true, TIME), None);
+        assert_eq!(marked([0, 40_000]).passed(true, TIME), None);
+    }
+
+    #[test]
+    fn a_peer_whose_time_is_over_a_little_before_ours_makes_the_time_that_counts_no_longer_than_it_was() {
+        let whole = Span::from_secs(56);
+        assert_eq!(marked(0..60_000).passed(true, TIME), Some(whole));
+        assert_eq!(marked(0..57_501).passed(true, TIME), Some(Span::from_millis(55_501)));
+        // Twenty seconds a message: the next one was not to be waited for.
+        assert_eq!(marked([0, 20_000, 40_000]).passed(false, TIME), Some(whole));
+        assert_eq!(marked([0, 20_000, 40_000]).passed(true, TIME), Some(whole));
+        assert_eq!(marked([0]).passed(false, (Span::from_secs(60), Span::ZERO)), Some(Span::from_secs(60)));
+    }
 }
