@@ -86,6 +86,42 @@ fn a_server_names_a_stranger_on_stderr_and_waits_on() {
 }
 
 #[test]
+fn the_peak_is_looked_for_up_to_so_many_messages_of_one_queue_pair_and_told_to_be_missing_beyond() {
+    for (more, has_peak, why) in [
+        (&["-n", "5000", "-q", "5"][..], true, ""),
+        (&["-n", "20001"], false, "the peak is not measured in this run: it is of at most 20000 messages"),
+        (&["-D", "1"], false, "the peak is not measured in this run: a test that lasts a time (-D)"),
+        (&["-n", "50", "-N"], false, ""),
+    ] {
+        let options = [&["perf", "write-bw", "-s", "64", "-p", "19543"], more].concat();
+        let server = [&options[..], &["-d", "127.0.0.75"]].concat();
+        let client = [&options[..], &["127.0.0.75"]].concat();
+        let [far, near] = both(&[&server[..], &["--json"]].concat(), &[&client[..], &["--json"]].concat());
+        for end in [&far, &near] {
+            let told: Value = serde_json::from_slice(&end.stdout).unwrap();
+            let row = &told["rows"][0];
+            assert_eq!(row["peak_bps"].as_f64().is_some(), has_peak, "{more:?} {row}");
+            assert!(has_peak || row["peak_bps"].is_null(), "{more:?} {row}");
+            if has_peak {
+                assert!(row["peak_bps"].as_f64() >= row["average_bps"].as_f64().map(|rate| rate * 0.99));
+            }
+            let wrong = String::from_utf8_lossy(&end.stderr);
+            assert_eq!(wrong.contains("the peak is not measured"), !why.is_empty(), "{more:?} {wrong}");
+            assert!(wrong.contains(why), "{more:?} {wrong}");
+        }
+    }
+    let options = ["perf", "write-bw", "-s", "64", "-p", "19543", "-n", "20001"];
+    let [_, near] =
+        both(&[&options[..], &["-d", "127.0.0.75"]].concat(), &[&options[..], &["127.0.0.75"]].concat());
+    let row = String::from_utf8_lossy(&near.stdout)
+        .lines()
+        .find(|line| line.starts_with(" 64 "))
+        .unwrap()
+        .to_owned();
+    assert_eq!(row.split_whitespace().nth(2), Some("0.00"), "{row}");
+}
+
+#[test]
 fn a_table_has_perftests_columns() {
     let options = ["perf", "send-lat", "-n", "20", "-p", "19516"];
     let server = [&options[..], &["-d", "127.0.0.43"]].concat();

@@ -6,7 +6,9 @@ use crate::execute::print;
 use crate::format::size;
 use crate::progress::{self, Bar};
 use clap::ValueEnum as _;
-use roci_endpoint::perf::{self, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Watch};
+use roci_endpoint::perf::{
+    self, Bandwidth, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Watch,
+};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -20,6 +22,7 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
         asked: arguments,
         json: arguments.json,
         quiet: arguments.quiet || arguments.json,
+        has_peak: Cell::new(true),
         bar: Bar::new(arguments.quiet || arguments.json, &options.test.to_string()),
         result: RefCell::default(),
         counted: Cell::default(),
@@ -68,6 +71,8 @@ struct Screen<'a> {
     json: bool,
     quiet: bool,
     bar: Bar,
+    /// Whether all rows so far have the peak that was asked for.
+    has_peak: Cell<bool>,
     /// The connection, the rows, and the times of the row that follows.
     result: RefCell<(Option<Value>, Vec<Value>, Vec<f64>)>,
     counted: Cell<Counted>,
@@ -111,10 +116,13 @@ impl Watch for Screen<'_> {
             Event::Times(times) if self.json => self.result.borrow_mut().2 = times.to_vec(),
             Event::Times(times) => self.bar.hide_while(|| print(&each(times))),
             Event::Row(row) => {
+                if let Row::Bandwidth(Bandwidth { peak: None, .. }) = row {
+                    self.has_peak.set(!self.options.peak);
+                }
                 self.bar.hide_while(|| {
                     if self.json {
                         let mut result = self.result.borrow_mut();
-                        let mut row = row_json(self.options, row);
+                        let mut row = row_json(row);
                         if self.options.times.is_some() {
                             row["times_us"] = json!(std::mem::take(&mut result.2));
                         }
@@ -125,6 +133,9 @@ impl Watch for Screen<'_> {
                 });
             }
             Event::Counted(counted) => {
+                if !self.has_peak.get() && !self.asked.quiet {
+                    self.note(no_peak(self.options));
+                }
                 self.counted.set(*counted);
                 if !self.quiet {
                     self.bar.hide_while(|| print(&troubles(counted)));
@@ -258,7 +269,7 @@ fn line(options: &Options, row: &Row) -> String {
                 " {:<7}    {:<10}       {:<7.2}            {:<7.2}\t\t   {:<7.6}\n",
                 row.size,
                 row.iterations,
-                row.peak / unit,
+                row.peak.unwrap_or(0.0) / unit,
                 row.average / unit,
                 row.messages / 1e6
             )
@@ -279,6 +290,19 @@ fn line(options: &Options, row: &Row) -> String {
             " {:<7}       {:<10}      {:<7.2}        {:<7.2}\n",
             row.size, row.iterations, row.average, row.per_second
         ),
+    }
+}
+
+/// Why a row has no peak; the table has perftest's zero there.
+fn no_peak(options: &Options) -> &'static str {
+    match options.iterations {
+        _ if options.duration.is_some() => {
+            "the peak is not measured in this run: a test that lasts a time (-D) has none, as in perftest"
+        }
+        20_001.. => {
+            "the peak is not measured in this run: it is of at most 20000 messages (-n), as in perftest"
+        }
+        _ => "the peak is not measured in this run: by the end that sends alone, where it was not told -N",
     }
 }
 
@@ -311,12 +335,12 @@ fn counted_json(counted: &Counted) -> Value {
     })
 }
 
-fn row_json(options: &Options, row: &Row) -> Value {
+fn row_json(row: &Row) -> Value {
     match row {
         Row::Bandwidth(row) => json!({
             "bytes": row.size,
             "iterations": row.iterations,
-            "peak_bps": if options.peak && options.duration.is_none() { json!(row.peak * 8.0) } else { Value::Null },
+            "peak_bps": row.peak.map(|peak| peak * 8.0),
             "average_bps": row.average * 8.0,
             "messages_per_s": row.messages,
         }),

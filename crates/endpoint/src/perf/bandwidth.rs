@@ -2,7 +2,7 @@
 
 use super::channel::News;
 use super::posting::{Limit, Portions};
-use super::report::{Bandwidth, PEAK_MAX, peak};
+use super::report::{Bandwidth, PEAK_MAX, Peak};
 use super::session::Session;
 use super::{PATIENCE, PerfError, Verb, gather, reason};
 use crate::memory::Slice;
@@ -38,14 +38,6 @@ struct Flow {
     /// Receives posted, and filled.
     offered: u64,
     received: u64,
-}
-
-/// What was timed.
-#[derive(Default)]
-struct Times {
-    posted: Vec<Instant>,
-    done: Vec<Instant>,
-    is_kept: bool,
 }
 
 impl Flows {
@@ -100,15 +92,15 @@ impl Flows {
         // All of a number may be there when the first is seen, in no time at all.
         let mut begin = (!self.sends && session.options.duration.is_none()).then_some(ready);
         let mut sample = Sample::new(session);
-        let is_kept = session.options.peak && total <= PEAK_MAX as u64;
-        let mut times = Times { is_kept, ..Times::default() };
+        // Of a time `each` is without end: perftest's duration tests have no peak.
+        let mut peak = (session.options.peak && self.sends && self.each <= PEAK_MAX).then(Peak::default);
         let (mut last, mut shown, mut counted) = (Instant::ZERO, Instant::ZERO, 0u64);
         let mut completions = Vec::new();
         loop {
             let now = device.inner.now();
             if self.sends {
                 begin.get_or_insert(now);
-                self.fill(session, now, &mut times)?;
+                self.fill(session, now, &mut peak)?;
             }
             let held = self.limit.filter(|_| self.sends).map_or(Duration::ZERO, |limit| limit.wait(now));
             let patience = if held.is_zero() { PATIENCE } else { held.min(PATIENCE) };
@@ -128,8 +120,8 @@ impl Flows {
                 counted += moved;
                 let span = begin.map_or(Span::ZERO, |begin| now.since(begin));
                 sample.count(span, moved);
-                if times.is_kept {
-                    times.done.extend((0..moved).map(|_| now));
+                if let Some(peak) = &mut peak {
+                    peak.end(now, moved);
                 }
             }
             let passed = begin.map_or(Span::ZERO, |begin| now.since(begin));
@@ -173,21 +165,21 @@ impl Flows {
             if self.sends && sample.counted == 0 {
                 return Err(PerfError::Nothing);
             }
-            // perftest's duration tests have no peak.
-            return Ok(Bandwidth::new(
-                size,
-                sample.counted,
-                sample.length(last.since(begin.unwrap_or(last))),
-                0.0,
-            ));
+            let length = sample.length(last.since(begin.unwrap_or(last)));
+            return Ok(Bandwidth::new(size, sample.counted, length, None));
         }
         let first = begin.unwrap_or(last);
-        let peak = if is_kept && self.sends { peak(&times.posted, &times.done) * size as f64 } else { 0.0 };
+        let peak = peak.map(|peak| peak.rate() * size as f64);
         Ok(Bandwidth::new(size, total, last.since(first), peak))
     }
 
     /// Posts as many requests as the depth allows.
-    fn fill(&mut self, session: &Session<'_>, now: Instant, times: &mut Times) -> Result<(), PerfError> {
+    fn fill(
+        &mut self,
+        session: &Session<'_>,
+        now: Instant,
+        peak: &mut Option<Peak>,
+    ) -> Result<(), PerfError> {
         let depth = u64::from(session.options.tx_depth);
         let verb = session.options.test.verb;
         let octets = self.message.len();
@@ -242,8 +234,8 @@ impl Flows {
                 if let Some(limit) = &mut self.limit {
                     limit.charge(posted);
                 }
-                if times.is_kept {
-                    times.posted.extend((0..posted).map(|_| now));
+                if let Some(peak) = peak {
+                    peak.post(now, posted);
                 }
             }
         }

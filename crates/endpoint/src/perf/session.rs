@@ -396,7 +396,7 @@ impl Session<'_> {
         let words = [
             ours.size,
             ours.iterations,
-            (ours.peak / unit).to_bits(),
+            (ours.peak.unwrap_or(0.0) / unit).to_bits(),
             (ours.average / unit).to_bits(),
             (ours.messages / 1e6).to_bits(),
         ];
@@ -410,7 +410,8 @@ impl Session<'_> {
         Ok(Bandwidth {
             size,
             iterations,
-            peak: number(peak) * unit,
+            // Who has not looked for one tells perftest's zero.
+            peak: (peak != 0).then(|| number(peak) * unit),
             average: number(average) * unit,
             messages: number(messages) * 1e6,
         })
@@ -432,7 +433,7 @@ impl Bandwidth {
     /// Figures that a peer told; an error where it said something else in their place, such as a queue pair.
     fn judged(self) -> Result<Self, PerfError> {
         let is_one = |figure: f64| figure.is_finite() && figure >= 0.0;
-        let are = [self.peak, self.average, self.messages].into_iter().all(is_one);
+        let are = [self.peak.unwrap_or(0.0), self.average, self.messages].into_iter().all(is_one);
         if are && self.size <= 1 << 31 {
             Ok(self)
         } else {
@@ -444,7 +445,8 @@ impl Bandwidth {
     fn rescaled(self) -> Self {
         let average = self.messages * self.size as f64;
         if self.average > 0.0 && average > 0.0 {
-            Self { peak: self.peak * (average / self.average), average, ..self }
+            let peak = self.peak.map(|peak| peak * (average / self.average));
+            Self { peak, average, ..self }
         } else {
             self
         }
@@ -459,15 +461,21 @@ mod tests {
 
     #[test]
     fn a_peer_s_figures_are_read_whichever_unit_they_are_told_in() {
-        let told =
-            Bandwidth { size: 65536, iterations: 5000, peak: 2.5e9, average: 2e9, messages: 2e9 / 65536.0 };
+        let told = Bandwidth {
+            size: 65536,
+            iterations: 5000,
+            peak: Some(2.5e9),
+            average: 2e9,
+            messages: 2e9 / 65536.0,
+        };
         // Gb/s that were taken for MiB/s.
         let unit = 1_048_576.0 / 125e6;
-        let taken = Bandwidth { peak: told.peak * unit, average: told.average * unit, ..told };
+        let taken =
+            Bandwidth { peak: told.peak.map(|peak| peak * unit), average: told.average * unit, ..told };
         for told_so in [told, taken] {
             let read = told_so.judged().unwrap().rescaled();
             assert!(
-                (read.peak / 2.5e9 - 1.0).abs() < 1e-9 && (read.average / 2e9 - 1.0).abs() < 1e-9,
+                (read.peak.unwrap() / 2.5e9 - 1.0).abs() < 1e-9 && (read.average / 2e9 - 1.0).abs() < 1e-9,
                 "{read:?}"
             );
         }
