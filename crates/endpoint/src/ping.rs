@@ -380,7 +380,7 @@ impl<'a> Talk<'a> {
             Ok(completion) => completion,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 self.go_on()?;
-                if self.connection.is_disconnected() {
+                if self.connection.has_left() {
                     return Err(PingError::Left(self.done));
                 }
                 self.alive.ask(&self.end.qp)?;
@@ -389,7 +389,7 @@ impl<'a> Talk<'a> {
             Err(error) => return Err(error.into()),
         };
         if !completion.is_ok() {
-            let is_over = self.connection.is_disconnected();
+            let is_over = self.connection.has_left();
             let status = completion.status;
             return Err(if is_over { PingError::Left(self.done) } else { PingError::Completion(status) });
         }

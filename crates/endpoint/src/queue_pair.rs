@@ -298,6 +298,11 @@ impl QueuePair {
         &self.device
     }
 
+    /// What finds it as long as it lives.
+    pub(crate) fn whereabouts(&self) -> Whereabouts {
+        Whereabouts { shard: self.shard, place: self.place, qpn: self.info.qpn }
+    }
+
     /// The shard that it lives on.
     pub fn shard(&self) -> usize {
         self.shard
@@ -461,6 +466,43 @@ impl QueuePair {
     /// The shared receive queue that it uses.
     pub fn srq(&self) -> Option<&SharedReceiveQueue> {
         self.srq.as_ref()
+    }
+}
+
+/// Where a queue pair of a device is found. Another may have its place once it has ended, but with another number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whereabouts {
+    shard: usize,
+    place: u32,
+    qpn: Qpn,
+}
+
+/// So many queue pairs are looked at before others may have their shard.
+const LOOKED_AT: usize = 256;
+
+impl DeviceInner {
+    /// Whether the queue pair is in the error state. One that has ended is not.
+    pub(crate) fn has_failed(&self, at: Whereabouts) -> bool {
+        self.cells[at.shard].lock().core.has_failed(at)
+    }
+
+    /// The names of those that are, without taking a shard for each.
+    pub(crate) fn failed<K: Copy>(&self, mut of: Vec<(K, Whereabouts)>) -> Vec<K> {
+        of.sort_by_key(|(_, at)| at.shard);
+        let mut failed = Vec::new();
+        for of in of.chunk_by(|one, next| one.1.shard == next.1.shard).flat_map(|of| of.chunks(LOOKED_AT)) {
+            let shard = self.cells[of[0].1.shard].lock();
+            failed.extend(of.iter().filter(|(_, at)| shard.core.has_failed(*at)).map(|(name, _)| *name));
+        }
+        failed
+    }
+}
+
+impl Core {
+    fn has_failed(&self, at: Whereabouts) -> bool {
+        let is_there =
+            matches!(self.entries.get(at.place as usize), Some(Some(entry)) if entry.qpn == at.qpn);
+        is_there && self.engine.query(inner(at.place)).is_ok_and(|status| status.state == QpState::Error)
     }
 }
 

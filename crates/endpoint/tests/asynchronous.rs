@@ -4,8 +4,8 @@
 use roci_endpoint::asynchronous::AsyncCompletionQueue;
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
-    Access, Backend, Change, Device, DeviceConfig, MemoryRegion, MemoryWire, QueuePair, RecvWr, SendWr,
-    Transition, WorkCompletion,
+    Access, Backend, Change, Device, DeviceConfig, MemoryRegion, MemoryWire, QueuePair, RecvWr, RemoteMemory,
+    SendWr, Transition, WorkCompletion,
 };
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -70,6 +70,27 @@ fn both_ends_of_a_conversation_are_tasks_of_one_thread() {
         connection.disconnected_async().await;
     };
     block_on(async { tokio::join!(server, client) });
+}
+
+#[test]
+fn a_queue_pair_that_fails_wakes_who_waits_for_the_end_of_its_connection() {
+    let wire = MemoryWire::new(9);
+    let (near, far) = (device(&wire, "10.0.0.1"), device(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let listener = answering.listen(7000).unwrap();
+    let to = SocketAddr::new(far.address(), 7000);
+    block_on(async {
+        let ((active, ..), (passive, ..)) = (end(&near), end(&far));
+        let param = ConnParam::default();
+        let answered =
+            async { listener.get_request_async().await.unwrap().accept_async(&passive, &param).await };
+        let (asked, answered) = tokio::join!(asking.connect_async(&active, to, &param), answered);
+        let (asked, answered) = (asked.unwrap(), answered.unwrap());
+        let early = tokio::time::timeout(Duration::from_millis(250), asked.disconnected_async()).await;
+        assert!(early.is_err(), "nothing has failed");
+        active.post_send(SendWr::write_inline(&[1], RemoteMemory::default())).unwrap();
+        tokio::join!(asked.disconnected_async(), answered.disconnected_async());
+    });
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Connection set-up between two devices, over UDP sockets at two loopback addresses and over a wire in memory.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
+use roci_endpoint::cm::{CmError, ConnParam, Connection, ConnectionManager};
 use roci_endpoint::perf;
 use roci_endpoint::ping::{self, PingError, Watch};
 use roci_endpoint::{
-    Access, Backend, Device, DeviceConfig, Faults, MemoryWire, Mtu, QpState, QueuePairError, Recovery,
-    RecvWr, SendWr, Status,
+    Access, Backend, CompletionQueue, Device, DeviceConfig, Faults, MemoryWire, Mtu, QpState, QueuePair,
+    QueuePairError, Recovery, RecvWr, RemoteMemory, SendWr, Status,
 };
 use roci_wire::Layout;
 use std::net::{IpAddr, SocketAddr};
@@ -110,6 +110,65 @@ fn many_connections_that_end_at_once_are_all_heard_to_end_though_who_ended_them_
         ending.join().unwrap();
         let ended = connections.iter().filter(|connection| connection.wait_disconnected(WAIT)).count();
         assert_eq!(ended, MANY);
+    });
+}
+
+/// A queue pair with its completion queue.
+fn queue_pair(device: &Device) -> (QueuePair, CompletionQueue) {
+    let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+    (pd.create_qp(&cq, &cq).build().unwrap(), cq)
+}
+
+/// Connects `near` to `far`, of which the latter is asked at port 7000; both wait for it.
+fn met(
+    near: &ConnectionManager,
+    far: &ConnectionManager,
+    to: IpAddr,
+    qps: [&QueuePair; 2],
+) -> [Connection; 2] {
+    let listener = far.listen(7000).unwrap();
+    let param = ConnParam { ack_timeout: Some(10), ..ConnParam::default() };
+    let mut asked = near.request(qps[0], SocketAddr::new(to, 7000), &param).unwrap();
+    let accepted = listener.get_request(WAIT).unwrap().unwrap().accept(qps[1], &param).unwrap();
+    let connection = asked.wait(qps[0], WAIT).unwrap().unwrap();
+    accepted.wait_established(WAIT).unwrap();
+    [connection, accepted]
+}
+
+const NOWHERE: RemoteMemory = RemoteMemory { address: 0, rkey: 0 };
+
+#[test]
+fn a_connection_whose_queue_pair_has_failed_is_over_at_either_end() {
+    let wire = MemoryWire::new(11);
+    let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let ((active, sent), (passive, _)) = (queue_pair(&near), queue_pair(&far));
+    let [asked, accepted] = met(&asking, &answering, far.address(), [&active, &passive]);
+    active.post_send(SendWr::write_inline(&[], NOWHERE)).unwrap();
+    assert!(sent.wait(WAIT).unwrap().is_ok());
+    assert!(!asked.is_disconnected() && !accepted.is_disconnected());
+    // A request without rights fails both ends, and the one that was asked has nothing that could be completed.
+    active.post_send(SendWr::write_inline(&[1], NOWHERE)).unwrap();
+    assert_eq!(sent.wait(WAIT).unwrap().status, Status::RemoteAccessError);
+    assert!(asked.is_disconnected(), "at once");
+    assert!(accepted.wait_disconnected(WAIT));
+    assert_eq!(passive.state(), QpState::Error);
+}
+
+#[test]
+fn who_waits_for_the_end_of_a_connection_hears_that_its_peer_no_longer_answers() {
+    let wire = MemoryWire::new(12);
+    let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let ((active, _sent), (passive, _)) = (queue_pair(&near), queue_pair(&far));
+    let [asked, _accepted] = met(&asking, &answering, far.address(), [&active, &passive]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| asked.wait_disconnected(WAIT));
+        wire.set_faults(Faults { loss: 1000, ..Faults::default() });
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!waits.is_finished(), "nothing is outstanding that could tell");
+        active.post_send(SendWr::write_inline(&[], NOWHERE)).unwrap();
+        assert!(waits.join().unwrap());
     });
 }
 

@@ -62,7 +62,7 @@ impl ConnectionManager {
         };
         let mut core = inner.core();
         let id = core.machine.connect(inner.device.inner.now(), to.ip(), request);
-        core.notes.insert(id, Note::default());
+        core.notes.insert(id, Note::of(qp));
         inner.pump(&mut core);
         Ok(Connecting { handle: self.handle.clone(), id: Some(id), to, psn, param: param.clone() })
     }

@@ -44,7 +44,7 @@ impl Connection {
                 // Whoever said so may have left since, which is not the same as never having been there.
                 return Some(self);
             }
-            if stopped() || self.is_disconnected() {
+            if stopped() || self.has_left() {
                 return None;
             }
         }
@@ -80,12 +80,22 @@ impl Connection {
         (note.is_established || note.is_disconnected).then_some(Ok(()))
     }
 
-    /// Whether the peer has ended it, or has agreed that we did.
+    /// Whether it is over: the peer has ended it, or has agreed that we did, or its queue pair is in the error state.
+    ///
+    /// A peer that was killed, or whose host has gone, ends nothing, and a queue pair from which nothing is outstanding does not
+    /// notice. Who only listens asks for a sign of life now and then: a WRITE without octets
+    /// ([`SendWr::write_inline`](crate::SendWr::write_inline) of `&[]`), which needs no key and takes no receive, is acknowledged, or
+    /// fails when its retries are over, and the queue pair with it.
     pub fn is_disconnected(&self) -> bool {
         self.wait_disconnected(Duration::ZERO)
     }
 
-    /// Waits up to `timeout` for that; whether it is so.
+    /// Whether the peer has ended it, or has agreed that we did, whatever has become of the queue pair.
+    pub(crate) fn has_left(&self) -> bool {
+        self.handle.inner.core().notes.get(&self.id).is_none_or(Note::has_left)
+    }
+
+    /// Waits up to `timeout` for [that](Self::is_disconnected); whether it is so.
     pub fn wait_disconnected(&self, timeout: Duration) -> bool {
         self.handle.inner.wait(timeout, |core| self.end(core)).is_some()
     }
@@ -97,8 +107,10 @@ impl Connection {
     }
 
     fn end(&self, core: &mut Core) -> Option<()> {
-        let over = |note: &Note| note.is_disconnected || note.is_unreachable || note.rejected.is_some();
-        core.notes.get(&self.id).is_none_or(over).then_some(())
+        let Some(note) = core.notes.get_mut(&self.id) else { return Some(()) };
+        // The manager's thread looks at times alone.
+        note.has_failed |= note.qp.is_some_and(|qp| self.handle.inner.device.inner.has_failed(qp));
+        (note.has_failed || note.has_left()).then_some(())
     }
 
     /// Tells the peer that it is over. The queue pair is the caller's to end.

@@ -165,7 +165,7 @@ impl ConnectRequest {
         }
         peer.connect(qp)?;
         self.id = None;
-        core.notes.insert(id, Note::default());
+        core.notes.insert(id, Note::of(qp));
         let is_accepted = core.machine.accept(inner.device.inner.now(), id, reply);
         debug_assert!(is_accepted, "it was asked for");
         inner.pump(&mut core);

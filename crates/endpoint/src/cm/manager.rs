@@ -7,7 +7,7 @@ use crate::completion::CompletionQueue;
 use crate::device::Device;
 use crate::memory::{Buffer, MemoryRegion};
 use crate::numbers::random;
-use crate::queue_pair::QueuePair;
+use crate::queue_pair::{QueuePair, Whereabouts};
 #[cfg(feature = "tokio")]
 use crate::waiters::Waiters;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
@@ -31,7 +31,7 @@ const SENDS: usize = 64;
 const RECEIVES: usize = 512;
 /// How long what was said last is given to leave.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often the manager's thread looks up.
+/// How often the manager's thread looks up, and after the connections' queue pairs.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Connection set-up of one device. Clones are the same.
@@ -169,6 +169,21 @@ pub(super) struct Note {
     pub(super) is_unreachable: bool,
     pub(super) is_established: bool,
     pub(super) is_disconnected: bool,
+    /// The queue pair that was connected, and whether it has failed.
+    pub(super) qp: Option<Whereabouts>,
+    pub(super) has_failed: bool,
+}
+
+impl Note {
+    /// Of a connection of this queue pair.
+    pub(super) fn of(qp: &QueuePair) -> Self {
+        Self { qp: Some(qp.whereabouts()), ..Self::default() }
+    }
+
+    /// Whether the peer has ended it, or is not heard of.
+    pub(super) fn has_left(&self) -> bool {
+        self.is_disconnected || self.is_unreachable || self.rejected.is_some()
+    }
 }
 
 impl Drop for Handle {
@@ -224,7 +239,7 @@ impl Inner {
 
     /// What the manager's thread does.
     fn run(&self) {
-        let mut stopped = None;
+        let (mut stopped, mut looked) = (None, Duration::ZERO);
         loop {
             if self.stop.load(Ordering::SeqCst) {
                 let passed = self.device.inner.passed();
@@ -245,6 +260,22 @@ impl Inner {
             let mut core = self.core();
             core.machine.wake(self.device.inner.now());
             self.pump(&mut core);
+            let passed = self.device.inner.passed();
+            if passed.saturating_sub(looked) >= SLICE {
+                looked = passed;
+                self.look_after(&mut core);
+            }
+        }
+    }
+
+    /// Tells those who wait for a connection's end that its queue pair has failed: nothing else would, where what it was asked for by
+    /// the peer was wrong, or who waits for the end is not who polls.
+    fn look_after(&self, core: &mut Core) {
+        let alive = core.notes.iter().filter(|(_, note)| !note.has_failed);
+        let of = alive.filter_map(|(id, note)| Some((*id, note.qp?))).collect();
+        for id in self.device.inner.failed(of) {
+            core.note(id, |note| note.has_failed = true);
+            core.has_news = true;
         }
     }
 

@@ -353,7 +353,7 @@ impl Channel for Messages<'_> {
     }
 
     fn failure(&self) -> Option<PerfError> {
-        let (status, qpn) = self.failed.filter(|_| !self.connection.is_disconnected())?;
+        let (status, qpn) = self.failed.filter(|_| !self.connection.has_left())?;
         Some(PerfError::Completion { status, qpn })
     }
 
@@ -367,7 +367,7 @@ impl Channel for Messages<'_> {
             if self.watch.stopped() {
                 return Err(PerfError::Stopped);
             }
-            let is_over = self.connection.is_disconnected();
+            let is_over = self.connection.has_left();
             // What was told before the end may stand behind what else has ended.
             let has_more = self.take(if is_over { Duration::ZERO } else { SLICE })?;
             if is_over && !has_more {
@@ -390,7 +390,7 @@ impl Channel for Messages<'_> {
     }
 
     fn news(&mut self) -> News {
-        let is_over = self.connection.is_disconnected();
+        let is_over = self.connection.has_left();
         while self.heard.is_empty() {
             match self.take(Duration::ZERO) {
                 Ok(true) => {}
