@@ -75,6 +75,11 @@ impl CompletionQueue {
         Ok(Self { inner: Arc::new(inner), device })
     }
 
+    /// Whether it was made from this device, which goes on while somebody looks for completions.
+    pub(crate) fn is_of(&self, device: &Arc<DeviceInner>) -> bool {
+        Arc::ptr_eq(&self.device, device)
+    }
+
     /// The oldest completion, if there is any. Looking for one lets the device make progress.
     pub fn poll(&self) -> Option<WorkCompletion> {
         self.inner.pop().or_else(|| {

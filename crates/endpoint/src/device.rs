@@ -377,7 +377,7 @@ impl ProtectionDomain {
         MemoryRegion::register(&self.device, self.pd, memory, access)
     }
 
-    /// Begins to make a queue pair that tells of its requests in these completion queues.
+    /// Begins to make a queue pair that tells of its requests in these completion queues, which are of the same device.
     pub fn create_qp(&self, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> QueuePairBuilder {
         QueuePairBuilder::new(self, send_cq, recv_cq)
     }

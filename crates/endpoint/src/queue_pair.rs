@@ -204,6 +204,10 @@ impl QueuePairBuilder {
         if config.service == Service::Ud {
             config.state = QpState::ReadyToSend;
         }
+        // Who waits at another device's queue would have that device go on, and not this one.
+        if [&self.send_cq, &self.recv_cq].into_iter().any(|cq| !cq.is_of(&device)) {
+            return Err(QueuePairError::Foreign("the completion queue"));
+        }
         let shard = match &self.srq {
             Some(srq) if !Arc::ptr_eq(&srq.inner.device, &device) || srq.inner.pd != self.pd.pd => {
                 return Err(QueuePairError::Foreign("the shared receive queue"));

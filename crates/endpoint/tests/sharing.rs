@@ -4,7 +4,9 @@
 mod common;
 
 use common::{End, Pair, WAIT, connect, forge, in_memory, over_udp, settle};
-use roci_endpoint::{Access, Device, DeviceConfig, Mtu, QpInfo, QueuePair, RecvWr, SendWr, WrError};
+use roci_endpoint::{
+    Access, Device, DeviceConfig, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, SendWr, WrError,
+};
 use roci_wire::{Header, Opcode};
 use std::time::Duration;
 
@@ -207,6 +209,17 @@ fn a_device_without_a_thread_goes_on_while_someone_waits() {
     // The acknowledgement leaves when b goes on.
     b.device.progress();
     a.done();
+}
+
+#[test]
+fn a_completion_queue_of_another_device_is_refused() {
+    let (a, b) = (in_memory(50, |qp| qp), in_memory(51, |qp| qp));
+    let (ours, theirs) = (&a.a.cq, &b.a.cq);
+    for (send, recv) in [(theirs, ours), (ours, theirs), (theirs, theirs)] {
+        let made = a.a.pd.create_qp(send, recv).build();
+        assert!(matches!(made, Err(QueuePairError::Foreign("the completion queue"))), "{made:?}");
+    }
+    assert!(a.a.pd.create_qp(ours, &ours.clone()).build().is_ok());
 }
 
 #[test]
