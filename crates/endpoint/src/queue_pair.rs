@@ -29,6 +29,11 @@ pub enum QueuePairError {
     /// The parts belong to different devices or protection domains.
     #[error("{0} belongs to another device or protection domain")]
     Foreign(&'static str),
+    /// It is to be connected, and has been before, or is a datagram queue pair.
+    #[error(
+        "the queue pair is in state {0:?}, and can be connected in INIT alone: make another, or bring it there by Reset and Initialize"
+    )]
+    NotInit(QpState),
     /// Another endpoint or queue pair has the number for management.
     #[error(
         "queue pair 1 is taken: one process alone can use RDMA-CM at an address, the other needs one of its own, as 127.0.0.2 beside 127.0.0.1"
@@ -300,6 +305,17 @@ impl QueuePair {
 
     pub(crate) fn device(&self) -> &DeviceInner {
         &self.device
+    }
+
+    /// Whether connection management of this device may connect it.
+    pub(crate) fn may_be_connected_by(&self, device: &DeviceInner) -> Result<(), QueuePairError> {
+        if !std::ptr::eq(&*self.device, device) {
+            return Err(QueuePairError::Foreign("the queue pair"));
+        }
+        match self.state() {
+            QpState::Init => Ok(()),
+            state => Err(QueuePairError::NotInit(state)),
+        }
     }
 
     /// What finds it as long as it lives.

@@ -173,6 +173,39 @@ fn who_waits_for_the_end_of_a_connection_hears_that_its_peer_no_longer_answers()
 }
 
 #[test]
+fn a_queue_pair_that_rdma_cm_cannot_connect_is_refused_at_once() {
+    let wire = MemoryWire::new(13);
+    let [near, far, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|address| in_memory(&wire, address));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let [(stranger, _), (active, _), (other, _), (passive, _)] = [&third, &near, &near, &far].map(queue_pair);
+    let (to, param) = (SocketAddr::new(far.address(), 7000), ConnParam::default());
+    let is_foreign = |error: CmError| matches!(error, CmError::QueuePair(QueuePairError::Foreign(_)));
+    let listener = answering.listen(7000).unwrap();
+    assert!(is_foreign(asking.request(&stranger, to, &param).unwrap_err()));
+    // What was refused asked nobody, and the next that is heard of is another.
+    let mut asked = asking.request(&active, to, &param).unwrap();
+    assert!(is_foreign(asked.wait(&stranger, WAIT).unwrap_err()));
+    let another = asked.wait(&other, WAIT).unwrap_err();
+    assert!(
+        matches!(another, CmError::Another { asked, given } if (asked, given) == (active.qp_num(), other.qp_num()))
+    );
+    assert_eq!(other.state(), QpState::Init);
+    let request = listener.get_request(WAIT).unwrap().unwrap();
+    assert!(is_foreign(request.accept(&stranger, &param).unwrap_err()));
+    let refused = asked.wait(&active, WAIT).unwrap_err();
+    assert!(matches!(refused, CmError::Rejected { reason: 28, .. }), "{refused}");
+    drop(listener);
+    let [_asked, _accepted] = met(&asking, &answering, far.address(), [&active, &passive]);
+    let listener = answering.listen(7000).unwrap();
+    let again = asking.request(&active, to, &param).unwrap_err();
+    assert!(matches!(again, CmError::QueuePair(QueuePairError::NotInit(QpState::ReadyToSend))), "{again}");
+    assert!(again.to_string().contains("make another"), "{again}");
+    let _asked = asking.request(&other, to, &param).unwrap();
+    let again = listener.get_request(WAIT).unwrap().unwrap().accept(&passive, &param).unwrap_err();
+    assert!(matches!(again, CmError::QueuePair(QueuePairError::NotInit(QpState::ReadyToSend))), "{again}");
+}
+
+#[test]
 fn a_rejection_tells_why() {
     let wire = MemoryWire::new(4);
     let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));

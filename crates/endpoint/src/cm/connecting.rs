@@ -6,7 +6,7 @@ use super::parameters::{ACK_TIMEOUT, ConnParam, Peer, gid, number_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::numbers::random;
 use crate::queue_pair::{QueuePair, QueuePairError};
-use roci_units::Psn;
+use roci_units::{Psn, Qpn};
 use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,12 +26,14 @@ impl ConnectionManager {
         }
     }
 
-    /// Asks for a connection of `qp`, and does not wait.
+    /// Asks for a connection of `qp`, which is in INIT, and does not wait.
     ///
     /// # Errors
-    /// [`CmError::PrivateData`], or [`CmError::QueuePair`] where the address is of the other Internet protocol.
+    /// [`CmError::PrivateData`], or [`CmError::QueuePair`] where `qp` is not this device's or not in INIT, or the address is of the
+    /// other Internet protocol.
     pub fn request(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
         let inner = &self.handle.inner;
+        qp.may_be_connected_by(&inner.device.inner)?;
         let source = inner.device.address();
         if source.is_ipv4() != to.ip().is_ipv4() {
             return Err(QueuePairError::Address(to.ip()).into());
@@ -64,7 +66,8 @@ impl ConnectionManager {
         let id = core.machine.connect(inner.device.inner.now(), to.ip(), request);
         core.notes.insert(id, Note::of(qp));
         inner.pump(&mut core);
-        Ok(Connecting { handle: self.handle.clone(), id: Some(id), to, psn, param: param.clone() })
+        let (handle, qpn, param) = (self.handle.clone(), qp.qp_num(), param.clone());
+        Ok(Connecting { handle, id: Some(id), to, qpn, psn, param })
     }
 }
 
@@ -74,6 +77,8 @@ pub struct Connecting {
     handle: Arc<Handle>,
     id: Option<Id>,
     to: SocketAddr,
+    /// The queue pair that the peer was told of.
+    qpn: Qpn,
     psn: Psn,
     param: ConnParam,
 }
@@ -83,11 +88,22 @@ impl Connecting {
     /// no answer yet.
     ///
     /// # Errors
-    /// [`CmError::Unreachable`] when all retries are over, within ten seconds; and the others.
+    /// [`CmError::Unreachable`] when all retries are over, within ten seconds; and the others. [`CmError::Another`] changes nothing:
+    /// it can be waited for with the right one.
     pub fn wait(&mut self, qp: &QueuePair, timeout: Duration) -> Result<Option<Connection>, CmError> {
         let id = self.id.ok_or(CmError::Gone)?;
+        self.is_for(qp)?;
         let answer = self.handle.inner.wait(timeout, |core| self.answer(core, id));
         answer.map(|answer| self.conclude(qp, id, answer)).transpose()
+    }
+
+    /// That this is the queue pair that the peer was told of.
+    fn is_for(&self, qp: &QueuePair) -> Result<(), CmError> {
+        qp.may_be_connected_by(&self.handle.inner.device.inner)?;
+        match (self.qpn, qp.qp_num()) {
+            (asked, given) if asked != given => Err(CmError::Another { asked, given }),
+            _ => Ok(()),
+        }
     }
 
     /// The same for as long as it takes, for a task.

@@ -113,13 +113,14 @@ impl ConnectRequest {
         mtu_of(self.request.mtu)
     }
 
-    /// Connects `qp`, which is in INIT, and tells the peer so. Its retries are those that the peer asks for, and so is its
+    /// Connects `qp`, which is this device's and in INIT, and tells the peer so. Its retries are those that the peer asks for, and so is its
     /// local ACK timeout, up to 4.3 s, if `param` has none. [`Connection::wait_established`] says that it has heard.
     ///
     /// # Errors
     /// [`CmError`]; the request is rejected then, and `qp` can serve for another.
     pub fn accept(mut self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
         let inner = self.handle.inner.clone();
+        qp.may_be_connected_by(&inner.device.inner)?;
         let private = param.private(qp.layout())?;
         if self.request.layout != qp.layout() {
             return Err(CmError::Layout(self.request.layout));

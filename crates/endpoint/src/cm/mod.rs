@@ -53,6 +53,7 @@ pub use manager::ConnectionManager;
 pub use parameters::ConnParam;
 
 use crate::queue_pair::QueuePairError;
+use roci_units::Qpn;
 use roci_wire::{Layout, cm};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -85,6 +86,14 @@ pub enum CmError {
     /// More private data than there is room for.
     #[error("more private data than {0} octets")]
     PrivateData(usize),
+    /// The answer is waited for with another queue pair than was asked for.
+    #[error("queue pair {asked:#x} was asked for, and {given:#x} is to be connected", asked = .asked.get(), given = .given.get())]
+    Another {
+        /// The queue pair that the peer was told of.
+        asked: Qpn,
+        /// The other one.
+        given: Qpn,
+    },
     /// The queue pair does not do.
     #[error(transparent)]
     QueuePair(#[from] QueuePairError),
