@@ -12,8 +12,11 @@ use std::time::Duration;
 
 /// Where the ends of work requests are told. Clones are the same queue.
 ///
-/// It belongs to no shard. It cannot overflow: it holds at most what its queue pairs may have outstanding, and grows to
-/// that.
+/// It belongs to no shard, and grows as it has to: it never overflows, and nothing bounds it. A request's place in its queue is free
+/// again as soon as it is done, not when its completion has been polled. So who posts on and does not poll has ever more of them here,
+/// each of about a hundred octets and with what its request lent, which goes back to its region only when the completion is dropped:
+/// in the end memory is short, or no buffer is left to be lent. Poll for what you post, or post it
+/// [`unsignaled`](crate::SendWr::unsignaled), which makes no completion unless it fails.
 #[derive(Clone, Debug)]
 pub struct CompletionQueue {
     pub(crate) inner: Arc<CqInner>,

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
 use roci_endpoint::{
-    Access, Backend, CompletionKind, Device, DeviceConfig, Mtu, Recovery, RecvWr, SendWr, Status,
+    Access, Backend, CompletionKind, Device, DeviceConfig, Mtu, Recovery, RecvWr, SendWr, Status, WrError,
 };
 use roci_wire::Layout;
 
@@ -34,6 +34,25 @@ fn sends(Pair { a, b, .. }: &Pair) {
     a.qp.post_send(SendWr::send_inline(b"inline")).unwrap();
     assert_eq!(&b.done().into_buffer().unwrap().to_vec()[..6], b"inline");
     a.done();
+}
+
+#[test]
+fn completions_that_nobody_polls_are_all_kept_and_make_room_for_more_requests_meanwhile() {
+    const MANY: u64 = 500;
+    let Pair { a, b, .. } = in_memory(30, |qp| qp.max_send_wr(4));
+    for number in 0..MANY {
+        let request = || SendWr::write_inline(b"x", b.open.remote()).wr_id(number);
+        while let Err(refused) = a.qp.post_send(request()) {
+            assert_eq!(refused.error, WrError::QueueFull);
+            std::thread::yield_now();
+        }
+    }
+    let ended: Vec<u64> = (0..MANY).map(|_| a.done().wr_id).collect();
+    assert!(ended.into_iter().eq(0..MANY));
+    // One that says nothing when all is well leaves nothing here.
+    a.qp.post_send(SendWr::write_inline(b"x", b.open.remote()).unsignaled()).unwrap();
+    a.qp.post_send(SendWr::write_inline(b"y", b.open.remote()).wr_id(7)).unwrap();
+    assert_eq!(a.done().wr_id, 7);
 }
 
 #[test]
