@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl ConnectionManager {
-    /// Asks for a connection of `qp`, which is in INIT, and waits for it.
+    /// Asks for a connection of `qp`, which is in INIT, and waits for it: nine seconds where nothing is heard, and forty where
+    /// somebody listens who does not answer.
     ///
     /// # Errors
     /// [`CmError`]; `qp` is of no further use then.
@@ -88,7 +89,8 @@ impl Connecting {
     /// no answer yet.
     ///
     /// # Errors
-    /// [`CmError::Unreachable`] when all retries are over, within ten seconds; and the others. [`CmError::Another`] changes nothing:
+    /// [`CmError::Unreachable`] when all retries are over, after nine seconds; [`CmError::Unanswered`] where somebody listens and does
+    /// not answer, after forty, for the peer asks for time with each retry; and the others. [`CmError::Another`] changes nothing:
     /// it can be waited for with the right one.
     pub fn wait(&mut self, qp: &QueuePair, timeout: Duration) -> Result<Option<Connection>, CmError> {
         let id = self.id.ok_or(CmError::Gone)?;
@@ -119,6 +121,9 @@ impl Connecting {
         let note = core.notes.get_mut(&id)?;
         if note.is_unreachable {
             return Some(Err(CmError::Unreachable(self.to)));
+        }
+        if note.is_unanswered {
+            return Some(Err(CmError::Unanswered(self.to)));
         }
         if let Some(reject) = note.rejected.take() {
             let (peer, reason, private_data) = (self.to, reject.reason, reject.private.0.to_vec());
@@ -178,6 +183,30 @@ impl Drop for Connecting {
     fn drop(&mut self) {
         if let Some(id) = self.id {
             self.handle.inner.leave(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::io::MemoryWire;
+
+    #[test]
+    fn who_listens_and_does_not_answer_is_told_from_who_is_not_there() {
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let manager = ConnectionManager::new(&device).unwrap();
+        let cq = device.create_cq().unwrap();
+        let qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+        for (is_heard, why) in [(true, "10.0.0.2:7 listens"), (false, "10.0.0.2:7 does not answer")] {
+            let mut asked = manager.request(&qp, ([10, 0, 0, 2], 7).into(), &ConnParam::default()).unwrap();
+            for note in manager.handle.inner.core().notes.values_mut() {
+                (note.is_unanswered, note.is_unreachable) = (is_heard, !is_heard);
+            }
+            let told = asked.wait(&qp, Duration::ZERO).unwrap_err().to_string();
+            assert!(told.starts_with(why), "{told}");
         }
     }
 }

@@ -68,6 +68,9 @@ pub enum Event {
     },
     /// The peer did not answer; or has stopped asking, where the user did not answer.
     Unreachable(Id),
+    /// The peer has said that it takes its time over what we asked for, and nothing more: somebody listens there whose user does not
+    /// answer.
+    Unanswered(Id),
     /// It is over: the peer wished so, or has answered our wish.
     Disconnected(Id),
 }
@@ -104,6 +107,8 @@ struct Connection {
     last: Option<Mad>,
     retries: u8,
     timer: Option<Instant>,
+    /// The peer has asked for time.
+    is_heard: bool,
 }
 
 /// All connections of one device.
@@ -188,8 +193,9 @@ impl Machine {
         let peer_qpn = roci_units::Qpn::new(0);
         let (last, retries, timer) = (None, 0, None);
         let (state, remote, guid) = (State::Asking, 0, None);
+        let is_heard = false;
         let connection =
-            Connection { peer, state, remote, guid, transaction, peer_qpn, last, retries, timer };
+            Connection { peer, state, remote, guid, transaction, peer_qpn, last, retries, timer, is_heard };
         self.connections.insert(id, connection);
         self.ask(now, id, State::Asking, Mad { transaction, message: Message::Request(request) });
         Id(id)
@@ -420,8 +426,9 @@ impl Machine {
             self.events.push_back(Event::Disconnected(Id(id)));
             return;
         }
+        let is_heard = connection.is_heard && connection.state == State::Asking;
         self.say_timed_out(now, id);
-        self.events.push_back(Event::Unreachable(Id(id)));
+        self.events.push_back(if is_heard { Event::Unanswered(Id(id)) } else { Event::Unreachable(Id(id)) });
     }
 
     /// Tells the peer that we wait no longer. It may not have told us how it calls the connection: it finds it by our id and

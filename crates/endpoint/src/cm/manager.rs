@@ -167,6 +167,7 @@ pub(super) struct Note {
     pub(super) reply: Option<Box<Reply>>,
     pub(super) rejected: Option<Box<Reject>>,
     pub(super) is_unreachable: bool,
+    pub(super) is_unanswered: bool,
     pub(super) is_established: bool,
     pub(super) is_disconnected: bool,
     /// The queue pair that was connected, and whether it has failed.
@@ -182,7 +183,7 @@ impl Note {
 
     /// Whether the peer has ended it, or is not heard of.
     pub(super) fn has_left(&self) -> bool {
-        self.is_disconnected || self.is_unreachable || self.rejected.is_some()
+        self.is_disconnected || self.is_unreachable || self.is_unanswered || self.rejected.is_some()
     }
 }
 
@@ -337,6 +338,7 @@ impl Inner {
                     core.withdraw(id);
                     core.note(id, |note| note.is_unreachable = true);
                 }
+                Event::Unanswered(id) => core.note(id, |note| note.is_unanswered = true),
                 Event::Disconnected(id) => core.note(id, |note| note.is_disconnected = true),
             }
         }

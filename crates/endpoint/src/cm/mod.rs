@@ -64,6 +64,11 @@ pub enum CmError {
     /// The peer did not answer, or its last word was lost.
     #[error("{0} does not answer: nobody there speaks RDMA-CM, or the way is blocked (UDP port 4791)")]
     Unreachable(SocketAddr),
+    /// The peer has heard us, but nobody accepts or rejects what was asked for there.
+    #[error(
+        "{0} listens, but nobody there accepted or rejected the connection: its program asks for no requests at present"
+    )]
+    Unanswered(SocketAddr),
     /// The peer refused.
     #[error("{peer} rejected the connection: {} (reason {reason})", cm::reason::text(*.reason))]
     Rejected {

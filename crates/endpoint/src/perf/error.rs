@@ -153,6 +153,7 @@ fn whereabouts(error: &CmError) -> &'static str {
         CmError::Unreachable(SocketAddr::V6(_)) => {
             "; a server is at its host's first IPv4 address, unless it is told this one (-d)"
         }
+        CmError::Unanswered(_) => "; a server that is busy with another client asks for none",
         CmError::Unreachable(_) => "; a server is to be started there first, with -R",
         CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => {
             "; a server is to be started there first, with -R, at this port (-p)"

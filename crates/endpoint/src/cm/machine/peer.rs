@@ -23,6 +23,9 @@ impl Machine {
             Message::Acknowledge { local, remote, timeout } => {
                 let state = self.state(from, remote, local);
                 if matches!(state, Some(State::Asking | State::Granting)) {
+                    if let Some(connection) = self.connections.get_mut(&remote) {
+                        connection.is_heard = true;
+                    }
                     let wait = Span::from_ps(interval(timeout).as_ps().min(PATIENCE.as_ps()));
                     self.start(remote, now + wait + interval(RESPONSE_TIMEOUT));
                 }
@@ -83,6 +86,7 @@ impl Machine {
             last: None,
             retries: 0,
             timer: None,
+            is_heard: false,
         };
         self.connections.insert(id, connection);
         self.asked.insert((from, remote), id);

@@ -266,6 +266,27 @@ fn a_slow_user_is_waited_for_when_the_peer_says_so() {
 }
 
 #[test]
+fn a_peer_whose_user_never_answers_is_told_from_one_that_is_not_there() {
+    let mut pair = Pair::new(5, Faults::default());
+    pair.ends[1].listen(PORT);
+    let id = pair.ends[0].connect(pair.now, address(1), request());
+    while pair.events[0].is_empty() {
+        assert!(pair.step());
+    }
+    assert_eq!(pair.events[0], [Event::Unanswered(id)]);
+    // One interval, and seven times the four that the peer asks for and one more.
+    let whole = interval(RESPONSE_TIMEOUT).as_ps() * (1 + u64::from(RETRIES) * 5);
+    assert_eq!(pair.now.as_ps() / 1_000_000_000_000, whole / 1_000_000_000_000);
+    while pair.step() {}
+    assert!(
+        matches!(pair.events[1][..], [Event::Asked { .. }, Event::Rejected { .. }]),
+        "{:?}",
+        pair.events[1]
+    );
+    assert!(pair.ends.iter().all(Machine::is_empty));
+}
+
+#[test]
 fn a_request_in_another_name_is_rejected() {
     let mut machine = Machine::new(2, drawing(6));
     machine.listen(PORT);
@@ -487,7 +508,13 @@ proptest! {
         prop_assert!(pair.ends.iter().all(Machine::is_empty), "{:?}", pair.ends);
         for end in 0..2 {
             let over = pair.count(end, |event| {
-                matches!(event, Event::Disconnected(_) | Event::Rejected { .. } | Event::Unreachable(_))
+                matches!(
+                    event,
+                    Event::Disconnected(_)
+                        | Event::Rejected { .. }
+                        | Event::Unreachable(_)
+                        | Event::Unanswered(_)
+                )
             });
             let begun = if end == 0 { 2 } else { asked };
             prop_assert_eq!(over, begun, "each connection ends once at each end: {:?}", pair.events);
