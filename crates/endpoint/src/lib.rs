@@ -74,6 +74,7 @@
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
 //! | [`ping`] | rping's protocol, either end of which can be rping |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
+//! | `posting` | from a work request to the engine's |
 //! | `driver`, `habit` | who runs a shard, how its thread waits, and what is known of an application that polls |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
@@ -100,6 +101,7 @@ mod numbers;
 mod paths;
 pub mod perf;
 pub mod ping;
+mod posting;
 pub mod queue_pair;
 mod receive;
 mod shard;

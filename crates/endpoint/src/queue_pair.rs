@@ -4,16 +4,16 @@ use crate::completion::CompletionQueue;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
 use crate::shard::{Core, Entry};
-use crate::work::{INLINE_MAX, Payload, RecvWr, Refused, SendWr, WrError};
-use crate::works::{Owner, Work, address_of};
+use crate::work::{RecvWr, Refused, SendWr};
+use crate::works::Owner;
 use roci_control::{Law, Value};
 use roci_transport::{
-    Change, Counters, Operation, Pd, PostError, QpConfig, QpError, QpState, QpStatus, Recovery, RecvRequest,
-    RecvTarget, SendRequest, Service, Srq, Transition,
+    Change, Counters, Pd, QpConfig, QpError, QpState, QpStatus, Recovery, RecvTarget, Service, Srq,
+    Transition,
 };
-use roci_units::{Instant, Psn, Qpn, Span};
+use roci_units::{Psn, Qpn, Span};
 use roci_wire::Layout;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,19 @@ pub enum QueuePairError {
     /// The address is of the other Internet protocol than the device's, or there are too many peers.
     #[error("{0} cannot be reached from this device")]
     Address(IpAddr),
+    /// A peer has the address of one host: not of a group or of all, nor the one that stands for none.
+    #[error("{0} is not the address of a host")]
+    NoHost(IpAddr),
+    /// An attribute is out of its range.
+    #[error("{what} is {most} at most, and not {given}")]
+    Range {
+        /// Which.
+        what: &'static str,
+        /// What was asked for.
+        given: u8,
+        /// The most that can be.
+        most: u8,
+    },
     /// The parts belong to different devices or protection domains.
     #[error("{0} belongs to another device or protection domain")]
     Foreign(&'static str),
@@ -65,6 +78,8 @@ pub struct QueuePairBuilder {
     recv_cq: CompletionQueue,
     srq: Option<SharedReceiveQueue>,
     config: QpConfig,
+    /// The exponent of the local ACK timeout.
+    timeout: u8,
     sends: u32,
     recvs: u32,
     window: u32,
@@ -77,7 +92,6 @@ impl QueuePairBuilder {
             state: QpState::Init,
             pd: pd.pd,
             mtu: pd.device.mtu.octets(),
-            timeout: timeout(12),
             law: u16::from(pd.device.laws.len() > 1),
             ..QpConfig::default()
         };
@@ -87,6 +101,7 @@ impl QueuePairBuilder {
             recv_cq: recv_cq.clone(),
             srq: None,
             config,
+            timeout: 12,
             sends: 256,
             recvs: 256,
             window: 1 << 20,
@@ -120,7 +135,7 @@ impl QueuePairBuilder {
 
     /// The local ACK timeout, 4.096 µs · 2^`exponent`, 1 to 31; 0: never. 12 (16.8 ms) if not said.
     pub fn timeout(mut self, exponent: u8) -> Self {
-        self.config.timeout = timeout(exponent);
+        self.timeout = exponent;
         self
     }
 
@@ -202,7 +217,11 @@ impl QueuePairBuilder {
     /// [`QueuePairError`] says what does not do.
     pub fn build(mut self) -> Result<QueuePair, QueuePairError> {
         let device = self.pd.device.clone();
-        let config = &mut self.config;
+        let (config, exponent) = (&mut self.config, self.timeout);
+        in_range("the exponent of the local ACK timeout", exponent, 31)?;
+        in_range(RETRIES, config.retry, 7)?;
+        in_range(RNR_RETRIES, config.rnr_retry, 7)?;
+        config.timeout = timeout(exponent);
         let mtu = u32::from(config.mtu);
         config.max_in_flight = (self.window / mtu).max(2);
         config.ack_every = u16::try_from((self.window / mtu / 8).clamp(1, 64)).unwrap_or(64);
@@ -249,6 +268,7 @@ impl QueuePairBuilder {
             layout: self.config.layout,
             peer: None,
             law: self.config.law,
+            mtu: self.config.mtu,
             sends_left: self.sends,
             recvs_left: self.recvs,
             room: (self.sends, self.recvs),
@@ -268,9 +288,37 @@ impl QueuePairBuilder {
     }
 }
 
-/// 4.096 µs · 2^`exponent`; zero for never (IBTA Vol 1 §9.7.6.1.3).
+/// 4.096 µs · 2^`exponent`, of at most 31; zero for never (IBTA Vol 1 §9.7.6.1.3).
 pub(crate) fn timeout(exponent: u8) -> Span {
     if exponent == 0 { Span::ZERO } else { Span::from_nanos(4096 << exponent.min(31)) }
+}
+
+const RETRIES: &str = "the number of retries";
+const RNR_RETRIES: &str = "the number of retries after the receiver was not ready";
+
+/// That what is to change is in its range.
+fn judge(change: &Change) -> Result<(), QueuePairError> {
+    in_range(RETRIES, change.retry.unwrap_or(0), 7)?;
+    in_range(RNR_RETRIES, change.rnr_retry.unwrap_or(0), 7)
+}
+
+/// That an attribute is what the wire has room for.
+pub(crate) fn in_range(what: &'static str, given: u8, most: u8) -> Result<(), QueuePairError> {
+    if given > most { Err(QueuePairError::Range { what, given, most }) } else { Ok(()) }
+}
+
+/// That a device at `local` may have a peer with this address.
+pub(crate) fn can_be_peer(address: IpAddr, local: IpAddr) -> Result<(), QueuePairError> {
+    if address.is_ipv4() != local.is_ipv4() {
+        return Err(QueuePairError::Address(address));
+    }
+    if is_host(address) { Ok(()) } else { Err(QueuePairError::NoHost(address)) }
+}
+
+/// Whether it is the address of one host, as far as that can be seen.
+fn is_host(address: IpAddr) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(address.is_unspecified() || address.is_multicast() || is_broadcast)
 }
 
 /// A queue pair. It ends when this is dropped; what was posted comes back to its regions then, without
@@ -343,9 +391,8 @@ impl QueuePair {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub fn ready_to_receive(&self, peer: QpInfo, attributes: &Change) -> Result<(), QueuePairError> {
-        if peer.address.is_ipv4() != self.device.local.is_ipv4() {
-            return Err(QueuePairError::Address(peer.address));
-        }
+        can_be_peer(peer.address, self.device.local)?;
+        judge(attributes)?;
         let mut shard = self.device.cells[self.shard].lock();
         let core = &mut shard.core;
         let path = core.paths.learn(peer.address).ok_or(QueuePairError::Address(peer.address))?;
@@ -356,7 +403,12 @@ impl QueuePair {
             receive_psn: Some(peer.psn),
             ..*attributes
         };
-        core.engine.modify_qp(self.device.now(), inner(self.place), &change)?;
+        core.engine.modify_qp(self.device.now(), inner(self.place), &change).map_err(
+            |error| match error {
+                QpError::Transition(state, _) => QueuePairError::NotInit(state),
+                error => error.into(),
+            },
+        )?;
         core.meet(self.place, Some(path));
         Ok(())
     }
@@ -367,6 +419,7 @@ impl QueuePair {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub fn modify(&self, change: &Change) -> Result<(), QueuePairError> {
+        judge(change)?;
         let cell = &self.device.cells[self.shard];
         let mut shard = cell.lock();
         let now = self.device.now();
@@ -577,122 +630,4 @@ impl Drop for SrqInner {
         let shared = Owner::Shared(self.srq.0);
         self.device.cells[self.shard].lock().core.works.remove_of(|owner| owner == shared);
     }
-}
-
-impl Core {
-    #[expect(clippy::result_large_err, reason = "what is refused goes back to the caller")]
-    fn post_send(
-        &mut self,
-        now: Instant,
-        place: u32,
-        pd: Pd,
-        mut request: SendWr,
-    ) -> Result<(), (WrError, SendWr)> {
-        let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
-        let length = match (&request.operation, &request.payload) {
-            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
-            (_, payload) => payload.len(),
-        };
-        let error = match (judge(&request.payload, pd), u32::try_from(length)) {
-            _ if left == 0 => Some(WrError::QueueFull),
-            (Some(error), _) => Some(error),
-            (None, Err(_)) => Some(PostError::Length(u32::MAX).into()),
-            (None, Ok(_)) => None,
-        };
-        if let Some(error) = error {
-            return Err((error, request));
-        }
-        if let (Operation::Datagram { path, .. }, Some(address)) =
-            (&mut request.operation, request.destination)
-        {
-            match self.paths.learn(address) {
-                Some(known) if address.is_ipv4() == self.local.is_ipv4() => *path = known,
-                _ => return Err((WrError::Address(address), request)),
-            }
-        }
-        let SendWr { id, operation, destination, payload, solicited, signaled, fence } = request;
-        let work = Work { id, owner: Owner::Send(place), signaled, payload };
-        let at = self.works.insert(work);
-        let request = SendRequest {
-            id: u64::from(at),
-            operation,
-            length: u32::try_from(length).unwrap_or(u32::MAX),
-            address: address_of(at),
-            lkey: 0,
-            solicited,
-            // What it lent is to be given back whether the application wants to hear of it or not.
-            signaled: true,
-            fence,
-        };
-        match self.engine.post_send(now, inner(place), &request) {
-            Ok(()) => {
-                if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
-                    entry.sends_left -= 1;
-                }
-                Ok(())
-            }
-            Err(error) => {
-                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
-                let request = SendWr { id, operation, destination, payload, solicited, signaled, fence };
-                Err((error.into(), request))
-            }
-        }
-    }
-
-    fn post_recv(
-        &mut self,
-        target: RecvTarget,
-        owner: Owner,
-        pd: Pd,
-        request: RecvWr,
-    ) -> Result<(), Box<Refused<RecvWr>>> {
-        let refuse = |error, request| Err(Box::new(Refused { error, request }));
-        let left = match owner {
-            Owner::Shared(srq) => self.shared_left.get_mut(srq as usize),
-            Owner::Recv(place) | Owner::Send(place) => self
-                .entries
-                .get_mut(place as usize)
-                .and_then(|entry| entry.as_mut())
-                .map(|entry| &mut entry.recvs_left),
-        };
-        let Some(left) = left.filter(|left| **left > 0) else {
-            return refuse(WrError::QueueFull, request);
-        };
-        if let Some(error) = judge(&request.payload, pd) {
-            return refuse(error, request);
-        }
-        let length = u32::try_from(request.payload.len()).unwrap_or(u32::MAX);
-        let RecvWr { id, payload } = request;
-        let at = self.works.insert(Work { id, owner, signaled: true, payload });
-        let posted = RecvRequest { id: u64::from(at), address: address_of(at), length, lkey: 0 };
-        match self.engine.post_recv(target, posted) {
-            Ok(()) => {
-                *left -= 1;
-                Ok(())
-            }
-            Err(error) => {
-                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
-                refuse(error.into(), RecvWr { id, payload })
-            }
-        }
-    }
-}
-
-/// What the engine cannot check, since it is given no local keys.
-fn judge(payload: &Payload, pd: Pd) -> Option<WrError> {
-    let (domains, writable) = match payload {
-        Payload::None => (true, true),
-        Payload::Inline(octets) if octets.len() > INLINE_MAX => return Some(WrError::Inline),
-        Payload::Inline(_) => (true, true),
-        Payload::Slice(slice) => (slice.pd() == pd, true),
-        Payload::Slices(slices) => (slices.iter().all(|slice| slice.pd() == pd), true),
-        Payload::Buffer(buffer) => (buffer.pd() == pd, buffer.is_writable()),
-        Payload::Buffers(buffers) => {
-            (buffers.iter().all(|b| b.pd() == pd), buffers.iter().all(crate::Buffer::is_writable))
-        }
-    };
-    if !domains {
-        return Some(WrError::ProtectionDomain);
-    }
-    (!writable).then_some(WrError::Rights)
 }

@@ -59,6 +59,8 @@ pub(crate) struct Entry {
     pub(crate) peer: Option<u64>,
     /// The number of its law.
     pub(crate) law: u16,
+    /// The path MTU that it was made with, which that of datagrams stays.
+    pub(crate) mtu: u16,
     pub(crate) sends_left: u32,
     pub(crate) recvs_left: u32,
     /// The same while nothing is posted.

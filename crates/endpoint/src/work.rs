@@ -47,12 +47,14 @@ pub struct SendWr {
     pub(crate) solicited: bool,
     pub(crate) signaled: bool,
     pub(crate) fence: bool,
+    /// It was to gather what it does not send, or to scatter what it does not read.
+    pub(crate) is_misfit: bool,
 }
 
 impl SendWr {
     fn new(operation: Operation, payload: Payload) -> Self {
         let (solicited, signaled, fence) = (false, true, false);
-        Self { id: 0, operation, destination: None, payload, solicited, signaled, fence }
+        Self { id: 0, operation, destination: None, payload, solicited, signaled, fence, is_misfit: false }
     }
 
     /// SEND of a slice or a buffer.
@@ -106,20 +108,27 @@ impl SendWr {
         Self { destination: Some(address), ..Self::new(operation, inline(octets)) }
     }
 
-    /// Gathers from several slices, one after the other, in place of one.
+    /// Gathers from several slices, one after the other, in place of what it was made with, which goes back to its region. READs
+    /// and atomics have nothing to gather, and are refused when they are posted.
     #[must_use]
     pub fn gather(mut self, slices: Vec<Slice>) -> Self {
         if matches!(self.payload, Payload::Slice(_) | Payload::Slices(_) | Payload::Inline(_)) {
             self.payload = Payload::Slices(slices.into_boxed_slice());
+        } else {
+            self.is_misfit = true;
         }
         self
     }
 
-    /// Scatters a READ's octets to several buffers, one after the other, in place of one.
+    /// Scatters a READ's octets to several buffers, one after the other, in place of what it was made with, which goes back to its
+    /// region: as many octets as they have together, and none where there are none. All else has nothing to scatter, and is refused
+    /// when it is posted.
     #[must_use]
     pub fn scatter(mut self, buffers: Vec<Buffer>) -> Self {
         if matches!(self.payload, Payload::Buffer(_) | Payload::Buffers(_)) {
             self.payload = Payload::Buffers(buffers.into_boxed_slice());
+        } else {
+            self.is_misfit = true;
         }
         self
     }
@@ -250,9 +259,26 @@ pub enum WrError {
     /// The memory was registered without local writing.
     #[error("the memory was registered without local writing")]
     Rights,
-    /// The address is of the other Internet protocol than the device's, or there are too many peers.
+    /// The address is of the other Internet protocol than the device's or not of one host, or there are too many peers.
     #[error("{0} cannot be reached from this device")]
     Address(IpAddr),
+    /// A READ or atomic was to gather, or something else than a READ to scatter.
+    #[error("SENDs, WRITEs and datagrams gather, and READs alone scatter")]
+    Parts,
+    /// An atomic's remote address is no multiple of 8.
+    #[error("the remote address of an atomic is a multiple of 8, and not {0:#x}")]
+    Misaligned(u64),
+    /// A READ or atomic, of a queue pair that may have none outstanding.
+    #[error("READs and atomics are turned off on this queue pair: max_rd_atomic is 0")]
+    NoReads,
+    /// A datagram is longer than the path MTU.
+    #[error("a datagram has at most the {mtu} octets of the path MTU, and not {length}")]
+    Datagram {
+        /// Its octets.
+        length: u32,
+        /// The path MTU.
+        mtu: u16,
+    },
     /// What the engine found.
     #[error(transparent)]
     Engine(#[from] PostError),

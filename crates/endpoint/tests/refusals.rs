@@ -5,8 +5,10 @@ mod common;
 
 use common::{End, Pair, connect, forge, in_memory, settle};
 use proptest::prelude::*;
+use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
-    Access, Device, LentError, QpState, QueuePair, RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
+    Access, Change, Device, LentError, Mtu, QpInfo, QpState, QueuePair, QueuePairBuilder, QueuePairError,
+    RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
 };
 use roci_units::Psn;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
@@ -120,6 +122,81 @@ fn requests_that_do_not_fit_come_back() {
     assert_eq!(a.qp.post_recv(RecvWr::empty()).unwrap_err().error, WrError::QueueFull);
     a.qp.post_send(SendWr::send_inline(b"1")).unwrap();
     assert_eq!(a.qp.post_send(SendWr::send_inline(b"2")).unwrap_err().error, WrError::QueueFull);
+}
+
+#[test]
+fn what_a_queue_pair_cannot_do_is_refused_with_the_reason_and_the_range() {
+    let Pair { a, b, .. } = in_memory(2, |qp| qp);
+    let refused = |qp: &QueuePair, request| qp.post_send(request).unwrap_err().to_string();
+    let odd = refused(&a.qp, SendWr::fetch_add(b.open.remote().plus(4), 1));
+    assert!(odd.contains("a multiple of 8"), "{odd}");
+    let no_reads = a.pd.create_qp(&a.cq, &a.cq).max_rd_atomic(0).build().unwrap();
+    no_reads.connect(b.qp.info()).unwrap();
+    for request in
+        [SendWr::fetch_add(b.open.remote(), 1), SendWr::read(a.own.buffer(0..8).unwrap(), b.open.remote())]
+    {
+        let off = refused(&no_reads, request);
+        assert!(off.contains("max_rd_atomic is 0"), "{off}");
+    }
+    let datagrams = a.pd.create_qp(&a.cq, &a.cq).datagrams(7).path_mtu(Mtu::Mtu256).build().unwrap();
+    let to = |address, octets| SendWr::datagram(a.own.buffer(0..octets).unwrap(), address, b.qp.qp_num(), 7);
+    let long = refused(&datagrams, to(b.device.address(), 257));
+    assert!(long.contains("256") && long.contains("257"), "{long}");
+    let group = refused(&datagrams, to([224, 0, 0, 5].into(), 1));
+    assert!(group.contains("224.0.0.5"), "{group}");
+    let again = a.qp.connect(b.qp.info()).unwrap_err().to_string();
+    assert!(again.contains("ReadyToSend") && again.contains("INIT alone"), "{again}");
+    let built = |build: fn(QueuePairBuilder) -> QueuePairBuilder| {
+        build(a.pd.create_qp(&a.cq, &a.cq)).build().unwrap_err().to_string()
+    };
+    for (told, most) in [
+        (built(|qp| qp.retry_cnt(8)), "7 at most, and not 8"),
+        (built(|qp| qp.rnr_retry(9)), "7 at most, and not 9"),
+        (built(|qp| qp.timeout(32)), "31 at most, and not 32"),
+    ] {
+        assert!(told.contains(most), "{told}");
+    }
+    assert!(a.pd.create_qp(&a.cq, &a.cq).timeout(31).build().is_ok());
+    let changed = a.qp.modify(&Change { retry: Some(8), ..Change::default() }).unwrap_err().to_string();
+    assert!(changed.contains("7 at most, and not 8"), "{changed}");
+}
+
+#[test]
+fn parts_that_a_request_has_no_use_for_are_refused_with_it() {
+    let Pair { a, b, .. } = in_memory(3, |qp| qp);
+    let (buffer, to) = (|at| a.own.buffer(at..at + 8).unwrap(), b.open.remote());
+    let read = SendWr::read(buffer(0), to).gather(vec![buffer(8).freeze()]);
+    let write = SendWr::write(buffer(16), to).scatter(vec![buffer(24)]);
+    for request in [read, write, SendWr::fetch_add(to, 1).scatter(vec![buffer(32)])] {
+        let refused = a.qp.post_send(request).unwrap_err();
+        assert_eq!(refused.error, WrError::Parts);
+    }
+    // A READ into no buffers reads nothing, and what it was made with is back at once.
+    let nothing = SendWr::read(buffer(40), to).scatter(Vec::new());
+    drop(buffer(40));
+    a.qp.post_send(nothing).unwrap();
+    assert_eq!(a.done().byte_len, 0);
+    assert_eq!(a.own.buffer(5..5).err(), Some(LentError::Empty(5)));
+    let slice = a.own.slice(0..64).unwrap();
+    a.qp.post_send(SendWr::write(slice.slice(64..64).unwrap(), to)).unwrap();
+    assert_eq!(a.done().byte_len, 0);
+}
+
+#[test]
+fn who_is_no_single_host_is_no_peer() {
+    let Pair { a, .. } = in_memory(4, |qp| qp);
+    for address in [[0, 0, 0, 0], [255, 255, 255, 255], [224, 0, 0, 1]] {
+        let qp = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+        let refused = qp.connect(QpInfo { address: address.into(), ..a.qp.info() });
+        assert!(matches!(refused, Err(QueuePairError::NoHost(_))), "{refused:?}");
+        assert_eq!(qp.state(), QpState::Init);
+        let manager = ConnectionManager::new(&a.device).unwrap();
+        let refused = manager.request(&qp, (address, 7).into(), &ConnParam::default());
+        assert!(matches!(refused, Err(CmError::QueuePair(QueuePairError::NoHost(_)))), "{refused:?}");
+        let param = ConnParam { ack_timeout: Some(32), ..ConnParam::default() };
+        let refused = manager.request(&qp, ([10, 0, 0, 9], 7).into(), &param).unwrap_err().to_string();
+        assert!(refused.contains("31 at most, and not 32"), "{refused}");
+    }
 }
 
 /// The WRITE of eight octets of ones to the start of b's region, as a would send it with `psn`.

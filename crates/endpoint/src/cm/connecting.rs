@@ -5,7 +5,7 @@ use super::manager::{Core, Handle, Note};
 use super::parameters::{ACK_TIMEOUT, ConnParam, Peer, gid, number_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::numbers::random;
-use crate::queue_pair::{QueuePair, QueuePairError};
+use crate::queue_pair::{QueuePair, can_be_peer};
 use roci_units::{Psn, Qpn};
 use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
 use std::net::SocketAddr;
@@ -31,14 +31,13 @@ impl ConnectionManager {
     ///
     /// # Errors
     /// [`CmError::PrivateData`], or [`CmError::QueuePair`] where `qp` is not this device's or not in INIT, or the address is of the
-    /// other Internet protocol.
+    /// other Internet protocol or not of one host, or a number is out of its range.
     pub fn request(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
         let inner = &self.handle.inner;
         qp.may_be_connected_by(&inner.device.inner)?;
         let source = inner.device.address();
-        if source.is_ipv4() != to.ip().is_ipv4() {
-            return Err(QueuePairError::Address(to.ip()).into());
-        }
+        can_be_peer(to.ip(), source)?;
+        param.judge()?;
         let private = param.private(qp.layout())?;
         let psn = Psn::new(random());
         let [low, high, ..] = random().to_le_bytes();

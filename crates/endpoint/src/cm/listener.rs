@@ -121,6 +121,7 @@ impl ConnectRequest {
     pub fn accept(mut self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
         let inner = self.handle.inner.clone();
         qp.may_be_connected_by(&inner.device.inner)?;
+        param.judge()?;
         let private = param.private(qp.layout())?;
         if self.request.layout != qp.layout() {
             return Err(CmError::Layout(self.request.layout));

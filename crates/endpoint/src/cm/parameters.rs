@@ -2,7 +2,7 @@
 
 use super::CmError;
 use crate::device::Mtu;
-use crate::queue_pair::{QpInfo, QueuePair};
+use crate::queue_pair::{QpInfo, QueuePair, QueuePairError, in_range};
 use roci_transport::{Change, Transition};
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
@@ -50,6 +50,13 @@ impl Default for ConnParam {
 }
 
 impl ConnParam {
+    /// That all of it has room on the wire.
+    pub(super) fn judge(&self) -> Result<(), QueuePairError> {
+        in_range("the exponent of the local ACK timeout", self.ack_timeout.unwrap_or(0), 31)?;
+        in_range("retry_count", self.retry_count, 7)?;
+        in_range("rnr_retry_count", self.rnr_retry_count, 7)
+    }
+
     /// The private data of a datagram that has room for `N` octets.
     pub(super) fn private<const N: usize>(&self, layout: Layout) -> Result<Private<N>, CmError> {
         Private::beside(layout, &self.private_data).ok_or(CmError::PrivateData(Private::<N>::room(layout)))

@@ -155,7 +155,7 @@ impl Slice {
         (!memory.is_remote).then(|| unsafe { memory.octets(self.range.clone()) })
     }
 
-    /// A part of it.
+    /// A part of it, which may be empty, and overlap others: nothing is lent by it that the whole has not been lent.
     ///
     /// # Errors
     /// [`LentError::Bounds`].

@@ -46,9 +46,15 @@ pub struct RegionError {
 /// Why a part of a region cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LentError {
-    /// The part does not lie within the region, or is empty.
+    /// The part does not lie within the region.
     #[error("octets {0} to {1} do not lie in the region")]
     Bounds(usize, usize),
+    /// A part of a region has at least one octet: of none there is nothing to lend. Who sends nothing takes an empty
+    /// [`send_inline`](crate::SendWr::send_inline) or a part of a [`Slice`], which may be empty.
+    #[error(
+        "octets {0} to {0} are none, and a part of a region has at least one: a request without octets needs no part of it"
+    )]
+    Empty(usize),
     /// Some of it is lent to a buffer or a work request.
     #[error("octets {0} to {1} are lent")]
     Lent(usize, usize),
@@ -279,7 +285,10 @@ impl Handle {
     /// Lends a part to nobody but the caller.
     pub(crate) fn lend(&self, range: &Range<usize>) -> Result<(), LentError> {
         let (start, end) = (range.start, range.end);
-        if start >= end || end > self.memory().len() {
+        if start == end {
+            return Err(LentError::Empty(start));
+        }
+        if start > end || end > self.memory().len() {
             return Err(LentError::Bounds(start, end));
         }
         let mut lent = self.lent();
@@ -369,7 +378,7 @@ impl MemoryRegion {
     /// by local means until the buffer is gone.
     ///
     /// # Errors
-    /// [`LentError`] where the part is out of bounds or lent already.
+    /// [`LentError`] where the part is out of bounds, empty or lent already.
     pub fn buffer(&self, range: Range<usize>) -> Result<Buffer, LentError> {
         self.handle.lend(&range)?;
         Ok(Buffer::new(self.handle.clone(), range))

@@ -1,0 +1,147 @@
+//! From a work request to the engine's: what is looked at before, and what goes back where it is refused.
+
+use crate::numbers::inner;
+use crate::queue_pair::can_be_peer;
+use crate::shard::Core;
+use crate::work::{INLINE_MAX, Payload, RecvWr, Refused, SendWr, WrError};
+use crate::works::{Owner, Work, address_of};
+use roci_transport::{Operation, Pd, PostError, RecvRequest, RecvTarget, SendRequest};
+use roci_units::Instant;
+
+impl Core {
+    #[expect(clippy::result_large_err, reason = "what is refused goes back to the caller")]
+    pub(crate) fn post_send(
+        &mut self,
+        now: Instant,
+        place: u32,
+        pd: Pd,
+        mut request: SendWr,
+    ) -> Result<(), (WrError, SendWr)> {
+        let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
+        let length = match (&request.operation, &request.payload) {
+            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
+            (_, payload) => payload.len(),
+        };
+        let error = match (judge(&request.payload, pd), u32::try_from(length)) {
+            _ if left == 0 => Some(WrError::QueueFull),
+            _ if request.is_misfit => Some(WrError::Parts),
+            (Some(error), _) => Some(error),
+            (None, Err(_)) => Some(PostError::Length(u32::MAX).into()),
+            (None, Ok(_)) => None,
+        };
+        if let Some(error) = error {
+            return Err((error, request));
+        }
+        if let (Operation::Datagram { path, .. }, Some(address)) =
+            (&mut request.operation, request.destination)
+        {
+            let is_peer = can_be_peer(address, self.local).is_ok();
+            match is_peer.then(|| self.paths.learn(address)).flatten() {
+                Some(known) => *path = known,
+                None => return Err((WrError::Address(address), request)),
+            }
+        }
+        let SendWr { id, operation, destination, payload, solicited, signaled, fence, is_misfit } = request;
+        let work = Work { id, owner: Owner::Send(place), signaled, payload };
+        let at = self.works.insert(work);
+        let request = SendRequest {
+            id: u64::from(at),
+            operation,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            address: address_of(at),
+            lkey: 0,
+            solicited,
+            // What it lent is to be given back whether the application wants to hear of it or not.
+            signaled: true,
+            fence,
+        };
+        match self.engine.post_send(now, inner(place), &request) {
+            Ok(()) => {
+                if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
+                    entry.sends_left -= 1;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
+                let request =
+                    SendWr { id, operation, destination, payload, solicited, signaled, fence, is_misfit };
+                Err((self.explain(place, error, &request.operation), request))
+            }
+        }
+    }
+
+    /// What the engine found, in words that say what can be done.
+    fn explain(&self, place: u32, error: PostError, operation: &Operation) -> WrError {
+        match (error, operation) {
+            (PostError::Remote, Operation::FetchAdd { va, .. } | Operation::CompareSwap { va, .. })
+                if !va.is_multiple_of(8) =>
+            {
+                WrError::Misaligned(*va)
+            }
+            (PostError::Remote, _) => WrError::NoReads,
+            (PostError::Length(length), Operation::Datagram { .. }) => {
+                let mtu = self.entries[place as usize].as_ref().map_or(0, |entry| entry.mtu);
+                WrError::Datagram { length, mtu }
+            }
+            (error, _) => error.into(),
+        }
+    }
+
+    pub(crate) fn post_recv(
+        &mut self,
+        target: RecvTarget,
+        owner: Owner,
+        pd: Pd,
+        request: RecvWr,
+    ) -> Result<(), Box<Refused<RecvWr>>> {
+        let refuse = |error, request| Err(Box::new(Refused { error, request }));
+        let left = match owner {
+            Owner::Shared(srq) => self.shared_left.get_mut(srq as usize),
+            Owner::Recv(place) | Owner::Send(place) => self
+                .entries
+                .get_mut(place as usize)
+                .and_then(|entry| entry.as_mut())
+                .map(|entry| &mut entry.recvs_left),
+        };
+        let Some(left) = left.filter(|left| **left > 0) else {
+            return refuse(WrError::QueueFull, request);
+        };
+        if let Some(error) = judge(&request.payload, pd) {
+            return refuse(error, request);
+        }
+        let length = u32::try_from(request.payload.len()).unwrap_or(u32::MAX);
+        let RecvWr { id, payload } = request;
+        let at = self.works.insert(Work { id, owner, signaled: true, payload });
+        let posted = RecvRequest { id: u64::from(at), address: address_of(at), length, lkey: 0 };
+        match self.engine.post_recv(target, posted) {
+            Ok(()) => {
+                *left -= 1;
+                Ok(())
+            }
+            Err(error) => {
+                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
+                refuse(error.into(), RecvWr { id, payload })
+            }
+        }
+    }
+}
+
+/// What the engine cannot check, since it is given no local keys.
+fn judge(payload: &Payload, pd: Pd) -> Option<WrError> {
+    let (domains, writable) = match payload {
+        Payload::None => (true, true),
+        Payload::Inline(octets) if octets.len() > INLINE_MAX => return Some(WrError::Inline),
+        Payload::Inline(_) => (true, true),
+        Payload::Slice(slice) => (slice.pd() == pd, true),
+        Payload::Slices(slices) => (slices.iter().all(|slice| slice.pd() == pd), true),
+        Payload::Buffer(buffer) => (buffer.pd() == pd, buffer.is_writable()),
+        Payload::Buffers(buffers) => {
+            (buffers.iter().all(|b| b.pd() == pd), buffers.iter().all(crate::Buffer::is_writable))
+        }
+    };
+    if !domains {
+        return Some(WrError::ProtectionDomain);
+    }
+    (!writable).then_some(WrError::Rights)
+}
