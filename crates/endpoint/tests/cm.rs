@@ -5,8 +5,8 @@ use roci_endpoint::cm::{CmError, ConnParam, Connection, ConnectionManager};
 use roci_endpoint::perf;
 use roci_endpoint::ping::{self, PingError, Watch};
 use roci_endpoint::{
-    Access, Backend, CompletionQueue, Device, DeviceConfig, Faults, MemoryWire, Mtu, QpState, QueuePair,
-    QueuePairError, Recovery, RecvWr, RemoteMemory, SendWr, Status,
+    Access, Backend, Change, CompletionQueue, Device, DeviceConfig, Faults, MemoryWire, Mtu, QpState,
+    QueuePair, QueuePairError, Recovery, RecvWr, RemoteMemory, SendWr, Status, Transition,
 };
 use roci_wire::Layout;
 use std::net::{IpAddr, SocketAddr};
@@ -203,6 +203,26 @@ fn a_queue_pair_that_rdma_cm_cannot_connect_is_refused_at_once() {
     let _asked = asking.request(&other, to, &param).unwrap();
     let again = listener.get_request(WAIT).unwrap().unwrap().accept(&passive, &param).unwrap_err();
     assert!(matches!(again, CmError::QueuePair(QueuePairError::NotInit(QpState::ReadyToSend))), "{again}");
+}
+
+#[test]
+fn queue_pairs_carry_data_after_their_connection_has_ended_until_they_are_ended_themselves() {
+    let wire = MemoryWire::new(14);
+    let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let ((active, sent), (passive, received)) = (queue_pair(&near), queue_pair(&far));
+    let [asked, accepted] = met(&asking, &answering, far.address(), [&active, &passive]);
+    asked.disconnect();
+    assert!(asked.wait_disconnected(WAIT) && accepted.wait_disconnected(WAIT));
+    assert_eq!([active.state(), passive.state()], [QpState::ReadyToSend; 2]);
+    (0..2).for_each(|number| passive.post_recv(RecvWr::empty().wr_id(number)).unwrap());
+    active.post_send(SendWr::send_inline(&[]).imm(7)).unwrap();
+    assert!(sent.wait(WAIT).unwrap().is_ok());
+    assert_eq!(received.wait(WAIT).unwrap().imm(), Some(7));
+    let fail = Change { transition: Some(Transition::Fail), ..Change::default() };
+    passive.modify(&fail).unwrap();
+    let flushed = received.wait(WAIT).unwrap();
+    assert_eq!((flushed.wr_id, flushed.status), (1, Status::WorkRequestFlushed));
 }
 
 #[test]

@@ -107,6 +107,24 @@ fn what_is_lent_can_be_neither_written_nor_lent_again_nor_deregistered() {
 }
 
 #[test]
+fn who_lends_all_of_a_region_once_sends_and_reads_any_parts_of_it() {
+    let Pair { a, b, .. } = in_memory(5, |qp| qp);
+    a.own.write(0, b"overlap").unwrap();
+    let all = a.own.slice(0..a.own.len()).unwrap();
+    assert_eq!(a.own.read(0, &mut [0; 4]), Err(LentError::Lent(0, 4)));
+    for (range, at) in [(0..4, 0), (2..7, 8)] {
+        a.qp.post_send(SendWr::write(all.slice(range).unwrap(), b.open.remote().plus(at))).unwrap();
+    }
+    assert_eq!(all.slice(1..3).unwrap().to_vec(), b"ve");
+    (0..2).for_each(|_| drop(a.done()));
+    let mut there = [0; 13];
+    b.open.read(0, &mut there).unwrap();
+    assert_eq!(&there, b"over\0\0\0\0erlap");
+    drop(all);
+    assert!(a.own.write(0, b"again").is_ok());
+}
+
+#[test]
 fn requests_that_do_not_fit_come_back() {
     let Pair { a, b, .. } = in_memory(1, |qp| qp.max_send_wr(1).max_recv_wr(1));
     let refused = a.qp.post_send(SendWr::send_inline(&[0; 185])).unwrap_err();

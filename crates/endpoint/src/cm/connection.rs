@@ -113,7 +113,8 @@ impl Connection {
         (note.has_failed || note.has_left()).then_some(())
     }
 
-    /// Tells the peer that it is over. The queue pair is the caller's to end.
+    /// Tells the peer that it is over. The queue pair is the caller's to end: both ends' stay in RTS and carry data until they are
+    /// brought into the error state ([`modify`](crate::QueuePair::modify) with `Transition::Fail`) or dropped.
     pub fn disconnect(&self) {
         let inner = &self.handle.inner;
         // What has been taken is acknowledged before: the peer would hear of the end first, and take its last request for lost.
