@@ -139,18 +139,30 @@ fn a_server_that_was_stopped_before_the_time_was_over_makes_no_success_of_it_whe
     assert!(why.contains("requests were not answered in time"), "{why}");
 }
 
+/// Both ends of a test, of which the server was stopped so long `after` the client was started, and the client has given it up; `None`
+/// where it waits for it.
+fn stop_early(options: &[&str], after: Duration) -> Option<(End, End)> {
+    let server = End::start(&[options, &["-d", "127.0.0.65"]].concat());
+    std::thread::sleep(Duration::from_millis(500));
+    let mut client = End::start(&[options, &["127.0.0.65", "-d", "127.0.0.66"]].concat());
+    std::thread::sleep(after);
+    signal(&server, "STOP");
+    // Two seconds more, which do not count: the server is to find what was sent to it last.
+    std::thread::sleep(RETRY_TIME + Duration::from_secs(2));
+    let gave_up = client.process.try_wait().unwrap().is_some();
+    gave_up.then_some((server, client))
+}
+
 #[test]
 fn an_end_that_stood_still_at_the_beginning_until_it_was_given_up_has_no_figure_when_it_goes_on() {
     for (test, port, json) in [("write-lat", "19541", false), ("send-lat", "19542", true)] {
         let options = [&[test, "-p", port, "-D", "60"][..], if json { &["--json"] } else { &[] }].concat();
         let options = [&options[..], &PATIENCE].concat();
-        let mut server = End::start(&[&options[..], &["-d", "127.0.0.65"]].concat());
-        std::thread::sleep(Duration::from_millis(500));
-        let client = End::start(&[&options[..], &["127.0.0.65", "-d", "127.0.0.66"]].concat());
-        std::thread::sleep(Duration::from_millis(800));
-        signal(&server, "STOP");
-        // It goes on when two seconds are over that do not count, and finds what was sent to it last.
-        std::thread::sleep(RETRY_TIME + Duration::from_secs(2));
+        // On a busy machine the client may not have begun yet when the server is stopped: it then waits, and once more is tried.
+        let (mut server, client) = [800, 1_200, 1_600]
+            .into_iter()
+            .find_map(|after| stop_early(&options, Duration::from_millis(after)))
+            .expect("a client that gives up a server that stands still");
         signal(&server, "CONT");
         let mut out = String::new();
         server.out.read_to_string(&mut out).unwrap();
