@@ -63,7 +63,8 @@ impl<N: Nics> Fabric<N> {
     }
 
     /// As [`Fabric::run_until`], but returns [`Stopped::Early`] after each 2²⁰ events, so that a caller who wants to
-    /// stop need not wait for simulated time to pass, and when [`Net::pause_here`] was called.
+    /// stop need not wait for simulated time to pass; and [`Stopped::At`] with the events of the instant in which
+    /// [`Net::pause_here`] was called.
     ///
     /// # Panics
     /// When `until` lies at the end of time (2⁵² ps, 75 minutes) or beyond.
