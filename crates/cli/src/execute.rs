@@ -333,7 +333,7 @@ fn report(done: &[(Request, Vec<Results>)], several: bool, common: &Common) -> R
 
 /// The results of a group, each with the label that tells it from the others.
 fn labelled<'a>(group: &Group, results: &'a [Results]) -> Vec<(String, &'a Results)> {
-    group.runs.iter().map(|run| group.full_label(run)).zip(results).collect()
+    group.full_labels().into_iter().zip(results).collect()
 }
 
 /// Why something could not be printed, other than that the pipe was closed.

@@ -10,7 +10,7 @@ use crate::results::{FlowSet, Results};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::overrides::{self, ArgumentError};
 use crate::scenario::{Scenario, ScenarioError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +35,17 @@ pub struct Run {
     pub scenario: Arc<Scenario>,
     /// With which seed.
     pub seed: u64,
+}
+
+impl Run {
+    /// Its label among so many runs, of which so many have one configuration, its own.
+    fn among(&self, alike: usize, all: usize) -> String {
+        match (alike > 1, alike < all) {
+            (true, true) => format!("{} seed={}", self.label, self.seed),
+            (true, false) => format!("seed={}", self.seed),
+            (false, _) => self.label.clone(),
+        }
+    }
 }
 
 /// Why runs could not be planned.
@@ -206,15 +217,15 @@ impl Group {
             return vec![PathBuf::new()];
         }
         let mut taken = BTreeSet::new();
-        let place = |run: &Run| {
-            let name = folder_name(&self.full_label(run));
+        let place = |label: &String| {
+            let name = folder_name(label);
             let free = |name: &String| !taken.contains(name);
             let numbered = || (2..).map(|n| format!("{name}-{n}")).find(free).unwrap_or_default();
             let name = if free(&name) { name.clone() } else { numbered() };
             taken.insert(name.clone());
             PathBuf::from(name)
         };
-        self.runs.iter().map(place).collect()
+        self.full_labels().iter().map(place).collect()
     }
 
     /// Takes `runs`, in ascending order, out of the group and out of `folder`, where its results lie: those that have none.
@@ -222,6 +233,9 @@ impl Group {
     /// # Errors
     /// [`OutputError`] names the file.
     pub fn leave_out(&mut self, runs: &[usize], folder: &Path) -> Result<(), OutputError> {
+        if runs.is_empty() {
+            return Ok(());
+        }
         let mut before = self.places();
         for index in runs.iter().rev() {
             self.runs.remove(*index);
@@ -247,22 +261,22 @@ impl Group {
     /// The label of a run, with its seed where configurations run with several.
     pub fn full_label(&self, run: &Run) -> String {
         let alike = self.runs.iter().filter(|other| other.label == run.label).count();
-        match (alike > 1, self.configurations().len() > 1) {
-            (true, true) => format!("{} seed={}", run.label, run.seed),
-            (true, false) => format!("seed={}", run.seed),
-            (false, _) => run.label.clone(),
+        run.among(alike, self.runs.len())
+    }
+
+    /// The labels of all runs, as [`Group::full_label`] has each. To ask for them one by one takes the square of their number.
+    pub fn full_labels(&self) -> Vec<String> {
+        let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
+        for run in &self.runs {
+            *alike.entry(&run.label).or_default() += 1;
         }
+        self.runs.iter().map(|run| run.among(alike[run.label.as_str()], self.runs.len())).collect()
     }
 
     /// The labels of the configurations, in the order of their first runs.
     pub fn configurations(&self) -> Vec<&str> {
-        let mut labels: Vec<&str> = Vec::new();
-        for run in &self.runs {
-            if labels.last() != Some(&run.label.as_str()) && !labels.contains(&run.label.as_str()) {
-                labels.push(&run.label);
-            }
-        }
-        labels
+        let mut seen = BTreeSet::new();
+        self.runs.iter().map(|run| run.label.as_str()).filter(|label| seen.insert(*label)).collect()
     }
 
     /// Writes what shows the runs side by side into `folder`: `report.html` and `comparison.csv`. Nothing for a single
@@ -274,7 +288,7 @@ impl Group {
         if self.runs.len() == 1 {
             return Ok(());
         }
-        let labels: Vec<String> = self.runs.iter().map(|run| self.full_label(run)).collect();
+        let labels = self.full_labels();
         let places: Vec<String> =
             self.places().iter().map(|place| place.to_string_lossy().into_owned()).collect();
         let shown: Vec<Shown<'_>> = (self.runs.iter().zip(&labels).zip(&places).zip(results))

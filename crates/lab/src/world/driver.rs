@@ -119,8 +119,6 @@ pub(super) struct Driver {
     pub(super) begun_octets: u64,
     /// Octets that flows which have ended delivered.
     ended_octets: u64,
-    /// When the last flow ended.
-    pub(super) last_end: Instant,
     /// When the first receive request ended.
     pub(super) first_received: Option<Instant>,
     seed: u64,
@@ -142,7 +140,6 @@ impl Driver {
             sampled: 0,
             begun_octets: 0,
             ended_octets: 0,
-            last_end: Instant::ZERO,
             first_received: None,
             seed,
         }
@@ -412,7 +409,6 @@ impl Driver {
         self.ended.push(ended);
         self.vacant.push(place);
         self.alive -= 1;
-        self.last_end = now;
     }
 
     /// What became of all flows. Those that are alive stay as they are.

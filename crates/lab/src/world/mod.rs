@@ -324,10 +324,8 @@ impl<'a> Simulation<'a> {
     /// Everything that the run found out, once.
     fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
         let offered_until = self.offered_until();
-        let done = self.alive() == 0 && self.all_began();
         let Fabric { net, nics } = &mut self.fabric;
-        // The last event of a run that is done may be a timer that came to nothing, and it is noticed at the next sample only.
-        let now = if done { nics.application.last_end } else { net.now() };
+        let now = net.now();
         let totals = net.totals();
         let graph = &self.scenario.topology.graph;
         let switches = (0u32..).zip(&graph.switches).map(|(number, name)| {

@@ -30,12 +30,8 @@ impl Simulation<'_> {
     /// Tells of the writes for which the run was over too soon. Those after its `stop` were told before it, as were those before
     /// the flow that they are for.
     pub(super) fn tell_of_writes_to_come(&mut self) {
-        let stop = self.scenario.stop.map_or(Instant::NEVER, |stop| Instant::ZERO + stop);
-        // The last event of a run that is done may be a timer that came to nothing.
-        let driver = &self.fabric.nics.application;
-        let done = driver.alive == 0 && self.scenario.stop.is_none();
-        let end = if done { driver.last_end } else { self.fabric.net.now() };
-        let end = time(end.as_secs_f64());
+        let stop = self.stop();
+        let end = time(self.fabric.net.now().as_secs_f64());
         let to_come = self.scenario.writes.get(self.written..).unwrap_or_default();
         let untold = to_come.iter().filter(|write| write.time <= stop && !write.early);
         for RegisterWrite { time: at, register, .. } in untold {

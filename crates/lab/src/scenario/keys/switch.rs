@@ -17,7 +17,7 @@ pub static SWITCH: Section = Section {
             "routing",
             "`\"ecmp\"` or `\"spray\"`",
             "`\"ecmp\"`",
-            "How a path is chosen among those of equal cost: by a hash of the flow's addresses and of a UDP port that the seed and the flow's place in its table decide, whatever else flows; or anew for each packet: a switch takes equal ports in turn, each round from one at random. Sprayed packets overtake each other: `recovery = \"go-back-n\"` sends all behind a gap again, `\"irn\"` and `\"srnic\"` each packet that is overtaken, `\"sack\"` few, `\"ndp\"` and law `homa` none.",
+            "How a path is chosen among those of equal cost: by a hash of the flow's addresses and of a UDP port that the seed, the flow's `[[traffic]]` table and its place there decide, whatever else flows; or anew for each packet: a switch takes equal ports in turn, each round from one at random. Sprayed packets overtake each other: `recovery = \"go-back-n\"` sends all behind a gap again, `\"irn\"` and `\"srnic\"` each packet that is overtaken, `\"sack\"` few, `\"ndp\"` and law `homa` none.",
         ),
         key("on", "a list of tables", "none", "Other values for some switches or ports."),
     ],
