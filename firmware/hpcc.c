@@ -58,11 +58,11 @@ static void answer(uint32_t window, uint32_t link) {
     setWindow(window);
 }
 
-/* What an octet lasts on a link of so many kb/s: ns in 8.24, from the 16 first bits. */
+/* What an octet lasts on a link of so many kb/s, at most 4 Tb/s: ns in 8.24, from 16 bits. */
 static uint32_t octet_of(uint32_t rate) {
     int shift = 16 - __builtin_clz(rate);
     uint32_t first = rate >> shift, whole = (8000000 << 8) / first;
-    return ((whole << 16) + ((8000000 << 8) % first << 16) / first) >> shift;
+    return most(((whole << 16) + ((8000000 << 8) % first << 16) / first) >> shift, 1 << 15);
 }
 
 /* What octets last on a link: ns in 24.8, at most 8 ms. */
@@ -110,11 +110,11 @@ int recv() {
                     }
                     uint32_t gap = at - readContext(link->at), time = least(gap += gap == 0, T);
                     uint32_t sent = tx_bytes - readContext(link->tx_bytes);
-                    uint32_t octets = gap > T ? slow(sent, octet, gap) : lasts(sent, octet);
-                    uint32_t waiting = least(queue, readContext(link->queue));
-                    if (waiting > 0) octets += mulHigh(lasts(waiting, octet), time * per_t);
-                    bool fuller = (uint64_t)octets * tau > (uint64_t)fullest * time;
-                    if (fuller) fullest = octets, tau = time;
+                    uint32_t waits = mulHigh(least(queue, readContext(link->queue)), time * per_t);
+                    uint32_t inflight = gap > T ? slow(sent, octet, gap) : 0;
+                    inflight += lasts(addSaturating(gap > T ? 0 : sent, waits), octet);
+                    bool fuller = (uint64_t)inflight * tau > (uint64_t)fullest * time;
+                    if (fuller) fullest = inflight, tau = time;
                 }
                 updateContext(link->at, at);
                 updateContext(link->tx_bytes, tx_bytes);

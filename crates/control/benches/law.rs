@@ -159,17 +159,13 @@ fn ack(bencher: Bencher<'_, '_>, (name, links): (&str, usize)) {
         Law::from_settings(name, &[], BitsPerSec::from_kbps(u64::from(LINK_KBPS))).expect("a law")
     };
     let (mut context, mut credit, wake) = law.connect(LINK_KBPS);
-    let mut hops = [Hop { rate_kbps: LINK_KBPS, ..Hop::default() }; 5];
+    let mut hops = [Hop::NONE; 5];
     let (mut now, mut sequence) = (Instant::ZERO + Span::from_millis(1), 0u32);
     bencher.bench_local(|| {
         now += Span::from_nanos(100);
         sequence = sequence.wrapping_add(1);
         let swing = u64::from(sequence & 0x3ff);
-        for hop in &mut hops[..links] {
-            hop.at = now;
-            hop.tx_bytes += 1_100;
-            hop.queue_bytes = (sequence & 0xfff) * 8;
-        }
+        hops[..links].fill(Hop::new(now, u64::from(sequence) * 1_100, (sequence & 0xfff) * 8, LINK_KBPS));
         let mut outcome = Outcome::unchanged(credit, wake);
         let event = Event {
             class: Class::ACK,
@@ -221,7 +217,7 @@ fn mix(bencher: Bencher<'_, '_>, (name, class, links): (&str, Class, usize)) {
     };
     let traces = law.traces();
     let mut pairs: Vec<_> = (0..QPS).map(|_| law.connect(LINK_KBPS)).collect();
-    let mut hops = [Hop { rate_kbps: LINK_KBPS, ..Hop::default() }; 5];
+    let mut hops = [Hop::NONE; 5];
     let (mut now, mut random) = (Instant::ZERO + Span::from_millis(1), 1u32);
     bencher.bench_local(|| {
         random ^= random << 13;
@@ -239,11 +235,7 @@ fn mix(bencher: Bencher<'_, '_>, (name, class, links): (&str, Class, usize)) {
             let event = Event { class: Class::TIMER, now, ..Event::default() };
             law.on_event(black_box(context), black_box(&event), &mut outcome);
         }
-        for hop in &mut hops[..links] {
-            hop.at = now;
-            hop.tx_bytes += 500;
-            hop.queue_bytes = random >> 20;
-        }
+        hops[..links].fill(Hop::new(now, now.as_ps() / 80, random >> 20, LINK_KBPS));
         let sequence = now.as_ps().to_le_bytes();
         let sequence = u32::from_le_bytes([sequence[2], sequence[3], sequence[4], sequence[5]]);
         let event = Event {

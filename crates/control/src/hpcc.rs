@@ -15,11 +15,11 @@
 //!   three. None has more than 32 bits, since a program on a 32-bit core computes the same.
 //! - W stays between [`Params::wmin`] and what the link carries in the base round trip, and W^c with it.
 //! - At most five hops count, as in HPCC's header.
-//! - A link takes some 55 instructions, seven of them multiplications: its clock in nanoseconds, its octets' time, its queue's time
-//!   and what of it counts in τ (where there is a queue), and the comparison by two. A Zen 4 at 3.2 GHz, which takes up at most 19 in a
-//!   nanosecond, needs 9 ns for one link and 3.2 for each more. The 8 ns that a law's event should take would be 154 instructions, and
-//!   five links have nearly twice as many by themselves. The first link, apart from the others, is compared with nothing, and what
-//!   is rare is out of the way: with both in the loop one link took 11 ns and five took 27.
+//! - The event of one link takes some 125 instructions and each more link 45, five of them multiplications: its queue's part of τ by
+//!   two, its octets' time, and the comparison by two. The 8 ns that a law's event should take are some 150 instructions of a core
+//!   at 3 GHz, which one link stays below and five, 305, have twice over. The first link, apart from the others, is compared with
+//!   nothing, and what is rare is out of the way: with both in the loop one link took a quarter longer. Telemetry comes in the
+//!   words that are kept, one copy for four of them; when time and octets had to be cut to 32 bits here, a link took 55.
 
 mod keys;
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod tests;
 pub use keys::{PRESETS, REGISTERS};
 
 use crate::event::{Class, Event, Hop};
-use crate::fixed::{ONE, constant, fraction, nanos, passed, saturate, scale, span_nanos};
+use crate::fixed::{ONE, constant, fraction, passed, saturate, scale, span_nanos};
 use crate::outcome::{Credit, Outcome};
 use crate::sample::Sample;
 use roci_units::{Ratio, Span};
@@ -72,18 +72,12 @@ pub struct Hpcc {
     octets_of_kbps: u32,
 }
 
-/// What the last acknowledgement told of one link: `L[i]` and its rate, five words.
+/// What is known of one link, five words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Link {
-    /// `ts`: the switch's clock in nanoseconds.
-    pub at: u32,
-    /// `txBytes`: octets sent by then, modulo 2³².
-    pub tx_bytes: u32,
-    /// `qlen`: octets queued.
-    pub queue_bytes: u32,
-    /// `B`: the link's rate in kb/s.
-    pub rate_kbps: u32,
+    /// `L[i]`: what the last acknowledgement told of it.
+    pub seen: Hop,
     /// What an octet lasts on it, in nanoseconds in 8.24.
     pub octet: u32,
 }
@@ -193,7 +187,8 @@ impl Hpcc {
     #[inline(never)]
     fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
         for (link, hop) in state.links.iter_mut().zip(hops) {
-            link.see(hop);
+            // Its rate is learnt when it is first judged.
+            link.seen = Hop { rate_kbps: link.seen.rate_kbps, ..*hop };
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most five")]
         {
@@ -223,25 +218,23 @@ impl Hpcc {
     }
 
     /// `τ·u′` of one link in nanoseconds in 24.8, where u′ is its octets in flight over B·T, and τ in nanoseconds (lines
-    /// 3 to 8): each below 2³². The link is seen with that.
+    /// 3 to 8): each below 2³². Of the queue, `τ/T` counts, in whole octets. The link is seen with that.
     #[inline(always)]
     fn inflight(&self, link: &mut Link, hop: &Hop) -> (u64, u64) {
-        if link.rate_kbps != hop.rate_kbps {
-            link.learn(hop.rate_kbps);
+        if link.seen.rate_kbps != hop.rate_kbps {
+            link.octet = lasting(hop.rate_kbps);
         }
-        let gap = nanos(hop.at).wrapping_sub(link.at).max(1);
-        #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
-        let sent = (hop.tx_bytes as u32).wrapping_sub(link.tx_bytes);
-        let (mut inflight, tau) = if gap > self.t {
-            (u64::from(self.slow(link, sent, gap)), u64::from(self.t))
+        let gap = hop.at_ns.wrapping_sub(link.seen.at_ns).max(1);
+        let sent = hop.tx_bytes.wrapping_sub(link.seen.tx_bytes);
+        let tau = u64::from(gap.min(self.t));
+        let queue = u64::from(hop.queue_bytes.min(link.seen.queue_bytes));
+        let waiting = (queue * (tau * u64::from(self.per_t))) >> 32;
+        let inflight = if gap > self.t {
+            self.slow(link, sent, gap) + link.lasts(waiting)
         } else {
-            (link.lasts(sent), u64::from(gap))
+            link.lasts(u64::from(sent) + waiting)
         };
-        let queue = hop.queue_bytes.min(link.queue_bytes);
-        if queue > 0 {
-            inflight += (link.lasts(queue) * (tau * u64::from(self.per_t))) >> 32;
-        }
-        link.see(hop);
+        link.seen = *hop;
         (inflight, tau)
     }
 
@@ -249,14 +242,14 @@ impl Hpcc {
     /// first bits at least.
     #[cold]
     #[inline(never)]
-    fn slow(&self, link: &Link, sent: u32, gap: u32) -> u32 {
+    fn slow(&self, link: &Link, sent: u32, gap: u32) -> u64 {
         if gap.cast_signed() < 0 {
             // An acknowledgement overtook this one: that its counters are lower says nothing of the link.
             return 0;
         }
         let busy = saturate((u64::from(sent) * u64::from(link.octet)) >> 24).min(gap);
         let shift = [28, 24, 20, 16].into_iter().find(|bit| gap >> bit > 0).map_or(0, |bit| bit - 12);
-        scale(((busy >> shift) << 16) / (gap >> shift), self.t << 8)
+        scale(((busy >> shift) << 16) / (gap >> shift), self.t << 8).into()
     }
 
     /// `ComputeWind` (lines 11 to 21).
@@ -284,32 +277,21 @@ impl Hpcc {
 }
 
 impl Link {
-    /// Keeps what `hop` tells.
+    /// What `octets`, at most 2³³, last on it, in nanoseconds in 24.8: at most 8 ms.
     #[inline]
-    fn see(&mut self, hop: &Hop) {
-        self.at = nanos(hop.at);
-        #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
-        {
-            self.tx_bytes = hop.tx_bytes as u32;
-        }
-        self.queue_bytes = hop.queue_bytes;
+    fn lasts(&self, octets: u64) -> u64 {
+        ((octets * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1))
     }
+}
 
-    /// What `octets` last on it, in nanoseconds in 24.8: at most 8 ms.
-    #[inline]
-    fn lasts(&self, octets: u32) -> u64 {
-        ((u64::from(octets) * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1))
-    }
-
-    /// Another link: what an octet lasts on it, from the 16 first bits of its rate. One below 65 Mb/s counts as that.
-    #[cold]
-    #[inline(never)]
-    fn learn(&mut self, rate_kbps: u32) {
-        const OCTET: u32 = 8_000_000 << 8;
-        let rate = rate_kbps.max(ONE);
-        let shift = 16 - rate.leading_zeros();
-        let first = rate >> shift;
-        let octet = (((OCTET / first) << 16) + ((OCTET % first) << 16) / first) >> shift;
-        (self.rate_kbps, self.octet) = (rate_kbps, octet);
-    }
+/// What an octet lasts on a link of `rate_kbps`, in nanoseconds in 8.24, from the 16 first bits of the rate. One below 65 Mb/s counts
+/// as that, one above 4 Tb/s as that.
+#[cold]
+#[inline(never)]
+fn lasting(rate_kbps: u32) -> u32 {
+    const OCTET: u32 = 8_000_000 << 8;
+    let rate = rate_kbps.max(ONE);
+    let shift = 16 - rate.leading_zeros();
+    let first = rate >> shift;
+    ((((OCTET / first) << 16) + ((OCTET % first) << 16) / first) >> shift).max(1 << 15)
 }

@@ -200,12 +200,8 @@ impl Net {
     #[cold]
     fn stamp(&mut self, egress: u32, id: PacketId, behind: u32) {
         let end = &self.ports[egress as usize].link;
-        let hop = Hop {
-            at: self.now(),
-            tx_bytes: end.tx_octets,
-            queue_bytes: behind,
-            rate_kbps: self.classes[usize::from(end.class)].rate_kbps,
-        };
+        let rate_kbps = self.classes[usize::from(end.class)].rate_kbps;
+        let hop = Hop::new(self.now(), end.tx_octets, behind, rate_kbps);
         if self.packets.extra_mut(id).add_hop(hop) {
             let packet = &mut self.packets[id];
             packet.frame = packet.frame.saturating_add(self.hop_octets);

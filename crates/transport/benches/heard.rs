@@ -42,7 +42,7 @@ fn law(name: &str) -> Law {
 /// Telemetry of links that are nine tenths full, as of `now`.
 fn hops(now: Instant) -> [Hop; 5] {
     let rate_kbps = 100_000_000;
-    [Hop { at: now, tx_bytes: now.as_ps() * 9 / 800, queue_bytes: 0, rate_kbps }; 5]
+    [Hop::new(now, now.as_ps() * 9 / 800, 0, rate_kbps); 5]
 }
 
 /// Flows that have had one round of acknowledgements, with the packets of the next in flight.

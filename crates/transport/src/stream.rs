@@ -423,7 +423,7 @@ mod tests {
                         header
                     }
                 };
-                let hops = [Hop { at: now, tx_bytes: now.as_ps() / 90, queue_bytes: 1000 * odd, rate_kbps: 100_000_000 }];
+                let hops = [Hop::new(now, now.as_ps() / 90, 1000 * odd, 100_000_000)];
                 let words = [odd, 5, 7, 8];
                 let arrival = Arrival { header: &header, path: 0, ce: false, words: &words, hops: &hops };
                 let [of_quick, of_long] = &mut reactions;

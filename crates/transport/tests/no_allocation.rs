@@ -197,8 +197,7 @@ impl Ends {
             return;
         }
         let ce = segment.ecn_capable && share(wire.marked);
-        let hop =
-            Hop { at: self.now, tx_bytes: self.packets * 1_000, queue_bytes: 5_000, rate_kbps: 100_000_000 };
+        let hop = Hop::new(self.now, self.packets * 1_000, 5_000, 100_000_000);
         let mut reaction = Reaction::default();
         let ends = if to_server {
             [&mut self.server, &mut self.client]

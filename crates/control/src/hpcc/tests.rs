@@ -27,8 +27,8 @@ impl Exact {
         let (mut u, mut tau) = (0.0, 1.0);
         for (hop, last) in hops.iter().zip(&self.last) {
             let octets_per_ns = f64::from(hop.rate_kbps) / 8e6;
-            let gap = ((hop.at.as_ps() / 1000) as f64 - (last.at.as_ps() / 1000) as f64).max(1.0);
-            let tx_rate = (hop.tx_bytes - last.tx_bytes) as f64 / gap;
+            let gap = f64::from(hop.at_ns.wrapping_sub(last.at_ns)).max(1.0);
+            let tx_rate = f64::from(hop.tx_bytes.wrapping_sub(last.tx_bytes)) / gap;
             let queue = f64::from(hop.queue_bytes.min(last.queue_bytes));
             let inflight = queue / (octets_per_ns * t) + tx_rate / octets_per_ns;
             if inflight > u {
@@ -50,8 +50,8 @@ impl Exact {
     }
 }
 
-fn hop(at_ns: u64, tx_bytes: u64, queue_bytes: u32, rate_kbps: u32) -> Hop {
-    Hop { at: Instant::ZERO + Span::from_nanos(at_ns), tx_bytes, queue_bytes, rate_kbps }
+fn hop(at_ns: u32, tx_bytes: u32, queue_bytes: u32, rate_kbps: u32) -> Hop {
+    Hop { at_ns, tx_bytes, queue_bytes, rate_kbps }
 }
 
 fn hear(law: &Hpcc, state: &mut State, hops: &[Hop], sequence: u32) {
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn utilisation_and_window_are_the_papers_to_a_part_in_five_hundred(
         steps in prop::collection::vec(
-            (prop_oneof![4 => 20u64..3_000, 1 => 3_000u64..2_000_000], 0u64..100, prop::collection::vec((0u32..400_000, 0usize..3), 3)), 1..100),
+            (prop_oneof![4 => 20u32..3_000, 1 => 3_000u32..2_000_000], 0u64..100, prop::collection::vec((0u32..400_000, 0usize..3), 3)), 1..100),
     ) {
         let law = law("sigcomm19");
         let mut state = law.connect(LINK);
@@ -83,8 +83,9 @@ proptest! {
         let mut exact = Exact { w, wc: w, u: 1.0, stage: 0, last: start };
         for (index, (gap, load, links)) in (0u32..).zip(&steps) {
             let hops: Vec<Hop> = exact.last.iter().zip(links).map(|(last, (queue, _))| {
-                let octets = gap * u64::from(last.rate_kbps) * load / 800_000_000;
-                hop(last.at.as_ps() / 1000 + gap, last.tx_bytes + octets, *queue, last.rate_kbps)
+                let octets = u64::from(*gap) * u64::from(last.rate_kbps) * load / 800_000_000;
+                let octets = u32::try_from(octets).expect("few of them");
+                hop(last.at_ns + gap, last.tx_bytes.wrapping_add(octets), *queue, last.rate_kbps)
             }).collect();
             let sequence = 2 + index * 4;
             let update = passed(sequence, state.update_at);
@@ -105,15 +106,13 @@ proptest! {
 
     #[test]
     fn whatever_is_told_the_window_stays_between_least_and_link(
-        hops in prop::collection::vec((0u64.., 0u64.., 0u32.., 0u32..), 1..8),
-        more in prop::collection::vec((0u64.., 0u64.., 0u32.., 0u32..), 1..8),
+        hops in prop::collection::vec((0u32.., 0u32.., 0u32.., 0u32..), 1..8),
+        more in prop::collection::vec((0u32.., 0u32.., 0u32.., 0u32..), 1..8),
     ) {
         let law = law("hpcc");
         let mut state = law.connect(LINK);
-        let made = |hops: &[(u64, u64, u32, u32)]| -> Vec<Hop> {
-            hops.iter().map(|&(at, tx_bytes, queue_bytes, rate_kbps)| {
-                Hop { at: Instant::from_ps(at), tx_bytes, queue_bytes, rate_kbps }
-            }).collect()
+        let made = |hops: &[(u32, u32, u32, u32)]| -> Vec<Hop> {
+            hops.iter().map(|&(at, sent, queue, rate)| hop(at, sent, queue, rate)).collect()
         };
         for (index, hops) in (0u32..).zip([&hops, &more, &hops, &more]) {
             hear(&law, &mut state, &made(hops), index * 20);
@@ -146,7 +145,7 @@ fn an_idle_path_gives_the_link_back_within_the_stages() {
     let mut at = 1_000;
     for index in 0..40u32 {
         at += 13_000;
-        hear(&law, &mut state, &[hop(at, u64::from(index) * 16_250, 0, LINK)], index * 11);
+        hear(&law, &mut state, &[hop(at, index * 16_250, 0, LINK)], index * 11);
     }
     assert_eq!(state.window, 162_500);
     assert_eq!(law.credit(&state).rate_kbps, Credit::UNLIMITED);
@@ -177,7 +176,7 @@ fn telemetry_that_an_acknowledgement_overtook_says_nothing() {
     let law = law("hpcc");
     let mut state = law.connect(LINK);
     // A link that is nine tenths full.
-    let told = |at: u64| [hop(at, at * 45 / 4, 0, LINK)];
+    let told = |at: u32| [hop(at, at * 45 / 4, 0, LINK)];
     for at in 1..=100 {
         hear(&law, &mut state, &told(1000 * at), 1);
     }

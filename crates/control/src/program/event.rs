@@ -80,9 +80,7 @@ pub(super) fn show_hops(words: &mut [u32], hops: &[Hop], first: usize) {
     words.fill(0);
     let shown = hops.iter().skip(first).take(HOPS_SHOWN);
     for (words, hop) in words.chunks_exact_mut(4).zip(shown) {
-        #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
-        let sent = hop.tx_bytes as u32;
-        words.copy_from_slice(&[nanos(hop.at), sent, hop.queue_bytes, hop.rate_kbps]);
+        words.copy_from_slice(&[hop.at_ns, hop.tx_bytes, hop.queue_bytes, hop.rate_kbps]);
     }
 }
 

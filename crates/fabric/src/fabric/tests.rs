@@ -333,7 +333,7 @@ fn telemetry_tells_of_each_switch_and_grows_the_frame() {
     let mut at = 0;
     for (hop, grown) in hops.iter().zip([0, 8, 16]) {
         at += wire_time(FRAME + grown) + DELAY.as_ps();
-        assert_eq!((hop.at.as_ps(), hop.queue_bytes, hop.rate_kbps), (at, 0, 100_000_000));
+        assert_eq!((u64::from(hop.at_ns), hop.queue_bytes, hop.rate_kbps), (at / 1_000, 0, 100_000_000));
     }
     assert_eq!(hops.len(), 3);
     assert_eq!(fabric.nics.arrivals[0].2.frame, FRAME + 24);

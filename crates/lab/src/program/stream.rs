@@ -440,6 +440,7 @@ impl Stream {
     /// kept. At others a few packets wait now and then.
     fn stamp(&mut self, length: u32) {
         let slowest = (0..self.hops.len()).min_by_key(|at| self.hops[*at].rate_kbps);
+        let now_ns = Hop::new(self.now, 0, 0, 0).at_ns;
         for at in 0..self.hops.len() {
             let hop = self.hops[at];
             let (more, queue) = if self.kind == Kind::Wild {
@@ -454,13 +455,11 @@ impl Stream {
                 };
                 let few = if self.one_in(8) { self.below(8 * MTU) } else { 0 };
                 let load = if waits > 0 { 100 } else { 40 + u64::from(self.below(50)) };
-                let sent = rate.octets_in(self.now.since(hop.at)) * load / 100;
+                let since = Span::from_nanos(now_ns.wrapping_sub(hop.at_ns).into());
+                let sent = rate.octets_in(since) * load / 100;
                 (sent.max(length.into()), waits.max(few))
             };
-            let hop = &mut self.hops[at];
-            hop.at = self.now;
-            hop.tx_bytes += more;
-            hop.queue_bytes = queue;
+            self.hops[at] = Hop::new(self.now, u64::from(hop.tx_bytes) + more, queue, hop.rate_kbps);
         }
     }
 

@@ -126,7 +126,7 @@ proptest! {
             if asks && opcode != Opcode::ACKNOWLEDGE {
                 header.flags = Flags::ACK_REQUEST;
             }
-            let hop = |tx_bytes| Hop { at: now, tx_bytes, queue_bytes: 1000 * u32::from(odd), rate_kbps: 100_000_000 };
+            let hop = |tx_bytes| Hop::new(now, tx_bytes, 1000 * u32::from(odd), 100_000_000);
             let hops = [hop(now.as_ps() / 90), hop(now.as_ps() / 100)];
             let arrival = Arrival {
                 header: &header,

@@ -4,13 +4,15 @@
 
 use roci_units::{BitsPerSec, Bytes, Instant};
 
-/// What one switch tells of one egress queue as a packet leaves it, in full precision: how a simulation carries it.
+/// What one switch tells of one egress queue as a packet leaves it, in more precision than HPCC's header has: how a
+/// simulation carries it. Four words, as laws and programs read them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Hop {
-    /// When the packet left.
-    pub at: Instant,
-    /// Octets that the port had sent by then, modulo 2⁶⁴.
-    pub tx_bytes: u64,
+    /// When the packet left, by the switch's clock: whole nanoseconds, modulo 2³² (4.3 s).
+    pub at_ns: u32,
+    /// Octets that the port had sent by then, modulo 2³².
+    pub tx_bytes: u32,
     /// Octets queued behind it.
     pub queue_bytes: u32,
     /// The port's rate in kb/s.
@@ -21,7 +23,13 @@ impl Hop {
     /// Octets that a hop takes on the wire.
     pub const OCTETS: u16 = 8;
     /// No hop.
-    pub const NONE: Self = Self { at: Instant::ZERO, tx_bytes: 0, queue_bytes: 0, rate_kbps: 0 };
+    pub const NONE: Self = Self { at_ns: 0, tx_bytes: 0, queue_bytes: 0, rate_kbps: 0 };
+
+    /// What a port of `rate_kbps` tells that has sent `sent` octets, this packet left out, with `queue_bytes` waiting, at `now`.
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
+    pub const fn new(now: Instant, sent: u64, queue_bytes: u32, rate_kbps: u32) -> Self {
+        Self { at_ns: (now.as_ps() / 1_000) as u32, tx_bytes: sent as u32, queue_bytes, rate_kbps }
+    }
 }
 
 /// The rate of the link that a switch sent a packet on, in three bits.

@@ -163,8 +163,8 @@ fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
     let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, hop_count, links } =
         *state;
     let links = links.iter().flat_map(|link| {
-        let hpcc::Link { at, tx_bytes, queue_bytes, rate_kbps, octet } = *link;
-        [at, tx_bytes, queue_bytes, rate_kbps, octet]
+        let Hop { at_ns, tx_bytes, queue_bytes, rate_kbps } = link.seen;
+        [at_ns, tx_bytes, queue_bytes, rate_kbps, link.octet]
     });
     [link_kbps, window, reference, utilisation, update_at, stage, hop_count]
         .into_iter()
@@ -345,7 +345,7 @@ fn agree(
                 *sent += u64::from(more);
                 let at =
                     Instant::ZERO + now.since(Instant::ZERO).saturating_sub(Span::from_nanos(ago.into()));
-                Hop { at, tx_bytes: *sent, queue_bytes, rate_kbps }
+                Hop::new(at, *sent, queue_bytes, rate_kbps)
             })
             .collect();
         let known = happening.rtt != 0;
