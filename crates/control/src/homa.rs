@@ -23,7 +23,7 @@ pub use keys::REGISTERS;
 use crate::event::{Class, Event, Part};
 use crate::outcome::{Credit, Emit, Outcome};
 use crate::register::{Place, Register, SettingError, Value};
-use roci_units::{Instant, Span};
+use roci_units::{Instant, Ratio, Span};
 
 /// Homa's parameters. [`Default`] is the Linux module's where it has a like, but for the degree of overcommitment: that is 8 there, and
 /// here, as in the paper (§3.5), the number of scheduled priorities.
@@ -35,6 +35,8 @@ pub struct Params {
     pub ahead: Option<u32>,
     /// Messages that a receiver grants at once, each of another sender: its degree of overcommitment (§3.5), at least 1.
     pub overcommit: u8,
+    /// What part of the receiver's link goes to the message that began first, whatever its length: none where it is zero.
+    pub oldest: Ratio,
     /// Priorities in use, 1 to 8, the highest among them 7.
     pub priorities: u8,
     /// The longest messages of the first, second and third unscheduled level; what is longer takes the last level.
@@ -51,6 +53,7 @@ impl Default for Params {
             unscheduled: 40_000,
             ahead: None,
             overcommit: 4,
+            oldest: Ratio::new(1, 20),
             priorities: 8,
             cutoffs: [200, 2_800, 15_000],
             resend: Span::from_millis(1),

@@ -211,8 +211,16 @@ pub(crate) fn octets(text: &str, low: u32, high: u32) -> Result<u32, ValueError>
 
 /// A fraction above zero and at most one.
 pub(crate) fn fraction(text: &str) -> Result<Ratio, ValueError> {
+    match share(text)? {
+        Ratio::ZERO => Err(ValueError::Range),
+        ratio => Ok(ratio),
+    }
+}
+
+/// A fraction of at most one.
+pub(crate) fn share(text: &str) -> Result<Ratio, ValueError> {
     let ratio: Ratio = text.parse()?;
-    if ratio.is_proper() && ratio != Ratio::ZERO { Ok(ratio) } else { Err(ValueError::Range) }
+    if ratio.is_proper() { Ok(ratio) } else { Err(ValueError::Range) }
 }
 
 /// A whole number in `low..=high`.

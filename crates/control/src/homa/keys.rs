@@ -1,7 +1,7 @@
 //! Homa's parameters as registers.
 
 use super::{Params, State};
-use crate::register::{Place, Register, SettingError, Value, ValueError, count, period};
+use crate::register::{Place, Register, SettingError, Value, ValueError, count, period, share};
 use roci_units::Bytes;
 
 /// A parameter of the law alone.
@@ -26,7 +26,7 @@ const fn state(name: &'static str, unit: &'static str, doc: &'static str) -> Reg
 const OCTETS: &str = "1B to 2GB";
 
 /// All registers: the parameters, then those of a context.
-pub static REGISTERS: [Register; 12] = [
+pub static REGISTERS: [Register; 13] = [
     octets_of(
         "unscheduled",
         "RTTbytes: octets of each message that are sent without a grant. It should be what the link carries in a round \
@@ -42,6 +42,13 @@ pub static REGISTERS: [Register; 12] = [
         "1 to 64",
         "How many messages a receiver grants at once, each of another sender; the paper takes as many as there are scheduled \
          priorities, and the Linux module 8.",
+    ),
+    order_of(
+        "oldest",
+        "fraction",
+        "0 to 1",
+        "What part of the receiver's link goes to the message that began first, however many are shorter: 0 is the order by length alone, as \
+         in the paper's runs; the Linux module takes a twentieth.",
     ),
     order_of(
         "priorities",
@@ -74,6 +81,7 @@ pub(super) fn parameter(params: &Params, name: &str) -> Option<Value> {
         "unscheduled" => octets(params.unscheduled),
         "ahead" => octets(params.ahead.unwrap_or(params.unscheduled)),
         "overcommit" => Value::Count(params.overcommit.into()),
+        "oldest" => Value::Fraction(params.oldest),
         "priorities" => Value::Count(params.priorities.into()),
         "cutoff_1" => octets(params.cutoffs[0]),
         "cutoff_2" => octets(params.cutoffs[1]),
@@ -113,6 +121,7 @@ fn write(params: &mut Params, name: &str, text: &str) -> Result<(), ValueError> 
         "unscheduled" => params.unscheduled = size()?,
         "ahead" => params.ahead = Some(size()?),
         "overcommit" => params.overcommit = small(1, 64)?,
+        "oldest" => params.oldest = share(text)?,
         "priorities" => params.priorities = small(1, 8)?,
         "cutoff_1" => params.cutoffs[0] = size()?,
         "cutoff_2" => params.cutoffs[1] = size()?,
@@ -127,7 +136,7 @@ fn write(params: &mut Params, name: &str, text: &str) -> Result<(), ValueError> 
 mod tests {
     use super::*;
     use alloc::string::ToString;
-    use roci_units::Span;
+    use roci_units::{Ratio, Span};
 
     #[test]
     fn what_a_parameter_prints_is_read_back() {
@@ -135,6 +144,7 @@ mod tests {
             unscheduled: 12_345,
             ahead: Some(23_456),
             overcommit: 2,
+            oldest: Ratio::new(1, 7),
             priorities: 3,
             cutoffs: [5, 6, 7],
             resend: Span::from_micros(77),
@@ -162,9 +172,13 @@ mod tests {
 
     #[test]
     fn what_is_out_of_range_is_refused_and_changes_nothing() {
-        for (name, text) in
-            [("priorities", "9"), ("overcommit", "0"), ("unscheduled", "0B"), ("resend", "0s")]
-        {
+        for (name, text) in [
+            ("priorities", "9"),
+            ("overcommit", "0"),
+            ("oldest", "1.1"),
+            ("unscheduled", "0B"),
+            ("resend", "0s"),
+        ] {
             let register = REGISTERS.iter().find(|register| register.name == name).expect("a register");
             let mut params = Params::default();
             assert!(set(&mut params, register, text).is_err(), "{name} = {text}");

@@ -5,7 +5,8 @@
 //! overcommitment is for senders that do not answer because others have their turn there (§3.5), and who does not answer to one
 //! grant answers to none. The first few, as many as the degree of overcommitment says, have their turn with each packet that comes of them: they are to be
 //! granted so much that a round trip's worth of octets is under way, each on a priority of its own, of which the lowest
-//! are used first. A packet that arrives moves its message forward, and may let another in.
+//! are used first. A packet that arrives moves its message forward, and may let another in. A small part of the link is the oldest
+//! message's, whatever its place.
 //!
 //! The agent says whose turn it is and what it would say ([`PortAgent::poll`]). Where the queue pair's law hears of turns,
 //! it is the law that says how far the message is granted, and the agent takes note ([`PortAgent::admit`]).
@@ -33,6 +34,7 @@
 //! Where all has come that was granted, and no more is granted for now, the sender gets an acknowledgement, so that it
 //! need not wonder what became of its packets while others have their turn.
 
+mod oldest;
 mod order;
 mod ranges;
 mod reads;
@@ -84,6 +86,9 @@ pub struct Grants {
     busy: Span,
     /// Packets so far that have brought new octets.
     moves: u64,
+    /// What part of all octets the oldest message is owed, in 16.16, and how many octets it is owed, in 48.16.
+    oldest: u32,
+    owed: u64,
 }
 
 /// A message on its way in.
@@ -97,8 +102,11 @@ struct Incoming {
     /// Octets from the start that the sender may send.
     granted: u32,
     received: Ranges,
-    /// When new octets of it came last, in [`Grants::moves`].
+    /// When its first octets and when new ones came last, in [`Grants::moves`].
+    began: u64,
     since: u64,
+    /// How many octets had come when it had its last turn as the oldest.
+    favoured: u32,
     /// When it was last heard of, granted something or asked for, and what [`Grants::busy`] was then.
     heard: (Instant, Span),
     /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
@@ -194,6 +202,8 @@ impl Grants {
             overhead: overhead as u32,
             busy: Span::ZERO,
             moves: 0,
+            oldest: params.oldest.fixed(16) as u32,
+            owed: 0,
         }
     }
 
@@ -244,7 +254,7 @@ impl Grants {
         }
         let incoming = &mut self.messages[place as usize];
         (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
-        let after = incoming.rank(place);
+        let (after, more) = (incoming.rank(place), incoming.received.octets - octets);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
         let sender = incoming.sender;
         if granted {
@@ -263,6 +273,7 @@ impl Grants {
             self.probe_further(place, probe);
         }
         self.take_turns();
+        self.owe(more);
         if !complete {
             let patience = self.patience();
             let incoming = &self.messages[place as usize];
@@ -409,7 +420,9 @@ impl Grants {
             length,
             granted: 0,
             received: Ranges::default(),
+            began: self.moves,
             since: self.moves,
+            favoured: 0,
             heard: (Instant::ZERO, Span::ZERO),
             asked: 0,
             probe: None,

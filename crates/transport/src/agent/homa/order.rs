@@ -74,10 +74,9 @@ impl Order {
         }
     }
 
-    /// All that wait.
-    #[cfg(test)]
-    pub(super) const fn waiting(&self) -> usize {
-        self.waiting.len()
+    /// The places of all that wait.
+    pub(super) fn places(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.waiting.iter().map(|(_, rank)| rank.place)
     }
 
     /// The message that stands at `at`, if it is one of the sender's.

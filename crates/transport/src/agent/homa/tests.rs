@@ -1,16 +1,19 @@
 #![expect(clippy::cast_possible_truncation, reason = "a few messages of a few packets")]
 
 mod losses;
+mod oldest;
 mod senders;
 
 use super::*;
 use alloc::vec;
 use proptest::prelude::*;
+use roci_units::Ratio;
 
 const PARAMS: Params = Params {
     unscheduled: 10_000,
     ahead: None,
     overcommit: 2,
+    oldest: Ratio::ZERO,
     priorities: 8,
     cutoffs: [200, 2_800, 15_000],
     resend: Span::from_micros(100),
@@ -376,7 +379,7 @@ fn a_queue_pair_that_names_messages_without_end_holds_no_more_than_some() {
         let part = Part { message, message_length: 50_000, offset: 0, end: 1_000, priority: 0 };
         grants.on_event(&Event { class: Class::WRITE, qpn: 2, length: 1_000, part, ..Event::default() });
     }
-    assert_eq!((grants.incoming(), grants.order.waiting()), (MESSAGES_OF_QP, MESSAGES_OF_QP));
+    assert_eq!((grants.incoming(), grants.order.places().len()), (MESSAGES_OF_QP, MESSAGES_OF_QP));
 }
 
 #[test]
