@@ -57,6 +57,8 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let cached = latency("srnic", &[("nic.with.receive_wqe.entries", "all")])?;
     measured.each("srnic_latency", &srnic, one_way);
     measured.each("srnic_latency_cached", &cached, one_way);
+    let fetched = latency("srnic", &[("nic.with.send.inline", "0B")])?;
+    measured.each("srnic_latency_fetched", &fetched, one_way);
     measured.add("receive_wqe", srnic.iter().zip(&cached).map(|(a, b)| one_way(a) - one_way(b)).collect());
     let warm = ["context", "wqe", "receive_wqe"].map(|part| format!("nic.with.{part}.entries"));
     let warm: Vec<_> = warm.iter().map(|key| (key.as_str(), "all")).collect();
