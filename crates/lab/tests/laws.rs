@@ -215,6 +215,39 @@ fn ndp_gets_on_where_pulls_of_both_directions_cross_a_core_that_trims() {
 }
 
 #[test]
+fn the_oldest_message_has_its_share_of_the_link_though_shorter_ones_never_end_under_homa() {
+    let text = |oldest: &str| {
+        format!(
+            r#"
+            stop = "60ms"
+            [topology]
+            kind = "star"
+            hosts = 4
+            rate = "10Gb/s"
+            delay = "500ns"
+            [switch]
+            pfc = false
+            [transport]
+            timeout = "100ms"
+            control = {{ law = "homa", unscheduled = "10KB", oldest = {oldest} }}
+            [[traffic]]
+            kind = "flows"
+            flows = [{{ src = "h1", dst = "h0", size = "2MB", start = "100us" }}]
+            [[traffic]]
+            kind = "closed-loop"
+            pairs = [["h2", "h0"], ["h3", "h0"]]
+            message = "1MB"
+            depth = 2
+            "#
+        )
+    };
+    // A twentieth of 10 Gb/s carries 2 MB in 32 ms.
+    let status = |oldest: &str| run(&text(oldest), &[]).flows[0].status;
+    assert_eq!(status("0.05"), FlowStatus::OK);
+    assert_ne!(status("0"), FlowStatus::OK);
+}
+
+#[test]
 fn a_read_from_an_idle_host_does_not_wait_for_those_from_a_busy_one_under_homa() {
     let text = r#"
         [topology]

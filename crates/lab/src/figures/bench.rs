@@ -87,8 +87,6 @@ pub(super) const HOMA_CORE: Text = scenario!("figures/validation-homa-core.toml"
 pub(super) const HOMA_STARVED: Text = scenario!("figures/validation-homa-starved.toml");
 /// A WRITE to a receiver whose other sender is busy elsewhere.
 pub(super) const HOMA_BUSY: Text = scenario!("figures/validation-homa-busy.toml");
-/// A WRITE to a receiver whose other senders have shorter ones without end.
-pub(super) const HOMA_OLDEST: Text = scenario!("figures/validation-homa-oldest.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 /// Many senders of short messages to one receiver, one after the other.
@@ -107,7 +105,7 @@ pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 35] = [
+pub(super) const SCENARIOS: [Text; 34] = [
     INCAST,
     FORGED,
     THREE,
@@ -135,7 +133,6 @@ pub(super) const SCENARIOS: [Text; 35] = [
     HOMA_CORE,
     HOMA_STARVED,
     HOMA_BUSY,
-    HOMA_OLDEST,
     NDP,
     NDP_CLOSED,
     NDP_LOSS,

@@ -2,8 +2,8 @@
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
 use super::super::bench::{
-    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_OLDEST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP,
-    NDP_CLOSED, NDP_LOSS,
+    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP, NDP_CLOSED,
+    NDP_LOSS,
 };
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
@@ -35,17 +35,7 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     sends(bench, &mut measured)?;
     reads(bench, &mut measured)?;
     busy(bench, &mut measured)?;
-    oldest(bench, &mut measured)?;
     Ok(measured)
-}
-
-/// What part of the link a WRITE has while there are shorter ones without end: the share of the oldest, or none.
-fn oldest(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
-    for (share, key) in [("0.05", "oldest_share"), ("0", "shortest_share")] {
-        let runs = bench.run(HOMA_OLDEST, &[("transport.control.oldest", share)])?;
-        measured.each(key, &runs, |results| load_of(results.flows.iter().take(1)));
-    }
-    Ok(())
 }
 
 /// Messages of the busy sender to the other host, which come first among the flows.
