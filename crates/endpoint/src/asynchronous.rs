@@ -166,7 +166,7 @@ impl ConnectRequest {
 
 impl Connection {
     /// Waits until it [is over](Self::is_disconnected): the peer has ended it, or has agreed that we did, or its queue pair is in the
-    /// error state, of which this hears within a tenth of a second.
+    /// error state.
     pub async fn disconnected_async(&self) {
         self.over().await;
     }

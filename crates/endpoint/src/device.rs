@@ -543,6 +543,7 @@ impl Core {
             }
             engine.add_law(law);
         }
+        engine.tell_failures();
         let read_room = config.read_room.map_or(io.receive_buffer() / READ_PART, u64::from);
         if read_room > 0 {
             engine.bound_reads(read_room);

@@ -3,7 +3,7 @@
 use crate::completion::CompletionQueue;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
-use crate::shard::{Core, Entry};
+use crate::shard::{Entry, Watch};
 use crate::work::{RecvWr, Refused, SendWr};
 use crate::works::Owner;
 use roci_control::{Law, Value};
@@ -15,6 +15,7 @@ use roci_units::{Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Why a queue pair could not be made or changed.
@@ -272,6 +273,7 @@ impl QueuePairBuilder {
             sends_left: self.sends,
             recvs_left: self.recvs,
             room: (self.sends, self.recvs),
+            watch: None,
         });
         locked.core.mind_window(self.window);
         drop(locked);
@@ -366,9 +368,16 @@ impl QueuePair {
         }
     }
 
-    /// What finds it as long as it lives.
-    pub(crate) fn whereabouts(&self) -> Whereabouts {
-        Whereabouts { shard: self.shard, place: self.place, qpn: self.info.qpn }
+    /// Whether it has failed from now on: true as soon as that is so, upon which `cq` hears of it by a completion of its number.
+    pub(crate) fn watch(&self, cq: &CompletionQueue) -> Arc<AtomicBool> {
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let watch = Watch { has_failed: has_failed.clone(), cq: cq.inner.clone() };
+        if let Some(Some(entry)) =
+            self.device.cells[self.shard].lock().core.entries.get_mut(self.place as usize)
+        {
+            entry.watch = Some(watch);
+        }
+        has_failed
     }
 
     /// The shard that it lives on.
@@ -539,43 +548,6 @@ impl QueuePair {
     /// The shared receive queue that it uses.
     pub fn srq(&self) -> Option<&SharedReceiveQueue> {
         self.srq.as_ref()
-    }
-}
-
-/// Where a queue pair of a device is found. Another may have its place once it has ended, but with another number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Whereabouts {
-    shard: usize,
-    place: u32,
-    qpn: Qpn,
-}
-
-/// So many queue pairs are looked at before others may have their shard.
-const LOOKED_AT: usize = 256;
-
-impl DeviceInner {
-    /// Whether the queue pair is in the error state. One that has ended is not.
-    pub(crate) fn has_failed(&self, at: Whereabouts) -> bool {
-        self.cells[at.shard].lock().core.has_failed(at)
-    }
-
-    /// The names of those that are, without taking a shard for each.
-    pub(crate) fn failed<K: Copy>(&self, mut of: Vec<(K, Whereabouts)>) -> Vec<K> {
-        of.sort_by_key(|(_, at)| at.shard);
-        let mut failed = Vec::new();
-        for of in of.chunk_by(|one, next| one.1.shard == next.1.shard).flat_map(|of| of.chunks(LOOKED_AT)) {
-            let shard = self.cells[of[0].1.shard].lock();
-            failed.extend(of.iter().filter(|(_, at)| shard.core.has_failed(*at)).map(|(name, _)| *name));
-        }
-        failed
-    }
-}
-
-impl Core {
-    fn has_failed(&self, at: Whereabouts) -> bool {
-        let is_there =
-            matches!(self.entries.get(at.place as usize), Some(Some(entry)) if entry.qpn == at.qpn);
-        is_there && self.engine.query(inner(at.place)).is_ok_and(|status| status.state == QpState::Error)
     }
 }
 

@@ -23,6 +23,7 @@ use roci_wire::Layout;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a shard counted that no queue pair knows of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,17 @@ pub(crate) struct Entry {
     pub(crate) recvs_left: u32,
     /// The same while nothing is posted.
     pub(crate) room: (u32, u32),
+    /// Who is to be told when it fails.
+    pub(crate) watch: Option<Watch>,
+}
+
+/// Who is to be told that a queue pair has failed.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// True from then on.
+    pub(crate) has_failed: Arc<AtomicBool>,
+    /// Where a completion that is of no request, and bears the queue pair's number, says so afterwards.
+    pub(crate) cq: Arc<CqInner>,
 }
 
 pub(crate) struct Shard {
@@ -268,8 +280,12 @@ impl Core {
         }
     }
 
-    /// Delivers the ends of work requests to their completion queues.
+    /// Delivers the ends of work requests to their completion queues, and the failures of queue pairs to who watches them: those
+    /// first, so that they are known to whoever polls what they have ended.
     pub(crate) fn complete(&mut self) {
+        while let Some(failed) = self.engine.poll_failure() {
+            self.tell_failure(place_of(failed));
+        }
         while let Some(completion) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(completion.id) else { continue };
             let place = place_of(completion.qpn);
@@ -307,6 +323,26 @@ impl Core {
             let cq = if sent { &entry.send_cq } else { &entry.recv_cq };
             cq.push(done);
         }
+    }
+
+    /// Tells who watches the queue pair that it has failed, once.
+    #[cold]
+    fn tell_failure(&mut self, place: u32) {
+        let Some(Some(entry)) = self.entries.get_mut(place as usize) else { return };
+        let Some(Watch { has_failed, cq }) = entry.watch.take() else { return };
+        has_failed.store(true, Ordering::SeqCst);
+        cq.push(WorkCompletion {
+            wr_id: 0,
+            qp_num: entry.qpn,
+            status: Status::WorkRequestFlushed,
+            opcode: CompletionKind::Send,
+            byte_len: 0,
+            tail: Tail::Plain,
+            solicited: false,
+            original: 0,
+            source: None,
+            payload: Payload::None,
+        });
     }
 
     /// There is no time left: ends all queue pairs with errors, where they would wait for ever.
@@ -393,6 +429,8 @@ impl Core {
         let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
         // One that has failed before has flushed everything, and one in RESET has nothing.
         let _ = self.engine.modify_qp(now, inner(place), &fail);
+        // That is its end, or it begins anew: it has not failed.
+        while self.engine.poll_failure().is_some() {}
         while let Some(flushed) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(flushed.id) else { continue };
             self.returned(work.owner);

@@ -1,5 +1,5 @@
 //! Connection set-up between two devices, over UDP sockets at two loopback addresses and over a wire in memory.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use roci_endpoint::cm::{CmError, ConnParam, Connection, ConnectionManager};
 use roci_endpoint::perf;
@@ -153,6 +153,42 @@ fn a_connection_whose_queue_pair_has_failed_is_over_at_either_end() {
     assert!(asked.is_disconnected(), "at once");
     assert!(accepted.wait_disconnected(WAIT));
     assert_eq!(passive.state(), QpState::Error);
+}
+
+/// Nobody looks whether they have failed: the two ends of many connections hear of it as it happens.
+#[test]
+fn who_waits_for_the_end_of_one_connection_of_many_hears_at_once_that_its_queue_pair_has_failed() {
+    const MANY: usize = 300;
+    const FAILURES: u32 = 30;
+    let wire = MemoryWire::new(15);
+    let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let ends = [&near, &far].map(|device| (device.alloc_pd(), device.create_cq().unwrap()));
+    let connect = |_| {
+        let qps = ends.each_ref().map(|(pd, cq)| pd.create_qp(cq, cq).build().unwrap());
+        (met(&asking, &answering, far.address(), [&qps[0], &qps[1]]), qps)
+    };
+    let all: Vec<_> = (0..MANY).map(connect).collect();
+    let clock = std::time::Instant::now;
+    let mut late = Duration::ZERO;
+    for (connections, [active, _]) in all.iter().step_by(MANY / FAILURES as usize) {
+        std::thread::scope(|scope| {
+            let waits = connections.each_ref().map(|connection| {
+                scope.spawn(move || {
+                    assert!(connection.wait_disconnected(WAIT));
+                    clock()
+                })
+            });
+            std::thread::sleep(Duration::from_millis(5));
+            let failed = clock();
+            active.post_send(SendWr::write_inline(&[1], NOWHERE)).unwrap();
+            late += waits.map(|wait| wait.join().unwrap()).into_iter().max().unwrap() - failed;
+        });
+    }
+    // Who looks each 50 ms is late by half of that.
+    assert!(late < FAILURES * Duration::from_millis(12), "{late:?} for {FAILURES}");
+    let over = all.iter().filter(|(connections, _)| connections[1].is_disconnected()).count();
+    assert_eq!(over, FAILURES as usize, "and the others go on");
 }
 
 #[test]

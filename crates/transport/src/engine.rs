@@ -82,6 +82,8 @@ pub struct Engine {
     pub(crate) read_rooms: Option<Box<ReadRooms>>,
     /// What requests may have under way to one place together, where that is bounded.
     pub(crate) flights: Option<Box<Flights>>,
+    /// Queue pairs that have failed and nobody was told of, where somebody wants to be.
+    failures: Option<VecDeque<Qpn>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -131,6 +133,7 @@ impl Engine {
             backlog: None,
             read_rooms: None,
             flights: None,
+            failures: None,
             agent: None,
         }
     }
@@ -171,6 +174,12 @@ impl Engine {
     /// sent so many packets before what others have had acknowledged, is under way no more. It is said before any is posted.
     pub fn bound_flight(&mut self, packets: u32) {
         self.flights = Some(Box::new(Flights::new(packets.max(1))));
+    }
+
+    /// Has queue pairs that come into the error state told by [`poll_failure`](Self::poll_failure), which the caller then asks as
+    /// well: a failure that completes nothing is told by nothing else.
+    pub fn tell_failures(&mut self) {
+        self.failures.get_or_insert_default();
     }
 
     /// Where READs wait for others to end, a number that changes when any of them gets on.
@@ -449,6 +458,25 @@ impl Engine {
         let first = self.completions.pop_front();
         self.unpolled -= usize::from(first.is_some());
         first
+    }
+
+    /// A queue pair that has come into the error state, once each time, where [that is to be told](Self::tell_failures).
+    #[inline]
+    pub fn poll_failure(&mut self) -> Option<Qpn> {
+        if self.unpolled == 0 {
+            return None;
+        }
+        let first = self.failures.as_mut()?.pop_front();
+        self.unpolled -= usize::from(first.is_some());
+        first
+    }
+
+    /// Leaves the failure of a queue pair to be polled, if anybody does.
+    pub(crate) fn tell_failure(&mut self, qpn: Qpn) {
+        if let Some(failures) = &mut self.failures {
+            failures.push_back(qpn);
+            self.unpolled += 1;
+        }
     }
 
     /// Leaves a packet to be polled.

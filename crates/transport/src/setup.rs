@@ -478,6 +478,7 @@ impl Engine {
         let qpn = common.qpn;
         let mut work = common.head;
         (common.head, common.tail) = (NONE, NONE);
+        self.tell_failure(qpn);
         let mut is_guilty = false;
         while work != NONE {
             let SendWork { id, kind, next, .. } = *self.sends.get(work);

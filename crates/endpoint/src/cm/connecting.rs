@@ -64,7 +64,7 @@ impl ConnectionManager {
         };
         let mut core = inner.core();
         let id = core.machine.connect(inner.device.inner.now(), to.ip(), request);
-        core.notes.insert(id, Note::of(qp));
+        core.notes.insert(id, Note::default());
         inner.pump(&mut core);
         let (handle, qpn, param) = (self.handle.clone(), qp.qp_num(), param.clone());
         Ok(Connecting { handle, id: Some(id), to, qpn, psn, param })
@@ -161,9 +161,10 @@ impl Connecting {
             retry: self.param.retry_count,
             rnr_retry: reply.rnr_retry_count,
         };
-        if let Err(error) = peer.connect(qp) {
-            return refuse(error);
-        }
+        let has_failed = match peer.connect(qp, &inner.cq) {
+            Ok(has_failed) => has_failed,
+            Err(error) => return refuse(error),
+        };
         let mut core = inner.core();
         let is_ready = core.machine.ready(id);
         inner.pump(&mut core);
@@ -174,7 +175,7 @@ impl Connecting {
         self.id = None;
         let private_data = reply.private.0.to_vec();
         let handle = self.handle.clone();
-        Ok(Connection { handle, id, peer: self.to, private_data, initiator_depth: peer.reads })
+        Ok(Connection { handle, id, peer: self.to, private_data, initiator_depth: peer.reads, has_failed })
     }
 }
 

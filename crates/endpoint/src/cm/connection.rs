@@ -5,6 +5,7 @@ use super::machine::Id;
 use super::manager::{Core, Handle, Note};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a wait looks whether it is to end.
@@ -18,6 +19,8 @@ pub struct Connection {
     pub(super) peer: SocketAddr,
     pub(super) private_data: Vec<u8>,
     pub(super) initiator_depth: u8,
+    /// Whether its queue pair has failed.
+    pub(super) has_failed: Arc<AtomicBool>,
 }
 
 impl Connection {
@@ -107,10 +110,8 @@ impl Connection {
     }
 
     fn end(&self, core: &mut Core) -> Option<()> {
-        let Some(note) = core.notes.get_mut(&self.id) else { return Some(()) };
-        // The manager's thread looks at times alone.
-        note.has_failed |= note.qp.is_some_and(|qp| self.handle.inner.device.inner.has_failed(qp));
-        (note.has_failed || note.has_left()).then_some(())
+        let has_left = core.notes.get(&self.id).is_none_or(Note::has_left);
+        (has_left || self.has_failed.load(Ordering::SeqCst)).then_some(())
     }
 
     /// Tells the peer that it is over. The queue pair is the caller's to end: both ends' stay in RTS and carry data until they are

@@ -165,15 +165,22 @@ impl ConnectRequest {
         if !core.machine.is_asked(id) {
             return Err(CmError::Gone);
         }
-        peer.connect(qp)?;
+        let has_failed = peer.connect(qp, &inner.cq)?;
         self.id = None;
-        core.notes.insert(id, Note::of(qp));
+        core.notes.insert(id, Note::default());
         let is_accepted = core.machine.accept(inner.device.inner.now(), id, reply);
         debug_assert!(is_accepted, "it was asked for");
         inner.pump(&mut core);
         drop(core);
         let (handle, private_data) = (self.handle.clone(), self.request.private.0.to_vec());
-        Ok(Connection { handle, id, peer: self.peer(), private_data, initiator_depth: peer.reads })
+        Ok(Connection {
+            handle,
+            id,
+            peer: self.peer(),
+            private_data,
+            initiator_depth: peer.reads,
+            has_failed,
+        })
     }
 
     /// Refuses, and tells the peer's user up to 148 octets.

@@ -6,8 +6,8 @@ use crate::clock;
 use crate::completion::CompletionQueue;
 use crate::device::Device;
 use crate::memory::{Buffer, MemoryRegion};
-use crate::numbers::random;
-use crate::queue_pair::{QueuePair, Whereabouts};
+use crate::numbers::{MANAGEMENT, random};
+use crate::queue_pair::QueuePair;
 #[cfg(feature = "tokio")]
 use crate::waiters::Waiters;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
@@ -31,7 +31,7 @@ const SENDS: usize = 64;
 const RECEIVES: usize = 512;
 /// How long what was said last is given to leave.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often the manager's thread looks up, and after the connections' queue pairs.
+/// How often the manager's thread looks up.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Connection set-up of one device. Clones are the same.
@@ -106,7 +106,8 @@ pub(super) struct Handle {
 pub(super) struct Inner {
     pub(super) device: Device,
     qp: QueuePair,
-    cq: CompletionQueue,
+    /// Of its datagrams, and where it hears that a connection's queue pair has failed.
+    pub(super) cq: CompletionQueue,
     pub(super) guid: u64,
     core: Mutex<Core>,
     changed: Condvar,
@@ -170,17 +171,9 @@ pub(super) struct Note {
     pub(super) is_unanswered: bool,
     pub(super) is_established: bool,
     pub(super) is_disconnected: bool,
-    /// The queue pair that was connected, and whether it has failed.
-    pub(super) qp: Option<Whereabouts>,
-    pub(super) has_failed: bool,
 }
 
 impl Note {
-    /// Of a connection of this queue pair.
-    pub(super) fn of(qp: &QueuePair) -> Self {
-        Self { qp: Some(qp.whereabouts()), ..Self::default() }
-    }
-
     /// Whether the peer has ended it, or is not heard of.
     pub(super) fn has_left(&self) -> bool {
         self.is_disconnected || self.is_unreachable || self.is_unanswered || self.rejected.is_some()
@@ -240,7 +233,7 @@ impl Inner {
 
     /// What the manager's thread does.
     fn run(&self) {
-        let (mut stopped, mut looked) = (None, Duration::ZERO);
+        let (mut stopped, mut ended) = (None, Vec::new());
         loop {
             if self.stop.load(Ordering::SeqCst) {
                 let passed = self.device.inner.passed();
@@ -254,34 +247,25 @@ impl Inner {
             let timeout = next.map_or(SLICE, |next| next.min(SLICE));
             // Every error but the end of the time is one that comes again, and is not to turn this into a busy loop.
             match self.cq.wait(timeout) {
-                Ok(completion) => self.take(completion),
+                Ok(completion) => ended.push(completion),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                 Err(_) => std::thread::sleep(SLICE),
             }
+            // Together, so that many that come at once wake those who wait but once.
+            self.cq.poll_into(&mut ended, RECEIVES);
             let mut core = self.core();
+            ended.drain(..).for_each(|completion| self.take(&mut core, completion));
             core.machine.wake(self.device.inner.now());
             self.pump(&mut core);
-            let passed = self.device.inner.passed();
-            if passed.saturating_sub(looked) >= SLICE {
-                looked = passed;
-                self.look_after(&mut core);
-            }
         }
     }
 
-    /// Tells those who wait for a connection's end that its queue pair has failed: nothing else would, where what it was asked for by
-    /// the peer was wrong, or who waits for the end is not who polls.
-    fn look_after(&self, core: &mut Core) {
-        let alive = core.notes.iter().filter(|(_, note)| !note.has_failed);
-        let of = alive.filter_map(|(id, note)| Some((*id, note.qp?))).collect();
-        for id in self.device.inner.failed(of) {
-            core.note(id, |note| note.has_failed = true);
+    fn take(&self, core: &mut Core, completion: WorkCompletion) {
+        if completion.qp_num != MANAGEMENT {
+            // The queue pair of a connection has failed, which those who wait for its end see for themselves.
             core.has_news = true;
+            return;
         }
-    }
-
-    fn take(&self, completion: WorkCompletion) {
-        let mut core = self.core();
         if completion.opcode != CompletionKind::Recv {
             let slices = completion.into_slices().into_iter();
             core.free.extend(slices.filter_map(|slice| slice.try_into_buffer().ok()));

@@ -1,6 +1,7 @@
 //! What the ends say of themselves, and what becomes of a queue pair by it.
 
 use super::CmError;
+use crate::completion::CompletionQueue;
 use crate::device::Mtu;
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairError, in_range};
 use roci_transport::{Change, Transition};
@@ -8,6 +9,8 @@ use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
 use roci_wire::cm::Private;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The local ACK timeout that nobody has named: 67 ms.
 pub(super) const ACK_TIMEOUT: u8 = 14;
@@ -78,7 +81,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn connect(&self, qp: &QueuePair) -> Result<(), CmError> {
+    /// Connects `qp`; gives whether it has failed since, of which `cq` is to hear.
+    pub(super) fn connect(&self, qp: &QueuePair, cq: &CompletionQueue) -> Result<Arc<AtomicBool>, CmError> {
+        let has_failed = qp.watch(cq);
         let change = Change {
             mtu: Some(self.mtu.octets()),
             timeout: Some(crate::queue_pair::timeout(self.ack_timeout)),
@@ -92,7 +97,7 @@ impl Peer {
         qp.ready_to_receive(info, &change)?;
         let send_psn = Some(self.send_psn);
         qp.modify(&Change { send_psn, transition: Some(Transition::Send), ..Change::default() })?;
-        Ok(())
+        Ok(has_failed)
     }
 }
 

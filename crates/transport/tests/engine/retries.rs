@@ -166,6 +166,27 @@ fn what_came_whole_behind_a_gap_ends_well_when_the_queue_pair_fails_before_the_s
     }
 }
 
+#[test]
+fn a_failure_is_told_once_to_who_wants_to_hear_of_it_though_it_completes_nothing() {
+    let to = |transition| Change { transition: Some(transition), ..Change::default() };
+    for wanted in [true, false] {
+        let mut engine = Engine::new(EngineConfig::default());
+        let qpn = engine.create_qp(config()).unwrap();
+        if wanted {
+            engine.tell_failures();
+        }
+        for _ in 0..2 {
+            engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Fail)).unwrap();
+            engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Fail)).unwrap();
+            assert_eq!(engine.has_told(), wanted);
+            assert_eq!([engine.poll_failure(), engine.poll_failure()], [wanted.then_some(qpn), None]);
+            assert!(!engine.has_told() && engine.poll_completion().is_none());
+            engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Reset)).unwrap();
+            engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Initialize)).unwrap();
+        }
+    }
+}
+
 /// A sender that gives up says nothing: half of its message is there, and may yet be followed by the rest.
 #[test]
 fn a_send_that_began_keeps_its_shared_receive_request_until_its_queue_pair_fails() {
