@@ -268,7 +268,7 @@ fn line(here: IpAddr, mtu: Mtu, message: usize, lone: bool) {
 fn report(end: &End) {
     let counters = end.device.counters();
     let lost = counters.unsent + counters.overflowed + counters.corrupt;
-    let again: u32 = end.qps.iter().map(|qp| qp.counters().retransmitted).sum();
+    let again: u64 = end.qps.iter().map(|qp| qp.counters().retransmitted).sum();
     if lost > 0 || again > 0 {
         println!("  ({lost} packets lost, {again} sent again)");
     }

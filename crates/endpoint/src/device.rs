@@ -571,6 +571,7 @@ impl Core {
             reads_stand: None,
             reaction: Reaction::default(),
             counters: IoCounters::default(),
+            added_up_at: 0,
             solver: Solver::default(),
             from: None,
             to: None,

@@ -78,6 +78,7 @@
 //! | `driver`, `habit` | who runs a shard, how its thread waits, and what is known of an application that polls |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
+//! | `counters` | what the packets of a queue pair have met |
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
@@ -91,6 +92,7 @@ pub mod cm;
 pub mod completion;
 pub mod congestion;
 pub mod control;
+mod counters;
 pub mod device;
 mod driver;
 mod habit;
@@ -113,13 +115,14 @@ pub mod work;
 mod works;
 
 pub use completion::CompletionQueue;
+pub use counters::Counters;
 pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
 pub use io::{Bottleneck, Faults, MemoryWire};
 pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
 pub use roci_control::Law;
 pub use roci_transport::{
-    Access, Change, CompletionKind, Counters, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
+    Access, Change, CompletionKind, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
 };
 pub use roci_units::{Psn, Qpn};
 pub use shard::IoCounters;

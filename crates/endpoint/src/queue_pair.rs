@@ -1,6 +1,7 @@
 //! Queue pairs and shared receive queues.
 
 use crate::completion::CompletionQueue;
+use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
 use crate::shard::{Entry, Watch};
@@ -8,8 +9,7 @@ use crate::work::{RecvWr, Refused, SendWr};
 use crate::works::Owner;
 use roci_control::{Law, Value};
 use roci_transport::{
-    Change, Counters, Pd, QpConfig, QpError, QpState, QpStatus, Recovery, RecvTarget, Service, Srq,
-    Transition,
+    Change, Pd, QpConfig, QpError, QpState, QpStatus, Recovery, RecvTarget, Service, Srq, Transition,
 };
 use roci_units::{Psn, Qpn, Span};
 use roci_wire::Layout;
@@ -274,6 +274,7 @@ impl QueuePairBuilder {
             recvs_left: self.recvs,
             room: (self.sends, self.recvs),
             watch: None,
+            tally: None,
         });
         locked.core.mind_window(self.window);
         drop(locked);
@@ -436,7 +437,7 @@ impl QueuePair {
         if change.transition == Some(Transition::Reset) {
             shard.core.abandon(now, self.place);
         }
-        shard.core.engine.modify_qp(now, inner(self.place), &change)?;
+        shard.core.counting_on(self.place, |engine| engine.modify_qp(now, inner(self.place), &change))?;
         if change.transition == Some(Transition::Reset) {
             shard.core.meet(self.place, None);
         }
@@ -460,7 +461,9 @@ impl QueuePair {
 
     /// What its packets have met.
     pub fn counters(&self) -> Counters {
-        self.device.cells[self.shard].lock().core.engine.counters(inner(self.place))
+        let core = &self.device.cells[self.shard].lock().core;
+        let entry = core.entries.get(self.place as usize).and_then(Option::as_ref);
+        entry.map_or(Counters::default(), |entry| entry.counters(&core.engine, self.place))
     }
 
     /// The name of its law.

@@ -4,6 +4,7 @@
 
 use crate::clock;
 use crate::completion::CqInner;
+use crate::counters::Tally;
 use crate::habit::Habit;
 use crate::icrc::{Flow, Solver};
 use crate::io::{Batch, PacketIo};
@@ -68,6 +69,8 @@ pub(crate) struct Entry {
     pub(crate) room: (u32, u32),
     /// Who is to be told when it fails.
     pub(crate) watch: Option<Watch>,
+    /// What its packets have met before the engine began to count anew, or could have come round.
+    pub(crate) tally: Option<Box<Tally>>,
 }
 
 /// Who is to be told that a queue pair has failed.
@@ -119,6 +122,8 @@ pub(crate) struct Core {
     pub(crate) reads_stand: Option<(u32, Instant)>,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
+    /// How many packets had passed when the queue pairs' counters were added up.
+    pub(crate) added_up_at: u64,
     pub(crate) solver: Solver,
     /// The flow of the packet before: most come where one came from.
     pub(crate) from: Option<(IpAddr, u64, Flow)>,
@@ -165,6 +170,7 @@ impl Shard {
         let sent = self.send(now);
         self.core.complete();
         self.core.mind_reads(now, arrived == 0);
+        self.core.mind_counters();
         if arrived == 0 && now.since(self.core.answered_at) >= REPLY_HELD
             || self.core.unanswered >= self.core.reply_octets
             || now.since(self.core.replied_at) >= REPLY_WAIT

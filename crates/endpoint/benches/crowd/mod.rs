@@ -26,7 +26,7 @@ impl Crowd {
     }
 
     fn again(&self) -> u64 {
-        self.qps.iter().map(|qp| u64::from(qp.counters().retransmitted)).sum()
+        self.qps.iter().map(|qp| qp.counters().retransmitted).sum()
     }
 }
 

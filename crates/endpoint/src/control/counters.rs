@@ -1,10 +1,11 @@
 //! Counters as Prometheus' text format.
 
+use crate::counters::Counters;
 use crate::device::DeviceInner;
 use crate::numbers::inner;
 use crate::shard::IoCounters;
 use roci_control::Credit;
-use roci_transport::{Counters, Refusal};
+use roci_transport::Refusal;
 use std::fmt::{Display, Write as _};
 
 const REFUSALS: [(&str, Refusal); 9] = [
@@ -81,10 +82,10 @@ impl DeviceInner {
         self.each(None, |core, entry, place, law, _| {
             let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn.get(), law.name());
             let status = core.engine.query(inner(place)).ok();
-            rows.push((labels, core.engine.counters(inner(place)), status));
+            rows.push((labels, entry.counters(&core.engine, place), status));
         });
-        type Read = fn(&Counters) -> u32;
-        let counters: [(&str, &str, Read); 8] = [
+        type Read = fn(&Counters) -> u64;
+        let counters: [(&str, &str, Read); 9] = [
             ("qp_packets_total", "Data packets sent, again or not.", |c| c.packets),
             ("qp_retransmitted_total", "Data packets sent again.", |c| c.retransmitted),
             (
@@ -97,20 +98,13 @@ impl DeviceInner {
             ("qp_rnr_total", "RNR NAKs received.", |c| c.rnr),
             ("qp_cnps_total", "Congestion notifications received.", |c| c.cnps),
             ("qp_ecn_marked_total", "Data packets received with CE.", |c| c.ecn_marked),
+            ("qp_acknowledged_total", "Packets acknowledged.", |c| c.acknowledged),
         ];
         for (name, help, read) in counters {
             text.begin(name, "counter", help);
             for (labels, counters, _) in &rows {
                 text.value(name, labels, read(counters));
             }
-        }
-        text.begin("qp_acknowledged_total", "counter", "Packets acknowledged.");
-        for (labels, _, status) in &rows {
-            text.value(
-                "qp_acknowledged_total",
-                labels,
-                status.as_ref().map_or(0, |status| status.acknowledged),
-            );
         }
         text.begin("qp_in_flight_bytes", "gauge", "Payload that is not acknowledged.");
         for (labels, _, status) in &rows {

@@ -222,7 +222,7 @@ impl DeviceInner {
     fn read(&self, only: Option<Qpn>, name: Option<&str>) -> Result<String, String> {
         let (mut text, mut known) = (String::new(), false);
         let found = self.each(only, |core, entry, place, law, now| {
-            for (register, value) in registers(core, place, law, now) {
+            for (register, value) in registers(core, entry, place, law, now) {
                 if name.is_none_or(|name| name == register) {
                     known = true;
                     // Writing to a String does not fail.
@@ -299,7 +299,13 @@ fn recovers(core: &mut Core, place: u32, now: Instant) -> bool {
 }
 
 /// What can be read of a queue pair, in order.
-fn registers(core: &mut Core, place: u32, law: &Law, now: Instant) -> Vec<(&'static str, String)> {
+fn registers(
+    core: &mut Core,
+    entry: &Entry,
+    place: u32,
+    law: &Law,
+    now: Instant,
+) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Ok(status) = core.engine.query(inner(place)) {
         let limit = |value: u32, shown: String| {
@@ -310,7 +316,7 @@ fn registers(core: &mut Core, place: u32, law: &Law, now: Instant) -> Vec<(&'sta
         all.push(("allowed_rate", limit(rate_kbps, BitsPerSec::from_kbps(rate_kbps.into()).to_string())));
         all.push(("allowed_window", limit(window, format!("{window}B"))));
         all.push(("in_flight", format!("{}B", status.in_flight)));
-        let counters = core.engine.counters(inner(place));
+        let counters = entry.counters(&core.engine, place);
         all.push(("packets", counters.packets.to_string()));
         all.push(("retransmitted", counters.retransmitted.to_string()));
         all.push(("cnps", counters.cnps.to_string()));

@@ -227,12 +227,12 @@ impl Session<'_> {
         let overflowed = self.place.device.counters().overflowed;
         let mut counted = Counted { overflowed, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
-            counted.packets += u64::from(of.packets);
-            counted.retransmitted += u64::from(of.retransmitted);
-            counted.timeouts += u64::from(of.timeouts);
-            counted.rnr += u64::from(of.rnr);
-            counted.cnps += u64::from(of.cnps);
-            counted.ecn_marked += u64::from(of.ecn_marked);
+            counted.packets += of.packets;
+            counted.retransmitted += of.retransmitted;
+            counted.timeouts += of.timeouts;
+            counted.rnr += of.rnr;
+            counted.cnps += of.cnps;
+            counted.ecn_marked += of.ecn_marked;
         }
         self.watch.event(Event::Counted(&counted));
         for (name, tally) in self.place.device.programs() {
@@ -271,7 +271,7 @@ impl Session<'_> {
 
     /// Tells a way that is closed from a peer that is gone: TCP brought the two together, and their packets go by UDP.
     fn unanswered(&self, error: PerfError) -> PerfError {
-        let is_new = |qp: &QueuePair| qp.query().is_ok_and(|status| status.acknowledged == 0);
+        let is_new = |qp: &QueuePair| qp.counters().acknowledged == 0;
         match error {
             PerfError::Completion { qpn, .. } if self.qps.iter().all(is_new) => PerfError::Unanswered(qpn),
             error => still_there(error, self.options),
