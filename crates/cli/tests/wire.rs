@@ -272,7 +272,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 27] = [
+    let wrong: [(&[&str], &str); 29] = [
         (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
         (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
         (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
@@ -303,6 +303,8 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["ping"], "--server or --client: `roci ping -s -a ADDRESS` waits there"),
         (&["ctl", "get"], "--socket or ROCI_CONTROL"),
         (&["ping", "-c"], "--address"),
+        (&["ping", "-s", "-p", "0"], "0 is not in 1..=65535"),
+        (&["perf", "write-bw", "-p", "0"], "0 is not in 1..=65535"),
     ];
     for (arguments, why) in wrong {
         let output = roci(arguments).output().unwrap();

@@ -181,7 +181,7 @@ fn serve(
 ) -> Result<u64, PingError> {
     let mut all = 0;
     loop {
-        watch.waiting(SocketAddr::new(device.address(), options.port));
+        watch.waiting(SocketAddr::new(device.address(), listener.port()));
         let request = loop {
             if watch.stopped() {
                 return Ok(all);

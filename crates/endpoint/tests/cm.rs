@@ -1,7 +1,7 @@
 //! Connection set-up between two devices, over UDP sockets at two loopback addresses and over a wire in memory.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
-use roci_endpoint::cm::{CmError, ConnParam, Connection, ConnectionManager};
+use roci_endpoint::cm::{CmError, ConnParam, Connection, ConnectionManager, Listener};
 use roci_endpoint::perf;
 use roci_endpoint::ping::{self, PingError, Watch};
 use roci_endpoint::{
@@ -259,6 +259,22 @@ fn queue_pairs_carry_data_after_their_connection_has_ended_until_they_are_ended_
     passive.modify(&fail).unwrap();
     let flushed = received.wait(WAIT).unwrap();
     assert_eq!((flushed.wr_id, flushed.status), (1, Status::WorkRequestFlushed));
+}
+
+#[test]
+fn who_listens_at_port_0_has_a_free_one_and_is_found_there() {
+    let wire = MemoryWire::new(16);
+    let (near, far) = (in_memory(&wire, "10.0.0.1"), in_memory(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let listeners = [0, 0].map(|port| answering.listen(port).unwrap());
+    let ports = listeners.each_ref().map(Listener::port);
+    assert!(ports[0] != ports[1] && ports.iter().all(|port| *port >= 0x8000), "{ports:?}");
+    assert!(matches!(answering.listen(ports[0]), Err(CmError::InUse(port)) if port == ports[0]));
+    let ((active, _), (passive, _)) = (queue_pair(&near), queue_pair(&far));
+    let param = ConnParam::default();
+    let mut asked = asking.request(&active, SocketAddr::new(far.address(), ports[1]), &param).unwrap();
+    let _accepted = listeners[1].get_request(WAIT).unwrap().unwrap().accept(&passive, &param).unwrap();
+    assert!(asked.wait(&active, WAIT).unwrap().is_some());
 }
 
 #[test]

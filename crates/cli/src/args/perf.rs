@@ -145,7 +145,7 @@ pub(crate) struct Perf {
     #[arg(long = "retry_count", value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) retry_count: u8,
     /// The server's TCP port
-    #[arg(short, long, value_name = "PORT", default_value_t = 18_515)]
+    #[arg(short, long, value_name = "PORT", default_value_t = 18_515, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: u16,
     /// Our device: an address of this host, or the name of an interface [default: by which the peer is reached]
     #[arg(short = 'd', long = "ib-dev", value_name = "DEVICE", value_parser = device)]

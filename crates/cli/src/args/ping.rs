@@ -23,7 +23,7 @@ pub(crate) struct Ping {
     #[arg(short, long, value_name = "ADDRESS")]
     pub(crate) address: Option<String>,
     /// The server's port
-    #[arg(short, long, value_name = "PORT", default_value_t = roci_endpoint::ping::PORT)]
+    #[arg(short, long, value_name = "PORT", default_value_t = roci_endpoint::ping::PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: u16,
     /// How often; the default is until Ctrl-C
     #[arg(short = 'C', long, value_name = "N", default_value_t = 0, hide_default_value = true)]

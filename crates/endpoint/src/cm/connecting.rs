@@ -1,5 +1,6 @@
 //! Who asks for a connection.
 
+use super::listener::random_port;
 use super::machine::{Id, RESPONSE_TIMEOUT, RETRIES};
 use super::manager::{Core, Handle, Note};
 use super::parameters::{ACK_TIMEOUT, ConnParam, Peer, gid, number_of};
@@ -40,8 +41,7 @@ impl ConnectionManager {
         param.judge()?;
         let private = param.private(qp.layout())?;
         let psn = Psn::new(random());
-        let [low, high, ..] = random().to_le_bytes();
-        let port = u16::from_le_bytes([low, high]) | 0x8000;
+        let port = random_port();
         let request = Request {
             local: 0,
             service: service(to.port()),

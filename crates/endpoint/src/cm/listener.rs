@@ -14,15 +14,32 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The first of the ports that are given to who names none, of which there are as many.
+const FREE: u16 = 1 << 15;
+
+/// One of them.
+pub(super) fn random_port() -> u16 {
+    let [low, high, ..] = random().to_le_bytes();
+    u16::from_le_bytes([low, high]) | FREE
+}
+
 impl ConnectionManager {
-    /// Listens at a port, until the listener is dropped.
+    /// Listens at a port, until the listener is dropped; at 0, as with sockets, at a free one from 32768 on, which
+    /// [`Listener::port`] tells.
     ///
     /// # Errors
-    /// [`CmError::InUse`].
+    /// [`CmError::InUse`]; of 0, where no port is free.
     pub fn listen(&self, port: u16) -> Result<Listener, CmError> {
-        if !self.handle.inner.core().machine.listen(service(port)) {
-            return Err(CmError::InUse(port));
-        }
+        let mut core = self.handle.inner.core();
+        let mut is_free = |port: &u16| core.machine.listen(service(*port));
+        let found = if port == 0 {
+            let begin = random_port();
+            (0..FREE).map(|more| FREE | begin.wrapping_add(more)).find(is_free)
+        } else {
+            is_free(&port).then_some(port)
+        };
+        drop(core);
+        let port = found.ok_or(CmError::InUse(port))?;
         Ok(Listener { handle: self.handle.clone(), port })
     }
 }

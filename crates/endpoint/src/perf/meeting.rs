@@ -155,8 +155,8 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         },
         (None, None) => Err(PerfError::Left),
     };
-    if listener.is_some() {
-        watch.event(Event::Waiting(Some(SocketAddr::new(address, options.port))));
+    if let Some(listener) = &listener {
+        watch.event(Event::Waiting(Some(SocketAddr::new(address, listener.port()))));
     }
     let (mut channel, (ready, connections)) = loop {
         let cq = device.create_cq()?;
