@@ -577,6 +577,7 @@ impl Core {
             to: None,
             dscp: (config.dscp, config.cnp_dscp),
             shared_left: Vec::new(),
+            shared_vacant: Vec::new(),
             table,
         }
     }

@@ -582,8 +582,12 @@ impl SharedReceiveQueue {
         let device = pd.device.clone();
         let shard = device.turn();
         let mut locked = device.cells[shard].lock();
-        let srq = locked.core.engine.create_srq();
-        locked.core.shared_left.push(max);
+        let core = &mut locked.core;
+        let srq = core.shared_vacant.pop().unwrap_or_else(|| {
+            core.shared_left.push(0);
+            core.engine.create_srq()
+        });
+        core.shared_left[srq.0 as usize] = max;
         drop(locked);
         Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard }) }
     }
@@ -603,6 +607,43 @@ impl SharedReceiveQueue {
 impl Drop for SrqInner {
     fn drop(&mut self) {
         let shared = Owner::Shared(self.srq.0);
-        self.device.cells[self.shard].lock().core.works.remove_of(|owner| owner == shared);
+        let core = &mut self.device.cells[self.shard].lock().core;
+        core.works.remove_of(|owner| owner == shared);
+        // No queue pair uses it any more: each has one of those that keep this.
+        core.engine.clear_srq(self.srq);
+        core.shared_vacant.push(self.srq);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::io::MemoryWire;
+
+    #[test]
+    fn a_shared_receive_queue_that_is_gone_leaves_nothing_to_who_comes_after_it() {
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let mut other = pd.create_srq(1);
+        for room in 1..100 {
+            let srq = pd.create_srq(room);
+            let qp = pd.create_qp(&cq, &cq).srq(&srq).build().unwrap();
+            (0..room).for_each(|_| srq.post_recv(RecvWr::empty()).unwrap());
+            assert!(srq.post_recv(RecvWr::empty()).is_err(), "it has room for as many as were asked for");
+            {
+                let core = &device.inner.cells[0].lock().core;
+                assert_eq!(core.engine.receives_waiting(srq.inner.srq), u64::from(room));
+                assert_eq!((core.shared_left.len(), core.shared_vacant.len()), (2, 0));
+            }
+            // As long as a queue pair uses it, it is not gone.
+            other = srq;
+            drop(other.clone());
+            drop(qp);
+        }
+        drop(other);
+        let core = &device.inner.cells[0].lock().core;
+        assert_eq!((core.shared_left.len(), core.shared_vacant.len()), (2, 2));
     }
 }

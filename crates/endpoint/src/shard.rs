@@ -16,8 +16,8 @@ use crate::table::{Change, Table};
 use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
 use roci_transport::{
-    Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Status,
-    Tail, Transition,
+    Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Srq,
+    Status, Tail, Transition,
 };
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::Layout;
@@ -132,6 +132,8 @@ pub(crate) struct Core {
     pub(crate) dscp: (u8, u8),
     /// Requests that each shared receive queue can still take.
     pub(crate) shared_left: Vec<u32>,
+    /// Those that are gone, whose numbers others may have.
+    pub(crate) shared_vacant: Vec<Srq>,
     pub(crate) table: Arc<Table>,
 }
 

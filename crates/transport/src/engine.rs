@@ -243,6 +243,14 @@ impl Engine {
         Srq(self.shared.len() as u32 - 1)
     }
 
+    /// Takes back what was posted to a shared receive queue and no message has taken, so that it can serve as a new one.
+    pub fn clear_srq(&mut self, srq: Srq) {
+        let Some(queue) = self.shared.get_mut(srq.0 as usize) else { return };
+        while let Some(recv) = queue.take(&self.recvs) {
+            self.recvs.remove(recv);
+        }
+    }
+
     /// Bitmaps in use, of senders in a loss and receivers with a gap.
     pub fn bitmaps_taken(&self) -> u32 {
         self.boards.taken() + self.kept.taken()
