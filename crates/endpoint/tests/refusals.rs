@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
     Access, Change, Device, LentError, Mtu, QpInfo, QpState, QueuePair, QueuePairBuilder, QueuePairError,
-    RecvWr, Refusal, RemoteMemory, SendWr, Status, WrError,
+    RecvWr, Refusal, RemoteMemory, SendWr, Status, Transition, WrError,
 };
 use roci_units::Psn;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
@@ -177,6 +177,28 @@ fn what_a_queue_pair_cannot_do_is_refused_with_the_reason_and_the_range() {
     assert!(a.pd.create_qp(&a.cq, &a.cq).timeout(31).build().is_ok());
     let changed = a.qp.modify(&Change { retry: Some(8), ..Change::default() }).unwrap_err().to_string();
     assert!(changed.contains("7 at most, and not 8"), "{changed}");
+}
+
+#[test]
+fn a_state_that_no_way_leads_to_is_refused_with_the_ways_that_there_are() {
+    let Pair { a, .. } = in_memory(2, |qp| qp);
+    let early = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+    let to = |transition| Change { transition: Some(transition), ..Change::default() };
+    for (qp, way, why) in [
+        (
+            &early,
+            Transition::Send,
+            "Init, where Send is not possible, but Reset, Initialize, Receive or Fail",
+        ),
+        (
+            &a.qp,
+            Transition::Receive,
+            "ReadyToSend, where Receive is not possible, but Reset, Send, Drain or Fail",
+        ),
+    ] {
+        let refused = qp.modify(&to(way)).unwrap_err().to_string();
+        assert_eq!(refused, format!("the queue pair is in state {why}"));
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use crate::arrival::Deferred;
 use crate::state::{QpState, Transition};
+use alloc::format;
+use alloc::string::String;
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 
@@ -292,6 +294,23 @@ pub enum QpError {
     #[error("{0}")]
     Conflict(&'static str),
     /// The state knows no such way.
-    #[error("no way leads from {0:?} by {1:?}")]
+    #[error("the queue pair is in state {0:?}, where {1:?} is not possible, but {ways}", ways = ways(*.0))]
     Transition(QpState, Transition),
+}
+
+/// The ways that lead on from `state`, of which there are several: the last of them is set apart.
+fn ways(state: QpState) -> String {
+    let mut text = String::new();
+    let mut ways = state.ways().peekable();
+    while let Some(way) = ways.next() {
+        let before = if text.is_empty() {
+            ""
+        } else if ways.peek().is_some() {
+            ", "
+        } else {
+            " or "
+        };
+        text += &format!("{before}{way:?}");
+    }
+    text
 }

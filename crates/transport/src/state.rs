@@ -49,6 +49,11 @@ impl QpState {
         }
     }
 
+    /// The ways that lead on from here.
+    pub fn ways(self) -> impl Iterator<Item = Transition> {
+        Transition::ALL.into_iter().filter(move |way| self.after(*way).is_some())
+    }
+
     /// Whether packets of the peer's requests are dealt with.
     pub const fn receives(self) -> bool {
         matches!(self, Self::ReadyToReceive | Self::ReadyToSend | Self::SendQueueDrained)
