@@ -202,6 +202,13 @@ fn a_state_that_no_way_leads_to_is_refused_with_the_ways_that_there_are() {
 }
 
 #[test]
+fn rights_are_joined_in_constants_as_elsewhere() {
+    const RIGHTS: Access = Access::LOCAL_WRITE.union(Access::REMOTE_READ).union(Access::REMOTE_WRITE);
+    assert_eq!(RIGHTS, Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE);
+    assert!(RIGHTS.has(Access::REMOTE_READ) && !RIGHTS.has(Access::REMOTE_ATOMIC));
+}
+
+#[test]
 fn parts_that_a_request_has_no_use_for_are_refused_with_it() {
     let Pair { a, b, .. } = in_memory(3, |qp| qp);
     let (buffer, to) = (|at| a.own.buffer(at..at + 8).unwrap(), b.open.remote());

@@ -30,6 +30,12 @@ impl Access {
         self.0 & other.0 == other.0
     }
 
+    /// These rights and `other`'s, as `|` gives them, where constants are made too.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     const fn is_remote(self) -> bool {
         self.0 & (Self::REMOTE_READ.0 | Self::REMOTE_WRITE.0 | Self::REMOTE_ATOMIC.0) != 0
     }
@@ -40,7 +46,7 @@ impl BitOr for Access {
 
     /// These rights and `other`'s.
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.union(other)
     }
 }
 
