@@ -169,10 +169,36 @@ fn an_end_that_stood_still_at_the_beginning_until_it_was_given_up_has_no_figure_
         let (code, why) = server.ended(LATE);
         assert_eq!(code, Some(1), "{why}");
         assert!(why.contains("the peer has gone before the test was done"), "{why}");
-        let is_row = |line: &str| line.split_whitespace().count() == 4 && line.trim().starts_with("2 ");
         assert!(out.contains(if json { "\"rows\": []" } else { "#iterations" }), "{out}");
         assert!(!out.lines().any(is_row), "{out}");
         assert_eq!(client.ended(LATE).0, Some(1));
+    }
+}
+
+/// Whether a line is the row of a time that was filled with messages of two octets.
+fn is_row(line: &str) -> bool {
+    line.split_whitespace().count() == 4 && line.trim().starts_with("2 ")
+}
+
+#[test]
+fn an_end_that_stood_still_as_its_time_ended_has_no_figure_when_it_goes_on() {
+    for (test, port) in [("write-lat", "19544"), ("send-lat", "19545")] {
+        for stops_server in [true, false] {
+            let options = [&[test, "-p", port, "-D", "4"][..], &PATIENCE].concat();
+            let (server, client) = meet(&options, "127.0.0.67", "127.0.0.68");
+            // The second that does not count any more.
+            std::thread::sleep(Duration::from_millis(3_500));
+            let (mut stopped, left) = if stops_server { (server, client) } else { (client, server) };
+            signal(&stopped, "STOP");
+            std::thread::sleep(Duration::from_millis(500) + RETRY_TIME + Duration::from_secs(1));
+            signal(&stopped, "CONT");
+            let mut out = String::new();
+            stopped.out.read_to_string(&mut out).unwrap();
+            let (code, why) = stopped.ended(LATE);
+            assert_eq!(code, Some(1), "{test} {out} {why}");
+            assert!(!out.lines().any(is_row), "{test} {out} {why}");
+            drop(left);
+        }
     }
 }
 

@@ -49,6 +49,15 @@ impl Marked {
         }
     }
 
+    /// Whether nothing was posted for longer than ends begin after each other and than messages take.
+    fn is_silent(&self, now: Instant) -> bool {
+        let silence = now.since(self.last).as_ps();
+        self.begin.is_some_and(|begin| {
+            let each = self.last.since(begin).as_ps() / self.count.saturating_sub(1).max(1);
+            self.count > 1 && silence > LATE.as_ps().max(3 * each)
+        })
+    }
+
     /// The part of the time that counts and has passed; `None` where so much of it is missing that the peer has gone before the
     /// test was done.
     ///
@@ -106,6 +115,16 @@ impl Stopwatch {
             (Some((duration, _)), Some(begin)) => now.since(begin) >= duration,
             _ => false,
         }
+    }
+
+    /// The same of messages to and fro.
+    ///
+    /// # Errors
+    ///
+    /// Where there were none of late: one of the ends stood still as the time ended, and is given up.
+    fn is_done(&self, now: Instant) -> Result<bool, PerfError> {
+        let is_over = self.is_over(now);
+        if is_over && self.marked.is_silent(now) { Err(PerfError::Left) } else { Ok(is_over) }
     }
 
     /// What was found; of each message too where that is asked for.
@@ -206,7 +225,7 @@ impl Ping {
         let inline_max = session.inline_max();
         while received < self.wanted || sent < self.wanted || ended < sent {
             let now = device.inner.now();
-            if watch.is_over(now) {
+            if watch.is_done(now)? {
                 break;
             }
             watch.look(session, now, sent)?;
@@ -259,7 +278,7 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
     let mut is_alone = false;
     while sent < wanted || ended < wanted || received < wanted {
         let now = device.inner.now();
-        if watch.is_over(now) {
+        if watch.is_done(now)? {
             break;
         }
         watch.look(session, now, sent)?;
@@ -382,6 +401,18 @@ mod tests {
         assert_eq!(marked((0..30_000).chain([32_000])).passed(true, TIME), None);
         assert_eq!(marked((0..53_000).chain([55_000])).passed(true, TIME), None);
         assert_eq!(marked([0, 40_000]).passed(true, TIME), None);
+    }
+
+    #[test]
+    fn who_has_posted_nothing_for_long_as_the_time_ends_stood_still_or_waits_for_one_that_does() {
+        let silent = |marked: Marked, ms: u64| marked.is_silent(Instant::ZERO + Span::from_millis(1000 + ms));
+        assert!(!silent(marked(0..59_100), 60_000), "a peer whose time is over a little before ours");
+        assert!(silent(marked(0..58_500), 60_000));
+        assert!(silent(marked(0..59_500), 75_000), "however late it stood still");
+        // Twenty seconds a message: the next one is not late.
+        assert!(!silent(marked([0, 20_000, 40_000]), 60_000));
+        assert!(silent(marked([0, 20_000, 40_000]), 100_001));
+        assert!(!silent(marked([0]), 60_000), "of one nobody knows how long it takes");
     }
 
     #[test]
