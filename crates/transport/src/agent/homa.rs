@@ -184,6 +184,7 @@ impl Incoming {
 impl Grants {
     /// An agent that grants by `params`, at a port of `link` where a packet takes `overhead` octets beside its payload.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "a part of at most one, in 16.16")]
     pub const fn new(params: Params, link: BitsPerSec, overhead: u16) -> Self {
         Self {
             params,
