@@ -14,12 +14,11 @@ impl Grants {
     pub(super) fn owe(&mut self, octets: u32) {
         let turn = u64::from(self.params.grant(0, u32::MAX)) << 16;
         self.owed = (self.owed + u64::from(octets) * u64::from(self.oldest)).min(turn);
-        if self.owed == turn
-            && turn > 0
-            && let Some(emit) = self.turn_of_oldest()
-        {
+        if self.oldest > 0 && self.owed == turn {
+            // Whether anybody takes it or not: to look for the oldest with each packet would be work for all that wait.
             self.owed = 0;
-            self.out.push_back(emit);
+            let turn = self.turn_of_oldest();
+            self.out.extend(turn);
         }
     }
 
