@@ -15,9 +15,9 @@
 //!   three. None has more than 32 bits, since a program on a 32-bit core computes the same.
 //! - W stays between [`Params::wmin`] and what the link carries in the base round trip, and W^c with it.
 //! - At most five hops count, as in HPCC's header.
-//! - The event of one link takes some 125 instructions and each more link 45, five of them multiplications: its queue's part of τ by
+//! - The event of one link takes 148 instructions and each more link 46 to 49, five of them multiplications: its queue's part of τ by
 //!   two, its octets' time, and the comparison by two. The 8 ns that a law's event should take are some 150 instructions of a core
-//!   at 3 GHz, which one link stays below and five, 305, have twice over. The first link, apart from the others, is compared with
+//!   at 3 GHz, which one link comes to and five, 340, have more than twice over. The first link, apart from the others, is compared with
 //!   nothing, and what is rare is out of the way: with both in the loop one link took a quarter longer. Telemetry comes in the
 //!   words that are kept, one copy for four of them; when time and octets had to be cut to 32 bits here, a link took 55.
 
