@@ -50,6 +50,7 @@ pub struct Engine {
     pub(crate) unpolled: usize,
     /// How many keys have ended. A message whose key was checked since then need not be checked packet by packet.
     pub(crate) keys_ended: u32,
+    last_pd: u32,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
     pub(crate) laws: Laws,
@@ -73,7 +74,6 @@ pub struct Engine {
     pub(crate) refusals: [u64; Refusal::COUNT],
     /// Numbers drawn from the seed.
     pub(crate) draws: u64,
-    last_pd: u32,
     /// What the slow paths of recovery have done.
     pub(crate) slow: SlowPath,
     /// What laws that are out have not heard.
@@ -83,7 +83,11 @@ pub struct Engine {
     /// What requests may have under way to one place together, where that is bounded.
     pub(crate) flights: Option<Box<Flights>>,
     /// Queue pairs that have failed and nobody was told of, where somebody wants to be.
-    failures: Option<VecDeque<Qpn>>,
+    #[expect(
+        clippy::box_collection,
+        reason = "nobody asks in a simulation, where an engine is to stay in its lines"
+    )]
+    failures: Option<Box<VecDeque<Qpn>>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
