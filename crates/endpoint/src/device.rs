@@ -110,6 +110,8 @@ pub const LINK: BitsPerSec = BitsPerSec::from_gbps(100);
 const PACING_BURST: Span = Span::from_millis(20);
 /// The longest run of a paced queue pair: a few packets at 1 Gb/s, and what offload takes at once from 8 Gb/s on.
 const PACED_RUN: Span = Span::from_micros(64);
+/// Bitmaps for losses on each side of a thread's queue pairs, 6 MiB at most: gaps are as many as peers want.
+const BITMAPS_MAX: u32 = 4096;
 
 /// READ data on its way takes this part of the receive buffer, and short READs' as much: the kernel counts a packet of 1024 octets
 /// as more than twice that, other packets come as well, and what is read again comes twice.
@@ -436,6 +438,10 @@ impl DeviceInner {
         self.cells.iter().map(|cell| cell.lock().core.engine.refused(reason)).sum()
     }
 
+    pub(crate) fn bitmaps_refused(&self) -> u64 {
+        self.cells.iter().map(|cell| cell.lock().core.engine.bitmaps_refused()).sum()
+    }
+
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -534,6 +540,7 @@ impl Core {
             seed,
             pacing_burst: PACING_BURST,
             paced_run: PACED_RUN,
+            bitmaps_max: BITMAPS_MAX,
             ..EngineConfig::default()
         });
         for law in &config.laws {

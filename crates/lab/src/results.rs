@@ -366,6 +366,8 @@ pub struct HostResult {
     pub dropped: u64,
     /// Events that its laws never heard of, because too many of one queue pair waited.
     pub unheard: u64,
+    /// Times that one of its queue pairs found no bitmap left for what came out of order, or was to be sent again.
+    pub bitmaps_refused: u64,
     /// What the parts of its NIC counted; `None` where it is made of none.
     pub nic: Option<Box<ArchCounters>>,
     /// Its cores; `None` where it has none.

@@ -230,6 +230,25 @@ fn small_messages_take_no_more_than_the_line() {
     assert!(last.wire > line / 2 && last.wire <= line, "{} of {line} octets", last.wire);
 }
 
+#[test]
+fn who_finds_no_bitmap_is_counted_and_told_and_sends_more_again() {
+    let lossy = [
+        ("transport.recovery", "irn"),
+        ("faults.loss", "0.02"),
+        ("traffic.0.op", "write"),
+        ("traffic.0.message", "64KiB"),
+        ("traffic.0.depth", "8"),
+        ("traffic.0.count", "200"),
+    ];
+    let few = run(CLOSED_LOOP, &[&lossy[..], &[("transport.bitmaps", "0")]].concat());
+    let enough = run(CLOSED_LOOP, &lossy);
+    let refused = |results: &Results| results.hosts.iter().map(|host| host.bitmaps_refused).sum::<u64>();
+    let again = |results: &Results| results.flows.iter().map(|flow| flow.retransmitted).sum::<u32>();
+    assert!(refused(&few) > 0 && few.warnings.iter().any(|it| it.contains("found no bitmap")));
+    assert!(refused(&enough) == 0 && enough.warnings.is_empty() && again(&enough) > 0);
+    assert!(again(&few) > again(&enough), "{} against {}", again(&few), again(&enough));
+}
+
 /// Messages between two hosts alone.
 const CLOSED_LOOP: &str = r#"
     [topology]

@@ -28,6 +28,12 @@ pub struct EngineConfig {
     /// How many of a path's lowest bits tell flows to the same host apart; the port's agent takes paths that differ in others for
     /// those of different hosts.
     pub flow_bits: u8,
+    /// Bitmaps that senders in a loss may have at once, and as many for receivers with a gap; a queue pair takes up to two of each,
+    /// for requests and for READ responses. Who finds none recovers without: it keeps nothing that comes out of order and sends more
+    /// again. They take 1 KiB and 512 octets, or up to four times that with
+    /// [longer ones](crate::Engine::with_bitmaps); memory grows with the first use of each. SRNIC keeps them in the host's memory, for
+    /// all queue pairs (NSDI 2023, §4.4.2).
+    pub bitmaps_max: u32,
 }
 
 impl EngineConfig {
@@ -136,6 +142,7 @@ impl Default for EngineConfig {
             pacing_burst: Span::ZERO,
             paced_run: Span::ZERO,
             flow_bits: 0,
+            bitmaps_max: u32::MAX,
         }
     }
 }

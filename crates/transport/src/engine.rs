@@ -120,8 +120,8 @@ impl Engine {
             laws: Laws::new(),
             asides: Asides::default(),
             reads: ReadPool::default(),
-            boards: Sender::pool(bitmap, BITMAPS_MAX),
-            kept: Receiver::pool(bitmap, BITMAPS_MAX),
+            boards: Sender::pool(bitmap, config.bitmaps_max),
+            kept: Receiver::pool(bitmap, config.bitmaps_max),
             regions: Regions::new(config.seed),
             schedule: Schedule::new(),
             timers: Timers::new(2),
@@ -258,6 +258,12 @@ impl Engine {
     /// Bitmaps in use, of senders in a loss and receivers with a gap.
     pub fn bitmaps_taken(&self) -> u32 {
         self.boards.taken() + self.kept.taken()
+    }
+
+    /// Times that a queue pair in a loss or with a gap would have had a bitmap and found none left
+    /// ([`EngineConfig::bitmaps_max`]).
+    pub const fn bitmaps_refused(&self) -> u64 {
+        self.boards.refused() as u64 + self.kept.refused() as u64
     }
 
     /// What the slow paths of loss recovery have done, deferred or not.
@@ -640,9 +646,6 @@ impl Engine {
         self.qps[slot].common.state
     }
 }
-
-/// Queue pairs that may have bitmaps at once, on either side; the others recover without, and send more again.
-const BITMAPS_MAX: u32 = 1024;
 
 /// Bits of a queue pair number that tell its place; the upper ones may be drawn at random.
 pub(crate) const PLACE_BITS: u32 = 20;

@@ -211,7 +211,7 @@ impl Engine {
         }
         let early =
             keeping.map_or(0, |k| k.ends.iter().filter(|e| matches!(e.what, What::Single(_))).count());
-        let fits = onloaded.is_some() || self.kept.available();
+        let fits = onloaded.is_some() || self.kept.offers();
         let ahead = at.wrapping_sub(expected);
         if !fits || ahead >= self.kept.packets() || single && early >= limit {
             self.tell_of_gap(slot, None, reaction);

@@ -139,13 +139,15 @@ impl Engine {
         {
             return Err(Refusal::UnexpectedResponse);
         }
-        let available = self.kept.available();
         let Some(reading) = self.reading(slot) else { return Err(Refusal::UnexpectedResponse) };
-        let in_order = at == expected && reading.onloaded.is_none();
-        if !in_order && (at.wrapping_sub(expected) >= window || reading.onloaded.is_none() && !available) {
+        let needs = reading.onloaded.is_none();
+        let in_order = at == expected && needs;
+        if !in_order && (at.wrapping_sub(expected) >= window || needs && !self.kept.offers()) {
             return Err(Refusal::OutOfSequence);
         }
-        reading.marked |= arrival.ce;
+        if let Some(reading) = self.reading(slot) {
+            reading.marked |= arrival.ce;
+        }
         if length > 0 {
             let token = profile.deferred.placement.then(|| {
                 let number = self.aside(slot).outbound.push(Step::Placement(false));

@@ -59,6 +59,12 @@ impl DeviceInner {
             text.value("refused_total", &format!("{device},reason=\"{reason}\""), self.refused(refusal));
         }
         text.begin(
+            "bitmaps_refused_total",
+            "counter",
+            "Times that a queue pair with losses found no bitmap left, and recovered without.",
+        );
+        text.value("bitmaps_refused_total", &device, self.bitmaps_refused());
+        text.begin(
             "program_failures_total",
             "counter",
             "Queue pairs that programs lost to their fallback, by why.",

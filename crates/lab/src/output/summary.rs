@@ -303,6 +303,9 @@ struct HostRecord<'a> {
     /// Where there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     unheard: Option<u64>,
+    /// The same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bitmaps_refused: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nic: Option<NicRecord>,
 }
@@ -318,6 +321,7 @@ impl<'a> HostRecord<'a> {
             paused_s: host.paused.as_secs_f64(),
             dropped: host.dropped,
             unheard: (host.unheard > 0).then_some(host.unheard),
+            bitmaps_refused: (host.bitmaps_refused > 0).then_some(host.bitmaps_refused),
             nic: host.nic.as_deref().map(NicRecord::new),
         }
     }

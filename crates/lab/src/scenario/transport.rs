@@ -91,6 +91,8 @@ pub struct Transport {
     pub max_rd_atomic: u8,
     /// Packets that may be unacknowledged whatever the law says; zero: no such bound.
     pub max_in_flight: u32,
+    /// Bitmaps that a host has for each side.
+    pub bitmaps: u32,
     /// The first congestion window of recoveries that have one, in packets; at least 1.
     pub initial_window: u16,
     /// The congestion control.
@@ -119,6 +121,7 @@ impl Default for Transport {
             layout: Layout::Standard,
             max_rd_atomic: 16,
             max_in_flight: 0,
+            bitmaps: u32::MAX,
             initial_window: 10,
             control: Control::default(),
         }
@@ -245,6 +248,7 @@ impl Transport {
             layout: layout_for(recovery, homa, control.own_header(), table)?,
             max_rd_atomic: byte(table.number("max_rd_atomic", 1..=255)?, default.max_rd_atomic),
             max_in_flight: table.count("max_in_flight", 0..=1 << 23)?.unwrap_or(default.max_in_flight),
+            bitmaps: table.count("bitmaps", 0..=1 << 24)?.unwrap_or(default.bitmaps),
             initial_window: table
                 .number("initial_window", 1..=2048)?
                 .and_then(|number| u16::try_from(number).ok())

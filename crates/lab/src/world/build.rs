@@ -40,6 +40,7 @@ pub(super) fn fabric(
             wire_overhead: data_overhead(scenario),
             cnp_priority: scenario.switch.classes.cnp,
             flow_bits: Path::FLOW_BITS,
+            bitmaps_max: scenario.transport.bitmaps,
             ..EngineConfig::default()
         };
         let mut engine = Engine::with_bitmaps(config, scenario.transport.bitmap_packets());

@@ -369,6 +369,7 @@ impl<'a> Simulation<'a> {
             paused: net.pauses(u32::from(number)).paused(now),
             dropped: nics.hosts[usize::from(number)].overflowed(),
             unheard: nics.hosts[usize::from(number)].engine.unheard(),
+            bitmaps_refused: nics.hosts[usize::from(number)].engine.bitmaps_refused(),
             nic: nics.hosts[usize::from(number)].parts().map(Box::new),
             cores: match &self.scenario.nic.config_of(name).model {
                 NicModel::Parts(architecture) => CoreArray::of(architecture).map(Box::new),
@@ -397,6 +398,7 @@ impl<'a> Simulation<'a> {
         }
         warnings.extend(programs.iter().filter_map(left_out));
         warnings.extend(drops::warning(self.scenario, net));
+        warnings.extend(without_bitmaps(&hosts));
         let scenario = self.scenario;
         let traffic = scenario.traffic.iter().zip(&scenario.traffic_names).zip(of_tables);
         let traffic = traffic.map(|((traffic, name), flows)| TrafficResult {
@@ -489,4 +491,15 @@ fn programs(hosts: &mut [Host], fallen: &[Fallen], places: &[u32]) -> Vec<Progra
         program.failures.truncate(FAULTS_KEPT);
     }
     programs
+}
+
+/// Of losses that queue pairs recovered from without bitmaps, for there were none left; `None` where there were none such.
+fn without_bitmaps(hosts: &[HostResult]) -> Option<String> {
+    let refused: u64 = hosts.iter().map(|host| host.bitmaps_refused).sum();
+    (refused > 0).then(|| {
+        format!(
+            "{refused} times a queue pair found no bitmap left for what came out of order or was to be sent again, and more was sent again \
+             than was lost: `transport.bitmaps` is how many a host has"
+        )
+    })
 }

@@ -17,8 +17,10 @@ pub struct Pool {
     free: Vec<(Slot, VecDeque<Psn>)>,
     slots: u32,
     limit: u32,
-    planes: u32,
-    words_per_plane: u32,
+    /// The last three are no wider than they have to be: an engine has two pools, and a data centre many engines.
+    planes: u16,
+    words_per_plane: u16,
+    refused: u32,
 }
 
 /// The right to one slot of a pool: taken once and given back once, hence neither `Copy` nor `Clone`.
@@ -35,22 +37,24 @@ impl Pool {
     /// At most `limit` slots of `planes` bitmaps of `packets` bits each.
     ///
     /// # Panics
-    /// When `packets` is no power of two from 64 to 2²³, or `planes` is zero.
+    /// When `packets` is no power of two from 64 to 2²¹, or `planes` is zero.
     #[must_use]
-    pub fn new(packets: u32, planes: u32, limit: u32) -> Self {
+    pub fn new(packets: u32, planes: u16, limit: u32) -> Self {
         assert!(
-            packets.is_power_of_two() && (64..=1 << 23).contains(&packets),
+            packets.is_power_of_two() && (64..=1 << 21).contains(&packets),
             "a window of {packets} packets"
         );
         assert!(planes > 0, "a slot has bitmaps");
-        Self { words: Vec::new(), free: Vec::new(), slots: 0, limit, planes, words_per_plane: packets / 64 }
+        #[expect(clippy::cast_possible_truncation, reason = "2¹⁵ at most")]
+        let words_per_plane = (packets / 64) as u16;
+        Self { words: Vec::new(), free: Vec::new(), slots: 0, limit, planes, words_per_plane, refused: 0 }
     }
 
     /// The packets in a window.
     #[inline]
     #[must_use]
     pub const fn packets(&self) -> u32 {
-        self.words_per_plane * 64
+        self.words_per_plane as u32 * 64
     }
 
     /// Whether [`take`](Self::take) would give a slot.
@@ -58,6 +62,20 @@ impl Pool {
     #[must_use]
     pub fn available(&self) -> bool {
         !self.free.is_empty() || self.slots < self.limit
+    }
+
+    /// The same for who would take one now: a refusal is counted.
+    #[inline]
+    pub fn offers(&mut self) -> bool {
+        let available = self.available();
+        self.refused = self.refused.saturating_add(u32::from(!available));
+        available
+    }
+
+    /// How often a slot was wanted and none was left, up to 2³² - 1.
+    #[must_use]
+    pub const fn refused(&self) -> u32 {
+        self.refused
     }
 
     /// How many slots are taken.
@@ -73,13 +91,14 @@ impl Pool {
 
     /// The same with an empty queue for packets' numbers, which has the memory that was given back with the slot.
     pub(super) fn take_with_queue(&mut self) -> Option<(Slot, VecDeque<Psn>)> {
-        let words = (self.planes * self.words_per_plane) as usize;
+        let words = usize::from(self.planes) * usize::from(self.words_per_plane);
         if let Some((slot, queue)) = self.free.pop() {
             let first = slot.index() * words;
             self.words[first..first + words].fill(0);
             return Some((slot, queue));
         }
         if self.slots >= self.limit {
+            self.refused = self.refused.saturating_add(1);
             return None;
         }
         self.slots += 1;
@@ -138,9 +157,9 @@ impl Pool {
     }
 
     fn range(&self, slot: &Slot, plane: u32) -> core::ops::Range<usize> {
-        assert!(plane < self.planes, "no such plane");
-        let size = self.words_per_plane as usize;
-        let first = (slot.index() * self.planes as usize + plane as usize) * size;
+        assert!(plane < self.planes.into(), "no such plane");
+        let size = usize::from(self.words_per_plane);
+        let first = (slot.index() * usize::from(self.planes) + plane as usize) * size;
         first..first + size
     }
 }
@@ -158,6 +177,8 @@ mod tests {
         let second = pool.take().unwrap();
         assert!(!pool.available());
         assert_eq!(pool.take(), None, "exhaustion is a value");
+        assert!(!pool.offers());
+        assert_eq!(pool.refused(), 2);
         assert_ne!(first, second);
         pool.give(first);
         assert_eq!(pool.taken(), 1);

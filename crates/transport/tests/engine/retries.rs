@@ -187,6 +187,31 @@ fn a_failure_is_told_once_to_who_wants_to_hear_of_it_though_it_completes_nothing
     }
 }
 
+#[test]
+fn as_many_receivers_have_bitmaps_as_are_allowed_and_who_finds_none_is_counted() {
+    for (config_of_engine, pairs, kept) in [
+        (EngineConfig { bitmaps_max: 1, ..EngineConfig::default() }, 3, 1),
+        (EngineConfig::default(), 3000, 3000),
+    ] {
+        let mut engine = Engine::new(config_of_engine);
+        let irn = QpConfig { recovery: Recovery::Irn, layout: Layout::Irn, ..config() };
+        let mut refused = 0;
+        for _ in 0..pairs {
+            let qpn = engine.create_qp(irn).unwrap();
+            let mut header = Header::new(Opcode::SEND_ONLY, qpn, Psn::new(1));
+            header.payload = 100;
+            engine.post_recv(qpn, RecvRequest { id: 0, address: 0, length: MTU, lkey: 0 }).unwrap();
+            engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: MTU, lkey: 0 }).unwrap();
+            let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+            let mut reaction = Reaction::default();
+            engine.receive(Instant::ZERO, &arrival, &mut reaction);
+            refused += u64::from(reaction.refused == Some(Refusal::OutOfSequence));
+        }
+        assert_eq!((engine.bitmaps_taken(), engine.bitmaps_refused()), (kept, refused));
+        assert_eq!(refused, u64::from(pairs - kept));
+    }
+}
+
 /// A sender that gives up says nothing: half of its message is there, and may yet be followed by the rest.
 #[test]
 fn a_send_that_began_keeps_its_shared_receive_request_until_its_queue_pair_fails() {

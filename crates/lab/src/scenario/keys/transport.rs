@@ -68,6 +68,14 @@ pub static TRANSPORT: Section = section(
              not bounded by it.",
         ),
         key(
+            "bitmaps",
+            "a whole number, 0 to 16777216",
+            "two for each queue pair",
+            "Bitmaps that a host has for senders in a loss, and as many for receivers with a gap; a queue pair takes one of them for requests, \
+             and one for READ responses, while it needs it. Who finds none keeps nothing that comes out of order and sends more again; \
+             `bitmaps_refused` in `hosts[]` of `summary.json` counts that.",
+        ),
+        key(
             "initial_window",
             "a whole number, 1 to 2048",
             "`10`",
