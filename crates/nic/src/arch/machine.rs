@@ -322,17 +322,6 @@ impl Machine {
         at
     }
 
-    /// Translates what a READ's response takes from the pages behind its first: they are asked for ahead of their payload,
-    /// which waits for none of them. The first was translated when the READ was judged.
-    pub(crate) fn translate_ahead(&mut self, now: Instant, qpn: Qpn, address: u64, length: u32, first: bool) {
-        let page = self.arch.mtt.page.0;
-        let known = match first {
-            true if page > 0 => u32::try_from(page - address % page).unwrap_or(u32::MAX).min(length),
-            _ => 0,
-        };
-        self.translate(now, qpn, address.saturating_add(known.into()), length - known);
-    }
-
     /// Whether it comes from the queue in which software puts what is to be sent again (SRNIC's RetryQ, §4.4.2).
     pub(crate) fn is_retry(&self, offer: &Offer) -> bool {
         let path = self.arch.recovery.octets > 0 && self.arch.pcie.attached;

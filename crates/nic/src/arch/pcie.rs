@@ -72,11 +72,12 @@ impl Link {
         self.outward_free + self.config.write
     }
 
-    /// Counts `octets` to the NIC, and has them take their time on the link, where nobody waits for them.
-    pub fn count(&mut self, octets: u64, cause: Cause) {
+    /// Counts `octets` that come to the NIC from `now` on, and has them take their time on the link, where nobody waits for
+    /// them.
+    pub fn count(&mut self, now: Instant, octets: u64, cause: Cause) {
         let framed = self.framed(octets);
         self.octets[cause as usize] += framed;
-        self.inward_free += self.time_for(framed);
+        self.inward_free = now.max(self.inward_free) + self.time_for(framed);
     }
 
     /// `octets` with the headers of the transactions that carry them; a request without data is one header.
@@ -128,6 +129,15 @@ mod tests {
         assert_eq!(link.read(later, 40, Cause::Payload), Instant::ZERO + Span::from_nanos(1_560 + 4 * 64));
         let idle = Instant::ZERO + Span::from_nanos(9_000);
         assert_eq!(link.read(idle, 40, Cause::Wqe), idle + Span::from_nanos(1_064));
+    }
+
+    #[test]
+    fn what_is_counted_takes_the_link_from_then_on_and_no_time_that_has_passed() {
+        let mut link = link();
+        let idle = Instant::ZERO + Span::from_nanos(9_000);
+        link.count(idle, 2_000, Cause::Recovery);
+        // 2192 octets with their headers, and behind them 64.
+        assert_eq!(link.read(idle, 40, Cause::Payload), idle + Span::from_nanos(2_192 + 64));
     }
 
     #[test]

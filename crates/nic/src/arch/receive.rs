@@ -215,7 +215,7 @@ impl Host {
                 for _ in 0..*packets {
                     told = machine.pcie.write(now, path.octets.into(), Cause::Recovery);
                 }
-                machine.pcie.count(DOORBELL, Cause::Recovery);
+                machine.pcie.count(now, DOORBELL, Cause::Recovery);
                 // What came while it was busy with others of the same queue pair waits in its queue, not on the way there
                 // and back.
                 let queued = machine.decided.get(qpn) == Some(&now);
@@ -224,11 +224,8 @@ impl Host {
                 machine.decided.insert(*qpn, at);
                 Some(at)
             }
-            // A READ's payload is counted when its packets are made; here is the way to the first of it.
-            Deferral::Memory { qpn, operation: MemoryOperation::Read { address, length, .. }, .. } => {
-                let known = machine.translate(now, *qpn, *address, (*length).min(1));
-                Some(machine.pcie.read(now, 0, Cause::Payload) + known.since(now))
-            }
+            // A READ's payload is read in its turns, as that of a WRITE (SRNIC §4.4.1).
+            Deferral::Memory { operation: MemoryOperation::Read { .. }, .. } => None,
             Deferral::Memory {
                 qpn,
                 operation:

@@ -266,7 +266,7 @@ impl Host {
                     if let (Some(offer), Some((machine, _))) = (&next, self.machine()) {
                         machine.ahead += u64::from(offer.length);
                         if retries {
-                            machine.pcie.count(machine.retry_octets(offer), Cause::Recovery);
+                            machine.pcie.count(now, machine.retry_octets(offer), Cause::Recovery);
                         }
                     }
                 }
@@ -326,16 +326,13 @@ impl Host {
             let packet = self.make_packet(net, id, &one);
             let Some((machine, agenda)) = self.machine() else { return };
             machine.ahead += u64::from(header.payload);
-            let inline = u64::from(segment.length) <= machine.arch.send.inline.0;
+            let inline = !response && u64::from(segment.length) <= machine.arch.send.inline.0;
             let mut at = now;
             if response {
-                // Its payload was fetched when the READ was judged.
-                let first = header.opcode.shape().has(Shape::FIRST);
-                machine.translate_ahead(now, qpn, source.address, header.payload.into(), first);
-                machine.pcie.count(header.payload.into(), Cause::Payload);
                 let of = &net.packets()[packet];
                 machine.answers.made((of.destination, of.header.dest_qpn));
-            } else if machine.arch.pcie.attached && header.payload > 0 && !inline {
+            }
+            if machine.arch.pcie.attached && header.payload > 0 && !inline {
                 let known = machine.translate(now, qpn, source.address, header.payload.into());
                 at = machine.pcie.read(now, header.payload.into(), Cause::Payload) + known.since(now);
             }
