@@ -182,6 +182,26 @@ fn requests_are_fetched_ahead_where_they_stay_until_their_turn() {
 }
 
 #[test]
+fn no_request_is_used_before_it_has_come() {
+    const ROUND_TRIP: Span = Span::from_micros(50);
+    let took = |count| {
+        let mut nic = presets::find("cx5").expect("it exists");
+        nic.pcie.read = ROUND_TRIP;
+        let write = |rkey| Operation::Write { va: 0, rkey, tail: Tail::Plain };
+        let (mut fabric, _) = posted_between([nic, Architecture::default()], &[(count, 64)], write);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        let last = fabric.nics.application.0.iter().map(|(at, _)| *at).max().expect("all ended");
+        last.since(Instant::ZERO)
+    };
+    // Eight at most come in a round trip, however many turns there are in it; and some are fetched ahead.
+    for count in [80, 400] {
+        let took = took(count);
+        assert!(took > ROUND_TRIP * u64::from(count / 8), "{count}: {took}");
+        assert!(took < ROUND_TRIP * u64::from(count / 3), "{count}: {took}");
+    }
+}
+
+#[test]
 fn a_short_message_waits_for_turns_of_16_kib_and_not_for_a_long_message() {
     let (mut fabric, qpns) = posted("srnic", &[(1, 4_000_000), (1, 64)]);
     assert_eq!(fabric.run_until(END), Stopped::Idle);

@@ -1,7 +1,7 @@
 //! A set-associative cache, least recently used first out.
 
 use super::spec::Entries;
-use roci_units::Qpn;
+use roci_units::{Instant, Qpn};
 
 /// What is cached by number: contexts by queue pair, translations by page.
 ///
@@ -120,6 +120,18 @@ impl<V: Default> Cache<V> {
     }
 }
 
+impl Cache<Instant> {
+    /// When what `number` stands for is there, at `now` or later, where its entry says when it has come. What is still on its way
+    /// counts as a hit.
+    pub fn there(&mut self, now: Instant, number: u64) -> Option<Instant> {
+        if self.whole {
+            self.hits += 1;
+            return Some(now);
+        }
+        self.lookup(number).map(|ready| now.max(*ready))
+    }
+}
+
 /// Bits of a number within its space.
 const SPACE: u32 = 40;
 /// The number of a space, above them: the place of a queue pair, the lower 20 of its 24 bits. The upper ones stand above
@@ -167,6 +179,17 @@ mod tests {
         *cache.lookup_serving(1, |left| *left > 0).unwrap() = 0;
         assert!(cache.lookup_serving(1, |left| *left > 0).is_none());
         assert_eq!((cache.hits, cache.misses), (1, 2));
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_there_when_it_has_come_and_not_before() {
+        let (now, ready, late) = (Instant::from_ps(5), Instant::from_ps(9), Instant::from_ps(20));
+        let mut cache = Cache::new(Entries::Count(4), 2);
+        assert_eq!(cache.there(now, 1), None);
+        cache.insert(1, ready);
+        assert_eq!([cache.there(now, 1), cache.there(late, 1)], [Some(ready), Some(late)]);
+        assert_eq!((cache.hits, cache.misses), (2, 1));
+        assert_eq!(Cache::new(Entries::All, 0).there(now, 1), Some(now));
     }
 
     #[test]

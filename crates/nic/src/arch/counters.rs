@@ -123,7 +123,7 @@ pub struct ArchCounters {
     pub pcie: [u64; Cause::ALL.len()],
     /// Lookups of queue pair contexts.
     pub context: Lookups,
-    /// Turns that found send requests on the chip, or had to fetch them.
+    /// Turns that found send requests on the chip or on their way there, or had to fetch them.
     pub wqe: Lookups,
     /// Lookups of receive requests.
     pub receive_wqe: Lookups,

@@ -68,13 +68,26 @@ pub(crate) struct Times {
     jitter: Span,
 }
 
-/// What stays on the chip of the requests of a queue pair.
+/// What stays on the chip of the requests of a queue pair. One read of them is under way at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requests {
-    /// How many of those that were fetched have not been used.
+    /// How many of those that have come have not been used.
     pub(crate) left: u32,
+    /// How many are on their way, and when they are there.
+    pub(crate) coming: u32,
+    pub(crate) ready: Instant,
     /// Whether it came again before its place was given away, so that more are fetched ahead.
     pub(crate) again: bool,
+}
+
+impl Requests {
+    /// When there is one to use, if one is there or on its way: at `now`, or later.
+    pub(crate) fn there(&mut self, now: Instant) -> Instant {
+        if self.ready <= now {
+            self.left += std::mem::take(&mut self.coming);
+        }
+        if self.left > 0 { now } else { self.ready.max(now) }
+    }
 }
 
 /// The packet that the engine judges, for what follows from it.
@@ -95,11 +108,12 @@ pub(crate) struct Machine {
     pub(crate) arch: Arc<Architecture>,
     pub(crate) times: Times,
     pub(crate) pcie: Link,
-    pub(crate) contexts: Cache<()>,
+    /// When each context has come.
+    pub(crate) contexts: Cache<Instant>,
     /// What is left of the requests that a queue pair fetched.
     pub(crate) wqes: Cache<Requests>,
     pub(crate) receive_wqes: Cache<u32>,
-    pub(crate) translations: Cache<()>,
+    pub(crate) translations: Cache<Instant>,
     pub(crate) units: Vec<Unit>,
     /// The cores that run the law, if any do.
     pub(crate) cores: Option<Cores>,
@@ -291,16 +305,17 @@ impl Machine {
     /// Has the context of `qpn` on the chip: when it is there.
     pub(crate) fn context(&mut self, now: Instant, qpn: Qpn) -> Instant {
         use super::counters::Cause;
-        let before = self.contexts.evictions;
-        if self.contexts.touch(cache::of(qpn)) || !self.arch.pcie.attached {
-            return now;
+        let number = cache::of(qpn);
+        if let Some(at) = self.contexts.there(now, number) {
+            return at;
         }
         let size = u64::from(self.arch.context.size);
-        if self.contexts.evictions > before {
+        let at = self.pcie.read(now, size, Cause::Context);
+        if self.contexts.insert(number, at).is_some() {
             // It was changed since it was fetched: each packet changes its queue pair's context.
             self.pcie.write(now, size, Cause::Context);
         }
-        self.pcie.read(now, size, Cause::Context)
+        at
     }
 
     /// Translates the pages of `length` octets from `address` of `qpn`: when that is known. Each queue pair's buffer is
@@ -315,9 +330,12 @@ impl Machine {
         let mut at = now;
         for page in first..=last {
             let number = cache::of_page(qpn, page);
-            if !self.translations.touch(number) {
-                at = at.max(self.pcie.read(now, self.arch.mtt.store.size.into(), Cause::Mtt));
-            }
+            let known = self.translations.there(now, number).unwrap_or_else(|| {
+                let known = self.pcie.read(now, self.arch.mtt.store.size.into(), Cause::Mtt);
+                self.translations.insert(number, known);
+                known
+            });
+            at = at.max(known);
         }
         at
     }

@@ -138,15 +138,18 @@ impl Host {
         machine.ahead += u64::from(offer.length);
         let needs = !machine.is_retry(&offer) && !offer.response && machine.arch.pcie.attached;
         let number = cache::of(offer.qpn);
-        if needs
-            && !machine.wqes.is_whole()
-            && machine.wqes.lookup_serving(number, |kept| kept.left > 0).is_none()
-        {
-            let again = machine.wqes.peek_mut(number).is_some();
-            let left = if again { waiting } else { waiting.min(machine.arch.send.serve) };
-            let octets = u64::from(left) * u64::from(machine.arch.wqe.size);
-            let at = machine.pcie.read(now, octets, Cause::Wqe);
-            machine.wqes.insert(number, Requests { left, again });
+        if needs && !machine.wqes.is_whole() {
+            let at = match machine.wqes.lookup_serving(number, |kept| kept.left + kept.coming > 0) {
+                Some(kept) => kept.there(now),
+                None => {
+                    let again = machine.wqes.peek_mut(number).is_some();
+                    let coming = if again { waiting } else { waiting.min(machine.arch.send.serve) };
+                    let octets = u64::from(coming) * u64::from(machine.arch.wqe.size);
+                    let ready = machine.pcie.read(now, octets, Cause::Wqe);
+                    machine.wqes.insert(number, Requests { left: 0, coming, ready, again });
+                    ready
+                }
+            };
             if at > now {
                 return agenda.at(at, Due::Step(Step::Requested { offer }));
             }
@@ -230,11 +233,14 @@ impl Host {
         let retries = machine.is_retry(&offer);
         // What was fetched for this turn is there even where nothing stays, or where it would have had to make way.
         let fetched = waiting.min(send.serve);
-        let Requests { mut left, again } = match machine.wqes.is_whole() || retries {
-            true => Requests { left: u32::MAX, again: false },
+        let Requests { mut left, coming, again, .. } = match machine.wqes.is_whole() || retries {
+            true => Requests { left: u32::MAX, ..Requests::default() },
             false => {
-                let kept = machine.wqes.peek_mut(number).copied().filter(|kept| kept.left > 0);
-                kept.unwrap_or(Requests { left: fetched, again: false })
+                let kept = machine.wqes.peek_mut(number).map(|kept| {
+                    kept.there(begun);
+                    *kept
+                });
+                kept.filter(|kept| kept.left > 0).unwrap_or(Requests { left: fetched, ..Requests::default() })
             }
         };
         let (qpn, mut next) = (offer.qpn, Some(offer));
@@ -290,12 +296,13 @@ impl Host {
                 None => machine.dropped_wqes += u64::from(left),
             }
         }
-        if again && !offer.response && left <= send.fetch / 2 {
+        if again && !offer.response && coming == 0 && left <= send.fetch / 2 {
             // The next requests are on their way before the last ones are used up.
-            let waiting = waiting.min(send.fetch).saturating_sub(left);
-            if waiting > 0 {
-                machine.pcie.read(now, u64::from(waiting) * u64::from(machine.arch.wqe.size), Cause::Wqe);
-                machine.wqes.insert(number, Requests { left: left + waiting, again });
+            let coming = waiting.min(send.fetch).saturating_sub(left);
+            if coming > 0 {
+                let octets = u64::from(coming) * u64::from(machine.arch.wqe.size);
+                let ready = machine.pcie.read(now, octets, Cause::Wqe);
+                machine.wqes.insert(number, Requests { left, coming, ready, again });
             }
         }
         if let Some(unit) = machine.unit_of(qpn) {
