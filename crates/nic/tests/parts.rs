@@ -10,7 +10,7 @@ use roci_nic::{Application, Classes, Host, Path, Simulated};
 use roci_transport::{
     Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Status, Tail,
 };
-use roci_units::{BitsPerSec, Instant, Qpn, Random, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Random, Span};
 use roci_wire::Header;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -179,6 +179,23 @@ fn requests_are_fetched_ahead_where_they_stay_until_their_turn() {
     let (misses, octets) = fetched(Entries::Count(64));
     assert_eq!(misses, 64 * 2, "the first, and that which shows that its queue pair comes again");
     assert!(octets < 64 * 20 * (64 + 24), "several by one read: {octets}");
+}
+
+#[test]
+fn payload_in_requests_crosses_pcie_with_them() {
+    let octets = |inline| {
+        let mut nic = presets::find("srnic").expect("it exists");
+        nic.send.inline = Bytes(inline);
+        let write = |rkey| Operation::Write { va: 0, rkey, tail: Tail::Plain };
+        let (mut fabric, _) = posted_on(nic, &[(8, 200)], write);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        let parts = fabric.nics.hosts[0].parts().expect("it is made of parts");
+        (parts.pcie_of(Cause::Wqe), parts.pcie_of(Cause::Payload))
+    };
+    // Eight requests in one read, with transactions of 256 octets each and its own request.
+    assert_eq!(octets(0), (8 * 64 + (2 + 1) * 24, 8 * (200 + 2 * 24)));
+    assert_eq!(octets(199).1, octets(0).1, "longer ones lie outside");
+    assert_eq!(octets(200), (8 * (64 + 256) + (10 + 1) * 24, 0));
 }
 
 #[test]

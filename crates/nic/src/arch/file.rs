@@ -81,6 +81,13 @@ impl Architecture {
                 return of(path, "must be at least 1", "set it to 1 or more");
             }
         }
+        if self.send.inline.0 > INLINE_MAX {
+            return of(
+                "send.inline",
+                "is more payload than a send request holds",
+                "set it to \"1KiB\" or less",
+            );
+        }
         if self.cores.queue == super::spec::Entries::Count(0) {
             let why = "must be at least 1: a core that may hear of no packet would let none through";
             return of("cores.queue", why, "set it to 1 or more, or to \"all\" for no limit");
@@ -132,6 +139,9 @@ pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Opti
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate)
 }
+
+/// The most payload in a send request: a request of a commodity NIC has 16 blocks of 64 octets at most.
+const INLINE_MAX: u64 = 1024;
 
 /// What a file says of the whole, which is no key of an architecture.
 const OF_THE_WHOLE: [&str; 3] = ["name", "about", "base"];
@@ -368,6 +378,7 @@ mod tests {
         assert!(refused("nothing").contains("my.toml:1:"));
         assert!(refused("[send]\nlatency = \"2 cycles\"").contains("there is no `clock`"));
         assert!(refused("[send]\nserve = 0").contains("at least 1"));
+        assert!(refused("[send]\ninline = \"4KiB\"").contains("`send.inline` is more payload than"));
         let none = refused("base = \"swcc\"\n[cores]\nqueue = 0");
         assert!(none.ends_with("remedy: set it to 1 or more, or to \"all\" for no limit"), "{none}");
         assert!(refused("[context]\nentries = 3").contains("nowhere else"));

@@ -238,7 +238,7 @@ keys! {
     "send.whole" => send.whole, "Whether a turn about whose packets cores are asked, one by one, goes on until its message ends.";
     "send.turns" => send.turns, "Turns under way at once.";
     "send.buffer" => send.buffer, "Octets of payload fetched, or being fetched, ahead of the port.";
-    "send.inline" => send.inline, "Payload up to this long lies in the send request itself.";
+    "send.inline" => send.inline, "Payload up to this long lies in the send request itself, at most 1KiB; each takes as much more, in steps of 64 octets.";
     "receive.interval" => receive.interval, "From one packet taken out of the receive FIFO to the next.";
     "receive.latency" => receive.latency, "From there to the engine's decision, besides what is waited for.";
     "receive.fifo" => receive.fifo, "Octets of frames that wait or are worked on; a NIC that it fills sends PAUSE, or drops without PFC.";
@@ -246,7 +246,7 @@ keys! {
     "context.size" => context.size, "Octets of a queue pair's context.";
     "context.entries" => context.entries, "Contexts on the chip; the others are in the host's memory.";
     "context.ways" => context.ways, "Contexts of a set; 0: any may stand anywhere.";
-    "wqe.size" => wqe.size, "Octets of a send request.";
+    "wqe.size" => wqe.size, "Octets of a send request, without payload that lies in it.";
     "wqe.entries" => wqe.entries, "Queue pairs whose fetched send requests stay on the chip after their turn.";
     "wqe.ways" => wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
     "receive_wqe.size" => receive_wqe.size, "Octets of a receive request.";

@@ -108,6 +108,8 @@ pub(crate) struct Machine {
     pub(crate) arch: Arc<Architecture>,
     pub(crate) times: Times,
     pub(crate) pcie: Link,
+    /// Octets of a send request.
+    pub(crate) request: u64,
     /// When each context has come.
     pub(crate) contexts: Cache<Instant>,
     /// What is left of the requests that a queue pair fetched.
@@ -198,6 +200,7 @@ impl Machine {
         Self {
             times,
             pcie: Link::new(arch.pcie),
+            request: arch.send_request(),
             contexts: Cache::new(arch.context.entries, arch.context.ways),
             wqes: Cache::new(arch.wqe.entries, arch.wqe.ways),
             receive_wqes: Cache::new(arch.receive_wqe.entries, arch.receive_wqe.ways),
@@ -348,7 +351,7 @@ impl Machine {
 
     /// Octets of that queue's requests, one for each packet.
     pub(crate) fn retry_octets(&self, offer: &Offer) -> u64 {
-        u64::from(offer.packets) * u64::from(self.arch.wqe.size)
+        u64::from(offer.packets) * self.request
     }
 
     /// What it counted.

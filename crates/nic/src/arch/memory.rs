@@ -106,12 +106,13 @@ fn structures(architecture: &Architecture, queue_pairs: u64) -> Vec<Structure> {
     let resident = kept(architecture.context.entries, queue_pairs);
     let fetched = u64::from(architecture.send.fetch);
     let attached = architecture.pcie.attached;
-    let requests = |store: &super::spec::Store| {
-        let entry = fetched * u64::from(store.size);
+    let requests = |store: &super::spec::Store, size| {
+        let entry = fetched * size;
         (kept(store.entries, queue_pairs) * entry, if attached { queue_pairs * entry } else { 0 })
     };
-    let (wqes, wqes_off) = requests(&architecture.wqe);
-    let (receive_wqes, receive_wqes_off) = requests(&architecture.receive_wqe);
+    let (wqes, wqes_off) = requests(&architecture.wqe, architecture.send_request());
+    let (receive_wqes, receive_wqes_off) =
+        requests(&architecture.receive_wqe, architecture.receive_wqe.size.into());
     let mtt_entry = u64::from(architecture.mtt.store.size);
     let mtt_kept = match (architecture.mtt.store.entries, mtt_entry) {
         (_, 0) => 0,

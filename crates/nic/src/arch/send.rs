@@ -144,7 +144,7 @@ impl Host {
                 None => {
                     let again = machine.wqes.peek_mut(number).is_some();
                     let coming = if again { waiting } else { waiting.min(machine.arch.send.serve) };
-                    let octets = u64::from(coming) * u64::from(machine.arch.wqe.size);
+                    let octets = u64::from(coming) * machine.request;
                     let ready = machine.pcie.read(now, octets, Cause::Wqe);
                     machine.wqes.insert(number, Requests { left: 0, coming, ready, again });
                     ready
@@ -300,7 +300,7 @@ impl Host {
             // The next requests are on their way before the last ones are used up.
             let coming = waiting.min(send.fetch).saturating_sub(left);
             if coming > 0 {
-                let octets = u64::from(coming) * u64::from(machine.arch.wqe.size);
+                let octets = u64::from(coming) * machine.request;
                 let ready = machine.pcie.read(now, octets, Cause::Wqe);
                 machine.wqes.insert(number, Requests { left, coming, ready, again });
             }

@@ -190,7 +190,7 @@ pub struct Send {
     pub turns: u32,
     /// Octets of payload fetched, or being fetched, ahead of the port.
     pub buffer: Bytes,
-    /// Payload up to this long lies in the send request itself.
+    /// Payload up to this long lies in the send request itself, whose place is as much longer; at most 1 KiB.
     pub inline: Bytes,
 }
 
@@ -304,6 +304,11 @@ impl Architecture {
     /// What cycles of the cores are counted by.
     pub fn core_clock(&self) -> Option<Clock> {
         self.cores.clock.or(self.clock)
+    }
+
+    /// Octets of a send request, with what may lie in it of payload, in steps of 64 octets: a send queue's places are alike.
+    pub fn send_request(&self) -> u64 {
+        u64::from(self.wqe.size) + self.send.inline.0.next_multiple_of(64)
     }
 
     /// `time` by the architecture's clock; cycles without a clock take no time.
