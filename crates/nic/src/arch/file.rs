@@ -81,6 +81,14 @@ impl Architecture {
                 return of(path, "must be at least 1", "set it to 1 or more");
             }
         }
+        if self.send.buffer.0 == 0 {
+            let why = "must be at least one octet: with none nothing would ever be sent";
+            return of(
+                "send.buffer",
+                why,
+                "set it to what comes while payload is fetched, such as \"64KiB\"",
+            );
+        }
         if self.send.inline.0 > INLINE_MAX {
             return of(
                 "send.inline",
@@ -378,6 +386,7 @@ mod tests {
         assert!(refused("nothing").contains("my.toml:1:"));
         assert!(refused("[send]\nlatency = \"2 cycles\"").contains("there is no `clock`"));
         assert!(refused("[send]\nserve = 0").contains("at least 1"));
+        assert!(refused("[send]\nbuffer = \"0B\"").contains("`send.buffer` must be at least one octet"));
         assert!(refused("[send]\ninline = \"4KiB\"").contains("`send.inline` is more payload than"));
         let none = refused("base = \"swcc\"\n[cores]\nqueue = 0");
         assert!(none.ends_with("remedy: set it to 1 or more, or to \"all\" for no limit"), "{none}");
