@@ -344,6 +344,18 @@ fn units_that_wait_for_contexts_are_known_with_what_made_way_for_what() {
 }
 
 #[test]
+fn a_context_is_written_back_where_none_is_kept() {
+    let mut nic = presets::find("cx5").expect("it exists");
+    nic.context.entries = Entries::Count(0);
+    let write = |rkey| Operation::Write { va: 0, rkey, tail: Tail::Plain };
+    let (mut fabric, _) = posted_on(nic, &[(4, 64)], write);
+    assert_eq!(fabric.run_until(END), Stopped::Idle);
+    let parts = fabric.nics.hosts[0].parts().expect("it is made of parts");
+    // Each way 375 octets in two transactions, and the read's request.
+    assert_eq!(parts.pcie_of(Cause::Context), parts.context.misses * (2 * (375 + 48) + 24));
+}
+
+#[test]
 fn a_commodity_nic_halts_for_90_us_when_it_hears_of_congestion() {
     for (preset, expected) in
         [("cx6", Span::from_micros(90)), ("cx5", Span::from_micros(90)), ("srnic", Span::ZERO)]

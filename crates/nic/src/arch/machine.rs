@@ -314,7 +314,7 @@ impl Machine {
         }
         let size = u64::from(self.arch.context.size);
         let at = self.pcie.read(now, size, Cause::Context);
-        if self.contexts.insert(number, at).is_some() {
+        if self.contexts.insert(number, at).is_some() || !self.contexts.keeps() {
             // It was changed since it was fetched: each packet changes its queue pair's context.
             self.pcie.write(now, size, Cause::Context);
         }
