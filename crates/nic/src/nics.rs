@@ -45,6 +45,9 @@ impl<A: Application> Simulated<A> {
     #[inline(never)]
     fn tell(&mut self, net: &mut Net, host: HostId) {
         while let Some(completion) = self.hosts[usize::from(host.0)].engine.poll_completion() {
+            if self.parts {
+                self.hosts[usize::from(host.0)].write_completion(net.now(), completion.kind);
+            }
             self.application.completed(net, &mut self.hosts, host, &completion);
         }
         self.hosts[usize::from(host.0)].poke(net, host);

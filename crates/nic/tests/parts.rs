@@ -344,6 +344,23 @@ fn units_that_wait_for_contexts_are_known_with_what_made_way_for_what() {
 }
 
 #[test]
+fn a_completion_is_written_for_each_request_that_ends_and_for_no_acknowledgement() {
+    let read = |rkey| Operation::Read { va: 0, rkey };
+    let write = |rkey| Operation::Write { va: 0, rkey, tail: Tail::Plain };
+    let add = |rkey| Operation::FetchAdd { va: 0, rkey, add: 1 };
+    let operations: [(&dyn Fn(u32) -> Operation, u32); 4] =
+        [(&read, 64), (&write, 64), (&write, 65_536), (&add, 8)];
+    for (operation, length) in operations {
+        let (mut fabric, _) = posted_on(presets::find("cx5").expect("it exists"), &[(10, length)], operation);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        let octets = [0, 1].map(|host: usize| {
+            fabric.nics.hosts[host].parts().expect("it is made of parts").pcie_of(Cause::Completion)
+        });
+        assert_eq!(octets, [10 * (64 + 24), 0], "{length} octets");
+    }
+}
+
+#[test]
 fn a_context_is_written_back_where_none_is_kept() {
     let mut nic = presets::find("cx5").expect("it exists");
     nic.context.entries = Entries::Count(0);

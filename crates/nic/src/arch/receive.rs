@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::work::Due;
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, PacketId};
-use roci_transport::{Deferral, MemoryOperation, Placement, Reaction, Resolution};
+use roci_transport::{CompletionKind, Deferral, MemoryOperation, Placement, Reaction, Resolution};
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::{Header, Opcode, Shape, Syndrome};
 
@@ -164,13 +164,19 @@ impl Host {
                 machine.halts += 1;
             }
         }
-        if header.opcode == Opcode::ACKNOWLEDGE && sound && machine.arch.pcie.attached {
-            machine.pcie.write(now, COMPLETION, Cause::Completion);
-        }
         self.take(net, id, packet, reaction);
         let Some((machine, _)) = self.machine() else { return };
         if !machine.judged.held {
             self.release(net, id, frame);
+        }
+    }
+
+    /// A request of this host has ended: its completion is written. Those of messages that arrived are with their payload.
+    pub(crate) fn write_completion(&mut self, now: Instant, kind: CompletionKind) {
+        let Some((machine, _)) = self.machine() else { return };
+        let received = matches!(kind, CompletionKind::Recv | CompletionKind::RecvWrite);
+        if machine.arch.pcie.attached && !received {
+            machine.pcie.write(now, COMPLETION, Cause::Completion);
         }
     }
 
