@@ -8,7 +8,8 @@ use roci_nic::arch::spec::{Entries, Time};
 use roci_nic::arch::{Architecture, presets};
 use roci_nic::{Application, Classes, Host, Path, Simulated};
 use roci_transport::{
-    Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, SendRequest, Status, Tail,
+    Access, Change, Completion, Engine, EngineConfig, Operation, Pd, QpConfig, RecvRequest, SendRequest,
+    Status, Tail,
 };
 use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Random, Span};
 use roci_wire::Header;
@@ -78,6 +79,8 @@ fn posted_between(
         let known = Change { peer: Some(peer), ..Change::default() };
         hosts[0].engine.modify_qp(Instant::ZERO, qpn, &known).expect("it exists");
         for id in 0..count {
+            let receive = RecvRequest { id: id.into(), address: 0, length, lkey: 0 };
+            hosts[1].engine.post_recv(peer, receive).expect("it is connected");
             let operation = operation(key);
             let (id, solicited, signaled, fence) = (id.into(), false, true, false);
             let request =
@@ -358,6 +361,25 @@ fn a_completion_is_written_for_each_request_that_ends_and_for_no_acknowledgement
         });
         assert_eq!(octets, [10 * (64 + 24), 0], "{length} octets");
     }
+}
+
+#[test]
+fn where_payload_goes_is_translated_when_the_receive_request_has_said_it() {
+    let ended = |requests, translations| {
+        let mut nic = presets::find("srnic").expect("it exists");
+        (nic.receive_wqe.entries, nic.mtt.store.entries) = (requests, translations);
+        nic.receive.ack_after_placement = true;
+        let send = |_| Operation::Send(Tail::Plain);
+        let (mut fabric, _) = posted_between([Architecture::default(), nic], &[(1, 64)], send);
+        assert_eq!(fabric.run_until(END), Stopped::Idle);
+        fabric.nics.application.0.iter().map(|(at, _)| *at).max().expect("it ended")
+    };
+    let (none, all) = (Entries::Count(0), Entries::All);
+    let at_hand = ended(all, all);
+    let trips = [(none, all), (all, none), (none, none)].map(|(requests, translations)| {
+        ended(requests, translations).since(at_hand).as_ps() / Span::from_nanos(1_100).as_ps()
+    });
+    assert_eq!(trips, [1, 1, 2], "round trips of PCIe");
 }
 
 #[test]

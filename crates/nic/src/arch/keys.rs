@@ -250,7 +250,7 @@ keys! {
     "wqe.entries" => wqe.entries, "Queue pairs whose fetched send requests stay on the chip after their turn.";
     "wqe.ways" => wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
     "receive_wqe.size" => receive_wqe.size, "Octets of a receive request.";
-    "receive_wqe.entries" => receive_wqe.entries, "Queue pairs whose receive requests are fetched ahead and stay on the chip.";
+    "receive_wqe.entries" => receive_wqe.entries, "Queue pairs whose receive requests stay on the chip, where `send.fetch` come at once for one that comes again.";
     "receive_wqe.ways" => receive_wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
     "mtt.size" => mtt.store.size, "Octets of an address translation.";
     "mtt.entries" => mtt.store.entries, "Address translations on the chip.";

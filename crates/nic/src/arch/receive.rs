@@ -200,7 +200,9 @@ impl Host {
                 machine.receive_wqes.insert(number, fetched - 1);
             }
         }
-        waited = waited.max(machine.translate(now, placement.qpn, placement.address, placement.length));
+        // Where the payload goes stands in the request that it takes: the two round trips follow each other.
+        let known = machine.translate(now, placement.qpn, placement.address, placement.length);
+        waited += known.since(now);
         let mut at = machine.pcie.write(now, placement.length.into(), Cause::Payload);
         if completes {
             at = machine.pcie.write(now, COMPLETION, Cause::Completion);
