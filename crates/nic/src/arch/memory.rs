@@ -137,6 +137,7 @@ fn structures(architecture: &Architecture, queue_pairs: u64) -> Vec<Structure> {
     let law_off = if architecture.cores.pairs == 0 || table.lines == Entries::All { 0 } else { all };
     let per_pair = |octets: u64| queue_pairs * octets;
     let window = u64::from(memory.window);
+    let bitmaps = per_pair(conventional::BITMAPS * conventional::WINDOW) / 8;
     let row = |name, conventional, on_chip, off_chip| Structure { name, conventional, on_chip, off_chip };
     vec![
         row("receiving buffer", receiving, receiving, 0),
@@ -155,9 +156,10 @@ fn structures(architecture: &Architecture, queue_pairs: u64) -> Vec<Structure> {
         ),
         row(
             "bitmaps",
-            per_pair(conventional::BITMAPS * conventional::WINDOW) / 8,
+            bitmaps,
             per_pair(u64::from(memory.bitmaps) * window) / 8,
-            0,
+            // The software that decides what a loss means keeps them (SRNIC §4.4.2).
+            if architecture.recovery.octets > 0 { bitmaps } else { 0 },
         ),
         row("reordering buffers", per_pair(conventional::REORDER), per_pair(memory.reorder.0), 0),
         row(
@@ -219,6 +221,17 @@ mod tests {
         assert_eq!((contexts.on_chip, contexts.off_chip), (256 * 375, 744 * 375));
         assert_eq!(cx5.resident, Some(256));
         assert_eq!(cx5.chip, 2 << 20, "the chip's memory is known");
+    }
+
+    #[test]
+    fn bitmaps_that_software_keeps_are_in_the_hosts_memory() {
+        let bitmaps = |name| {
+            let account = of(name, 10_000);
+            account.structure("bitmaps").map(|row| (row.on_chip, row.off_chip))
+        };
+        // The 3.0 MB of SRNIC §4.4.2: five bitmaps of 500 bits each.
+        assert_eq!(bitmaps("srnic"), Some((0, 3_125_000)));
+        assert_eq!(bitmaps("tonic"), Some((480_000, 0)));
     }
 
     #[test]
