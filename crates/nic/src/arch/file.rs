@@ -76,6 +76,7 @@ impl Architecture {
             ("send.fetch", self.send.fetch),
             ("send.serve", self.send.serve),
             ("send.turns", self.send.turns),
+            ("recovery.cores", self.recovery.cores),
         ] {
             if value == 0 {
                 return of(path, "must be at least 1", "set it to 1 or more");

@@ -261,6 +261,7 @@ keys! {
     "recovery.nak" => recovery.nak, "How long a NAK is on its way to the engine, while its queue pair goes on sending.";
     "recovery.octets" => recovery.octets, "Octets that the host's software is told of each packet out of order and each NACK of a loss; 0: the NIC decides at once.";
     "recovery.software" => recovery.software, "What that software takes for each of them, between the write that tells it and its answer.";
+    "recovery.cores" => recovery.cores, "Cores of the host that run that software, at least 1; a queue pair's is that of its number modulo this.";
     "timers.interval" => timers.interval, "From one expired timer that is dealt with to the next; 0: all at once.";
     "memory.chip" => memory.chip, "Memory on the chip in all, where it is known.";
     "memory.queue_pairs" => memory.queue_pairs, "Queue pairs that it was shown to serve with all their contexts on the chip; 0: not known.";

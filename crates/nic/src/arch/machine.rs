@@ -159,6 +159,8 @@ pub(crate) struct Machine {
     pub(crate) halted: BTreeMap<Qpn, Instant>,
     /// When software decided last about each queue pair in a loss.
     pub(crate) decided: BTreeMap<Qpn, Instant>,
+    /// Until when each core of that software is busy.
+    pub(crate) deciding_until: Vec<Instant>,
     /// The last acknowledgement or response, for its cycle.
     pub(crate) heard: Option<(Instant, Qpn)>,
     pub(crate) dropped_wqes: u64,
@@ -231,6 +233,7 @@ impl Machine {
             pauses: 0,
             halted: BTreeMap::new(),
             decided: BTreeMap::new(),
+            deciding_until: vec![Instant::ZERO; arch.recovery.cores.max(1) as usize],
             heard: None,
             dropped_wqes: 0,
             halts: 0,

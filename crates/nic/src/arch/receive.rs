@@ -228,7 +228,11 @@ impl Host {
                 // and back.
                 let queued = machine.decided.get(qpn) == Some(&now);
                 let at = if queued { now } else { told + machine.arch.pcie.write };
-                let at = at + path.software * u64::from(*packets);
+                // One module of software serves all queue pairs (SRNIC §4.2), on a core or several.
+                let core = qpn.get() as usize % machine.deciding_until.len();
+                let busy = &mut machine.deciding_until[core];
+                let at = at.max(*busy) + path.software * u64::from(*packets);
+                *busy = at;
                 machine.decided.insert(*qpn, at);
                 Some(at)
             }
@@ -324,4 +328,33 @@ fn delay_of(machine: &Machine, header: &Header) -> Span {
     let nak = header.opcode == Opcode::ACKNOWLEDGE
         && matches!(Syndrome::from_u8(header.aeth().syndrome), Some(Syndrome::Nak(_)));
     if nak { machine.arch.recovery.nak } else { Span::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::presets;
+    use crate::host::Classes;
+    use roci_transport::{Engine, EngineConfig, Token};
+    use roci_units::Random;
+    use std::sync::Arc;
+
+    #[test]
+    fn one_core_decides_about_the_losses_of_all_queue_pairs_unless_there_are_more() {
+        let decided = |cores| {
+            let mut nic = presets::find("srnic").expect("it exists");
+            (nic.recovery.software, nic.recovery.cores) = (Span::from_micros(1), cores);
+            let engine = Engine::new(EngineConfig::default());
+            let mut host = Host::of_parts(engine, Classes::default(), Arc::new(nic), Random::new(1, 1));
+            [1, 2].map(|qpn| {
+                let asked = Deferral::Recovery { token: Token(0), qpn: Qpn::new(qpn), packets: 3 };
+                host.parts_take_until(Instant::ZERO, &asked).expect("it is made of parts")
+            })
+        };
+        let ([first, second], [one, other]) = (decided(1), decided(2));
+        assert_eq!(first, one);
+        assert_eq!(second.since(first), Span::from_micros(3), "three packets behind the others");
+        // What tells of the second three is on the link behind the first.
+        assert!(other.since(one) < Span::from_nanos(10), "{}", other.since(one));
+    }
 }

@@ -255,7 +255,7 @@ pub struct Congestion {
 }
 
 /// How a NIC decides what a loss means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryPath {
     /// How long a NAK is on its way to the engine, while the queue pair goes on sending.
     pub nak: Span,
@@ -263,6 +263,14 @@ pub struct RecoveryPath {
     pub software: Span,
     /// Octets that the host's software is told of each packet of a loss; zero: the NIC decides at once.
     pub octets: u32,
+    /// Cores of the host that run that software; a queue pair's is that of its number modulo this.
+    pub cores: u32,
+}
+
+impl Default for RecoveryPath {
+    fn default() -> Self {
+        Self { nak: Span::ZERO, software: Span::ZERO, octets: 0, cores: 1 }
+    }
 }
 
 /// How a NIC looks after the engine's timers.
