@@ -77,7 +77,8 @@ impl std::fmt::Display for Clock {
         match self.hz {
             hz if hz.is_multiple_of(1_000_000_000) => write!(f, "{}GHz", hz / 1_000_000_000),
             hz if hz.is_multiple_of(1_000_000) => write!(f, "{}MHz", hz / 1_000_000),
-            hz => write!(f, "{}kHz", hz / 1_000),
+            hz if hz.is_multiple_of(1_000) => write!(f, "{}kHz", hz / 1_000),
+            hz => write!(f, "{}.{:03}kHz", hz / 1_000, hz % 1_000),
         }
     }
 }

@@ -82,6 +82,10 @@ impl Architecture {
                 return of(path, "must be at least 1", "set it to 1 or more");
             }
         }
+        if self.pcie.attached && self.pcie.payload == 0 {
+            let why = "must be at least 1: a transaction carries something";
+            return of("pcie.payload", why, "set it to what servers are set to, such as 256");
+        }
         if self.send.buffer.0 == 0 {
             let why = "must be at least one octet: with none nothing would ever be sent";
             return of(
@@ -182,6 +186,8 @@ impl Reader<'_> {
         })?;
         let table = table.get_ref();
         let mut architecture = self.begin(table)?;
+        // What differs from its base is another NIC, with or without a name of its own.
+        self.file.clone_into(&mut architecture.name);
         for item in table.iter() {
             match item.0.get_ref().as_ref() {
                 "base" => {}
@@ -264,6 +270,11 @@ impl Reader<'_> {
         for item in table.iter() {
             match item.0.get_ref().as_ref() {
                 "value" => text = Some((self.scalar(path, item.1)?, item.1.span())),
+                "source" | "calibrated_to" | "choice" if source != Source::Given => {
+                    let message = format!("the table of `{path}` says twice where the value comes from");
+                    let remedy = "leave one of source, calibrated_to and choice".to_owned();
+                    return Err(self.error(item.0.span(), message, remedy));
+                }
                 "source" => source = Source::Said(self.string(item)?),
                 "calibrated_to" => source = Source::Calibrated(self.string(item)?),
                 "choice" => source = Source::Chosen(self.string(item)?),
@@ -387,6 +398,11 @@ mod tests {
         assert!(refused("nothing").contains("my.toml:1:"));
         assert!(refused("[send]\nlatency = \"2 cycles\"").contains("there is no `clock`"));
         assert!(refused("[send]\nserve = 0").contains("at least 1"));
+        assert!(refused("base = \"cx5\"\n[pcie]\npayload = 0").contains("`pcie.payload` must be at least 1"));
+        let twice = refused("[pcie]\nread = { value = \"1us\", source = \"x\", choice = \"y\" }");
+        assert!(twice.contains("says twice where"), "{twice}");
+        let nameless = read("my.toml", "base = \"cx5\"\n[context]\nentries = 9").expect("it is right");
+        assert_eq!(nameless.name, "my.toml");
         assert!(refused("[send]\nbuffer = \"0B\"").contains("`send.buffer` must be at least one octet"));
         assert!(refused("[send]\ninline = \"4KiB\"").contains("`send.inline` is more payload than"));
         let none = refused("base = \"swcc\"\n[cores]\nqueue = 0");

@@ -94,7 +94,7 @@ impl Value for Option<BitsPerSec> {
         }
     }
     fn show(&self) -> String {
-        self.map_or("unlimited".to_owned(), |rate| format!("{}Mb/s", rate.0 / 1_000_000))
+        self.map_or("unlimited".to_owned(), |rate| rate.to_string())
     }
 }
 
@@ -232,7 +232,7 @@ keys! {
     "send.interval" => send.interval, "From one decision whose turn it is to the next.";
     "send.latency" => send.latency, "From the decision to the packet, besides what is waited for.";
     "send.pace" => send.pace, "From one packet handed to the port to the next.";
-    "send.fetch" => send.fetch, "Send requests (WQEs) fetched at once.";
+    "send.fetch" => send.fetch, "Send requests (WQEs) fetched at once where they stay (`wqe.entries`) and their queue pair comes again; else as many as a turn serves.";
     "send.serve" => send.serve, "Send requests served in a turn, at most.";
     "send.burst" => send.burst, "Octets of payload sent in a turn, at most, though at least one packet.";
     "send.whole" => send.whole, "Whether a turn about whose packets cores are asked, one by one, goes on until its message ends.";
@@ -290,6 +290,23 @@ mod tests {
                     assert!(key.set(&mut copy, &shown), "{} = {shown}", key.path);
                 }
                 assert_eq!(key.show(&copy), shown, "{}", key.path);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_not_rounded() {
+        for (path, text, shown) in [
+            ("pcie.rate", "126000Mb/s", "126Gb/s"),
+            ("pcie.rate", "2500Kb/s", "2500Kb/s"),
+            ("clock", "1.5kHz", "1.500kHz"),
+            ("clock", "1.234MHz", "1234kHz"),
+        ] {
+            let key = key(path).expect("it exists");
+            let mut architecture = Architecture::default();
+            for text in [text, shown] {
+                assert!(key.set(&mut architecture, text), "{text}");
+                assert_eq!(key.show(&architecture), shown);
             }
         }
     }
