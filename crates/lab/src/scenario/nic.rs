@@ -10,7 +10,7 @@ use roci_nic::arch::file::Conflict;
 use roci_nic::arch::{file as architecture_file, presets};
 use roci_nic::{Architecture, Delays, DrainConfig};
 use roci_transport::Deferred;
-use roci_units::{BitsPerSec, Bytes};
+use roci_units::{BitsPerSec, Bytes, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ impl Nic {
 
     /// What a user should know of NICs made of parts that the links of `graph` ask too much of, each model once: of a receive FIFO in
     /// which no more has room than may still arrive after PAUSE, where there is `pfc` and a frame has up to `max_frame` octets; and
-    /// of PCIe that is slower than the link.
+    /// of PCIe that is slower than the link; and of so little payload ahead of the port that it does not fill the link.
     pub(super) fn parts_notes(&self, graph: &Graph, max_frame: u32, pfc: bool) -> Vec<String> {
         let mut notes = BTreeMap::new();
         for link in &graph.links {
@@ -139,6 +139,18 @@ impl Nic {
                             "the receive FIFO of `{model}` holds {fifo}, and {} may still arrive at `{name}` after it has sent PAUSE: it \
                              pauses whatever comes. Enlarge `nic.with.receive.fifo`, shorten the links, or turn `switch.pfc` off",
                             Bytes(least)
+                        )
+                    });
+                }
+                let fetch = if parts.pcie.attached { parts.pcie.read } else { Span::ZERO };
+                let ahead = fetch + parts.span(parts.send.latency);
+                let needed = Bytes(link.rate.octets_in(ahead));
+                if parts.send.buffer < needed {
+                    notes.entry((model, 2)).or_insert_with(|| {
+                        format!(
+                            "`{model}` has {} of payload ahead of its port, and the link of `{name}` carries {needed} in the {ahead} that \
+                             a packet takes there: it does not fill the link. Set `nic.with.send.buffer` to that and a packet more",
+                            parts.send.buffer
                         )
                     });
                 }

@@ -271,6 +271,10 @@ mod tests {
                 "[nic]\nmodel = \"bluefield3\"\nwith.pcie.rate = \"8Gb/s\"\n",
                 "PCIe of `bluefield3` carries 8Gb/s",
             ),
+            (
+                "[nic]\nmodel = \"tonic\"\nwith.send.buffer = \"64B\"\n",
+                "`tonic` has 64B of payload ahead of its port",
+            ),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
             (
                 "op = \"read\"\n[transport]\nmax_in_flight = 9\n",

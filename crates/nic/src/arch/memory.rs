@@ -184,11 +184,13 @@ impl Account {
         self.structures.iter().find(|structure| structure.name == name)
     }
 
-    /// Performant queue pairs per MiB of memory on the chip (SRNIC §1); `None` where the NIC has none, or nobody knows.
+    /// Performant queue pairs per MiB of memory on the chip (SRNIC §1); `None` where the NIC has none, or nobody knows: the
+    /// structures without a receiving buffer are not all that is on a chip.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     pub fn performant_per_mib(&self) -> Option<f64> {
         let mib = self.performant_chip as f64 / f64::from(1 << 20);
-        let performant = self.performant.filter(|_| self.performant_chip > 0)?;
+        let whole = self.structure("receiving buffer").is_some_and(|row| row.on_chip > 0);
+        let performant = self.performant.filter(|_| self.performant_chip > 0 && whole)?;
         Some(performant as f64 / mib)
     }
 }
@@ -244,6 +246,8 @@ mod tests {
             assert!((per_mib / 2273.0 - 1.0).abs() < 0.01, "{per_mib}");
         }
         assert_eq!(of("soft-roce", 100).performant_per_mib(), None, "software has no chip");
+        // Table 3 has 195 to 300 block RAMs for 1024 flows, of which contexts and bitmaps are not even half.
+        assert_eq!(of("tonic", 100).performant_per_mib(), None, "its queues are not known");
     }
 
     #[test]
