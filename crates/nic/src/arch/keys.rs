@@ -197,7 +197,7 @@ keys! {
     "pcie.rate" => pcie.rate, "The rate of the link, each way.";
     "pcie.payload" => pcie.payload, "The most octets that one transaction carries.";
     "pcie.overhead" => pcie.overhead, "Octets of each transaction besides.";
-    "units.count" => units.count, "Processing units, each with one piece of work at a time; 0: a pipeline.";
+    "units.count" => units.count, "Processing units, each with one piece of work at a time; 0: a pipeline, in which packets of all queue pairs keep their order.";
     "units.send" => units.send, "How long a unit is taken by the first packet that it sends in a turn.";
     "units.more" => units.more, "How long it is taken by each further packet of the turn.";
     "units.receive" => units.receive, "How long a unit is taken by a packet that arrived.";

@@ -107,8 +107,8 @@ pub struct Pcie {
 /// Processing units: each does one piece of work after the other, and waits for what it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
-    /// How many; a queue pair's work goes to the unit of its number modulo this. Zero: a pipeline, in which nothing
-    /// waits for what does not concern it.
+    /// How many; a queue pair's work goes to the unit of its number modulo this. Zero: a pipeline, in which packets of
+    /// all queue pairs keep their order.
     pub count: u32,
     /// How long one is taken by the first packet of a turn.
     pub send: Time,
