@@ -87,6 +87,8 @@ pub(super) const HOMA_CORE: Text = scenario!("figures/validation-homa-core.toml"
 pub(super) const HOMA_STARVED: Text = scenario!("figures/validation-homa-starved.toml");
 /// A WRITE to a receiver whose other sender is busy elsewhere.
 pub(super) const HOMA_BUSY: Text = scenario!("figures/validation-homa-busy.toml");
+/// A message beside shorter ones without end.
+pub(super) const HOMA_OLDEST: Text = scenario!("figures/validation-homa-oldest.toml");
 /// Many senders to one receiver.
 pub(super) const NDP: Text = scenario!("figures/validation-ndp.toml");
 /// Many senders of short messages to one receiver, one after the other.
@@ -133,6 +135,7 @@ pub(super) const SCENARIOS: [Text; 34] = [
     HOMA_CORE,
     HOMA_STARVED,
     HOMA_BUSY,
+    HOMA_OLDEST,
     NDP,
     NDP_CLOSED,
     NDP_LOSS,

@@ -2,8 +2,8 @@
 //! 2018), and NDP fills a link in an incast without losing a header (Handley et al., SIGCOMM 2017).
 
 use super::super::bench::{
-    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP, NDP_CLOSED,
-    NDP_LOSS,
+    Bench, HOMA, HOMA_BUSY, HOMA_CORE, HOMA_INCAST, HOMA_OLDEST, HOMA_READS, HOMA_SENDS, HOMA_STARVED, NDP,
+    NDP_CLOSED, NDP_LOSS,
 };
 use super::super::statistics::{count, median};
 use super::super::trace::{drops, octets};
@@ -35,8 +35,26 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     sends(bench, &mut measured)?;
     reads(bench, &mut measured)?;
     busy(bench, &mut measured)?;
+    oldest(bench, &mut measured)?;
     Ok(measured)
 }
+
+/// What a message has of the link while shorter ones come without end, with the share that the oldest is owed and without.
+fn oldest(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
+    let owed = bench.run(HOMA_OLDEST, &[])?;
+    measured.each("oldest_share", &owed, |results| {
+        let time = results.flows.first().and_then(FlowResult::fct);
+        time.map_or(f64::NAN, |time| OLDEST * 8.0 / time.as_secs_f64() / LINK * 100.0)
+    });
+    let shortest_first = bench.run(HOMA_OLDEST, &[("transport.control.oldest", "0")])?;
+    measured.each("oldest_starved", &shortest_first, |results| {
+        results.flows.first().map_or(f64::NAN, |flow| octets(flow.delivered) / OLDEST * 100.0)
+    });
+    Ok(())
+}
+
+/// The oldest message's octets, as in the scenario.
+const OLDEST: f64 = 4e6;
 
 /// Messages of the busy sender to the other host, which come first among the flows.
 const ELSEWHERE: usize = 8;
