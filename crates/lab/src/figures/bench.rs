@@ -107,7 +107,7 @@ pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 34] = [
+pub(super) const SCENARIOS: [Text; 35] = [
     INCAST,
     FORGED,
     THREE,
