@@ -539,17 +539,26 @@ fn time_in_pause_is_summed_over_priorities() {
 #[test]
 fn srnic_s_software_is_told_of_each_packet_of_a_loss_and_asks_for_each_that_is_sent_again() {
     let text = include_str!("../../../figures/srnic-loss.toml");
-    let results = run(text, &[("stop", "2ms")]);
-    let flow = &results.flows[0];
-    let told = |host: usize| results.hosts[host].nic.as_ref().expect("of parts").recoveries;
-    assert!(flow.naks > 5_000 && flow.retransmitted > 100, "{flow:?}");
-    // At the sender of each NAK, at the receiver of each packet that drew one, but for those on their way.
-    for host in [0, 1] {
-        assert!(told(host) * 100 > u64::from(flow.naks) * 95, "{} of {}", told(host), flow.naks);
-        // 16 octets in a transaction of their own.
-        let octets = results.hosts[host].nic.as_ref().unwrap().pcie_of(Cause::Recovery);
-        let again = if host == 0 { u64::from(flow.retransmitted) * 64 } else { 0 };
-        assert!(octets >= told(host) * 40 + again, "{octets}");
+    for (op, link, sender) in [("write", "sender>fpga", 0), ("read", "receiver>fpga", 1)] {
+        let changed = [
+            ("stop", "2ms"),
+            ("transport.max_rd_atomic", "128"),
+            ("traffic.0.op", op),
+            ("faults.on.0.link", link),
+        ];
+        let results = run(text, &changed);
+        let flow = &results.flows[0];
+        let nic = |host: usize| results.hosts[host].nic.as_ref().expect("of parts");
+        assert!(flow.naks > 5_000 && flow.retransmitted > 100, "{flow:?}");
+        // At the sender of each NAK, at the receiver of each packet that drew one, but for those on their way.
+        for host in [0, 1] {
+            let told = nic(host).recoveries;
+            assert!(told * 100 > u64::from(flow.naks) * 95, "{op}: {told} of {}", flow.naks);
+            // 16 octets in a transaction of their own.
+            let octets = nic(host).pcie_of(Cause::Recovery);
+            let again = if host == sender { u64::from(flow.retransmitted) * 64 } else { 0 };
+            assert!(octets >= told * 40 + again, "{op}: {octets}");
+        }
     }
 }
 

@@ -432,6 +432,9 @@ impl Engine {
             (Purpose::Recovery, Resolution::Recovered) => self.recovered(now, slot, parts.number),
             (Purpose::Gap, Resolution::Recovered) => self.gap_resolved(now, slot, parts.number),
             (Purpose::ReadGap, Resolution::Recovered) => self.read_gap_resolved(now, slot, parts.number),
+            (Purpose::LostResponses, Resolution::Recovered) => {
+                self.lost_responses_decided(now, slot, parts.number);
+            }
             (Purpose::Memory, Resolution::Memory { original }) => {
                 self.memory_answered(now, slot, parts.number, original);
             }

@@ -4,13 +4,14 @@
 //!
 //! The requester's side is in [`reading`](crate::reading).
 
+mod losing;
 mod timing;
 
 use crate::arrival::{Arrival, Refusal};
 use crate::config::Recovery;
 use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
-use crate::delivery::sender::{Resend, Sender};
+use crate::delivery::sender::{Observed, Resend, Sender};
 use crate::engine::Engine;
 use crate::laws::{LawState, SentTimes};
 use crate::qp::{Common, Profile, Requester, after, sequence};
@@ -19,6 +20,7 @@ use crate::reads::{Access, Resource, Stage};
 use crate::requester::{PutOffs, drawn_by};
 use crate::transmit::Plan;
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use roci_control::{Class, Event, Part};
 use roci_units::{Instant, Psn, Span};
 use roci_wire::{Flags, Header, Layout, NakCode, Syndrome};
@@ -34,6 +36,11 @@ pub(crate) struct Responding {
     end: u32,
     /// The window, while in a loss; and always where the recovery program owns it.
     sender: Option<Sender>,
+    /// What it saw and has not decided about, for that takes a slow path; the oldest first.
+    undecided: VecDeque<Observed>,
+    /// How many of them a decision is out about, and its number.
+    asked: u32,
+    out: u32,
     /// Sent since one last asked for an acknowledgement.
     unasked: u16,
     /// When some of them were sent, for a law that measures round trips.
@@ -113,6 +120,9 @@ impl Engine {
                 next: first,
                 end: first,
                 sender: recovery.owns_window().then(sender),
+                undecided: VecDeque::new(),
+                asked: 0,
+                out: 0,
                 unasked: 0,
                 sent,
                 told: 0,
@@ -559,70 +569,6 @@ impl Engine {
                 // Else the program says whether the timer starts again.
                 responding.give_up_after(now, timeout);
             }
-        }
-        octets
-    }
-
-    /// Takes an event into the window of responses and does what the recovery program answers; gives the octets that
-    /// turned out to have arrived before.
-    fn observe_responses(&mut self, now: Instant, slot: usize, event: Loss) -> u32 {
-        let recovery = self.profile(slot).recovery;
-        let (recovery, slow) = (recovery.of_responses(), recovery.has_slow_path());
-        let pulled = self.profile(slot).layout == Layout::Ndp;
-        let index = self.qps[slot].common.aside;
-        let Some(responding) = &mut self.asides.get_mut(index).responding else { return 0 };
-        let (una, in_flight) = (responding.una, responding.next.wrapping_sub(responding.una));
-        let is_loss = !matches!(event, Loss::Ack { .. });
-        // Where answers come one for each packet, what has arrived beyond a gap is remembered before anything tells of a loss, as
-        // of requests, lest a timeout send it again.
-        let remembers =
-            pulled && matches!(event, Loss::Ack { selective: Some(_), .. }) && self.boards.available();
-        if responding.sender.is_none() && (!(is_loss || remembers) || in_flight == 0) {
-            return 0;
-        }
-        let enters = responding.enter(recovery);
-        self.slow.entries += u64::from(enters && slow);
-        let Some(sender) = &mut responding.sender else { return 0 };
-        let (recovered, mut restarts) = (sender.recovers(), false);
-        if let Some(observed) = sender.observe(&mut self.boards, event)
-            && observed.wants_decision
-        {
-            let counts = slow && !matches!(observed.event, Loss::Ack { selective: None, .. });
-            self.slow.packets += u64::from(counts);
-            self.slow.bitmap_reads += u64::from(counts);
-            self.slow.bitmap_writes += u64::from(counts && observed.newly_acked > 0);
-            let decision = sender.decide(&self.boards, now, &observed);
-            sender.apply(&mut self.boards, &decision);
-            restarts = recovery.owns_window() && decision.restart_timer;
-            if let Some((from, to)) = decision.mark {
-                let [from, to] = [from, to].map(|psn| sequence(psn, responding.una));
-                responding.sent.forget_between(from, to);
-            }
-        }
-        let begins = if recovery.owns_window() { !recovered && sender.recovers() } else { enters && is_loss };
-        let missing = sequence(sender.first_missing(&self.boards), responding.una);
-        if sender.is_in_order()
-            && let Some(mut sender) = responding.sender.take()
-        {
-            let first = Psn::new(0);
-            sender.reset(&mut self.boards, first, Program::new(recovery, 1, first));
-            self.slow.exits += u64::from(slow);
-        }
-        if restarts {
-            self.restart_response_timer(now, slot);
-        }
-        if (begins || event.is_told_each_time()) && self.hears(slot, Class::LOSS) {
-            let length = match event {
-                Loss::Lost { psn } => self.payload_of_response(slot, sequence(psn, una)),
-                _ => 0,
-            };
-            let timeout = event == Loss::Timeout;
-            let event = Event { timeout, length, ..self.event(now, slot, Class::LOSS) };
-            self.tell_law(now, slot, &event);
-        }
-        let octets = self.responses_arrived(now, slot, missing);
-        if octets > 0 {
-            self.observe_responses(now, slot, Loss::Ack { cumulative: Psn::new(missing), selective: None });
         }
         octets
     }

@@ -16,6 +16,8 @@ pub(crate) enum Purpose {
     Gap,
     /// The same for READ responses.
     ReadGap,
+    /// The slow path of a responder whose READ responses were lost.
+    LostResponses,
     Unknown,
 }
 
@@ -55,6 +57,7 @@ impl TokenParts {
                 4 => Purpose::Memory,
                 5 => Purpose::Gap,
                 6 => Purpose::ReadGap,
+                7 => Purpose::LostResponses,
                 _ => Purpose::Unknown,
             },
             number: bits as u32 & 0xf_ffff,

@@ -349,7 +349,7 @@ impl Machine {
     /// Whether it comes from the queue in which software puts what is to be sent again (SRNIC's RetryQ, §4.4.2).
     pub(crate) fn is_retry(&self, offer: &Offer) -> bool {
         let path = self.arch.recovery.octets > 0 && self.arch.pcie.attached;
-        path && offer.retransmission && !offer.response
+        path && offer.retransmission
     }
 
     /// Octets of that queue's requests, one for each packet.

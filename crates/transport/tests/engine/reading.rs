@@ -3,7 +3,7 @@
 use crate::pair::{Fate, Pair, Side};
 use crate::scripts::{MTU, config};
 use roci_control::{Law, Value};
-use roci_transport::{Engine, EngineConfig, QpConfig, Recovery, Status};
+use roci_transport::{Deferred, Engine, EngineConfig, QpConfig, Recovery, Status};
 use roci_units::{BitsPerSec, Instant, Span};
 use roci_wire::Layout;
 
@@ -165,4 +165,28 @@ fn a_law_hears_once_of_a_loss_of_responses_however_many_naks_tell_of_it() {
         window.0
     });
     assert_eq!(windows[0], windows[1]);
+}
+
+#[test]
+fn responses_that_are_lost_are_sent_again_when_the_slow_path_has_decided() {
+    let resent = |recovery| {
+        let deferred = Deferred { recovery, ..Deferred::default() };
+        let srnic = QpConfig { recovery: Recovery::Srnic, layout: Layout::Srnic, deferred, ..config() };
+        let mut pair = Pair::connected(srnic).late(7).fate_of(Side::Server, 5, Fate::Drop);
+        pair.read(1, 0, 0, 30 * MTU);
+        let qpn = pair.server.qpns[0];
+        let mut at = Instant::ZERO;
+        while pair.server.engine.counters(qpn).retransmitted == 0 {
+            at += Span::from_nanos(100);
+            pair.run_until(at);
+        }
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        let counters = pair.server.engine.counters(qpn);
+        assert_eq!((counters.retransmitted, counters.timeouts), (1, 0));
+        assert_eq!(pair.server.engine.bitmaps_taken(), 0);
+        at
+    };
+    let (at_once, later) = (resent(false), resent(true));
+    assert!(at_once < later, "{at_once} and {later}");
 }
