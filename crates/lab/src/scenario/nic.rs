@@ -192,6 +192,15 @@ impl Nic {
         })
     }
 
+    /// A model made of parts that has software decide what a loss means.
+    pub(super) fn asking(&self) -> Option<&str> {
+        let mut all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
+        all.find_map(|config| match &config.model {
+            NicModel::Parts(parts) if parts.recovery.octets > 0 => Some(parts.name.as_str()),
+            _ => None,
+        })
+    }
+
     /// The models made of parts that have no cores.
     pub(super) fn coreless(&self) -> Vec<&str> {
         let all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));

@@ -50,6 +50,14 @@ pub(super) fn notes<'a>(
          order"
             .to_owned(),
     );
+    note(
+        lossy && transport.recovery == Recovery::GoBackN && nic.asking().is_some(),
+        format!(
+            "`{}` keeps what comes out of order and has software decide what a loss means, and `transport.recovery = \"go-back-n\"` \
+             has use for neither: set `transport.recovery = \"srnic\"`",
+            nic.asking().unwrap_or_default()
+        ),
+    );
     for (recovery, name) in [(Recovery::Irn, "irn"), (Recovery::Srnic, "srnic")] {
         note(
             sprayed && transport.recovery == recovery && transport.layout != Layout::Homa,
@@ -274,6 +282,10 @@ mod tests {
             (
                 "[nic]\nmodel = \"tonic\"\nwith.send.buffer = \"64B\"\n",
                 "`tonic` has 64B of payload ahead of its port",
+            ),
+            (
+                "[nic]\nmodel = \"srnic\"\n[transport]\ncontrol = \"none\"\n[faults]\nloss = 0.01\n",
+                "`srnic` keeps what comes out of order",
             ),
             ("op = \"read\"\n[transport]\ncontrol = \"swift\"\n", "READ responses are not acknowledged"),
             (
