@@ -1,7 +1,7 @@
-//! A set-associative cache, least recently used first out.
+//! A set-associative cache, of which the least recently used goes first, or any.
 
-use super::spec::Entries;
-use roci_units::{Instant, Qpn};
+use super::spec::{Entries, Replacement, Store};
+use roci_units::{Instant, Qpn, Random};
 
 /// What is cached by number: contexts by queue pair, translations by page.
 ///
@@ -18,6 +18,8 @@ pub struct Cache<V> {
     places: Vec<Vec<(u64, V)>>,
     /// Nothing ever misses.
     whole: bool,
+    /// What draws who makes way, where it is not the least recently used.
+    random: Option<Random>,
     /// Lookups that found their entry.
     pub hits: u64,
     /// Lookups that did not.
@@ -36,7 +38,13 @@ impl<V: Default> Cache<V> {
         let ways = if ways == 0 { count } else { (ways as usize).min(count) };
         let sets = count.checked_div(ways).unwrap_or(0);
         let places = std::iter::repeat_with(Vec::new).take(sets).collect();
-        Self { ways, sets, places, whole, hits: 0, misses: 0, evictions: 0 }
+        Self { ways, sets, places, whole, random: None, hits: 0, misses: 0, evictions: 0 }
+    }
+
+    /// The cache of a NIC's `store`, which draws from `random` who makes way, if it draws.
+    pub fn of(store: &Store, random: Random) -> Self {
+        let draws = store.replacement == Replacement::Random;
+        Self { random: draws.then_some(random), ..Self::new(store.entries, store.ways) }
     }
 
     /// Whether it holds everything, and so never misses.
@@ -77,7 +85,14 @@ impl<V: Default> Cache<V> {
         if let Some(place) = places.iter().position(|(other, _)| *other == number) {
             places.remove(place);
         }
-        let evicted = if places.len() == self.ways { places.pop() } else { None };
+        let evicted = match &mut self.random {
+            _ if places.len() < self.ways => None,
+            None => places.pop(),
+            Some(random) => {
+                let place = random.below(places.len() as u64);
+                usize::try_from(place).ok().map(|place| places.swap_remove(place))
+            }
+        };
         places.insert(0, (number, value));
         self.evictions += u64::from(evicted.is_some());
         evicted.map(|(number, _)| number)
@@ -154,7 +169,6 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec;
     use super::*;
     use proptest::prelude::*;
 
@@ -227,7 +241,7 @@ mod tests {
     fn no_preset_misses_twice_what_is_half_of_its_cache_however_many_queue_pairs_share_it() {
         let mut caches = 0;
         for preset in super::super::presets::all() {
-            let table = spec::Store { entries: preset.table.lines, ways: preset.table.ways, size: 0 };
+            let table = Store { entries: preset.table.lines, ways: preset.table.ways, ..Store::default() };
             let stores = [
                 ("context", preset.context),
                 ("wqe", preset.wqe),
@@ -271,6 +285,28 @@ mod tests {
         for round in 0..3 {
             let hits = (0..257).filter(|number| cache.touch(*number)).count();
             assert_eq!(hits, 0, "round {round}");
+        }
+    }
+
+    #[test]
+    fn going_round_more_entries_than_there_are_finds_some_where_any_makes_way() {
+        let store =
+            Store { entries: Entries::Count(256), replacement: Replacement::Random, ..Store::default() };
+        let entries = 256.0;
+        for numbers in [256u32, 320, 512, 1024, 2048] {
+            let mut cache: Cache<()> = Cache::of(&store, Random::new(1, 0));
+            let mut go_round = |rounds| {
+                let before = cache.hits;
+                (0..rounds * numbers).for_each(|n| _ = cache.touch(u64::from(n % numbers)));
+                (cache.hits - before) as f64 / f64::from(rounds * numbers)
+            };
+            go_round(20);
+            let share = go_round(200);
+            // Of an entry a share is still there after a round, in which each of the misses may have hit it: h = e^(-n (1 - h) / entries).
+            let around = f64::from(numbers) / entries;
+            let expected = (0..1_000).fold(0.0, |h: f64, _| (-around * (1.0 - h)).exp());
+            let expected = if numbers == 256 { 1.0 } else { expected };
+            assert!((share - expected).abs() < 0.01, "{numbers}: {share}, {expected}");
         }
     }
 

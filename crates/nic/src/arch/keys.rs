@@ -1,7 +1,7 @@
 //! Every key of an architecture's TOML: what it means, its kind, and how it is read and shown.
 
 use super::clock::Clock;
-use super::spec::{Architecture, Entries, Time};
+use super::spec::{Architecture, Entries, Replacement, Time};
 use roci_units::{BitsPerSec, Bytes, Span};
 
 /// A key.
@@ -141,6 +141,24 @@ impl Value for Entries {
     }
 }
 
+impl Value for Replacement {
+    const TAKES: &'static str = "\"lru\" or \"random\"";
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "lru" => Some(Self::Lru),
+            "random" => Some(Self::Random),
+            _ => None,
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::Lru => "lru",
+            Self::Random => "random",
+        }
+        .to_owned()
+    }
+}
+
 impl Value for u32 {
     const TAKES: &'static str = "a whole number, 0 to 65536";
     fn parse(text: &str) -> Option<Self> {
@@ -246,15 +264,19 @@ keys! {
     "context.size" => context.size, "Octets of a queue pair's context.";
     "context.entries" => context.entries, "Contexts on the chip; the others are in the host's memory.";
     "context.ways" => context.ways, "Contexts of a set; 0: any may stand anywhere.";
+    "context.replacement" => context.replacement, "Which context of a set makes way: the least recently used (\"lru\"), or any (\"random\").";
     "wqe.size" => wqe.size, "Octets of a send request, without payload that lies in it.";
     "wqe.entries" => wqe.entries, "Queue pairs whose fetched send requests stay on the chip after their turn.";
     "wqe.ways" => wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
+    "wqe.replacement" => wqe.replacement, "Which of a set makes way, as `context.replacement`.";
     "receive_wqe.size" => receive_wqe.size, "Octets of a receive request.";
     "receive_wqe.entries" => receive_wqe.entries, "Queue pairs whose receive requests stay on the chip, where `send.fetch` come at once for one that comes again.";
     "receive_wqe.ways" => receive_wqe.ways, "Of them, those of a set; 0: any may stand anywhere.";
+    "receive_wqe.replacement" => receive_wqe.replacement, "Which of a set makes way, as `context.replacement`.";
     "mtt.size" => mtt.store.size, "Octets of an address translation.";
     "mtt.entries" => mtt.store.entries, "Address translations on the chip.";
     "mtt.ways" => mtt.store.ways, "Address translations of a set; 0: any may stand anywhere.";
+    "mtt.replacement" => mtt.store.replacement, "Which of a set makes way, as `context.replacement`.";
     "mtt.page" => mtt.page, "Octets of a page.";
     "congestion.halt" => congestion.halt, "How long a queue pair sends nothing after a CNP that finds it sending.";
     "congestion.delay" => congestion.delay, "How long a CNP that arrived is on its way to the law.";

@@ -199,14 +199,21 @@ impl Machine {
         };
         let units = arch.units.count as usize;
         let cores = Cores::new(&arch);
+        // A stream for each cache, apart from what jitter draws.
+        let (mut streams, mut stream) = (random.clone(), 0);
+        let seed = streams.next_u64();
+        let mut random_of = || {
+            stream += 1;
+            Random::new(seed, stream)
+        };
         Self {
             times,
             pcie: Link::new(arch.pcie),
             request: arch.send_request(),
-            contexts: Cache::new(arch.context.entries, arch.context.ways),
-            wqes: Cache::new(arch.wqe.entries, arch.wqe.ways),
-            receive_wqes: Cache::new(arch.receive_wqe.entries, arch.receive_wqe.ways),
-            translations: Cache::new(arch.mtt.store.entries, arch.mtt.store.ways),
+            contexts: Cache::of(&arch.context, random_of()),
+            wqes: Cache::of(&arch.wqe, random_of()),
+            receive_wqes: Cache::of(&arch.receive_wqe, random_of()),
+            translations: Cache::of(&arch.mtt.store, random_of()),
             units: std::iter::repeat_with(Unit::default).take(units).collect(),
             sliced: if cores.is_some() { vec![u32::MAX; SLICED] } else { Vec::new() },
             cores,

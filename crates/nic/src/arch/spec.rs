@@ -234,6 +234,18 @@ pub struct Store {
     pub entries: Entries,
     /// Entries of a set; zero: any entry may stand anywhere.
     pub ways: u32,
+    /// Which entry of a set makes way.
+    pub replacement: Replacement,
+}
+
+/// Which entry of a set makes way for another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replacement {
+    /// The least recently used: who goes round one entry more than there are never finds any.
+    #[default]
+    Lru,
+    /// Any, each as likely, by the run's seed.
+    Random,
 }
 
 /// The address translations.

@@ -39,10 +39,10 @@ impl Sweep {
         Ok(Self { points })
     }
 
-    /// The commodity NIC with the fewest and the most connections and another value of `key`.
-    fn with(bench: &Bench<'_>, (key, value): (&str, &str)) -> Result<Self, FigureError> {
+    /// The commodity NIC with `counts` of connections and another value of `key`.
+    fn with(bench: &Bench<'_>, (key, value): (&str, &str), counts: &[&str]) -> Result<Self, FigureError> {
         let mut points = Vec::new();
-        for qps in [QPS[0], QPS[7]] {
+        for &qps in counts {
             let set = [("nic.model", "cx6"), (key, value), ("traffic.0.qps", qps)];
             points.push((qps.parse().unwrap_or(f64::NAN), bench.control(CONNECTIONS, &set)?));
         }
@@ -87,8 +87,12 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.add("cx6_1024", cx6.share(1024.0));
     measured.add("cx6_16k", cx6.share(16_384.0));
     for (row, other) in OTHERS {
-        measured.add(row, Sweep::with(bench, other)?.share(16_384.0));
+        measured.add(row, Sweep::with(bench, other, &[QPS[0], QPS[7]])?.share(16_384.0));
     }
+    let any = Sweep::with(bench, ("nic.with.context.replacement", "random"), &QPS)?;
+    measured.add("cx6_any_512", any.share(512.0));
+    measured.add("cx6_any_1024", any.share(1024.0));
+    measured.add("cx6_any_16k", any.share(16_384.0));
     measured.add("cx5_16k", cx5.share(16_384.0));
     measured.each("cx6_misses", cx6.at(16_384.0), misses);
     measured.each("cx6_misses_256", cx6.at(256.0), misses);
@@ -101,7 +105,8 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         Plot::new("Throughput against connections", "queue pairs", "wire throughput (Gb/s)")
             .line("srnic", srnic.line(wire_gbps))
             .line("cx5", cx5.line(wire_gbps))
-            .line("cx6", cx6.line(wire_gbps)),
+            .line("cx6", cx6.line(wire_gbps))
+            .line("cx6, any context makes way", any.line(wire_gbps)),
     );
     measured.plots.push(
         Plot::new("What misses cost the sender", "queue pairs", "PCIe besides payload (Gb/s)")
