@@ -19,7 +19,12 @@ pub static SWITCH: Section = Section {
             "`\"ecmp\"`",
             "How a path is chosen among those of equal cost: by a hash of the flow's addresses and of a UDP port that the seed, the flow's `[[traffic]]` table and its place there decide, whatever else flows; or anew for each packet: a switch takes equal ports in turn, each round from one at random. Sprayed packets overtake each other: `recovery = \"go-back-n\"` sends all behind a gap again, `\"irn\"` and `\"srnic\"` each packet that is overtaken, `\"sack\"` few, `\"ndp\"` and law `homa` none.",
         ),
-        key("on", "a list of tables", "none", "Other values for some switches or ports."),
+        key(
+            "on",
+            "a list of tables",
+            "none",
+            "Other values for some switches, by name or by the rate of their fastest port.",
+        ),
     ],
     also: Some(&SWITCH_EACH),
 };
@@ -184,7 +189,7 @@ pub static TRIMMING: Section = section(
     ],
 );
 
-/// Other values for some switches or ports.
+/// Other values for some switches, by name or by the rate of their fastest port.
 pub static SWITCH_ON: Section = Section {
     path: "switch.on",
     keys: &[
