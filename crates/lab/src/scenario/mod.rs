@@ -150,7 +150,7 @@ impl Scenario {
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let lossy = faults.lose() || !topology.loss.is_empty();
         let lossless = !lossy && switch.config.pfc.is_some() && switch.config.trim.is_none();
-        let transport = Transport::read(transport_table, lossless)?;
+        let mut transport = Transport::read(transport_table, lossless)?;
         if transport.recovery == Recovery::Ndp {
             switch.pull_with_headers(switch_table)?;
         }
@@ -165,6 +165,10 @@ impl Scenario {
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
         }
         let traffic::Reading { controls, traffic, traffic_names, .. } = reading;
+        if lossless && transport_table.is_none_or(|table| table.get("timeout").is_none()) {
+            let priorities = traffic.iter().flat_map(Traffic::priorities);
+            transport.expect_losses_beside(switch.classes, priorities);
+        }
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
         }

@@ -190,11 +190,15 @@ fn an_acknowledgement_is_waited_for_longer_where_nothing_is_lost_or_homa_grants(
         "[switch]\ntrimming = true\n",
         "[faults]\nloss = 0.01\n",
         "[[faults.on]]\nlink = \"h0-s0\"\nloss = 0.01\n",
+        "priority = 4\n",
+        "[switch.classes]\npause = []\n",
     ] {
         assert_eq!(timeout(lossy), Span::from_micros(500), "{lossy}");
     }
     assert_eq!(timeout(&format!("{off}[transport]\ncontrol = \"homa\"\n")), Span::from_millis(10));
     assert_eq!(timeout(&format!("{on}[transport]\ntimeout = \"2ms\"\n")), Span::from_millis(2));
+    assert_eq!(timeout("priority = 4\n[transport]\ntimeout = \"16ms\"\n"), Span::from_millis(16));
+    assert_eq!(timeout("priority = 4\n[switch.classes]\npause = [3, 4]\n"), Span::from_millis(16));
 }
 
 #[test]
