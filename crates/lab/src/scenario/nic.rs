@@ -183,33 +183,29 @@ impl Nic {
         self.idle.iter().cloned()
     }
 
-    /// A model made of parts whose receive FIFO may fill.
-    pub(super) fn bounded(&self) -> Option<&str> {
-        let mut all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
-        all.find_map(|config| match &config.model {
-            NicModel::Parts(parts) if parts.receive.fifo.is_some() => Some(parts.name.as_str()),
-            _ => None,
-        })
-    }
-
-    /// A model made of parts that has software decide what a loss means.
-    pub(super) fn asking(&self) -> Option<&str> {
-        let mut all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
-        all.find_map(|config| match &config.model {
-            NicModel::Parts(parts) if parts.recovery.octets > 0 => Some(parts.name.as_str()),
-            _ => None,
-        })
-    }
-
-    /// The models made of parts that have no cores.
-    pub(super) fn coreless(&self) -> Vec<&str> {
+    /// The models made of parts, the general one first.
+    fn made_of_parts(&self) -> impl Iterator<Item = &Architecture> {
         let all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
-        let mut names: Vec<&str> = all
-            .filter_map(|config| match &config.model {
-                NicModel::Parts(parts) if parts.cores.pairs == 0 => Some(parts.name.as_str()),
-                _ => None,
-            })
-            .collect();
+        all.filter_map(|config| match &config.model {
+            NicModel::Parts(parts) => Some(&**parts),
+            _ => None,
+        })
+    }
+
+    /// One whose receive FIFO may fill.
+    pub(super) fn bounded(&self) -> Option<&str> {
+        self.made_of_parts().find(|parts| parts.receive.fifo.is_some()).map(|parts| parts.name.as_str())
+    }
+
+    /// One that has software decide what a loss means.
+    pub(super) fn asking(&self) -> Option<&str> {
+        self.made_of_parts().find(|parts| parts.recovery.octets > 0).map(|parts| parts.name.as_str())
+    }
+
+    /// Those that have no cores.
+    pub(super) fn coreless(&self) -> Vec<&str> {
+        let coreless = self.made_of_parts().filter(|parts| parts.cores.pairs == 0);
+        let mut names: Vec<&str> = coreless.map(|parts| parts.name.as_str()).collect();
         names.dedup();
         names
     }

@@ -6,11 +6,12 @@ use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
-use roci_nic::arch::counters::Cause;
 use roci_transport::Status;
 use roci_wire::{Layout, Opcode, Packet, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+mod losses;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
     let overrides: Vec<_> =
@@ -167,46 +168,6 @@ fn reads_have_goodput_within_the_line_whether_they_go_on_or_have_failed() {
 }
 
 #[test]
-fn without_retries_the_first_nak_ends_a_flow_and_with_some_progress_restores_them() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
-        [transport]
-        control = "none"
-        [[traffic]]
-        kind = "flows"
-        flows = [{ src = "h0", dst = "h1", op = "write", size = "1MB" }]
-        [[faults.on]]
-        link = "h0>s0"
-        loss = 0.01
-        "#;
-    let failed = &run(text, &[("transport.retry", "0")]).flows[0];
-    assert_eq!(failed.status, FlowStatus::Completed(Status::TransportRetryCounterExceeded));
-    assert_eq!((failed.naks, failed.timeouts), (1, 0));
-    let whole = &run(text, &[]).flows[0];
-    assert_eq!(whole.status, FlowStatus::OK);
-    assert!(whole.naks > 7, "more than the retries that there are: {}", whole.naks);
-}
-
-#[test]
-fn a_trimmed_packet_is_sent_again_and_all_arrives() {
-    let results = run(
-        INCAST,
-        &[
-            ("switch.pfc", "false"),
-            ("switch.trimming", "true"),
-            ("transport.control", "none"),
-            ("transport.max_in_flight", "16"),
-        ],
-    );
-    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{:?}", results.flows);
-    assert!(results.flows.iter().any(|flow| flow.retransmitted > 0 && flow.naks > 0));
-}
-
-#[test]
 fn small_messages_take_no_more_than_the_line() {
     let text = r#"
         stop = "1ms"
@@ -228,25 +189,6 @@ fn small_messages_take_no_more_than_the_line() {
     let last = results.series.flow_readings(0).last().expect("it was sampled").1;
     let line = 10_000_000_000 / 8 / 1_000;
     assert!(last.wire > line / 2 && last.wire <= line, "{} of {line} octets", last.wire);
-}
-
-#[test]
-fn who_finds_no_bitmap_is_counted_and_told_and_sends_more_again() {
-    let lossy = [
-        ("transport.recovery", "irn"),
-        ("faults.loss", "0.02"),
-        ("traffic.0.op", "write"),
-        ("traffic.0.message", "64KiB"),
-        ("traffic.0.depth", "8"),
-        ("traffic.0.count", "200"),
-    ];
-    let few = run(CLOSED_LOOP, &[&lossy[..], &[("transport.bitmaps", "0")]].concat());
-    let enough = run(CLOSED_LOOP, &lossy);
-    let refused = |results: &Results| results.hosts.iter().map(|host| host.bitmaps_refused).sum::<u64>();
-    let again = |results: &Results| results.flows.iter().map(|flow| flow.retransmitted).sum::<u32>();
-    assert!(refused(&few) > 0 && few.warnings.iter().any(|it| it.contains("found no bitmap")));
-    assert!(refused(&enough) == 0 && enough.warnings.is_empty() && again(&enough) > 0);
-    assert!(again(&few) > again(&enough), "{} against {}", again(&few), again(&enough));
 }
 
 /// Messages between two hosts alone.
@@ -271,59 +213,6 @@ fn messages_of_a_packet_each_take_no_less_than_alone_on_an_idle_path() {
             format!("{CLOSED_LOOP}op = \"{op}\"\nmessage = \"{message}\"\ncount = {count}\ndepth = 16\n");
         let slowdown = run(&text, &[]).flows[0].slowdown().expect("it is done");
         assert!((1.0..1.1).contains(&slowdown), "{op}: {slowdown}");
-    }
-}
-
-#[test]
-fn windows_share_a_link_that_drops_and_are_seen_over_time() {
-    for recovery in ["reno", "newreno", "sack"] {
-        let results = run(
-            INCAST,
-            &[
-                ("switch.pfc", "false"),
-                ("switch.ecn", "false"),
-                ("switch.buffer", "128KB"),
-                ("transport.control", "none"),
-                ("transport.recovery", recovery),
-                ("transport.initial_window", "4"),
-                ("measure.sample", "5us"),
-            ],
-        );
-        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{recovery}");
-        assert!(results.flows.iter().all(|flow| flow.retransmitted > 0 && flow.naks == 0), "{recovery}");
-        let windows: Vec<u32> =
-            results.series.flow_readings(0).filter_map(|(_, reading)| reading.window).collect();
-        assert_eq!(windows.first(), Some(&(4 * 1024)), "{recovery}");
-        let most = windows.iter().max().copied().unwrap_or(0);
-        let grows_and_falls = most > 8 * 1024 && windows.windows(2).any(|two| two[1] < two[0]);
-        assert!(grows_and_falls, "{recovery}: {windows:?}");
-    }
-}
-
-#[test]
-fn responses_that_are_sent_again_are_counted_and_add_to_the_throughput() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
-        [transport]
-        control = "none"
-        [[traffic]]
-        kind = "flows"
-        flows = [{ src = "h0", dst = "h1", op = "read", size = "1MB" }]
-        [faults]
-        loss = 0.01
-        "#;
-    for recovery in ["go-back-n", "irn", "srnic"] {
-        let results = run(text, &[("transport.recovery", recovery)]);
-        let flow = &results.flows[0];
-        assert_eq!(flow.status, FlowStatus::OK);
-        assert!(flow.retransmitted > 0, "{recovery}: nothing was lost, so nothing was tested");
-        assert_eq!(flow.packets - u64::from(flow.retransmitted), 1_000_000u64.div_ceil(1024), "{recovery}");
-        let last = results.series.flow_readings(0).last().expect("it was sampled").1;
-        assert!(last.wire > 1_000_000 + 1024 * u64::from(flow.retransmitted), "{recovery}: {last:?}");
     }
 }
 
@@ -534,32 +423,6 @@ fn time_in_pause_is_summed_over_priorities() {
     let (one, two) = (paused("[3]"), paused("[3, 4]"));
     assert!(!one.is_zero());
     assert_eq!(two, one * 2);
-}
-
-#[test]
-fn srnic_s_software_is_told_of_each_packet_of_a_loss_and_asks_for_each_that_is_sent_again() {
-    let text = include_str!("../../../figures/srnic-loss.toml");
-    for (op, link, sender) in [("write", "sender>fpga", 0), ("read", "receiver>fpga", 1)] {
-        let changed = [
-            ("stop", "2ms"),
-            ("transport.max_rd_atomic", "128"),
-            ("traffic.0.op", op),
-            ("faults.on.0.link", link),
-        ];
-        let results = run(text, &changed);
-        let flow = &results.flows[0];
-        let nic = |host: usize| results.hosts[host].nic.as_ref().expect("of parts");
-        assert!(flow.naks > 5_000 && flow.retransmitted > 100, "{flow:?}");
-        // At the sender of each NAK, at the receiver of each packet that drew one, but for those on their way.
-        for host in [0, 1] {
-            let told = nic(host).recoveries;
-            assert!(told * 100 > u64::from(flow.naks) * 95, "{op}: {told} of {}", flow.naks);
-            // 16 octets in a transaction of their own.
-            let octets = nic(host).pcie_of(Cause::Recovery);
-            let again = if host == sender { u64::from(flow.retransmitted) * 64 } else { 0 };
-            assert!(octets >= told * 40 + again, "{op}: {octets}");
-        }
-    }
 }
 
 #[test]
