@@ -6,6 +6,10 @@
 //! packets go when nothing lost is left. Recovery ends when the cumulative acknowledgement passes the last packet that
 //! had been sent when it began.
 //!
+//! The paper leaves open what follows a timeout for which no arrival showed the loss. Here the first packet goes again;
+//! if what was sent before the timeout is still not acknowledged when that one is, it was the tail of a burst that was
+//! lost, and the next goes, a round trip a packet instead of a timeout.
+//!
 //! IRN's BDP-FC, the bound on packets in flight, is a window's matter: `QpConfig::max_in_flight`.
 
 use super::program::{Decision, Event, Input, Recover};
@@ -15,9 +19,11 @@ use roci_units::{Psn, Span};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Irn {
     recovering: bool,
+    /// The timer has gone in this recovery.
+    timed_out: bool,
     /// Whether `marked_until` counts.
     has_marked: bool,
-    /// The last packet sent when recovery began.
+    /// The last packet sent when recovery began, or when the timer went last.
     recovery: Psn,
     /// The packet after the highest that is known to have arrived, or to be missing and was marked.
     marked_until: Psn,
@@ -59,16 +65,20 @@ impl Recover for Irn {
 
     fn react(&mut self, input: &Input<'_>) -> Decision {
         if self.recovering && input.start.since(self.recovery) > 0 {
-            self.recovering = false;
+            (self.recovering, self.timed_out) = (false, false);
         }
         if self.has_marked && input.start.since(self.marked_until) >= 0 {
             self.has_marked = false;
         }
         let mut mark = None;
         match input.event {
-            Event::Ack { .. } => {}
             // An empty window has nothing to recover: what the event is about has arrived since.
             _ if input.start == input.next => {}
+            Event::Ack { .. } if self.timed_out && !self.has_marked => {
+                self.has_dealt_with(input.start.plus(1));
+                mark = Some((input.start, self.marked_until));
+            }
+            Event::Ack { .. } => {}
             Event::Nack { trigger: Some(trigger), .. } => {
                 if trigger.since(input.start) > 0 {
                     self.recover(input);
@@ -86,7 +96,8 @@ impl Recover for Irn {
                 mark = Some((psn, psn.plus(1)));
             }
             Event::Timeout => {
-                self.recover(input);
+                (self.recovering, self.timed_out) = (true, true);
+                self.recovery = input.next.minus(1);
                 self.has_dealt_with(input.start.plus(1));
                 mark = Some((input.start, self.marked_until));
             }
@@ -161,6 +172,18 @@ mod tests {
     #[test]
     fn a_timeout_without_news_sends_the_first_packet_only() {
         assert_eq!(react(&mut Irn::default(), 5, Event::Timeout), Some((5, 6)));
+    }
+
+    #[test]
+    fn a_lost_tail_costs_one_timeout() {
+        let mut irn = Irn::default();
+        let ack = |start| Event::Ack { cumulative: Psn::new(start), selective: None };
+        assert_eq!(react(&mut irn, 17, Event::Timeout), Some((17, 18)));
+        assert_eq!(react(&mut irn, 17, ack(17)), None, "nothing arrived");
+        assert_eq!(react(&mut irn, 18, ack(18)), Some((18, 19)));
+        assert_eq!(react(&mut irn, 18, nack(18, 19)), None, "18 is on its way");
+        assert_eq!(react(&mut irn, 20, ack(20)), None);
+        assert!(irn.is_idle());
     }
 
     #[test]
