@@ -60,7 +60,7 @@ impl Net {
     }
 
     fn held_now(&self, port: u32, priority: u8) -> Held {
-        Held { port, priority, pauses: self.pauses(port).received }
+        Held { port, priority, pauses: self.pauses(port).received.into() }
     }
 
     /// The ports of switches with packets that they may not send because another switch, and no fault, pauses them.

@@ -11,6 +11,7 @@ use crate::routing::NO_PORT;
 use crate::tap::{Tapped, TappedFrame};
 use roci_switch::config::PAUSE_FRAME;
 use roci_switch::{Hop, Outcome};
+use roci_units::Instant;
 
 /// No port: the packet ends at the other end of the link, at a host or because no path leads on.
 const NOWHERE: u32 = u32::MAX;
@@ -219,17 +220,24 @@ impl Net {
         self.emit_pause(port, priority, on);
     }
 
+    /// A PAUSE frame leaves with what has changed before its first octet does: one waits at most at a port.
     fn emit_pause(&mut self, port: u32, priority: u8, on: bool) {
+        let now = self.queue.now();
         let end = &mut self.ports[port as usize].link;
         let class = &self.classes[usize::from(end.class)];
-        let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
-        end.free_at = end.free_at.max(self.queue.now()) + class.time(PAUSE_FRAME, pace).as_ps();
+        let pauses = &mut self.pauses[port as usize];
+        let length = class.time(PAUSE_FRAME, None).as_ps();
+        if pauses.leaves < now + length {
+            let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
+            end.free_at = end.free_at.max(now) + class.time(PAUSE_FRAME, pace).as_ps();
+            pauses.leaves = end.free_at;
+        }
         let handle = end.peer | u32::from(priority) << 28 | u32::from(on) << 31;
-        self.queue.push_at(end.free_at + class.delay_ps, PAUSE, handle);
-        let tapped = end.flags & TAPPED != 0;
-        self.pauses[port as usize].sent += u64::from(on);
-        if tapped {
-            self.record_pause(port, true, priority, on);
+        self.queue.push_at(pauses.leaves + class.delay_ps, PAUSE, handle);
+        pauses.sent = pauses.sent.saturating_add(u32::from(on));
+        if end.flags & TAPPED != 0 {
+            let began = Instant::from_ps(pauses.leaves.saturating_sub(length).max(now));
+            self.record_pause(began, port, true, priority, on);
         }
     }
 
@@ -267,13 +275,14 @@ impl Net {
         let bit = 1 << priority;
         end.paused = if on { before | bit } else { before & !bit };
         let (paused, tapped) = (end.paused, end.flags & TAPPED != 0);
-        self.pauses[port as usize].received += u64::from(on);
+        let pauses = &mut self.pauses[port as usize];
+        pauses.received = pauses.received.saturating_add(u32::from(on));
         if before != paused {
             #[expect(clippy::cast_possible_truncation, reason = "eight priorities")]
             self.count_paused(port, paused.count_ones() as u8, now);
         }
         if tapped {
-            self.record_pause(port, false, priority, on);
+            self.record_pause(now, port, false, priority, on);
         }
         !on
     }
@@ -285,7 +294,7 @@ impl Net {
         self.taps.push(Tapped { at: self.now(), port, sent, frame });
     }
 
-    fn record_pause(&mut self, port: u32, sent: bool, priority: u8, on: bool) {
-        self.taps.push(Tapped { at: self.now(), port, sent, frame: TappedFrame::Pause { priority, on } });
+    fn record_pause(&mut self, at: Instant, port: u32, sent: bool, priority: u8, on: bool) {
+        self.taps.push(Tapped { at, port, sent, frame: TappedFrame::Pause { priority, on } });
     }
 }

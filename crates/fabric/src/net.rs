@@ -86,10 +86,12 @@ impl std::error::Error for BuildError {}
 /// What a port has counted of pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
-    /// PAUSE frames sent to make the peer stop; those that let it go on are not counted.
-    pub sent: u64,
-    /// PAUSE frames received that made this port stop.
-    pub received: u64,
+    /// How often the peer was told to stop a priority; that it may go on is not counted.
+    pub sent: u32,
+    /// How often this port was told so.
+    pub received: u32,
+    /// When the last octet of the last PAUSE frame leaves, or left.
+    pub(crate) leaves: u64,
     /// For how long priorities of the port have been paused, summed over them, up to `since`.
     paused: Span,
     /// When a priority was last paused or let go.
@@ -99,7 +101,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    const NONE: Self = Self { sent: 0, received: 0, paused: Span::ZERO, since: Instant::ZERO, held: 0 };
+    const NONE: Self =
+        Self { sent: 0, received: 0, leaves: 0, paused: Span::ZERO, since: Instant::ZERO, held: 0 };
 
     /// For how long priorities of the port have been paused up to `now`, summed over them.
     pub fn paused(&self, now: Instant) -> Span {
@@ -486,9 +489,14 @@ impl Net {
         }
     }
 
-    /// Takes what the taps have recorded, in the order of time.
+    /// Takes what the taps have recorded of frames that have left or arrived by now, in the order of time.
     pub fn drain_taps(&mut self) -> Vec<Tapped> {
-        std::mem::take(&mut self.taps)
+        let now = self.now();
+        // A PAUSE frame is recorded when it is decided on, and leaves behind the frame that is being sent.
+        self.taps.sort_by_key(|tapped| tapped.at);
+        let later = self.taps.partition_point(|tapped| tapped.at <= now);
+        let later = self.taps.split_off(later);
+        std::mem::replace(&mut self.taps, later)
     }
 
     /// Which ways packets take.

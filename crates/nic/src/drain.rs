@@ -34,6 +34,28 @@ impl DrainConfig {
     }
 }
 
+/// How full a receive FIFO is when its NIC pauses the switch, in octets of frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thresholds {
+    /// The switch is paused when more than this is held.
+    pub pause_above: u64,
+    /// It goes on when no more than this is left.
+    pub resume_below: u64,
+}
+
+impl Thresholds {
+    /// A switch that is not paused, whatever is held.
+    pub(crate) const NEVER: Self = Self { pause_above: u64::MAX, resume_below: 0 };
+
+    /// Those of host `host` with a FIFO of `fifo` octets: the frame that takes it past the threshold has room as well, besides
+    /// all that arrives before the pause acts.
+    pub(crate) fn of(fifo: Bytes, net: &Net, host: HostId, max_frame: u32) -> Self {
+        let least = DrainConfig::least(net.rate_of(host), net.delay_of(host), max_frame);
+        let pause_above = fifo.0.saturating_sub(least);
+        Self { pause_above, resume_below: pause_above.saturating_sub(RESUME_OFFSET) }
+    }
+}
+
 /// The receive FIFO of one NIC.
 pub(crate) struct Drain {
     config: DrainConfig,
@@ -41,9 +63,7 @@ pub(crate) struct Drain {
     /// Frames held, and when each has been taken out.
     frames: VecDeque<(PacketId, Instant)>,
     octets: u64,
-    /// Above this the switch is paused, below `resume` it goes on.
-    pause_above: u64,
-    resume_below: u64,
+    thresholds: Thresholds,
     paused: bool,
     pub(crate) dropped: u64,
 }
@@ -53,15 +73,12 @@ const RESUME_OFFSET: u64 = 3_000;
 
 impl Drain {
     pub(crate) fn new(config: DrainConfig, net: &Net, host: HostId) -> Self {
-        let headroom = DrainConfig::headroom(net.rate_of(host), net.delay_of(host), config.max_frame);
-        let pause_above = config.fifo.0.saturating_sub(headroom);
         Self {
             config,
             pace: Pace::new(config.rate),
             frames: VecDeque::new(),
             octets: 0,
-            pause_above,
-            resume_below: pause_above.saturating_sub(RESUME_OFFSET),
+            thresholds: Thresholds::of(config.fifo, net, host, config.max_frame),
             paused: false,
             dropped: 0,
         }
@@ -79,7 +96,7 @@ impl Drain {
         let done = begin + self.pace.advance(u32::from(frame));
         self.frames.push_back((packet, done));
         self.octets += u64::from(frame);
-        if !self.paused && self.octets > self.pause_above {
+        if !self.paused && self.octets > self.thresholds.pause_above {
             self.set_paused(net, host, true);
         }
     }
@@ -92,7 +109,7 @@ impl Drain {
         }
         self.frames.pop_front();
         self.octets -= u64::from(net.packets()[packet].frame);
-        if self.paused && self.octets <= self.resume_below {
+        if self.paused && self.octets <= self.thresholds.resume_below {
             self.set_paused(net, host, false);
         }
         Some(packet)

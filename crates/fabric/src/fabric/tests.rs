@@ -277,6 +277,27 @@ fn a_full_nic_pauses_its_switch_and_the_frame_that_is_being_sent_finishes() {
 }
 
 #[test]
+fn a_pause_frame_says_all_that_has_changed_before_it_leaves() {
+    let second_arrival = |changes: &[(u8, bool)]| {
+        let mut fabric = blast(&star(2), &FabricConfig::default(), &[1], 0, 2);
+        fabric.run_until(Instant::from_ps(wire_time(FRAME) / 2));
+        for &(priority, on) in changes {
+            fabric.net.host_pause(HostId(1), priority, on);
+        }
+        let switch_port = fabric.net.peer(1);
+        fabric.run_until(Instant::from_ps(wire_time(FRAME) + 84 * OCTET + DELAY.as_ps() - 1));
+        assert_eq!(fabric.net.paused(switch_port), 0);
+        fabric.run_until(Instant::from_ps(wire_time(FRAME) + 84 * OCTET + DELAY.as_ps()));
+        let paused = fabric.net.paused(switch_port);
+        fabric.run_until(SECOND);
+        (paused, fabric.nics.arrivals[1].0)
+    };
+    let (one, at) = second_arrival(&[(3, true)]);
+    assert_eq!((one, at), (1 << 3, 2 * DELAY.as_ps() + 3 * wire_time(FRAME) + 84 * OCTET));
+    assert_eq!(second_arrival(&[(3, true), (5, true), (6, true), (5, false)]), (1 << 3 | 1 << 6, at));
+}
+
+#[test]
 fn a_paused_priority_lets_others_pass() {
     let mut fabric = scripted(&star(2), &FabricConfig::default());
     fabric.net.host_pause(HostId(1), 3, true);

@@ -103,8 +103,8 @@ pub enum Frame {
         from: Node,
         /// The priorities that it speaks of: bit n is priority n.
         classes: u8,
-        /// Whether they are to stop, or may go on.
-        stop: bool,
+        /// Those of them that are to stop; the others may go on.
+        stop: u8,
     },
 }
 
@@ -187,7 +187,7 @@ impl<W: Write> Capture<W> {
         let len = match sighting.frame {
             Frame::Packet(packet) => self.packet(&packet)?,
             Frame::Pause { from, classes, stop } => {
-                let quanta = std::array::from_fn(|n| if stop && classes >> n & 1 == 1 { STOP } else { 0 });
+                let quanta = std::array::from_fn(|n| if stop >> n & 1 == 1 { STOP } else { 0 });
                 let octets = Pause { source: mac(from), classes, quanta }.emit();
                 self.buffer[..octets.len()].copy_from_slice(&octets);
                 octets.len()
@@ -436,10 +436,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_frame_names_its_priority() {
-        let seen = capture(&[Frame::Pause { from: Node::Switch(2), classes: 8, stop: true }]);
+    fn a_pause_frame_names_its_priorities() {
+        let seen = capture(&[Frame::Pause { from: Node::Switch(2), classes: 12, stop: 8 }]);
         let pause = Pause::parse(&seen[0].1).unwrap();
-        assert_eq!((pause.source, pause.classes), (Mac([2, 0x53, 0, 0, 0, 2]), 8));
+        assert_eq!((pause.source, pause.classes), (Mac([2, 0x53, 0, 0, 0, 2]), 12));
         assert_eq!(pause.quanta, [0, 0, 0, STOP, 0, 0, 0, 0]);
     }
 }

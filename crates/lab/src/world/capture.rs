@@ -61,8 +61,21 @@ impl Capture {
     /// Writes what the taps have recorded since the last time.
     pub(super) fn collect(&mut self, net: &mut Net) -> Result<(), RunError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        for tapped in net.drain_taps() {
-            let sighting = open.sighting(net, &tapped);
+        // What PAUSE frames at a port say at one instant is said by one of them.
+        let is_of = |one: &Tapped, other: &Tapped| {
+            let pauses = [one, other].map(|tapped| matches!(tapped.frame, TappedFrame::Pause { .. }));
+            pauses == [true; 2] && (one.at, one.port, one.sent) == (other.at, other.port, other.sent)
+        };
+        for together in net.drain_taps().chunk_by(is_of) {
+            let mut sighting = open.sighting(net, &together[0]);
+            for tapped in &together[1..] {
+                if let (Frame::Pause { classes, stop, .. }, TappedFrame::Pause { priority, on }) =
+                    (&mut sighting.frame, &tapped.frame)
+                {
+                    *classes |= 1 << priority;
+                    *stop = *stop & !(1 << priority) | u8::from(*on) << priority;
+                }
+            }
             open.writer.record(&sighting).map_err(failed)?;
         }
         Ok(())
@@ -98,7 +111,11 @@ impl Open {
             }),
             TappedFrame::Pause { priority, on } => {
                 let port = if tapped.sent { tapped.port } else { net.peer(tapped.port) };
-                Frame::Pause { from: self.node(net.node_of(port)), classes: 1 << priority, stop: *on }
+                Frame::Pause {
+                    from: self.node(net.node_of(port)),
+                    classes: 1 << priority,
+                    stop: u8::from(*on) << priority,
+                }
             }
         };
         let direction = if tapped.sent { Direction::Transmitted } else { Direction::Received };

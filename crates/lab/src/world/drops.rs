@@ -1,6 +1,7 @@
-//! Why switches dropped packets though they pause their neighbours.
+//! Why switches and NICs dropped packets though they pause their neighbours.
 
 use super::build::node_name;
+use crate::results::HostResult;
 use crate::scenario::Scenario;
 use roci_fabric::net::Net;
 use roci_switch::config::Headroom;
@@ -49,4 +50,24 @@ pub(super) fn warning(scenario: &Scenario, net: &Net) -> Option<String> {
     });
     let both: Vec<_> = late.into_iter().chain(unpaused).collect();
     (!both.is_empty()).then(|| format!("switches dropped packets though PFC is on: {}", both.join("; ")))
+}
+
+/// Of packets that NICs dropped at their receive FIFOs though PFC is on; `None` where there are none.
+pub(super) fn of_hosts(scenario: &Scenario, hosts: &[HostResult]) -> Option<String> {
+    let dropping = || hosts.iter().filter(|host| host.dropped > 0);
+    let first = dropping().next().filter(|_| scenario.switch.config.pfc.is_some())?;
+    let packets: u64 = dropping().map(|host| host.dropped).sum();
+    let others = match dropping().count() - 1 {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let why = match scenario.faults.is_none() {
+        true => "",
+        false => ", or came later still, as `[faults]` can have it",
+    };
+    Some(format!(
+        "{packets} packets found no room in the receive FIFO of `{}`{others} though PFC is on: they travel on priorities that PAUSE does not \
+         act on (`switch.classes.pause`), or the FIFO holds less than may still arrive after PAUSE{why}",
+        first.name
+    ))
 }

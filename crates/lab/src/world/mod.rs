@@ -338,8 +338,8 @@ impl<'a> Simulation<'a> {
                     result.returned += counters.returned;
                 }
                 let pauses = net.pauses(port);
-                result.pause_sent += pauses.sent;
-                result.pause_received += pauses.received;
+                result.pause_sent += u64::from(pauses.sent);
+                result.pause_received += u64::from(pauses.received);
                 result.paused += pauses.paused(now);
             }
             result.max_buffer_bytes = u64::from(net.switch(number).peak());
@@ -364,8 +364,8 @@ impl<'a> Simulation<'a> {
             name: name.clone(),
             tx_bytes: net.tx_octets(u32::from(number)),
             rx_bytes: net.rx_octets(HostId(number)),
-            pause_sent: net.pauses(u32::from(number)).sent,
-            pause_received: net.pauses(u32::from(number)).received,
+            pause_sent: net.pauses(u32::from(number)).sent.into(),
+            pause_received: net.pauses(u32::from(number)).received.into(),
             paused: net.pauses(u32::from(number)).paused(now),
             dropped: nics.hosts[usize::from(number)].overflowed(),
             unheard: nics.hosts[usize::from(number)].engine.unheard(),
@@ -398,6 +398,7 @@ impl<'a> Simulation<'a> {
         }
         warnings.extend(programs.iter().filter_map(left_out));
         warnings.extend(drops::warning(self.scenario, net));
+        warnings.extend(drops::of_hosts(self.scenario, &hosts));
         warnings.extend(without_bitmaps(&hosts));
         let scenario = self.scenario;
         let traffic = scenario.traffic.iter().zip(&scenario.traffic_names).zip(of_tables);

@@ -162,7 +162,7 @@ impl Sampler {
                 QueueSample {
                     bytes,
                     marks: counters.map_or(0, |counters| counters.marked),
-                    pauses: pauses.received,
+                    pauses: pauses.received.into(),
                     paused: pauses.paused(now),
                 }
             } else {

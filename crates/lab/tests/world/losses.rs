@@ -142,3 +142,40 @@ fn srnic_s_software_is_told_of_each_packet_of_a_loss_and_asks_for_each_that_is_s
         }
     }
 }
+
+#[test]
+fn a_nic_that_pauses_drops_nothing_and_what_one_drops_that_cannot_is_told() {
+    let text = r#"
+        stop = "2ms"
+        [topology]
+        kind = "star"
+        hosts = 4
+        rate = "25Gb/s"
+        delay = "100ns"
+        [switch]
+        ecn = false
+        classes = { pause = [3, 4] }
+        [nic]
+        mtu = 4096
+        rx_fifo = "26000B"
+        rx_rate = "1Gb/s"
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h1", "h0"], ["h2", "h0"], ["h0", "h3"]]
+        message = "20KB"
+        depth = 4
+        "#;
+    let dropped = |results: &Results| results.hosts.iter().map(|host| host.dropped).sum::<u64>();
+    let results = run(text, &[]);
+    assert_eq!((dropped(&results), results.switches[0].drops), (0, 0));
+    assert!(results.hosts[0].pause_sent > 10);
+    let results = run(text, &[("switch.classes.pause", "[4]")]);
+    assert!(dropped(&results) > 0);
+    assert!(
+        results.warnings.iter().any(|warning| warning.contains("receive FIFO of `h0`")),
+        "{:?}",
+        results.warnings
+    );
+}

@@ -7,6 +7,7 @@ use super::cores::Cores;
 use super::counters::{ArchCounters, CoreCounters, Lookups};
 use super::pcie::Link;
 use super::spec::{Architecture, Time};
+use crate::drain::Thresholds;
 use roci_fabric::packet::PacketId;
 use roci_transport::{Offer, Token};
 use roci_units::{Instant, Qpn, Random, Span};
@@ -150,8 +151,7 @@ pub(crate) struct Machine {
     pub(crate) next_timer: Instant,
     /// Octets of frames in the FIFO, and the thresholds of its PAUSE.
     pub(crate) held: u64,
-    pub(crate) pause_above: u64,
-    pub(crate) resume_below: u64,
+    pub(crate) thresholds: Thresholds,
     pub(crate) paused: bool,
     /// The priorities that it pauses, bit p for priority p.
     pub(crate) pauses: u8,
@@ -234,8 +234,7 @@ impl Machine {
             next_on: Instant::ZERO,
             next_timer: Instant::ZERO,
             held: 0,
-            pause_above: u64::MAX,
-            resume_below: 0,
+            thresholds: Thresholds::NEVER,
             paused: false,
             pauses: 0,
             halted: BTreeMap::new(),

@@ -3,7 +3,7 @@
 use super::cache;
 use super::counters::Cause;
 use super::machine::{Judged, Machine, Step, Work};
-use crate::drain::DrainConfig;
+use crate::drain::Thresholds;
 use crate::host::Host;
 use crate::work::Due;
 use roci_fabric::net::Net;
@@ -18,8 +18,6 @@ const COMPLETION: u64 = 64;
 const DOORBELL: u64 = 8;
 /// Octets that an atomic works on.
 const ATOMIC: u32 = 8;
-/// How far below the threshold the FIFO must fall before the switch goes on: as a switch's default.
-const RESUME_OFFSET: u64 = 3_000;
 
 impl Host {
     /// Has a NIC made of parts pause `priorities` (bit p: priority p) when its receive FIFO fills, so early that frames of
@@ -27,10 +25,8 @@ impl Host {
     pub fn set_pauses(&mut self, net: &Net, id: HostId, priorities: u8, max_frame: u32) {
         let Some((machine, _)) = self.machine() else { return };
         let Some(fifo) = machine.arch.receive.fifo else { return };
-        let headroom = DrainConfig::headroom(net.rate_of(id), net.delay_of(id), max_frame);
         machine.pauses = priorities;
-        machine.pause_above = fifo.0.saturating_sub(headroom);
-        machine.resume_below = machine.pause_above.saturating_sub(RESUME_OFFSET);
+        machine.thresholds = Thresholds::of(fifo, net, id, max_frame);
     }
 
     /// A packet has arrived at a NIC made of parts.
@@ -45,7 +41,7 @@ impl Host {
             return;
         }
         machine.held += frame;
-        if !machine.paused && machine.held > machine.pause_above {
+        if !machine.paused && machine.held > machine.thresholds.pause_above {
             self.set_paused(net, id, true);
         }
         let Some((machine, agenda)) = self.machine() else { return };
@@ -256,7 +252,7 @@ impl Host {
     fn release(&mut self, net: &mut Net, id: HostId, frame: u32) {
         let Some((machine, _)) = self.machine() else { return };
         machine.held = machine.held.saturating_sub(frame.into());
-        if machine.paused && machine.held <= machine.resume_below {
+        if machine.paused && machine.held <= machine.thresholds.resume_below {
             self.set_paused(net, id, false);
         }
     }

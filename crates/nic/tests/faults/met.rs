@@ -28,7 +28,7 @@ pub(crate) fn met(fabric: &Fabric<Simulated<Load>>) -> Met {
         let faults = net.fault_counters(port).copied().unwrap_or_default();
         count("doubled", faults.duplicated.packets);
         count("reordered", faults.reordered);
-        count("pauses", net.pauses(port).received);
+        count("pauses", net.pauses(port).received.into());
     }
     let load = &fabric.nics.application;
     count("datagrams", load.datagrams.received.len() as u64);
