@@ -634,8 +634,11 @@ impl Engine {
         let requester = &self.qps[slot].requester;
         let in_flight = requester.high.wrapping_sub(requester.una);
         if in_flight == 0 {
-            // Only READ responses are waited for, which the responder sends again by itself.
-            return profile.timeout;
+            // Only READ responses are waited for, which the responder sends again by itself, ever later where TCP's programs
+            // tell it when: who waits for them has as much patience.
+            let spent = profile.retry.saturating_sub(requester.retries).min(7);
+            let doubled = if profile.recovery.owns_window() { spent } else { 0 };
+            return Span::from_ps(profile.timeout.as_ps().saturating_mul(1 << doubled));
         }
         let aside = self.asides.get(self.qps[slot].common.aside);
         match aside.and_then(|aside| aside.losing.as_ref()) {

@@ -4,6 +4,7 @@ use super::{CLOSED_LOOP, INCAST, run};
 use roci_lab::results::{FlowStatus, Results};
 use roci_nic::arch::counters::Cause;
 use roci_transport::Status;
+use roci_units::{Instant, Span};
 
 #[test]
 fn without_retries_the_first_nak_ends_a_flow_and_with_some_progress_restores_them() {
@@ -178,4 +179,34 @@ fn a_nic_that_pauses_drops_nothing_and_what_one_drops_that_cannot_is_told() {
         "{:?}",
         results.warnings
     );
+}
+
+#[test]
+fn reads_and_writes_of_tcps_programs_outlive_the_same_outage() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "25Gb/s"
+        delay = "1us"
+        [switch]
+        pfc = false
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", op = "read", size = "1MB" }]
+        [[faults.on]]
+        link = "h0-s0"
+        from = "20us"
+        until = "10ms"
+        loss = 1.0
+        "#;
+    for recovery in ["reno", "newreno", "sack"] {
+        for op in ["read", "write"] {
+            let results = run(&text.replace("read", op), &[("transport.recovery", recovery)]);
+            assert_eq!(results.flows[0].status, FlowStatus::OK, "{recovery}, {op}");
+            assert!(results.flows[0].end > Instant::ZERO + Span::from_millis(10), "{recovery}, {op}");
+        }
+    }
 }
