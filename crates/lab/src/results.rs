@@ -417,6 +417,30 @@ mod tests {
     }
 
     #[test]
+    fn flows_without_an_end_are_compared_within_their_closed_loop() {
+        let endless = |traffic, delivered| FlowResult {
+            name: FlowName::Numbered { traffic, n: 0 },
+            status: FlowStatus::Running,
+            ideal: None,
+            bytes: delivered + 500,
+            delivered,
+            end: Instant::NEVER,
+            ..flow()
+        };
+        let simulated = Instant::from_ps(5_000_000);
+        let fairness = |flows: &[FlowResult]| FlowSet { flows, offered: None, simulated }.fairness();
+        let even = fairness(&[endless(0, 1_000), endless(0, 1_010)]);
+        assert!(even.is_some_and(|jain| jain > 0.999), "{even:?}");
+        let uneven = fairness(&[endless(0, 1_000), endless(0, 0)]);
+        assert!(uneven.is_some_and(|jain| (jain - 0.5).abs() < 1e-9), "{uneven:?}");
+        assert_eq!(fairness(&[endless(0, 1_000), endless(1, 900)]), None);
+        assert_eq!(
+            fairness(&[endless(0, 1_000), FlowResult { ideal: flow().ideal, ..endless(0, 900) }]),
+            None
+        );
+    }
+
+    #[test]
     fn goodput_counts_payload_from_the_post_to_the_completion() {
         assert_eq!(flow().goodput_bps(Instant::from_ps(9_000_000)), 4_000_000_000);
         assert_eq!(flow().slowdown(), Some(2.0));

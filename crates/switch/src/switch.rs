@@ -550,12 +550,12 @@ impl Switch {
         account.held -= octets - of_headroom;
         let shared = account.held.saturating_sub(self.reserve);
         self.free += before - shared;
-        let headroom = account.headroom;
+        let (held, headroom) = (account.held, account.headroom);
         if port.xoff & (1 << priority) == 0 || headroom > 0 {
             return false;
         }
-        let below = u64::from(shared) + u64::from(self.resume) <= part(self.free, self.pfc_share);
-        let resume = shared == 0 || below;
+        let threshold = u64::from(self.reserve) + part(self.free, self.pfc_share);
+        let resume = held == 0 || u64::from(held) + u64::from(self.resume) <= threshold;
         port.xoff &= !(u8::from(resume) << priority);
         resume
     }

@@ -1,7 +1,7 @@
 //! Flows of a run of which figures are asked, all of them or some: what is said of a part is computed as it is of the whole.
 
 use super::statistics::{Sorted, jain};
-use super::{FlowResult, FlowStatus, Offered, Results};
+use super::{FlowName, FlowResult, FlowStatus, Offered, Results};
 use roci_units::Instant;
 
 /// Flows of one run.
@@ -46,11 +46,12 @@ impl<'a> FlowSet<'a> {
         Sorted::new(self.completed().filter_map(|flow| flow.fct().map(|fct| fct.as_secs_f64())).collect())
     }
 
-    /// Jain's index of the flows' goodput, where every flow has the same number of octets to move: else unequal shares
-    /// are no unfairness. `None` for fewer than two flows.
+    /// Jain's index of the flows' goodput, where every flow has the same number of octets to move, or is without an end and of
+    /// the same table of traffic: else unequal shares are no unfairness. `None` for fewer than two flows.
     #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
     pub fn fairness(self) -> Option<f64> {
-        let alike = self.flows.windows(2).all(|pair| pair[0].bytes == pair[1].bytes);
+        let alike =
+            self.flows.windows(2).all(|pair| pair[0].bytes == pair[1].bytes || both_without_end(pair));
         if self.flows.len() < 2 || !alike {
             return None;
         }
@@ -83,6 +84,15 @@ impl<'a> FlowSet<'a> {
     pub fn timeouts(self) -> u64 {
         self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
     }
+}
+
+/// Whether two flows are of one closed loop that has no end.
+fn both_without_end(pair: &[FlowResult]) -> bool {
+    let table = |flow: &FlowResult| match flow.name {
+        FlowName::Numbered { traffic, .. } if flow.ideal.is_none() => Some(traffic),
+        _ => None,
+    };
+    table(&pair[0]).is_some() && table(&pair[0]) == table(&pair[1])
 }
 
 impl Results {

@@ -226,7 +226,8 @@ impl Scenario {
             .chain(timeout_note)
             .chain(unbounded)
             .chain(beyond)
-            .chain(switch.unmarked_note());
+            .chain(switch.unmarked_note())
+            .chain(switch.idle_rule_note(&topology.graph));
         let used = presets::used(&traffic, &transport.control, &controls);
         let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
         let together = together::notes(&switch, &transport, &nic, lossy, forged, used);

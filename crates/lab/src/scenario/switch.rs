@@ -2,11 +2,12 @@
 
 use super::keys;
 use super::read::{Detail, Table};
-use super::source::{Located, ScenarioError};
+use super::source::{Located, ScenarioError, listed};
 use roci_fabric::graph::Graph;
 use roci_switch::config::{Buffering, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 use roci_switch::red::Red;
 use roci_units::{BitsPerSec, Bytes, Ratio};
+use std::collections::BTreeSet;
 
 /// All that a scenario says of switches.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -114,6 +115,33 @@ impl Switch {
         })
     }
 
+    /// What a user should know of a rule in which no switch of `graph` is meant: the fastest link of none that it names has its rate.
+    pub(super) fn idle_rule_note(&self, graph: &Graph) -> Option<String> {
+        let mut fastest = vec![BitsPerSec(0); graph.switches.len()];
+        for link in &graph.links {
+            for node in [link.a, link.b] {
+                let switch = (node.0 as usize).checked_sub(graph.hosts.len());
+                if let Some(rate) = switch.and_then(|switch| fastest.get_mut(switch)) {
+                    *rate = link.rate.max(*rate);
+                }
+            }
+        }
+        self.rules.iter().zip(1..).find_map(|(rule, number)| {
+            let named = |name: &String| {
+                rule.switches.is_empty() || rule.switches.iter().any(|other| other.value == *name)
+            };
+            let of_them = graph.switches.iter().zip(&fastest).filter(|(name, _)| named(name));
+            let found: BTreeSet<BitsPerSec> = of_them.map(|(_, rate)| *rate).collect();
+            let rate = rule.rate.filter(|rate| !found.contains(rate))?;
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            Some(format!(
+                "rule {number} of `[[switch.on]]` is about no switch: its `rate` is {rate}, and the fastest links of those that it may be \
+                 about have {}",
+                listed(found.iter().map(String::as_str))
+            ))
+        })
+    }
+
     /// Refuses a switch with more ports than can be routed over, or with too small a buffer: the ports that it has in
     /// `graph` decide its headroom. `table` is `[switch]`, where there is one.
     pub(super) fn fits(
@@ -176,7 +204,8 @@ impl Switch {
     ) -> Result<(), ScenarioError> {
         let (Some(table), Some(pfc)) = (table, &config.pfc) else { return Ok(()) };
         let shared = u128::from(config.buffer.0 - needed);
-        let most = shared * u128::from(pfc.alpha.numerator()) / u128::from(pfc.alpha.denominator());
+        let share = shared * u128::from(pfc.alpha.numerator()) / u128::from(pfc.alpha.denominator());
+        let most = u128::from(pfc.reserve.0) + share;
         if pfc.resume == Pfc::default().resume || u128::from(pfc.resume.0) < most {
             return Ok(());
         }
@@ -186,8 +215,9 @@ impl Switch {
              only send again once it held nothing of theirs",
             pfc.resume
         );
-        let remedy =
-            format!("make it less than {most}, which is `switch.pfc.alpha` times the buffer that is shared");
+        let remedy = format!(
+            "make it less than {most}: `switch.pfc.reserve` and `switch.pfc.alpha` times the buffer that is shared"
+        );
         Err(match table.switch("pfc", &keys::PFC)? {
             Some(Detail::Table(pfc)) if pfc.get("resume").is_some() => pfc.refuse("resume", message, remedy),
             _ => table.refuse("on", message, remedy),
@@ -381,5 +411,22 @@ mod tests {
         );
         let off = notes("pfc = false\necn = false");
         assert!(off.iter().all(|note| note.contains("`switch.ecn` is off")), "{off:?}");
+    }
+
+    #[test]
+    fn a_rule_that_is_about_no_switch_is_told() {
+        let notes = |rule: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n[[switch.on]]\n{rule}\n\
+                 ecn = {{ kmin = \"1KB\" }}\n[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n"
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            scenario.notes().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(notes("rate = \"10Gb/s\"").is_empty());
+        assert!(notes("switches = [\"s0\"]").is_empty());
+        let idle = notes("rate = \"25Gb/s\"");
+        assert!(idle[0].starts_with("rule 1 of `[[switch.on]]` is about no switch"), "{idle:?}");
+        assert!(idle[0].ends_with("`10Gb/s`"), "{idle:?}");
     }
 }

@@ -183,6 +183,18 @@ fn an_eighth_of_the_free_buffer_pauses_and_the_resume_offset_below_it_lets_go() 
 }
 
 #[test]
+fn a_reserve_with_next_to_no_share_is_a_fixed_threshold_and_resumes_below_it() {
+    let mut config = lossless(300_000);
+    let pfc = config.pfc.as_mut().unwrap();
+    (pfc.reserve, pfc.alpha, pfc.resume) = (Bytes(20_000), Ratio::new(1, 65_536), Bytes(5_000));
+    let mut bench = Bench::new(&config);
+    let pauses: Vec<bool> = (0..25).map(|_| bench.admit(1, data(1_000)).pause).collect();
+    assert_eq!(pauses.iter().position(|&pause| pause), Some(20), "the first frame beyond the reserve");
+    let left_at_resume = (0..25).rev().find(|_| bench.dequeue(1).is_some_and(|left| left.resume == Some(0)));
+    assert_eq!(left_at_resume, Some(15));
+}
+
+#[test]
 fn what_arrives_after_the_pause_takes_the_headroom_and_not_an_octet_more() {
     let mut bench = Bench::new(&lossless(90_000));
     while !bench.admit(1, data(1_000)).pause {}
