@@ -1,8 +1,8 @@
 //! A packet in flight: one cache line, moved by index.
 
 use roci_switch::Frames;
-use roci_wire::Header;
 use roci_wire::header::Flags;
+use roci_wire::{Header, Shape};
 
 /// A host, by its place in the topology's list of hosts. At most 65 535 of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,6 +134,13 @@ impl Frames for crate::packets::Packets {
     fn mark(&mut self, handle: u32) {
         let packet = &mut self[PacketId(handle)];
         packet.marks = packet.marks.with(Marks::CE);
+    }
+
+    fn stays_whole(&self, handle: u32) -> bool {
+        let header = &self[PacketId(handle)].header;
+        let shape = header.opcode.shape();
+        let is_bare = header.payload == 0 && !header.flags.has(Flags::TRIMMED);
+        is_bare && (shape.has(Shape::LAST) || shape.has(Shape::ATOMIC_ACK))
     }
 
     fn trim(&mut self, handle: u32, priority: u8) -> bool {

@@ -24,6 +24,9 @@ pub trait Frames {
     fn is_ect(&self, handle: u32) -> bool;
     /// Marks it: Congestion Experienced.
     fn mark(&mut self, handle: u32);
+    /// Whether it keeps its place in a queue that is full where others are trimmed: it has no payload to be cut off, and no later
+    /// packet makes up for it, as one does for an acknowledgement.
+    fn stays_whole(&self, handle: u32) -> bool;
     /// Puts it on `priority` and cuts its payload off, if it has one; whether it had.
     fn trim(&mut self, handle: u32, priority: u8) -> bool;
     /// Turns a trimmed packet back to its sender; `false` if it cannot be: it was before, or does not name its sender.

@@ -325,7 +325,7 @@ impl Switch {
             }
             let waits = u64::from(self.queue(ports, egress, priority).octets);
             let full = waits + u64::from(frames.octets(handle)) > trim.threshold;
-            if full && self.lossless & (1 << priority) == 0 {
+            if full && self.lossless & (1 << priority) == 0 && !frames.stays_whole(handle) {
                 return self.admit_trimmed(ports, frames, egress, handle, trim);
             }
         }
@@ -427,8 +427,8 @@ impl Switch {
         Admission::DROPPED
     }
 
-    /// Admits the header of the arriving packet, or of the queue's last one, whose place the arriving one takes. A packet without
-    /// payload is a header as it is: it goes with the others.
+    /// Admits the header of the arriving packet, or of the queue's last one, whose place the arriving one takes. An
+    /// acknowledgement is a header as it is: it goes with the others.
     #[inline(never)]
     fn admit_trimmed<L, F: Frames>(
         &mut self,
@@ -444,7 +444,7 @@ impl Switch {
         let one_queue = self.flows.is_none() && queue.head != NONE;
         if trim.random_tail && one_queue && self.random.below(2) == 0 {
             let (last, arriving) = (frames.octets(queue.tail), frames.octets(handle));
-            if arriving <= self.free + last {
+            if arriving <= self.free + last && !frames.stays_whole(queue.tail) {
                 frames.swap(handle, queue.tail);
                 queue.octets = queue.octets - last + arriving;
                 self.free = self.free + last - arriving;

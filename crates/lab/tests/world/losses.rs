@@ -210,3 +210,34 @@ fn reads_and_writes_of_tcps_programs_outlive_the_same_outage() {
         }
     }
 }
+
+#[test]
+fn requests_of_reads_and_atomics_are_not_lost_where_packets_are_trimmed() {
+    let text = r#"
+        stop = "2ms"
+        [topology]
+        kind = "star"
+        hosts = 9
+        rate = "10Gb/s"
+        delay = "1us"
+        [switch]
+        pfc = false
+        trimming = true
+        [transport]
+        recovery = "ndp"
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h1", "h0"], ["h2", "h0"], ["h3", "h0"], ["h4", "h0"], ["h5", "h0"], ["h6", "h0"], ["h7", "h0"], ["h8", "h0"]]
+        qps = 4
+        depth = 16
+        op = "read"
+        message = "8B"
+        "#;
+    for text in [text.to_owned(), text.replace("\"read\"", "\"fetch-add\"").replace("message = \"8B\"", "")] {
+        let results = run(&text, &[]);
+        let counted =
+            results.flows.iter().map(|flow| u64::from(flow.timeouts + flow.retransmitted)).sum::<u64>();
+        assert_eq!((counted, results.switches[0].drops), (0, 0));
+        assert!(results.flows.iter().all(|flow| flow.delivered > 0));
+    }
+}

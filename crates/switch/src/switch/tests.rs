@@ -19,6 +19,7 @@ struct Frame {
     ce: bool,
     trimmed: bool,
     returned: bool,
+    bare: bool,
 }
 
 #[derive(Default)]
@@ -55,6 +56,9 @@ impl Frames for Slab {
     }
     fn mark(&mut self, handle: u32) {
         self.0[handle as usize].ce = true;
+    }
+    fn stays_whole(&self, handle: u32) -> bool {
+        self.0[handle as usize].bare
     }
     fn trim(&mut self, handle: u32, priority: u8) -> bool {
         let frame = &mut self.0[handle as usize];
@@ -262,19 +266,33 @@ fn a_full_queue_trims_to_the_header_and_headers_go_first() {
 }
 
 #[test]
-fn what_has_no_payload_goes_with_the_headers_where_its_queue_is_full() {
-    let trim = Trim { random_tail: false, ..TRIM };
-    let config = SwitchConfig { pfc: None, ecn: None, trim: Some(trim), ..SwitchConfig::default() };
-    let mut bench = Bench::new(&config);
-    for _ in 0..3 {
-        bench.admit(1, data(1_000));
-    }
-    let request = Frame { flow: 7, octets: 94, payload: 0, ..data(94) };
-    assert_eq!(bench.admit(1, request).outcome, Outcome::Queued);
-    let first = bench.drain(1)[0];
-    assert_eq!((first.flow, first.octets, first.priority, first.trimmed), (7, 94, 7, false));
-    let counters = *bench.switch.counters(1);
-    assert_eq!((counters.trimmed, counters.dropped), (0, 0));
+fn of_what_has_no_payload_acknowledgements_pass_a_full_queue_and_requests_stay_in_it() {
+    let sent = |random_tail, bare| {
+        let trim = Trim { random_tail, ..TRIM };
+        let config = SwitchConfig { pfc: None, ecn: None, trim: Some(trim), ..SwitchConfig::default() };
+        let mut bench = Bench::new(&config);
+        for _ in 0..3 {
+            bench.admit(1, data(1_000));
+        }
+        let small = Frame { flow: 7, octets: 94, payload: 0, bare, ..data(94) };
+        assert_eq!(bench.admit(1, small).outcome, Outcome::Queued);
+        if random_tail {
+            assert_eq!(
+                bench.admit(1, data(1_000)).outcome,
+                Outcome::Trimmed,
+                "the last one is not to be cut"
+            );
+        }
+        let counters = *bench.switch.counters(1);
+        assert_eq!((counters.trimmed, counters.dropped), (u64::from(random_tail), 0));
+        let left = bench.drain(1);
+        let place = left.iter().position(|frame| frame.flow == 7).unwrap();
+        assert!(!left[place].trimmed);
+        (place, left[place].priority)
+    };
+    assert_eq!(sent(false, false), (0, 7));
+    assert_eq!(sent(false, true), (3, 3));
+    assert_eq!(sent(true, true).1, 3);
 }
 
 #[test]
