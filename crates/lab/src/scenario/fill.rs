@@ -130,7 +130,7 @@ mod tests {
 
     fn told(delay: &str, lines: &str) -> String {
         let text = format!(
-            "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"{delay}\"\n[switch]\nbuffer = \"100MB\"\ntrimming = true\n\
+            "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"{delay}\"\n[switch]\nbuffer = \"100MB\"\ntrimming = true\npfc = true\n\
              [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[transport]\n{lines}\n"
         );
         let scenario = parse(&text).unwrap();

@@ -149,7 +149,7 @@ impl Scenario {
         let transport_table = top.table("transport", &keys::TRANSPORT)?;
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let lossy = faults.lose() || !topology.loss.is_empty();
-        let lossless = !lossy && switch.config.pfc.is_some() && switch.config.trim.is_none();
+        let lossless = !lossy && switch.configs().all(|config| config.pfc.is_some());
         let mut transport = Transport::read(transport_table, lossless)?;
         if transport.recovery == Recovery::Ndp {
             switch.pull_with_headers(switch_table)?;

@@ -77,12 +77,17 @@ impl Switch {
         self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
     }
 
+    /// What holds for any switch, and what rules say of some.
+    pub fn configs(&self) -> impl Iterator<Item = &SwitchConfig> {
+        [&self.config].into_iter().chain(self.rules.iter().map(|rule| &rule.config))
+    }
+
     /// Has NDP's acknowledgements and pulls travel with trimmed headers (NDP §3.1), if `table`, which is `[switch]`, does not say otherwise: where
     /// headers and they together are more than a link carries, one of them leaves after ten of the others, and data is the third.
     pub(super) fn pull_with_headers(&mut self, table: Option<Table<'_>>) -> Result<(), ScenarioError> {
         let classes = table.map(|table| table.table("classes", &keys::CLASSES)).transpose()?.flatten();
-        let mut configs = [&self.config].into_iter().chain(self.rules.iter().map(|rule| &rule.config));
-        if let Some(trim) = configs.find_map(|config| config.trim)
+        let trim = self.configs().find_map(|config| config.trim);
+        if let Some(trim) = trim
             && classes.is_none_or(|classes| classes.get("cnp").is_none())
         {
             self.classes.cnp = trim.header_priority;
@@ -235,7 +240,10 @@ impl Switch {
         if let Some(pfc) = &mut base.pfc {
             pfc.classes = classes.pause;
         }
-        let config = config(table, &base)?;
+        let mut config = config(table, &base)?;
+        if config.trim.is_some() && table.get("pfc").is_none() {
+            config.pfc = None;
+        }
         let mut rules = Vec::new();
         for rule in table.tables("on", &keys::SWITCH_ON)? {
             let switches = rule.texts("switches")?.unwrap_or_default();

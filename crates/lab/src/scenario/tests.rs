@@ -185,9 +185,11 @@ fn an_acknowledgement_is_waited_for_longer_where_nothing_is_lost_or_homa_grants(
     let (on, off) = ("[switch]\npfc = { alpha = 1 }\n", "[switch]\npfc = false\n");
     assert_eq!(timeout(on), Span::from_millis(16));
     assert_eq!(timeout(&format!("{on}[transport]\nretry = 3\n")), Span::from_millis(16));
+    assert_eq!(timeout("[switch]\ntrimming = true\npfc = true\n"), Span::from_millis(16), "nothing to trim");
     for lossy in [
         off,
         "[switch]\ntrimming = true\n",
+        "[[switch.on]]\nswitches = [\"s0\"]\npfc = false\n",
         "[faults]\nloss = 0.01\n",
         "[[faults.on]]\nlink = \"h0-s0\"\nloss = 0.01\n",
         "priority = 4\n",

@@ -3,6 +3,7 @@
 use super::source::{Origin, listed};
 use super::{Control, Nic, Routing, Switch, Transport};
 use crate::traffic::spec::Traffic;
+use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
 use roci_units::Span;
 use roci_wire::Layout;
@@ -18,6 +19,8 @@ pub(super) fn notes<'a>(
 ) -> Vec<String> {
     let sprayed = matches!(switch.routing, Routing::Spray);
     let trims = switch.config.trim.is_some();
+    let holds =
+        |config: &SwitchConfig| config.pfc.is_some() && switch.classes.pause >> switch.classes.data & 1 == 1;
     let mut notes = Vec::new();
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
     note(
@@ -35,6 +38,13 @@ pub(super) fn notes<'a>(
                 Span::ZERO => "and `\"0s\"` is never".to_owned(),
                 timeout => format!("{timeout} here"),
             }
+        ),
+    );
+    note(
+        switch.configs().any(|config| config.trim.is_some() && holds(config)),
+        format!(
+            "`switch.trimming` cuts no data where `switch.pfc` holds back their priority, {}: leave `switch.pfc` out, or set it to `false`",
+            switch.classes.data
         ),
     );
     note(
@@ -248,6 +258,10 @@ mod tests {
                 "sends those again in vain",
             ),
             ("[switch]\ntrimming = true\n", "only with `transport.recovery = \"ndp\"`"),
+            (
+                "[switch]\ntrimming = true\npfc = true\n",
+                "cuts no data where `switch.pfc` holds back their priority, 3",
+            ),
             (
                 "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"go-back-n\"\n",
                 "takes packets for lost",

@@ -48,7 +48,7 @@ pub static SWITCH_EACH: Section = section(
         key(
             "pfc",
             "`true`, `false`, or a table",
-            "`true`",
+            "`true`, with `trimming` `false`",
             "Priority flow control: whether a switch pauses its neighbours rather than drop.",
         ),
         key(

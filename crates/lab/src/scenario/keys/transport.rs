@@ -16,7 +16,7 @@ pub static TRANSPORT: Section = section(
         key(
             "timeout",
             "a time; `\"0s\"`: never",
-            "`\"16ms\"` where nothing is lost (`switch.pfc` on, data on priorities of `switch.classes.pause` alone, no `trimming`, no link that loses), else `\"500us\"`; with law `homa` or `recovery = \"ndp\"` `\"10ms\"`",
+            "`\"16ms\"` where nothing is lost (`switch.pfc` on, data on priorities of `switch.classes.pause` alone, no link that loses), else `\"500us\"`; with law `homa` or `recovery = \"ndp\"` `\"10ms\"`",
             "The local ACK timeout. It is longer where PFC pauses ports, as acknowledgements wait behind those, and with `homa` and `ndp`, whose receivers say what is sent and what is missing. It restarts on each acknowledging progress. For `irn` it is RTO_high, and \
              RTO_low, where it runs out with at most three packets in flight, is 5/16 of it: `\"320us\"` gives the paper's 320 and \
              100 µs. It must exceed the round trip. `reno`, `newreno` and `sack` double it with each timeout in a row.",
