@@ -2,7 +2,7 @@
 
 use crate::graph::Graph;
 use crate::link::PENDING;
-use crate::net::{ARRIVE, BuildError, FREE, FabricConfig, Net, PAUSE, STORM, WAKE};
+use crate::net::{ARRIVE, BuildError, FREE, FabricConfig, LEAVE, Net, PAUSE, STORM, WAKE};
 use crate::nics::Nics;
 use crate::packet::{HostId, Marks, PacketId};
 use crate::queue::{HORIZON_PS, Key};
@@ -108,6 +108,7 @@ impl<N: Nics> Fabric<N> {
         match kind {
             WAKE => self.wake(handle),
             PAUSE => self.pause(handle),
+            LEAVE => self.net.pause_leaves(handle),
             _ => {
                 debug_assert_eq!(kind, STORM);
                 self.net.storm(handle);

@@ -5,13 +5,12 @@
 
 use crate::fault::{Copy, Crossing};
 use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
-use crate::net::{ARRIVE, FREE, Net, PAUSE};
+use crate::net::{ARRIVE, FREE, LEAVE, Net, PAUSE};
 use crate::packet::{HostId, Marks, Packet, PacketId};
 use crate::routing::NO_PORT;
 use crate::tap::{Tapped, TappedFrame};
 use roci_switch::config::PAUSE_FRAME;
 use roci_switch::{Hop, Outcome};
-use roci_units::Instant;
 
 /// No port: the packet ends at the other end of the link, at a host or because no path leads on.
 const NOWHERE: u32 = u32::MAX;
@@ -222,22 +221,44 @@ impl Net {
 
     /// A PAUSE frame leaves with what has changed before its first octet does: one waits at most at a port.
     fn emit_pause(&mut self, port: u32, priority: u8, on: bool) {
+        let pauses = &mut self.pauses[port as usize];
+        let bit = 1 << priority;
+        pauses.asks = if on { pauses.asks | bit } else { pauses.asks & !bit };
+        if pauses.waits {
+            return;
+        }
+        pauses.waits = true;
         let now = self.queue.now();
         let end = &mut self.ports[port as usize].link;
         let class = &self.classes[usize::from(end.class)];
-        let pauses = &mut self.pauses[port as usize];
-        let length = class.time(PAUSE_FRAME, None).as_ps();
-        if pauses.leaves < now + length {
-            let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
-            end.free_at = end.free_at.max(now) + class.time(PAUSE_FRAME, pace).as_ps();
-            pauses.leaves = end.free_at;
+        let begins = end.free_at.max(now);
+        let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
+        end.free_at = begins + class.time(PAUSE_FRAME, pace).as_ps();
+        if begins > now {
+            self.queue.push_at(begins, LEAVE, port);
+        } else {
+            self.pause_leaves(port);
         }
-        let handle = end.peer | u32::from(priority) << 28 | u32::from(on) << 31;
-        self.queue.push_at(pauses.leaves + class.delay_ps, PAUSE, handle);
-        pauses.sent = pauses.sent.saturating_add(u32::from(on));
-        if end.flags & TAPPED != 0 {
-            let began = Instant::from_ps(pauses.leaves.saturating_sub(length).max(now));
-            self.record_pause(began, port, true, priority, on);
+    }
+
+    /// The first octet of the PAUSE frame that waited at `port` leaves, and with it what has changed since the last one.
+    pub(crate) fn pause_leaves(&mut self, port: u32) {
+        let pauses = &mut self.pauses[port as usize];
+        let (asks, changed) = (pauses.asks, pauses.asks ^ pauses.told);
+        (pauses.told, pauses.waits) = (asks, false);
+        pauses.sent = pauses.sent.saturating_add((asks & changed).count_ones());
+        let end = &self.ports[port as usize].link;
+        let (peer, tapped) = (end.peer, end.flags & TAPPED != 0);
+        let arrival = end.free_at + self.classes[usize::from(end.class)].delay_ps;
+        // What is to stop stops before what may go on does.
+        for (on, priorities) in [(true, asks & changed), (false, changed & !asks)] {
+            for priority in (0..8).filter(|priority| priorities >> priority & 1 == 1) {
+                let handle = peer | u32::from(priority) << 28 | u32::from(on) << 31;
+                self.queue.push_at(arrival, PAUSE, handle);
+                if tapped {
+                    self.record_pause(port, true, priority, on);
+                }
+            }
         }
     }
 
@@ -282,7 +303,7 @@ impl Net {
             self.count_paused(port, paused.count_ones() as u8, now);
         }
         if tapped {
-            self.record_pause(now, port, false, priority, on);
+            self.record_pause(port, false, priority, on);
         }
         !on
     }
@@ -294,7 +315,7 @@ impl Net {
         self.taps.push(Tapped { at: self.now(), port, sent, frame });
     }
 
-    fn record_pause(&mut self, at: Instant, port: u32, sent: bool, priority: u8, on: bool) {
-        self.taps.push(Tapped { at, port, sent, frame: TappedFrame::Pause { priority, on } });
+    fn record_pause(&mut self, port: u32, sent: bool, priority: u8, on: bool) {
+        self.taps.push(Tapped { at: self.now(), port, sent, frame: TappedFrame::Pause { priority, on } });
     }
 }

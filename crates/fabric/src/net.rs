@@ -90,8 +90,11 @@ pub struct Pauses {
     pub sent: u32,
     /// How often this port was told so.
     pub received: u32,
-    /// When the last octet of the last PAUSE frame leaves, or left.
-    pub(crate) leaves: u64,
+    /// The priorities that the peer is to stop, bit p for priority p, and those that the last PAUSE frame told it to.
+    pub(crate) asks: u8,
+    pub(crate) told: u8,
+    /// Whether a PAUSE frame waits for the port.
+    pub(crate) waits: bool,
     /// For how long priorities of the port have been paused, summed over them, up to `since`.
     paused: Span,
     /// When a priority was last paused or let go.
@@ -101,8 +104,16 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    const NONE: Self =
-        Self { sent: 0, received: 0, leaves: 0, paused: Span::ZERO, since: Instant::ZERO, held: 0 };
+    const NONE: Self = Self {
+        sent: 0,
+        received: 0,
+        asks: 0,
+        told: 0,
+        waits: false,
+        paused: Span::ZERO,
+        since: Instant::ZERO,
+        held: 0,
+    };
 
     /// For how long priorities of the port have been paused up to `now`, summed over them.
     pub fn paused(&self, now: Instant) -> Span {
@@ -129,6 +140,7 @@ pub(crate) const FREE: u8 = 1;
 pub(crate) const WAKE: u8 = 2;
 pub(crate) const PAUSE: u8 = 3;
 pub(crate) const STORM: u8 = 4;
+pub(crate) const LEAVE: u8 = 5;
 
 /// What the fabric keeps of a host.
 #[derive(Clone, Copy, Debug)]
@@ -489,14 +501,9 @@ impl Net {
         }
     }
 
-    /// Takes what the taps have recorded of frames that have left or arrived by now, in the order of time.
+    /// Takes what the taps have recorded, in the order of time.
     pub fn drain_taps(&mut self) -> Vec<Tapped> {
-        let now = self.now();
-        // A PAUSE frame is recorded when it is decided on, and leaves behind the frame that is being sent.
-        self.taps.sort_by_key(|tapped| tapped.at);
-        let later = self.taps.partition_point(|tapped| tapped.at <= now);
-        let later = self.taps.split_off(later);
-        std::mem::replace(&mut self.taps, later)
+        std::mem::take(&mut self.taps)
     }
 
     /// Which ways packets take.

@@ -295,6 +295,11 @@ fn a_pause_frame_says_all_that_has_changed_before_it_leaves() {
     let (one, at) = second_arrival(&[(3, true)]);
     assert_eq!((one, at), (1 << 3, 2 * DELAY.as_ps() + 3 * wire_time(FRAME) + 84 * OCTET));
     assert_eq!(second_arrival(&[(3, true), (5, true), (6, true), (5, false)]), (1 << 3 | 1 << 6, at));
+    assert_eq!(
+        second_arrival(&[(3, true), (3, false)]),
+        (0, at),
+        "a frame that says nothing new takes its time"
+    );
 }
 
 #[test]
