@@ -18,18 +18,27 @@ pub struct Held {
     port: u32,
     priority: u8,
     /// The PAUSE frames that it had received.
-    pauses: u64,
+    pauses: u32,
+}
+
+/// A cycle of ports that wait for one another for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// The priority whose packets wait.
+    pub priority: u8,
+    /// Switch ports (switch, and port as numbered here), each paused by the switch of the next because of packets that
+    /// wait for the next, and for nothing else that could move.
+    pub cycle: Vec<(u32, u32)>,
 }
 
 /// For each port the ports of the next switch that its packets wait for there.
 type Waits = BTreeMap<u32, Vec<u32>>;
 
 impl Net {
-    /// The cycle of a deadlock, if there is one: switch ports (switch, and port as numbered here), each paused by the
-    /// switch of the next because of packets that wait for the next, and for nothing else that could move.
+    /// The deadlock that there is, if any; of several the one of the lowest priority.
     ///
     /// This holds when no event is left in the network. While packets move, ask [`deadlock_since`](Self::deadlock_since).
-    pub fn deadlock(&self) -> Option<Vec<(u32, u32)>> {
+    pub fn deadlock(&self) -> Option<Deadlock> {
         self.deadlock_since(&self.held())
     }
 
@@ -42,12 +51,12 @@ impl Net {
         (0..8).flat_map(held).collect()
     }
 
-    /// The cycle of a deadlock of ports that were held `before` and have been paused without a break since, as in
+    /// A deadlock of ports that were held `before` and have been paused without a break since, as in
     /// [`deadlock`](Self::deadlock).
     ///
     /// Between the two looks must lie the time that a frame takes over the slowest link, so that nothing is on its way
     /// from any of those ports: then they never send again.
-    pub fn deadlock_since(&self, before: &[Held]) -> Option<Vec<(u32, u32)>> {
+    pub fn deadlock_since(&self, before: &[Held]) -> Option<Deadlock> {
         (0..8).find_map(|priority| {
             let still = before.iter().filter(|held| held.priority == priority);
             let still = still.filter(|held| **held == self.held_now(held.port, priority));
@@ -55,12 +64,12 @@ impl Net {
             let ports = self.paused_ports(priority).intersection(&still).copied().collect();
             let cycle = cycle(&self.closed(priority, ports))?;
             let owner = |port| self.switch_of(port).map(|switch| (switch, port));
-            Some(cycle.into_iter().filter_map(owner).collect())
+            Some(Deadlock { priority, cycle: cycle.into_iter().filter_map(owner).collect() })
         })
     }
 
     fn held_now(&self, port: u32, priority: u8) -> Held {
-        Held { port, priority, pauses: self.pauses(port).received.into() }
+        Held { port, priority, pauses: self.pauses[port as usize].received }
     }
 
     /// The ports of switches with packets that they may not send because another switch, and no fault, pauses them.

@@ -46,4 +46,24 @@ impl Graph {
         }
         rates
     }
+
+    /// The links of each switch, in the order of its ports.
+    pub fn switch_links(&self) -> Vec<Vec<Link>> {
+        let mut links = vec![Vec::new(); self.switches.len()];
+        for link in &self.links {
+            for NodeId(node) in [link.a, link.b] {
+                let switch = (node as usize).checked_sub(self.hosts.len());
+                if let Some(of_switch) = switch.and_then(|switch| links.get_mut(switch)) {
+                    of_switch.push(*link);
+                }
+            }
+        }
+        links
+    }
+
+    /// The rate of each switch's fastest link; zero for a switch without one.
+    pub fn fastest_rates(&self) -> Vec<BitsPerSec> {
+        let fastest = |links: &Vec<Link>| links.iter().map(|link| link.rate).max().unwrap_or(BitsPerSec(0));
+        self.switch_links().iter().map(fastest).collect()
+    }
 }

@@ -333,9 +333,10 @@ pub struct SwitchResult {
     pub drops: u64,
     /// Packets that it marked CE.
     pub ecn_marks: u64,
-    /// PAUSE frames that it sent (those that stop, not those that resume).
+    /// How often it told its neighbours to stop a priority; that they may go on is not counted. One PAUSE frame may tell
+    /// of several.
     pub pause_sent: u64,
-    /// PAUSE frames that it received (those that stop).
+    /// The same, received.
     pub pause_received: u64,
     /// How long its ports stood paused, summed over ports and priorities.
     pub paused: Span,
@@ -356,9 +357,10 @@ pub struct HostResult {
     pub tx_bytes: u64,
     /// Octets of frames received.
     pub rx_bytes: u64,
-    /// PAUSE frames that it sent (those that stop, not those that resume).
+    /// How often it told its neighbours to stop a priority; that they may go on is not counted. One PAUSE frame may tell
+    /// of several.
     pub pause_sent: u64,
-    /// PAUSE frames that it received (those that stop).
+    /// The same, received.
     pub pause_received: u64,
     /// How long its port stood paused, summed over priorities.
     pub paused: Span,

@@ -118,7 +118,7 @@ fn a_cycle_of_pauses_is_named_though_other_traffic_moves() {
 #[test]
 fn a_cycle_of_pauses_is_named_though_the_flows_have_failed_before_anyone_looked() {
     let results = deadlocked(&ring("20us"));
-    let Deadlock { at, cycle } = results.deadlock.as_ref().expect("that is how it ends");
+    let Deadlock { at, cycle, .. } = results.deadlock.as_ref().expect("that is how it ends");
     assert_is_the_ring(cycle);
     assert!(*at > Instant::ZERO + Span::from_micros(187), "{at}");
     assert!(results.failure().is_some_and(|said| said.ends_with("Transport Retry Counter Exceeded")));
@@ -170,9 +170,11 @@ fn ports_that_wait_for_a_port_that_may_yet_move_are_no_deadlock() {
         format!("[[faults.on]]\nlink = \"s{leaf}>h{host}\"\nuntil = \"5ms\"\npause_storm = true\n")
     };
     let storms: String = (0..10).map(storm).collect();
-    let text = ring("0s").replace("10MB", "2MB") + &storms;
-    let Deadlock { at, cycle } = deadlock(&text);
+    let of_five = "\n[switch.classes]\ndata = 5\npause = [5]\n";
+    let text = ring("0s").replace("10MB", "2MB") + of_five + &storms;
+    let Deadlock { at, priority, cycle } = deadlock(&text);
     assert_is_the_ring(&cycle);
+    assert_eq!(priority, 5);
     assert!(at > Instant::ZERO + Span::from_millis(5), "{at}");
 }
 

@@ -167,7 +167,7 @@ mod tests {
     fn a_deadlock_stands_before_everything_else() {
         let ring = [("s0", "s1"), ("s1", "s2"), ("s2", "s0")];
         let cycle = ring.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec();
-        let deadlock = Deadlock { at: roci_units::Instant::from_ps(3_000_000_000), cycle };
+        let deadlock = Deadlock { at: roci_units::Instant::from_ps(3_000_000_000), priority: 3, cycle };
         let page = data(&html(&Results { deadlock: Some(deadlock), ..sample() }));
         assert!(page["subtitle"].as_str().unwrap().ends_with("; stood still in a deadlock"));
         let first = &page["sections"][0];

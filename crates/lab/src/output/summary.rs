@@ -367,6 +367,7 @@ impl OfferedRecord {
 #[derive(Serialize)]
 struct DeadlockRecord<'a> {
     at_s: f64,
+    priority: u8,
     cycle: Vec<PortRecord<'a>>,
 }
 
@@ -380,7 +381,7 @@ struct PortRecord<'a> {
 impl<'a> DeadlockRecord<'a> {
     fn new(deadlock: &'a Deadlock) -> Self {
         let ports = deadlock.cycle.iter().map(|(from, to)| PortRecord { from, to });
-        Self { at_s: deadlock.at.as_secs_f64(), cycle: ports.collect() }
+        Self { at_s: deadlock.at.as_secs_f64(), priority: deadlock.priority, cycle: ports.collect() }
     }
 }
 
@@ -598,11 +599,11 @@ mod tests {
     #[test]
     fn a_deadlock_is_told_with_the_ports_of_its_cycle() {
         let ring = [("s0", "s1"), ("s1", "s0")].map(|(from, to)| (from.to_owned(), to.to_owned()));
-        let deadlock = Deadlock { at: Instant::from_ps(2_000_000_000), cycle: ring.to_vec() };
+        let deadlock = Deadlock { at: Instant::from_ps(2_000_000_000), priority: 4, cycle: ring.to_vec() };
         let results = Results { deadlock: Some(deadlock), ..sample() };
         let json: Value = serde_json::from_str(&text(&results)).unwrap();
         let cycle = serde_json::json!([{ "from": "s0", "to": "s1" }, { "from": "s1", "to": "s0" }]);
-        assert_eq!(json["deadlock"], serde_json::json!({ "at_s": 0.002, "cycle": cycle }));
+        assert_eq!(json["deadlock"], serde_json::json!({ "at_s": 0.002, "priority": 4, "cycle": cycle }));
         assert!(serde_json::from_str::<Value>(&text(&sample())).unwrap()["deadlock"].is_null());
     }
 

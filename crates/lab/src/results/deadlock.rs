@@ -8,6 +8,8 @@ use std::fmt;
 pub struct Deadlock {
     /// When it was found; the ports may have stood still for a while.
     pub at: Instant,
+    /// The priority whose packets wait.
+    pub priority: u8,
     /// The ports of the cycle, each as its node and the neighbour that it may not send to; each waits for the next, and the
     /// last for the first.
     pub cycle: Vec<(String, String)>,
@@ -18,8 +20,11 @@ pub const REMEDY: &str = "break the cycle: change routes or topology, or turn `s
 
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at.since(Instant::ZERO).as_secs_f64();
-        write!(f, "deadlock at {at:.6} s: PAUSE holds a cycle of ports, each waiting for the next:")?;
+        let (at, priority) = (self.at.since(Instant::ZERO).as_secs_f64(), self.priority);
+        write!(
+            f,
+            "deadlock at {at:.6} s: PAUSE of priority {priority} holds a cycle of ports, each waiting for the next:"
+        )?;
         for (node, neighbour) in &self.cycle {
             write!(f, "\n  {node} may not send to {neighbour}")?;
         }

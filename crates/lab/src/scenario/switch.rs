@@ -122,15 +122,7 @@ impl Switch {
 
     /// What a user should know of a rule in which no switch of `graph` is meant: the fastest link of none that it names has its rate.
     pub(super) fn idle_rule_note(&self, graph: &Graph) -> Option<String> {
-        let mut fastest = vec![BitsPerSec(0); graph.switches.len()];
-        for link in &graph.links {
-            for node in [link.a, link.b] {
-                let switch = (node.0 as usize).checked_sub(graph.hosts.len());
-                if let Some(rate) = switch.and_then(|switch| fastest.get_mut(switch)) {
-                    *rate = link.rate.max(*rate);
-                }
-            }
-        }
+        let fastest = graph.fastest_rates();
         self.rules.iter().zip(1..).find_map(|(rule, number)| {
             let named = |name: &String| {
                 rule.switches.is_empty() || rule.switches.iter().any(|other| other.value == *name)
@@ -155,16 +147,7 @@ impl Switch {
         top: Table<'_>,
         graph: &Graph,
     ) -> Result<(), ScenarioError> {
-        let mut links: Vec<Vec<LinkSpec>> = vec![Vec::new(); graph.switches.len()];
-        for link in &graph.links {
-            for node in [link.a, link.b] {
-                let switch = (node.0 as usize).checked_sub(graph.hosts.len());
-                if let Some(of_switch) = switch.and_then(|switch| links.get_mut(switch)) {
-                    of_switch.push(LinkSpec { rate: link.rate, delay: link.delay });
-                }
-            }
-        }
-        for (name, links) in graph.switches.iter().zip(links) {
+        for (name, links) in graph.switches.iter().zip(graph.switch_links()) {
             if links.len() > PORTS_MAX {
                 return Err(top.refuse(
                     "topology",
@@ -174,7 +157,9 @@ impl Switch {
             }
             let fastest = links.iter().map(|link| link.rate).max().unwrap_or(BitsPerSec(0));
             let config = self.config_of(name, fastest);
-            let needed = config.set_aside(&links);
+            let specs: Vec<LinkSpec> =
+                links.iter().map(|link| LinkSpec { rate: link.rate, delay: link.delay }).collect();
+            let needed = config.set_aside(&specs);
             if needed < config.buffer.0 {
                 Self::resumes(config, needed, name, table)?;
                 continue;

@@ -10,7 +10,7 @@ use crate::traffic::{ControlIndex, Traffic};
 use roci_control::program::ImageError;
 use roci_control::{Image, Law, Programmed};
 use roci_fabric::fabric::Fabric;
-use roci_fabric::graph::{Graph, NodeId};
+use roci_fabric::graph::Graph;
 use roci_fabric::net::FabricConfig;
 use roci_fabric::packet::HostId;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
@@ -170,7 +170,7 @@ pub(super) fn replacement(law: &Programmed, image: &Arc<Image>) -> Result<Arc<Im
 fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
     let graph = &scenario.topology.graph;
     let switch = &scenario.switch;
-    let fastest = fastest_rates(graph);
+    let fastest = graph.fastest_rates();
     let special = (0u32..).zip(&graph.switches).zip(&fastest).filter_map(|((number, name), &rate)| {
         let own = switch.config_of(name, rate);
         (*own != switch.config).then(|| (number, own.clone()))
@@ -188,20 +188,6 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
 fn classes(scenario: &Scenario) -> Classes {
     let classes = &scenario.switch.classes;
     Classes { ack: (classes.ack != classes.data).then_some(classes.ack), notice: classes.cnp }
-}
-
-/// The rate of each switch's fastest link.
-fn fastest_rates(graph: &Graph) -> Vec<BitsPerSec> {
-    let mut rates = vec![BitsPerSec(0); graph.switches.len()];
-    for link in &graph.links {
-        for NodeId(node) in [link.a, link.b] {
-            if let Some(rate) = (node as usize).checked_sub(graph.hosts.len()).and_then(|n| rates.get_mut(n))
-            {
-                *rate = link.rate.max(*rate);
-            }
-        }
-    }
-    rates
 }
 
 /// Octets on the wire besides payload of the most common data packet, the one in the middle of a WRITE.

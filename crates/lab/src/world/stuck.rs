@@ -7,6 +7,7 @@ use crate::results::{Deadlock, FlowResult, FlowStatus};
 use crate::run::{RunError, Stall};
 use crate::scenario::Scenario;
 use roci_control::Law;
+use roci_fabric::deadlock::Deadlock as Found;
 use roci_fabric::fabric::Stopped;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::queue::HORIZON_PS;
@@ -53,8 +54,8 @@ impl Simulation<'_> {
     /// Fails when ports that were held at the last look are held by one another still, and for ever. Traffic may go on
     /// elsewhere, and for a moment ports may stand so in a run that frees itself.
     pub(super) fn look_for_deadlock(&mut self) -> Result<(), RunError> {
-        if let Some(cycle) = self.fabric.net.deadlock_since(&self.suspects) {
-            return Err(self.deadlocked(cycle));
+        if let Some(found) = self.fabric.net.deadlock_since(&self.suspects) {
+            return Err(self.deadlocked(found));
         }
         self.suspects = self.fabric.net.held();
         Ok(())
@@ -76,12 +77,13 @@ impl Simulation<'_> {
         self.look_for_deadlock()
     }
 
-    fn deadlocked(&self, cycle: Vec<(u32, u32)>) -> RunError {
+    fn deadlocked(&self, found: Found) -> RunError {
         let net = &self.fabric.net;
-        let cycle = cycle
+        let cycle = found
+            .cycle
             .into_iter()
             .map(|(_, port)| (self.name(net.node_of(port)), self.name(net.node_of(net.peer(port)))));
-        RunError::Deadlock(Deadlock { at: net.now(), cycle: cycle.collect() })
+        RunError::Deadlock(Deadlock { at: net.now(), priority: found.priority, cycle: cycle.collect() })
     }
 
     fn name(&self, node: u32) -> String {
@@ -90,8 +92,8 @@ impl Simulation<'_> {
 
     /// Nothing will happen any more, and flows are left. With an end given the run just ends there.
     pub(super) fn stalled(&mut self, stop: Instant) -> Result<(), RunError> {
-        if let Some(cycle) = self.fabric.net.deadlock() {
-            return Err(self.deadlocked(cycle));
+        if let Some(found) = self.fabric.net.deadlock() {
+            return Err(self.deadlocked(found));
         }
         if stop != Instant::NEVER {
             self.fabric.net.pass_to(stop);

@@ -1,6 +1,7 @@
 //! Rings that lock up, and one that only seems to.
 
 use super::*;
+use crate::deadlock::Deadlock;
 
 /// A ring of switches with a host each on a link of `host_rate`; every host sends `count` packets to the one `further`
 /// switches on, clockwise. `shared`: octets of buffer beside the headroom.
@@ -32,7 +33,8 @@ fn a_ring_deadlocks_and_the_cycle_is_named() {
     let mut fabric = ring(7, RATE, 3, 2_000, 100_000);
     assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
     assert!(fabric.nics.arrivals.len() < 7 * 2_000, "it stands still before all has arrived");
-    let cycle = fabric.net.deadlock().expect("a cycle of paused ports");
+    let Deadlock { priority, cycle } = fabric.net.deadlock().expect("a cycle of paused ports");
+    assert_eq!(priority, 3);
     let mut switches: Vec<u32> = cycle.iter().map(|&(switch, _)| switch).collect();
     for (here, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
         assert_eq!(fabric.net.switch_of(fabric.net.peer(here.1)), Some(next.0), "each waits for the next");

@@ -82,9 +82,10 @@ impl Section {
 /// What ended the run before its time.
 fn deadlock(deadlock: &Deadlock) -> Section {
     let note = format!(
-        "Found after {}: PAUSE holds a cycle of ports, each of which waits for the next and the last for the first. Nothing that \
+        "Found after {}: PAUSE of priority {} holds a cycle of ports, each of which waits for the next and the last for the first. Nothing that \
          crosses them moves any more. What to do: {}.",
         span(deadlock.at.as_secs_f64()),
+        deadlock.priority,
         deadlock::REMEDY.replace('`', "")
     );
     let row = |(from, to): &(String, String)| vec![from.as_str().into(), to.as_str().into()];
