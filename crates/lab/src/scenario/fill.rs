@@ -1,4 +1,5 @@
-//! Whether a flow alone can fill its link: what stands for the network's round trip in a law, and how long bitmaps are.
+//! Whether laws fit the network's round trip: whether a flow alone can fill its link, by what stands for the round trip in a
+//! law and by how long bitmaps are, and whether receivers ask for packets that are on their way.
 
 use super::reach::Product;
 use super::{Control, Source, Transport};
@@ -14,12 +15,25 @@ struct Belief {
     takes: Takes,
 }
 
+#[derive(Clone, Copy)]
 enum Takes {
-    /// A time, and whether flows are slowed down for whatever exceeds it.
-    Time(Span, bool),
+    /// A time.
+    Time(Span),
+    /// The delay that it aims for: flows are slowed down for whatever exceeds it, and for nothing less.
+    Target(Span),
+    /// The delay beyond which flows are slowed down, whatever the law says else.
+    Most(Span),
     Octets(u64),
     Packets(u64),
 }
+
+/// From how many round trips on a delay that a law aims for is said to be long: presets are for larger networks than most
+/// that are simulated, and a queue of some round trips is what one takes them for.
+const FAR: u64 = 10;
+
+const UNFILLED: &str = "A flow alone between these hosts does not fill the link";
+const SLOWED: &str = "What the round trip is longer counts as queueing: flows slow down for it";
+const UNANSWERED: &str = "Flows slow down for no queue before it makes the round trip that long";
 
 /// A note for each law among `controls` that takes the round trip for shorter than the network's, and one on bitmaps that are
 /// shorter than what is in flight; packets have up to `mtu` octets and cross up to so many `switches`.
@@ -36,6 +50,7 @@ pub(super) fn notes<'a>(
         let Ok(law) = control.make(source, product.rate, mtu) else { continue };
         notes
             .extend(belief(&law, &control.law.value, switches).and_then(|it| it.note(control, product, mtu)));
+        notes.extend(hasty(&law, product));
     }
     let bitmap = transport.bitmap_packets();
     if transport.recovery.keeps_out_of_order() && product.packets > u64::from(bitmap) {
@@ -66,17 +81,18 @@ fn belief(law: &Law, name: &str, switches: Option<usize>) -> Option<Belief> {
         _ => None,
     };
     let (keys, takes) = match name {
-        "hpcc" => ("base_rtt", Takes::Time(time("base_rtt")?, false)),
-        "nscc" => ("base_rtt", Takes::Time(time("base_rtt")?, true)),
+        "hpcc" => ("base_rtt", Takes::Time(time("base_rtt")?)),
+        "nscc" => ("base_rtt", Takes::Target(time("base_rtt")?)),
         // Else its window grows as far as it is let.
         "dctcp" if value("paced") == Some(Value::Flag(true)) || count("wmax") == Some(0) => {
-            ("base_rtt", Takes::Time(time("base_rtt")?, false))
+            ("base_rtt", Takes::Time(time("base_rtt")?))
         }
         "swift" => {
             let hops = switches.map_or(count("hops")?, |hops| hops as u64);
             let target = time("base_target")? + time("per_hop")? * hops;
-            ("base_target", Takes::Time(target, true))
+            ("base_target", Takes::Target(target))
         }
+        "timely" => ("t_high", Takes::Most(time("t_high")?)),
         "homa" if count("ahead") == count("unscheduled") => ("unscheduled", Takes::Octets(count("ahead")?)),
         "homa" => ("ahead", Takes::Octets(count("ahead")?)),
         "ndp" => ("initial_window", Takes::Packets(count("initial_window")?)),
@@ -85,42 +101,50 @@ fn belief(law: &Law, name: &str, switches: Option<usize>) -> Option<Belief> {
     Some(Belief { keys, takes })
 }
 
+/// What to say of a Homa receiver that asks for what has not had the time to come.
+fn hasty(law: &Law, product: &Product) -> Option<String> {
+    let Law::Homa(homa) = law else { return None };
+    let resend = homa.params().resend;
+    (resend <= product.time).then(|| {
+        format!(
+            "`resend` of `homa` is {resend}, which is over before what was granted can come; {}. Receivers ask for packets that are on \
+             their way",
+            product.trip()
+        )
+    })
+}
+
 impl Belief {
-    /// What to say of it, where it is short by more than a quarter, or at all where flows are slowed down for that.
+    /// What to say of it, where it is short by more than a quarter, at all where flows are slowed down for that, or longer
+    /// than [`FAR`] round trips.
     fn note(&self, control: &Control, product: &Product, mtu: u16) -> Option<String> {
         let law = &control.law.value;
         let is_short = |has: u64, needs: u64| has.saturating_mul(5) < needs.saturating_mul(4);
-        let octets = product.packets * u64::from(mtu);
-        let mut text = format!("`{}` of `{law}` ", self.keys);
-        let (short, slowed) = match self.takes {
-            Takes::Time(span, slowed) => {
-                _ = if law == "swift" {
-                    write!(text, "and what its hops add are {span}")
-                } else {
-                    write!(text, "is {span}")
-                };
+        let key = format!("`{}` of `{law}`", self.keys);
+        let (octets, packets) = (product.packets * u64::from(mtu), product.packets);
+        let (short, what, text) = match self.takes {
+            Takes::Time(span) | Takes::Target(span) | Takes::Most(span) => {
                 let (has, needs) = (span.as_ps(), product.time.as_ps());
-                (if law == "swift" { has < needs } else { is_short(has, needs) }, slowed)
+                let (short, what) = match self.takes {
+                    Takes::Time(_) => (is_short(has, needs), UNFILLED),
+                    Takes::Target(_) if has / FAR > needs => (true, UNANSWERED),
+                    _ => (if law == "nscc" { is_short(has, needs) } else { has < needs }, SLOWED),
+                };
+                let is = if law == "swift" { "and what its hops add are" } else { "is" };
+                (short, what, format!("{is} {span}; {}", product.trip()))
             }
             Takes::Octets(has) => {
-                _ = write!(text, "is {has} octets, and the product of bandwidth and delay {octets}");
-                (is_short(has, octets), false)
+                let text =
+                    format!("is {has} octets, and the product of bandwidth and delay {octets}: {product}");
+                (is_short(has, octets), UNFILLED, text)
             }
             Takes::Packets(has) => {
-                _ = write!(
-                    text,
-                    "is {has}, and the product of bandwidth and delay {} packets",
-                    product.packets
-                );
-                (is_short(has, product.packets), false)
+                let text =
+                    format!("is {has}, and the product of bandwidth and delay {packets} packets: {product}");
+                (is_short(has, packets), UNFILLED, text)
             }
         };
-        let what = if slowed {
-            "What the round trip is longer counts as queueing: flows slow down for it"
-        } else {
-            "A flow alone between these hosts does not fill the link"
-        };
-        short.then(|| format!("{text}: {product}. {what}"))
+        short.then(|| format!("{key} {text}. {what}"))
     }
 }
 
@@ -142,7 +166,7 @@ mod tests {
     fn a_law_made_for_a_shorter_round_trip_is_named_with_its_key() {
         // Four links of 25 us, a full packet and its acknowledgement: 100.4 us, which is 1135 packets.
         for (control, said) in [
-            ("\"hpcc\"", "`base_rtt` of `hpcc` is 13us: 100Gb/s times the idle round trip of a full packet"),
+            ("\"hpcc\"", "`base_rtt` of `hpcc` is 13us; the idle round trip of a full packet between"),
             ("{ law = \"dctcp\", preset = \"hpcc\" }", "`base_rtt` of `dctcp` is 13us"),
             ("\"nscc\"", "counts as queueing: flows slow down for it"),
             ("\"swift\"", "`base_target` of `swift` and what its hops add are 23053ns"),
@@ -164,6 +188,54 @@ mod tests {
         assert_eq!(told("25us", "control = \"dctcp\""), "", "its window grows as far as it is let");
         assert_eq!(told("25us", "control = { law = \"swift\", base_target = \"120us\" }"), "");
         assert_eq!(told("25us", "control = { law = \"hpcc\", base_rtt = \"101us\" }"), "");
+    }
+
+    #[test]
+    fn a_law_that_no_queue_slows_down_or_that_every_packet_slows_down_is_named() {
+        for (control, said) in [
+            ("{ law = \"swift\", base_target = \"1ms\" }", "Flows slow down for no queue before"),
+            ("{ law = \"nscc\", base_rtt = \"1ms\" }", "`base_rtt` of `nscc` is 1ms"),
+            ("{ law = \"homa\", resend = \"4us\" }", "`resend` of `homa` is 4us, which is over before"),
+            ("{ law = \"timely\", t_low = \"2us\", t_high = \"4us\" }", "`t_high` of `timely` is 4us"),
+        ] {
+            // 100 Gb/s over four links of 1 us: a round trip of 4.4 us.
+            let note = told("1us", &format!("control = {control}"));
+            assert!(note.contains(said), "{control}: {note}");
+        }
+        for control in [
+            "{ law = \"swift\", base_target = \"36us\" }",
+            "{ law = \"nscc\", base_rtt = \"41us\" }",
+            "{ law = \"homa\", resend = \"5us\" }",
+            "{ law = \"timely\", preset = \"hpcc\", t_low = \"2us\", t_high = \"5us\" }",
+        ] {
+            assert_eq!(told("1us", &format!("control = {control}")), "", "{control}");
+        }
+    }
+
+    #[test]
+    fn what_faults_delay_counts_in_the_round_trip() {
+        let delayed = |least| format!("[faults]\ndelay = {{ min = \"{least}\", max = \"30us\" }}");
+        // The least of what four links add makes 100.4 us of it.
+        let note = told("1us", &format!("control = \"hpcc\"\n{}", delayed("24us")));
+        let said = "idle round trip of a full packet between `h0` and `h1` with `faults.delay`, 100";
+        assert!(note.contains(said), "{note}");
+        assert_eq!(told("1us", &format!("control = \"hpcc\"\n{}", delayed("1us"))), "");
+        // The most of it makes 124.4 us, which the shortest timeout must outlast.
+        let timed = |timeout, recovery| {
+            let lines = format!("control = \"dctcp\"\ntimeout = \"{timeout}\"\nrecovery = \"{recovery}\"\n");
+            told("1us", &(lines + &delayed("1us")))
+        };
+        assert!(
+            timed("110us", "go-back-n")
+                .contains("the timeout of 110us is shorter than the longest round trip with")
+        );
+        assert_eq!(timed("130us", "go-back-n"), "");
+        assert!(
+            timed("300us", "irn").contains("and 120us more with `faults.delay`"),
+            "{}",
+            timed("300us", "irn")
+        );
+        assert!(!timed("500us", "irn").contains("gives them up"));
     }
 
     #[test]

@@ -165,9 +165,11 @@ impl Scenario {
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
         }
         let traffic::Reading { controls, traffic, traffic_names, .. } = reading;
-        if lossless && transport_table.is_none_or(|table| table.get("timeout").is_none()) {
-            let priorities = traffic.iter().flat_map(Traffic::priorities);
-            transport.expect_losses_beside(switch.classes, priorities);
+        // Data may travel on priorities that PAUSE does not hold back.
+        let lossless =
+            lossless && traffic.iter().flat_map(Traffic::priorities).all(|data| switch.classes.pauses(data));
+        if !lossless && transport_table.is_none_or(|table| table.get("timeout").is_none()) {
+            transport.expect_losses();
         }
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
@@ -194,8 +196,8 @@ impl Scenario {
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport, &faults)?;
-        let mut product = reach.product(&topology.graph, frame);
-        let mut unbounded = transport.bound_note(switch.config.pfc.is_some() && !lossy, product.as_ref());
+        let mut product = reach.product(&topology.graph, frame, &faults);
+        let mut unbounded = transport.bound_note(lossless, product.as_ref());
         let beyond = transport.bitmap_note(product.as_ref());
         if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)
             && product.as_ref().is_some_and(|product| product.packets >= transport.max_rd_atomic.into())

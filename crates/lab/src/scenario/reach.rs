@@ -25,18 +25,26 @@ pub(super) struct Product {
     pub(super) packets: u64,
     hosts: [String; 2],
     pub(super) rate: BitsPerSec,
+    /// The idle round trip, with what `faults.delay` adds at least.
     pub(super) time: Span,
+    delayed: bool,
+}
+
+impl Product {
+    /// What the round trip is of, and how long it takes.
+    pub(super) fn trip(&self) -> String {
+        let [a, b] = &self.hosts;
+        let delayed = if self.delayed { " with `faults.delay`" } else { "" };
+        format!(
+            "the idle round trip of a full packet between `{a}` and `{b}`{delayed}, {}",
+            in_nanos(self.time)
+        )
+    }
 }
 
 impl fmt::Display for Product {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b] = &self.hosts;
-        write!(
-            f,
-            "{} times the idle round trip of a full packet between `{a}` and `{b}`, {}",
-            self.rate,
-            in_nanos(self.time)
-        )
+        write!(f, "{} times {}", self.rate, self.trip())
     }
 }
 
@@ -162,8 +170,10 @@ impl Reach {
     }
 
     /// Bandwidth times delay in packets of `frame` octets; `None` where hosts' links differ in rate.
-    pub(super) fn product(&self, graph: &Graph, frame: u32) -> Option<Product> {
+    pub(super) fn product(&self, graph: &Graph, frame: u32, faults: &Faults) -> Option<Product> {
         let farthest = self.farthest?;
+        let delay = faults.common.delay.map_or(Span::ZERO, |delay| delay.min) * self.crossings();
+        let time = farthest.time + delay;
         let is_host = |node: NodeId| (node.0 as usize) < graph.hosts.len();
         let mut rates =
             graph.links.iter().filter(|link| is_host(link.a) || is_host(link.b)).map(|link| link.rate);
@@ -173,11 +183,17 @@ impl Reach {
         }
         let packet = rate.time_for(u64::from(frame) + u64::from(WIRE_OVERHEAD));
         Some(Product {
-            packets: farthest.time.as_ps().div_ceil(packet.as_ps().max(1)),
+            packets: time.as_ps().div_ceil(packet.as_ps().max(1)),
             hosts: farthest.hosts.map(|host| graph.hosts[host].clone()),
             rate,
-            time: farthest.time,
+            time,
+            delayed: !delay.is_zero(),
         })
+    }
+
+    /// How many links a packet and its answer cross at most.
+    fn crossings(&self) -> u64 {
+        2 * (self.most_switches as u64 + 1)
     }
 
     /// Refuses a timeout that is over before anything can have been acknowledged, and has a remark on one that is over
@@ -199,9 +215,8 @@ impl Reach {
         if timeout.is_zero() || timeout > farthest.time {
             let few = timeout_of_few(timeout);
             // What a link delays, it delays there and back.
-            let links = 2 * (self.most_switches as u64 + 1);
-            let least = faults.common.delay.map_or(Span::ZERO, |delay| delay.min);
-            let delayed = farthest.time + least * links;
+            let delay = faults.common.delay.map_or(Span::ZERO, |delay| delay.max) * self.crossings();
+            let delayed = farthest.time + delay;
             if !timeout.is_zero() && timeout <= delayed {
                 return Ok(Some(format!(
                     "the timeout of {timeout} is shorter than the longest round trip with `faults.delay`, {}: packets are sent again though \
@@ -211,10 +226,15 @@ impl Reach {
             }
             // With Homa IRN's timeout is one.
             let has_few = transport.recovery == Recovery::Irn && transport.layout != Layout::Homa;
-            return Ok((has_few && !timeout.is_zero() && few <= farthest.time).then(|| {
+            let added = if delay.is_zero() {
+                String::new()
+            } else {
+                format!(" and {delay} more with `faults.delay`")
+            };
+            return Ok((has_few && !timeout.is_zero() && few <= delayed).then(|| {
                 format!(
                     "with at most {FEW_IN_FLIGHT} packets in flight `irn` gives them up after {few}, 5/16 of `transport.timeout`, which is \
-                     shorter than the longest idle round trip, {longest}: they are sent again though none is lost"
+                     shorter than the longest idle round trip, {longest}{added}: they are sent again though none is lost"
                 )
             }));
         }

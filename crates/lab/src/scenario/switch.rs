@@ -57,6 +57,13 @@ impl Default for Classes {
     }
 }
 
+impl Classes {
+    /// Whether PAUSE holds back data of `priority`; `None`: of the class for data.
+    pub(super) fn pauses(&self, priority: Option<u8>) -> bool {
+        self.pause >> priority.unwrap_or(self.data) & 1 != 0
+    }
+}
+
 /// How a path is chosen among those of equal cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {

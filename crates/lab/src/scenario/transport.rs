@@ -1,6 +1,5 @@
 //! `[transport]`: reliability and congestion control.
 
-use super::Classes;
 use super::keys;
 use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
 use super::reach::Product;
@@ -217,14 +216,9 @@ impl Transport {
         }
     }
 
-    /// The timeout that nobody wrote is that of lossy networks where data travel on one of `priorities` that PAUSE does not hold back.
-    pub(super) fn expect_losses_beside(
-        &mut self,
-        classes: Classes,
-        mut priorities: impl Iterator<Item = Option<u8>>,
-    ) {
-        let lossy = priorities.any(|priority| classes.pause >> priority.unwrap_or(classes.data) & 1 == 0);
-        if lossy && self.timeout == LOSSLESS_TIMEOUT {
+    /// The timeout that nobody wrote is that of lossy networks.
+    pub(super) fn expect_losses(&mut self) {
+        if self.timeout == LOSSLESS_TIMEOUT {
             self.timeout = LOSSY_TIMEOUT;
         }
     }

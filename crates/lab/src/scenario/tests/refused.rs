@@ -345,6 +345,19 @@ fn the_bound_of_irn_stands_beside_bandwidth_times_delay() {
 }
 
 #[test]
+fn irn_is_bounded_where_its_data_travel_on_a_priority_that_pause_does_not_hold_back() {
+    let told = |paused: &str| {
+        let lines = format!(
+            "[switch.classes]\npause = [{paused}]\n[transport]\nrecovery = \"irn\"\ncontrol = \"none\"\n"
+        );
+        let scenario = parse(&(star(PERMUTATION) + &lines)).unwrap();
+        scenario.notes().any(|note| note.contains("is half of IRN"))
+    };
+    assert!(told("2"));
+    assert!(!told("3"));
+}
+
+#[test]
 fn cutoffs_of_homa_that_descend_are_refused_where_they_are_written() {
     let read = |keys: &str| {
         parse(&(star(PERMUTATION) + &format!("[transport]\ncontrol = {{ law = \"homa\", {keys} }}\n")))
