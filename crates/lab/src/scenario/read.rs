@@ -316,7 +316,12 @@ impl<'a> Table<'a> {
         let Some(node) = self.get(key) else { return Ok(None) };
         match &node.kind {
             Kind::Array(items) => Ok(Some(items)),
-            _ => Err(self.misfit(key, node, &format!("is {}, not a list", node.what()))),
+            Kind::Table(_) => Err(self.misfit(key, node, "is a table, not a list")),
+            _ => {
+                let error = self.misfit(key, node, &format!("is {}, not a list", node.what()));
+                let remedy = format!("{}: write `{key} = [{}]`", error.remedy, node.shown());
+                Err(ScenarioError { remedy, ..error })
+            }
         }
     }
 

@@ -352,6 +352,19 @@ fn registers_to_be_written_are_sorted_by_time() {
 }
 
 #[test]
+fn an_override_finds_an_entry_of_a_list_by_its_name() {
+    let flow = with(DESIGN, &[("traffic.0.flows.b.size", "19MB")]).unwrap();
+    let Traffic::Flows(flows) = &flow.traffic[0] else { panic!("flows") };
+    assert_eq!((flows[0].size, flows[1].size), (Bytes(38_000_000), Bytes(19_000_000)));
+    let named = star(&PERMUTATION.replace("kind", "name = \"all\"\nkind"));
+    let size = |path| match &with(&named, &[(path, "3KB")]).unwrap().traffic[0] {
+        Traffic::Permutation(traffic) => traffic.size,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(size("traffic.all.size"), size("traffic.0.size"));
+}
+
+#[test]
 fn an_override_is_toml_or_else_a_string() {
     let scenario = with(
         DESIGN,

@@ -54,6 +54,15 @@ impl Node {
         }
     }
 
+    /// The name that a table has among others.
+    fn name(&self) -> Option<&str> {
+        let Kind::Table(entries) = &self.kind else { return None };
+        entries.iter().find(|entry| entry.key == "name").and_then(|entry| match &entry.value.kind {
+            Kind::Text(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// As it would be written: for messages.
     pub(crate) fn shown(&self) -> String {
         match &self.kind {
@@ -227,19 +236,15 @@ fn apply(
                 &mut entries[at].value
             }
             Kind::Array(items) => {
-                let count = items.len();
-                let remedy = match count {
-                    0 => format!("`{so_far}` is empty"),
-                    count => format!("`{so_far}` has the indices 0 to {}", count - 1),
-                };
-                match part.parse::<usize>().ok().and_then(|at| items.get_mut(at)) {
+                let named = |item: &Node| item.name().is_some_and(|name| name == *part);
+                let at = part.parse::<usize>().ok().or_else(|| items.iter().position(named));
+                let remedy = places(items, &so_far);
+                match at.and_then(|at| items.get_mut(at)) {
                     Some(item) => item,
                     None => {
-                        return Err(source.error(
-                            origin,
-                            format!("`{part}` is no index into the list `{so_far}`"),
-                            remedy,
-                        ));
+                        let message =
+                            format!("`{part}` is no index into the list `{so_far}`, nor a name there");
+                        return Err(source.error(origin, message, remedy));
                     }
                 }
             }
@@ -259,4 +264,20 @@ fn apply(
         }
     }
     Ok(())
+}
+
+/// The indices and names of the entries of a list.
+fn places(items: &[Node], list: &str) -> String {
+    /// So many names are told.
+    const MOST: usize = 8;
+    let names: Vec<&str> = items.iter().filter_map(Node::name).collect();
+    let names = match names.len() {
+        0 => String::new(),
+        1..=MOST => format!(", and the names {}", listed(names)),
+        _ => format!(", and names such as {}", listed(names.into_iter().take(MOST))),
+    };
+    match items.len() {
+        0 => format!("`{list}` is empty"),
+        count => format!("`{list}` has the indices 0 to {}{names}", count - 1),
+    }
 }

@@ -496,6 +496,8 @@ fn a_wrong_override_is_named_in_place_of_a_line() {
         ("switch.buffer", "-2MB"),
         ("traffic.1.size", "2MB"),
         ("traffic.0.flows.x.size", "2MB"),
+        ("traffic.all.size", "2MB"),
+        ("measure.pcap", "root"),
         ("seed.x", "2"),
         ("switch..buffer", "2"),
         ("transport.control.law", "dcqn"),
