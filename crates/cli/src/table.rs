@@ -182,6 +182,10 @@ fn run(results: &Results) -> String {
     if dropped > 0 {
         text.push_str(&format!("\n  receive buffers of hosts had no room for {dropped} frames\n"));
     }
+    let unready: u64 = results.flows.iter().map(|flow| u64::from(flow.rnr_naks)).sum();
+    if unready > 0 {
+        text.push_str(&format!("\n  {unready} RNR NAKs: SENDs found no receive request\n"));
+    }
     if let Some(vain) = resent_in_vain(results) {
         text.push_str(&format!("\n  {vain}\n    {LONGER_TIMEOUT}\n"));
     }
@@ -593,6 +597,7 @@ mod tests {
             repeated: 0,
             timeouts: 0,
             naks: 0,
+            rnr_naks: 0,
             cnps: 3,
             ecn_marked: 9,
         };
@@ -635,6 +640,14 @@ mod tests {
         (one.switches[0].drops, one.flows[1].naks) = (0, 1);
         assert!(!run(&one).contains("none had been lost"));
         assert!(!run(&results(2)).contains("none had been lost"));
+    }
+
+    #[test]
+    fn sends_that_found_no_receive_request_are_counted() {
+        let mut busy = results(2);
+        assert!(!run(&busy).contains("RNR NAKs"));
+        busy.flows[1].rnr_naks = 7;
+        assert!(run(&busy).contains("\n  7 RNR NAKs: SENDs found no receive request\n"));
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl Results {
         let resent = self.all().retransmitted();
         let switches: u64 = self.switches.iter().map(|switch| switch.drops + switch.trimmed).sum();
         let hosts: u64 = self.hosts.iter().map(|host| host.dropped).sum();
-        let asked = self.flows.iter().any(|flow| flow.naks > 0);
+        let asked = self.flows.iter().any(|flow| flow.naks > 0 || flow.rnr_naks > 0);
         let timeouts = self.timeouts();
         let vain = resent > 0 && timeouts > 0 && !asked && self.lost() + switches + hosts == 0;
         vain.then_some((resent, timeouts))
@@ -248,6 +248,8 @@ pub struct FlowResult {
     pub timeouts: u32,
     /// NAKs that it was answered with.
     pub naks: u32,
+    /// RNR NAKs that it was answered with.
+    pub rnr_naks: u32,
     /// CNPs that its sender received.
     pub cnps: u32,
     /// Its packets that arrived with CE.
@@ -413,6 +415,7 @@ mod tests {
             repeated: 0,
             timeouts: 0,
             naks: 0,
+            rnr_naks: 0,
             cnps: 0,
             ecn_marked: 0,
         }

@@ -140,6 +140,7 @@ mod tests {
             repeated: 0,
             timeouts: 0,
             naks: 0,
+            rnr_naks: 0,
             cnps: 0,
             ecn_marked: 0,
         };

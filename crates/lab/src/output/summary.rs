@@ -128,6 +128,7 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) repeated: u32,
     pub(crate) timeouts: u32,
     pub(crate) naks: u32,
+    pub(crate) rnr_naks: u32,
     pub(crate) cnps: u32,
     pub(crate) ecn_marked: u32,
 }
@@ -153,6 +154,7 @@ impl<'a> FlowRecord<'a> {
             repeated: flow.repeated,
             timeouts: flow.timeouts,
             naks: flow.naks,
+            rnr_naks: flow.rnr_naks,
             cnps: flow.cnps,
             ecn_marked: flow.ecn_marked,
         }
@@ -513,7 +515,7 @@ mod tests {
             ]),
             (&json["flows"][0], vec![
                 "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
-                "goodput_bps", "packets", "retransmitted", "repeated", "timeouts", "naks", "cnps", "ecn_marked",
+                "goodput_bps", "packets", "retransmitted", "repeated", "timeouts", "naks", "rnr_naks", "cnps", "ecn_marked",
             ]),
             (&json["switches"][0], vec![
                 "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",

@@ -64,6 +64,7 @@ pub(crate) fn sample() -> Results {
         repeated: n,
         timeouts: 0,
         naks: n,
+        rnr_naks: n,
         cnps: 40 + n,
         ecn_marked: 130 + n,
     };

@@ -104,6 +104,7 @@ pub static TOP: Section = section(
         key("nic", "a table", "the defaults of its keys", "The NICs of the hosts."),
         key("transport", "a table", "the defaults of its keys", "Reliability and congestion control."),
         key("traffic", "a list of tables", "required", "What the hosts send."),
+        key("application", "a table", "the defaults of its keys", "What takes the SENDs that arrive."),
         key("measure", "a table", "the defaults of its keys", "What is recorded."),
         key("faults", "a table", "no faults", "What the links do to packets."),
         key("at", "a list of tables", "none", "Registers of the law that are written during the run."),
@@ -111,7 +112,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 41] = [
+pub static SECTIONS: [&Section; 42] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -143,6 +144,7 @@ pub static SECTIONS: [&Section; 41] = [
     &POISSON,
     &TRIGGER,
     &HPCC_TRAFFIC,
+    &APPLICATION,
     &MEASURE,
     &FAULTS,
     &LOSS,

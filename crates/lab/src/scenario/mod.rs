@@ -19,6 +19,7 @@
 //! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
 //! what, and what to do.
 
+mod application;
 mod end;
 pub mod faults;
 mod file;
@@ -41,6 +42,7 @@ mod traffic;
 pub mod transport;
 mod tree;
 
+pub use application::Application;
 pub use faults::Faults;
 pub use keys::{Key, Section};
 pub use measure::{Measure, RegisterWrite};
@@ -84,6 +86,8 @@ pub struct Scenario {
     pub traffic_names: Vec<String>,
     /// The congestion controls that flows have of their own: what [`ControlIndex`] means.
     pub controls: Vec<Control>,
+    /// What takes the SENDs that arrive.
+    pub application: Application,
     /// What is recorded.
     pub measure: Measure,
     /// What the links do to packets.
@@ -156,6 +160,7 @@ impl Scenario {
         }
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
+        let application = Application::read(top.table("application", &keys::APPLICATION)?)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
         let idle = RegisterWrite::notes(&writes, &source, &reading);
@@ -209,6 +214,7 @@ impl Scenario {
             controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note).collect();
         let window = transport_table.is_some_and(|table| table.get("initial_window").is_some());
         let unused = together::unused(&transport, window, &traffic);
+        let application_note = application.note(transport_table, &traffic);
         let control = transport_table.and_then(|table| table.get("control")).map(|node| node.origin);
         let unheard = together::unheard(control, &traffic);
         let recovery = transport_table.and_then(|table| table.get("recovery")).map(|node| node.origin);
@@ -246,6 +252,7 @@ impl Scenario {
             .chain(late)
             .chain(unused)
             .chain(unheard)
+            .chain(application_note)
             .chain(brought)
             .chain(mixed)
             .chain(unnamed)
@@ -261,6 +268,7 @@ impl Scenario {
             traffic,
             traffic_names,
             controls,
+            application,
             measure,
             faults,
             writes,

@@ -3,6 +3,7 @@
 use super::driver::Driver;
 use super::faults;
 use super::profile::Profiles;
+use super::receiving::Receiving;
 use crate::run::RunError;
 use crate::scenario::program::Costs;
 use crate::scenario::{NicModel, Routing, Scenario};
@@ -68,7 +69,8 @@ pub(super) fn fabric(
         host.set_traced(scenario.switch.int);
         hosts.push(host);
     }
-    let driver = Driver::new(Profiles::new(scenario, &keys), traffic, seed);
+    let driver =
+        Driver::new(Profiles::new(scenario, &keys), traffic, Receiving::new(&scenario.application), seed);
     let nics = Simulated::new(hosts, driver);
     let mut fabric = Fabric::new(graph, &config(scenario, seed), nics)
         .map_err(|error| RunError::Impossible(error.to_string()))?;

@@ -2,6 +2,7 @@
 
 use super::build::law_index;
 use super::profile::Profiles;
+use super::receiving::Receiving;
 use crate::results::{FlowName, FlowResult, FlowStatus, Op};
 use crate::scenario::RegisterWrite;
 use crate::traffic::{Job, JobId, Traffic, flow_name};
@@ -59,6 +60,7 @@ pub(super) struct Counted {
     pub(super) repeated: u32,
     pub(super) timeouts: u32,
     pub(super) naks: u32,
+    pub(super) rnr_naks: u32,
     pub(super) cnps: u32,
     pub(super) ecn_marked: u32,
 }
@@ -98,8 +100,8 @@ pub(super) struct Fallen {
 const MESSAGE_MAX: u32 = 1 << 30;
 /// And a quarter of the circle of PSNs, for a responder tells old ones from new ones by half of it.
 const PACKETS_MAX: u32 = 1 << 22;
-/// What receive requests are named, so that their completions are told from those of flows.
-const RECV: u64 = u64::MAX;
+/// Set in the names of receive requests, beside their flow's place.
+const RECV: u64 = 1 << 63;
 
 /// All flows of a run.
 pub(super) struct Driver {
@@ -119,6 +121,8 @@ pub(super) struct Driver {
     pub(super) begun_octets: u64,
     /// Octets that flows which have ended delivered.
     ended_octets: u64,
+    /// What takes the SENDs.
+    pub(super) receiving: Receiving,
     /// When the first receive request ended.
     pub(super) first_received: Option<Instant>,
     seed: u64,
@@ -128,7 +132,7 @@ pub(super) struct Driver {
 const CONNECT_STREAMS: u64 = 1 << 47;
 
 impl Driver {
-    pub(super) fn new(profiles: Profiles, traffic: Arc<[Traffic]>, seed: u64) -> Self {
+    pub(super) fn new(profiles: Profiles, traffic: Arc<[Traffic]>, receiving: Receiving, seed: u64) -> Self {
         Self {
             profiles,
             traffic,
@@ -140,6 +144,7 @@ impl Driver {
             sampled: 0,
             begun_octets: 0,
             ended_octets: 0,
+            receiving,
             first_received: None,
             seed,
         }
@@ -205,6 +210,13 @@ impl Driver {
         if !writes.is_empty() {
             self.announce(hosts, &live, writes);
         }
+        if live.op == Op::Send && !self.receiving.is_ready() {
+            // No more than there are messages.
+            let messages = bytes.div_ceil(u64::from(message.max(1)));
+            for _ in 0..u64::from(self.receiving.depth(live.depth)).min(messages) {
+                self.post_receive(hosts, place);
+            }
+        }
         self.post(now, hosts, place);
     }
 
@@ -262,11 +274,11 @@ impl Driver {
     fn post(&mut self, now: Instant, hosts: &mut [Host], place: u32) {
         let Some(live) = &mut self.live[place as usize] else { return };
         let (src, dst, op) = (live.src, live.dst, live.op);
+        let posts_receives = op == Op::Send && self.receiving.is_ready();
         while live.left > 0 && live.outstanding < live.depth {
             let length = u32::try_from(live.left).map_or(live.message, |left| left.min(live.message));
-            if op == Op::Send {
-                let request = RecvRequest { id: RECV, address: 0, length, lkey: self.profiles.key(dst) };
-                hosts[at(dst)].engine.post_recv(live.dst_qpn, request).expect("the queue pair is connected");
+            if posts_receives {
+                post_receive(hosts, &self.profiles, place, live);
             }
             let rkey = self.profiles.key(dst);
             let operation = match op {
@@ -292,6 +304,41 @@ impl Driver {
                 .expect("the queue pair is connected");
             live.left -= u64::from(length);
             live.outstanding += 1;
+        }
+    }
+
+    /// Posts a receive request that takes any message of a flow.
+    fn post_receive(&self, hosts: &mut [Host], place: u32) {
+        if let Some(Some(live)) = self.live.get(place as usize) {
+            post_receive(hosts, &self.profiles, place, live);
+        }
+    }
+
+    /// Posts the receive requests whose time has come.
+    pub(super) fn receive_due(&mut self, now: Instant, hosts: &mut [Host]) {
+        while let Some((_, place, number)) = self.receiving.take_due(now) {
+            // The place may be another flow's by now.
+            if self.live[place as usize].is_some_and(|live| live.number == number) {
+                self.post_receive(hosts, place);
+            }
+        }
+    }
+
+    /// A message has come that took a receive request.
+    fn received(&mut self, net: &mut Net, hosts: &mut [Host], completion: &Completion) {
+        let now = net.now();
+        self.first_received.get_or_insert(now);
+        if completion.status != Status::Success || self.receiving.is_ready() {
+            return;
+        }
+        let place = u32::try_from(completion.id & !RECV).expect("a flow's place");
+        let Some(Some(live)) = self.live.get(place as usize) else { return };
+        let number = live.number;
+        match self.receiving.took(now, number) {
+            at if at == now => self.post_receive(hosts, place),
+            // The run is to look at what is due before it goes on.
+            at if self.receiving.postpone((at, place, number)) => net.pause_here(),
+            _ => {}
         }
     }
 
@@ -343,6 +390,7 @@ impl Driver {
             repeated: data.repeated,
             timeouts: both(sender.timeouts, receiver.timeouts),
             naks: both(sender.naks, receiver.naks),
+            rnr_naks: sender.rnr,
             cnps: data.cnps,
             ecn_marked: arrivals.ecn_marked,
         };
@@ -374,6 +422,7 @@ impl Driver {
             repeated: counted.repeated,
             timeouts: counted.timeouts,
             naks: counted.naks,
+            rnr_naks: counted.rnr_naks,
             cnps: counted.cnps,
             ecn_marked: counted.ecn_marked,
         };
@@ -405,6 +454,7 @@ impl Driver {
         }
         hosts[at(live.src)].engine.destroy_qp(live.src_qpn).expect("it exists until here");
         hosts[at(live.dst)].engine.destroy_qp(live.dst_qpn).expect("it exists until here");
+        self.receiving.forget(live.number);
         self.ended_octets = self.ended_octets.saturating_add(ended.result.delivered);
         self.ended.push(ended);
         self.vacant.push(place);
@@ -441,10 +491,8 @@ impl Driver {
 
 impl Application for Driver {
     fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion) {
-        if completion.id == RECV
-            || matches!(completion.kind, CompletionKind::Recv | CompletionKind::RecvWrite)
-        {
-            self.first_received.get_or_insert(net.now());
+        if matches!(completion.kind, CompletionKind::Recv | CompletionKind::RecvWrite) {
+            self.received(net, hosts, completion);
             return;
         }
         let place = u32::try_from(completion.id).expect("a flow's place");
@@ -463,6 +511,13 @@ impl Application for Driver {
             self.post(now, hosts, place);
         }
     }
+}
+
+/// Posts a receive request that takes any message of the flow at `place`.
+fn post_receive(hosts: &mut [Host], profiles: &Profiles, place: u32, live: &Live) {
+    let (id, lkey) = (RECV | u64::from(place), profiles.key(live.dst));
+    let request = RecvRequest { id, address: 0, length: live.message, lkey };
+    hosts[at(live.dst)].engine.post_recv(live.dst_qpn, request).expect("the queue pair is connected");
 }
 
 fn at(host: HostId) -> usize {

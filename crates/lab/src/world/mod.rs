@@ -21,6 +21,7 @@ mod drops;
 mod faults;
 mod path;
 mod profile;
+mod receiving;
 mod sampler;
 mod stopwatch;
 mod stuck;
@@ -217,19 +218,20 @@ impl<'a> Simulation<'a> {
             }
             self.start_due(now, stop, progress)?;
             self.write_due(now);
+            self.receive_due(now);
             self.sampler.take_due(now, &mut self.fabric);
             self.capture.collect(&mut self.fabric.net)?;
             let next_start = self.jobs.peek().map_or(Instant::NEVER, |job| job.start);
             if now >= stop || (self.alive() == 0 && next_start >= stop) {
                 break;
             }
-            let until = [stop, slice, next_start, self.next_write(), self.sampler.due()];
+            let until = [stop, slice, next_start, self.next_write(), self.next_receive(), self.sampler.due()];
             let until = until.into_iter().min().unwrap_or(stop);
             let stopped = self.go_on(until)?;
             early = stopped == Stopped::Early;
             if stopped == Stopped::Idle {
                 // Nothing under way: time passes until something is started or written from outside.
-                let outside = next_start.min(self.next_write());
+                let outside = next_start.min(self.next_write()).min(self.next_receive());
                 if outside < stop {
                     self.pass_to(outside)?;
                 } else if self.alive() > 0 {
@@ -302,6 +304,17 @@ impl<'a> Simulation<'a> {
             nics.hosts[usize::from(job.src.0)].poke(net, job.src);
         }
         Ok(())
+    }
+
+    /// Posts the receive requests that are due.
+    fn receive_due(&mut self, now: Instant) {
+        let nics = &mut self.fabric.nics;
+        nics.application.receive_due(now, &mut nics.hosts);
+    }
+
+    /// When the next receive request is due.
+    fn next_receive(&self) -> Instant {
+        self.fabric.nics.application.receiving.next()
     }
 
     /// When the run ended what is offered by the clock: where all that was to begin is over that is the scenario's end, if any,

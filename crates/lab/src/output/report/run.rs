@@ -311,6 +311,7 @@ fn flows(results: &Results) -> Section {
             record.retransmitted.into(),
             record.timeouts.into(),
             record.naks.into(),
+            record.rnr_naks.into(),
             record.cnps.into(),
             record.ecn_marked.into(),
         ]
@@ -332,6 +333,7 @@ fn flows(results: &Results) -> Section {
             ("sent again", Unit::Count),
             ("timeouts", Unit::Count),
             ("NAKs", Unit::Count),
+            ("RNR NAKs", Unit::Count),
             ("CNPs", Unit::Count),
             ("CE", Unit::Count),
         ],

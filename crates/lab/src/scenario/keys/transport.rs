@@ -1,6 +1,6 @@
-//! The keys of `[transport]` and of congestion control.
+//! The keys of `[transport]`, of congestion control and of `[application]`.
 
-use super::{Section, key, section};
+use super::{COUNT, Section, key, section};
 
 /// Reliability and congestion control.
 pub static TRANSPORT: Section = section(
@@ -31,7 +31,7 @@ pub static TRANSPORT: Section = section(
             "rnr_retry",
             "a whole number, 0 to 7",
             "`7`",
-            "Retries without progress when the receiver is not ready; 7: for ever.",
+            "Retries without progress when the receiver is not ready (`[application]` says when it is); 7: for ever.",
         ),
         key("min_rnr_timer", "a time", "`\"10us\"`", "The wait that a receiver which is not ready asks for."),
         key(
@@ -162,6 +162,27 @@ pub static CONTROL: Section = section(
             "1 to 1000000000",
             "none",
             "How many events of each host are written to `events.txt` in the output, for `roci program profile --events`.",
+        ),
+    ],
+);
+
+/// What takes the SENDs that arrive.
+pub static APPLICATION: Section = section(
+    "application",
+    &[
+        key(
+            "rx_depth",
+            COUNT,
+            "one for each message that the sender may have outstanding",
+            "Receive requests that are posted on each queue pair at the start, each for one SEND; perftest calls it so. A SEND that \
+             finds none is answered with an RNR NAK.",
+        ),
+        key(
+            "rx_time",
+            "a time",
+            "`\"0s\"`",
+            "How long a message keeps the application of its queue pair busy, one after the other, before it posts the receive request \
+             anew.",
         ),
     ],
 );
