@@ -12,7 +12,7 @@ use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
 use crate::qp::{Facts, Notes, Profile, Qp, Requester, Standing, after, sequence};
-use crate::queue::{NONE, flag};
+use crate::queue::{Kind, NONE, flag};
 use crate::token::Purpose;
 use crate::transmit::Plan;
 use core::hint::cold_path;
@@ -474,9 +474,27 @@ impl Engine {
         {
             let missing = losing.sender.first_missing(&self.boards);
             if missing != cumulative {
-                self.acknowledge(now, slot, sequence(missing, self.qps[slot].requester.una));
+                let upto = self.before_result(slot, sequence(missing, self.qps[slot].requester.una));
+                self.acknowledge(now, slot, upto);
             }
         }
+    }
+
+    /// `upto`, or the sequence of an atomic before it that has no result yet. That its request came behind a gap says nothing of
+    /// that: it is carried out, and answered, when its turn has come.
+    fn before_result(&self, slot: usize, upto: u32) -> u32 {
+        let mut index = self.qps[slot].common.head;
+        while index != NONE {
+            let work = self.sends.get(index);
+            if !work.has(flag::NUMBERED) || after(work.first, upto) >= 0 {
+                break;
+            }
+            if matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) && !work.has(flag::ANSWERED) {
+                return work.first;
+            }
+            index = work.next;
+        }
+        upto
     }
 
     /// The first run of packets that are marked to be sent again, within one message; of no packets where a window holds

@@ -241,3 +241,18 @@ fn requests_of_reads_and_atomics_are_not_lost_where_packets_are_trimmed() {
         assert!(results.flows.iter().all(|flow| flow.delivered > 0));
     }
 }
+
+/// What came behind a gap is carried out when the gap is filled, and answered then: its results are late, and not lost.
+#[test]
+fn an_atomic_whose_request_came_behind_a_gap_is_not_asked_for_again() {
+    for recovery in ["irn", "srnic", "sack"] {
+        let text = format!(
+            "{CLOSED_LOOP}op = \"fetch-add\"\ndepth = 16\ncount = 5000\n[transport]\ncontrol = \"none\"\n\
+             recovery = \"{recovery}\"\n[[faults.on]]\nlink = \"h0>s0\"\nloss = 0.01\n"
+        );
+        let results = run(&text, &[]);
+        let (flow, lost) = (&results.flows[0], results.faults.as_ref().expect("some are lost").dropped);
+        assert_eq!(flow.status, FlowStatus::OK, "{recovery}");
+        assert!(lost > 20 && u64::from(flow.retransmitted) == lost, "{recovery}: {lost} lost, {flow:?}");
+    }
+}
