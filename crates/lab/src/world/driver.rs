@@ -14,7 +14,7 @@ use roci_nic::{Application, Host, Path};
 use roci_transport::{
     Change, Completion, CompletionKind, Operation, QpConfig, RecvRequest, SendRequest, Status, Tail,
 };
-use roci_units::{Instant, Psn, Qpn, Random, Span};
+use roci_units::{BitsPerSec, Instant, Psn, Qpn, Random, Span};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -96,6 +96,15 @@ pub(super) struct Fallen {
     pub(super) start: Instant,
 }
 
+/// A READ that its requester gave up, while its responder could have sent no packet within a timeout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlowRead {
+    pub(super) id: JobId,
+    pub(super) law: u16,
+    /// What its responder's law let it send at, in kb/s.
+    pub(super) kbps: u32,
+}
+
 /// The longest message: half of what a RETH can say, as the specification has it.
 const MESSAGE_MAX: u32 = 1 << 30;
 /// And a quarter of the circle of PSNs, for a responder tells old ones from new ones by half of it.
@@ -115,6 +124,8 @@ pub(super) struct Driver {
     pub(super) ended: Vec<Ended>,
     /// The queue pairs of those with which a program failed; in the end, of all flows.
     pub(super) fallen: Vec<Fallen>,
+    /// The first of the READs that were given up for the slowness of their responders, and how many there were.
+    pub(super) slow_reads: (Option<SlowRead>, u32),
     /// How many of them have been sampled since.
     pub(super) sampled: usize,
     /// Octets of payload of all flows that have begun; `u64::MAX` where one has no end.
@@ -141,6 +152,7 @@ impl Driver {
             alive: 0,
             ended: Vec::new(),
             fallen: Vec::new(),
+            slow_reads: (None, 0),
             sampled: 0,
             begun_octets: 0,
             ended_octets: 0,
@@ -438,11 +450,27 @@ impl Driver {
         }
     }
 
+    /// Notes a READ that was given up if a packet of it takes its responder longer than the timeout.
+    #[cold]
+    fn note_slow_read(&mut self, hosts: &[Host], live: &Live) {
+        let Ok(responder) = hosts[at(live.dst)].engine.query(live.dst_qpn) else { return };
+        let kbps = responder.credit.rate_kbps;
+        let packet = BitsPerSec::from_kbps(kbps.into()).time_for(self.packet(live).into());
+        if packet > self.profiles.timeout() {
+            let (first, count) = &mut self.slow_reads;
+            first.get_or_insert(SlowRead { id: live.id, law: live.law, kbps });
+            *count += 1;
+        }
+    }
+
     /// Ends a flow: its result is kept and its queue pairs are gone.
     fn end(&mut self, now: Instant, hosts: &mut [Host], place: u32, status: Status) {
         let Some((live, counted)) = self.count(hosts, place as usize) else { return };
         self.live[place as usize] = None;
         self.note_fallen(hosts, &live);
+        if live.op == Op::Read && status == Status::TransportRetryCounterExceeded {
+            self.note_slow_read(hosts, &live);
+        }
         let ended = self.close(&live, &counted, FlowStatus::Completed(status), now);
         if let Some(fct) = ended.result.fct() {
             debug_assert!(

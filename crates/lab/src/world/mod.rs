@@ -251,6 +251,7 @@ impl<'a> Simulation<'a> {
             self.look_for_crawling(self.fabric.net.now());
         }
         self.look_for_refused();
+        self.look_for_slow_reads();
         self.capture.finish(&mut self.fabric.net)?;
         progress(&self.progress());
         Ok(())

@@ -3,6 +3,7 @@
 use crate::scenario::Scenario;
 use roci_fabric::packet::HostId;
 use roci_transport::{Deferred, QpConfig};
+use roci_units::Span;
 
 /// Attributes of queue pairs.
 pub(super) struct Profiles {
@@ -49,6 +50,11 @@ impl Profiles {
     /// The attributes of a queue pair on `host`.
     pub(super) fn qp(&self, host: HostId) -> QpConfig {
         QpConfig { deferred: self.host(host).deferred, ..self.common }
+    }
+
+    /// The local ACK timeout.
+    pub(super) fn timeout(&self) -> Span {
+        self.common.timeout
     }
 
     /// The payload of a full packet between two hosts.

@@ -1,6 +1,6 @@
 //! Runs that do not get on: deadlocks, stalls, and the end of time.
 
-use super::driver::Live;
+use super::driver::{Live, SlowRead};
 use super::sampler::sending_end;
 use super::{SLICE, Simulation, build};
 use crate::results::{Deadlock, FlowResult, FlowStatus};
@@ -165,6 +165,18 @@ impl Simulation<'_> {
         ));
     }
 
+    /// Tells of READs that failed because their responders' laws let no packet go within a timeout.
+    pub(super) fn look_for_slow_reads(&mut self) {
+        let nics = &mut self.fabric.nics;
+        let (Some(SlowRead { id, law, kbps }), count) = nics.application.slow_reads else { return };
+        let (flow, name) = (nics.application.name(id), law_name(nics.hosts[0].engine.law_mut(law)));
+        self.warnings.push(format!(
+            "{count} READs failed while their responders were let send so little that a packet took longer than `transport.timeout`, {}: \
+             `{name}` let {flow} at {kbps} kb/s. Have the law keep a larger least rate, or the timeout be longer",
+            self.scenario.transport.timeout
+        ));
+    }
+
     /// Ends a run without a `stop` whose flows are all let send at the least rate there is, now and when it was looked
     /// before, and of which none can be done at that by the end of time. Nothing else is to come that would change that.
     pub(super) fn give_up(&mut self, now: Instant) -> Result<(), RunError> {
@@ -215,10 +227,7 @@ impl Simulation<'_> {
         let rates: Vec<_> = rates.collect();
         let slow = rates.len();
         let (kbps, sender, law, id) = rates.into_iter().min_by_key(|(kbps, ..)| *kbps)?;
-        let law = match hosts[usize::from(sender.0)].engine.law_mut(law)? {
-            Law::Program(program) => program.image().name().to_owned(),
-            law => law.name().to_owned(),
-        };
+        let law = law_name(hosts[usize::from(sender.0)].engine.law_mut(law));
         Some(Slowest { kbps, flow: driver.name(id).to_string(), law, slow, alive: driver.alive })
     }
 
@@ -243,6 +252,15 @@ impl Simulation<'_> {
         }
         self.fabric.net.pass_to(at);
         Ok(())
+    }
+}
+
+/// What a law is called: a program by its image.
+fn law_name(law: Option<&mut Law>) -> String {
+    match law {
+        Some(Law::Program(program)) => program.image().name().to_owned(),
+        Some(law) => law.name().to_owned(),
+        None => String::new(),
     }
 }
 

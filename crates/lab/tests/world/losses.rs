@@ -256,3 +256,30 @@ fn an_atomic_whose_request_came_behind_a_gap_is_not_asked_for_again() {
         assert!(lost > 20 && u64::from(flow.retransmitted) == lost, "{recovery}: {lost} lost, {flow:?}");
     }
 }
+
+/// A responder that a law has slowed down until a packet takes 33 ms is given up after eight timeouts of 500 us, and the run says why.
+#[test]
+fn reads_that_are_given_up_for_the_slowness_of_their_responder_are_told_of() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        timeout = "500us"
+        control = { law = "dcqcn", first_rate = "1/1000", increase_timer = "10ms", byte_counter = "1GB", rmin = "1Mb/s" }
+        [[traffic]]
+        kind = "flows"
+        flows = [{ name = "slow", src = "h0", dst = "h1", op = "read", size = "100KB" }]
+        [[faults.on]]
+        link = "h1>s0"
+        cnp = { threshold = "100Mb/s", window = "5us", cooldown = "5us" }
+        "#;
+    let results = run(text, &[]);
+    assert_eq!(results.flows[0].status, FlowStatus::Completed(Status::TransportRetryCounterExceeded));
+    let told = |results: &Results| results.warnings.iter().any(|said| said.contains("`dcqcn` let slow at "));
+    assert!(told(&results), "{:?}", results.warnings);
+    let patient = run(text, &[("transport.timeout", "100ms")]);
+    assert!(patient.flows[0].status == FlowStatus::OK && !told(&patient), "{:?}", patient.flows[0]);
+}
