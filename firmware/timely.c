@@ -6,12 +6,14 @@
 
 #define ONE (1u << 16)
 
-/* Parameters, and what follows from them: alpha, beta, and beta over the least round trip. */
+/* Parameters, and what follows from them: alpha, beta, beta over the least round trip, and what
+   of the link's rate a queue pair begins with. */
 uint32_t alpha_num = 7, alpha_den = 8, beta_num = 4, beta_den = 5, hai_after = 5;
+uint32_t first_num = 1, first_den = 2;
 Octets segment = 64000;
 Nanoseconds t_low = 50000, t_high = 500000, min_rtt = 20000;
 Kbps delta = 10000, hai = 50000, rmin = 10000;
-static uint32_t ALPHA, BETA, SLOPE;
+static uint32_t ALPHA, BETA, SLOPE, FIRST;
 
 typedef struct {
     int qpn;
@@ -66,13 +68,15 @@ static uint32_t next_rate(uint32_t rate, uint32_t rtt, int32_t rtt_diff, uint32_
 int recv() {
     Event e;
     ALPHA = fraction(alpha_num, alpha_den), BETA = fraction(beta_num, beta_den);
-    SLOPE = constant(beta_num, 36, beta_den * min_rtt);
+    SLOPE = constant(beta_num, 36, beta_den * min_rtt), FIRST = fraction(first_num, first_den);
     while (true) {
         pollEvent(&e);
         e.eventType = Done;
         if (e.packet.opcode == Open) {
             updateContext(e.context.link, e.rate);
-            updateContext(e.context.rate, e.rate);
+            uint32_t rate = mulShift(e.rate, FIRST, 16);
+            updateContext(e.context.rate, clamp(rate, least(rmin, e.rate), e.rate));
+            setRate(readContext(e.context.rate));
         } else {
             uint32_t progress = addSaturating(readContext(e.context.progress), e.acked);
             bool completes = e.sentKnown && progress >= segment;

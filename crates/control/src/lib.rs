@@ -429,7 +429,11 @@ impl Law {
             Self::Dcqcn(law) => (Context::Dcqcn(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
             Self::Homa(_) => (Context::Homa(homa::State::default()), Homa::CREDIT, Instant::NEVER),
             Self::Ndp(law) => (Context::Ndp(law.state()), law.credit(), Instant::NEVER),
-            Self::Timely(law) => (Context::Timely(law.connect(link_kbps)), Credit::FREE, Instant::NEVER),
+            Self::Timely(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::Timely(state), credit, Instant::NEVER)
+            }
             Self::Dctcp(law) => {
                 let state = law.connect(link_kbps);
                 let credit = law.credit(&state);

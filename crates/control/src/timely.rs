@@ -8,7 +8,8 @@
 //! - A completion event is the acknowledgement that completes a segment ([`Params::segment`] octets), or one in each
 //!   round trip where that is zero, as HPCC's model has it. The round trip is that of its last packet, from when it was
 //!   sent to when its acknowledgement came; a packet's own time on the link is in it.
-//! - Rates are whole kb/s of octets on the wire, from the least rate to the link's. A queue pair begins at the link's.
+//! - Rates are whole kb/s of octets on the wire, from the least rate to the link's. A queue pair begins at
+//!   [`Params::first_rate`] of the link's.
 //! - No event divides, but one above T_high, by 32 bits.
 
 mod keys;
@@ -46,6 +47,8 @@ pub struct Params {
     pub segment: u32,
     /// The least rate, in kb/s.
     pub rmin_kbps: u32,
+    /// What a queue pair begins with, of the link's rate: C/(N + 1) where N flows of a host share its link (§5).
+    pub first_rate: Ratio,
 }
 
 /// The law: its parameters, and what its arithmetic derives from them.
@@ -109,7 +112,19 @@ impl Timely {
 
     /// A queue pair that has sent nothing, on a link of `link_kbps`.
     pub fn connect(&self, link_kbps: u32) -> State {
-        State { link_kbps, rate_kbps: link_kbps, ..State::default() }
+        let rate_kbps = self.within(link_kbps, scale(link_kbps, fraction(self.params.first_rate)));
+        State { link_kbps, rate_kbps, ..State::default() }
+    }
+
+    /// The credit that `state` stands for. A limiter at the link's rate limits nothing, so it is taken out of the pacer's way.
+    pub fn credit(&self, state: &State) -> Credit {
+        let rate_kbps = if state.rate_kbps < state.link_kbps { state.rate_kbps } else { Credit::UNLIMITED };
+        Credit { rate_kbps, ..Credit::FREE }
+    }
+
+    /// `rate_kbps` from the least rate to the link's.
+    fn within(&self, link_kbps: u32, rate_kbps: u32) -> u32 {
+        rate_kbps.clamp(self.params.rmin_kbps.min(link_kbps), link_kbps)
     }
 
     /// Reacts to one event.
@@ -166,7 +181,7 @@ impl Timely {
         } else {
             rate - scale(rate, self.growth(state))
         };
-        state.rate_kbps = rate.clamp(self.params.rmin_kbps.min(state.link_kbps), state.link_kbps);
+        state.rate_kbps = self.within(state.link_kbps, rate);
     }
 
     /// `rtt_diff ← (1 − α)·rtt_diff + α·new_rtt_diff`, to the nearest sixteenth of a nanosecond (lines 1 to 3).
@@ -197,9 +212,7 @@ impl Timely {
         if state.quiet >= self.params.hai_after { self.params.hai_kbps } else { self.params.delta_kbps }
     }
 
-    /// A limiter at the link's rate limits nothing, so it is taken out of the pacer's way.
     fn answer_rate(&self, state: &State, outcome: &mut Outcome) {
-        outcome.credit.rate_kbps =
-            if state.rate_kbps < state.link_kbps { state.rate_kbps } else { Credit::UNLIMITED };
+        outcome.credit.rate_kbps = self.credit(state).rate_kbps;
     }
 }

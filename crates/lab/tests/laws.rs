@@ -307,3 +307,23 @@ fn hundreds_whose_packets_one_host_pulls_in_turn_wait_for_them_without_a_timeout
         assert_eq!(timeouts, 0, "{op}");
     }
 }
+
+/// Two flows of TIMELY's own parameters begin with half of the link each. At the whole of it their queue would grow by a segment's
+/// time in a segment's time, which is a gradient that cuts the rate to nothing.
+#[test]
+fn two_flows_of_timely_share_the_link() {
+    let pair = [
+        ("topology.rate", "10Gb/s"),
+        ("traffic.0.senders", "2"),
+        ("traffic.0.size", "40MB"),
+        ("switch.ecn", "false"),
+    ];
+    let goodput = |control| {
+        let results = run(INCAST, &[&pair[..], &[("transport.control", control), ("stop", "50ms")]].concat());
+        results.flows.iter().map(|flow| flow.goodput_bps(results.simulated)).sum::<u64>()
+    };
+    let shared = goodput("timely");
+    assert!(shared > 8_000_000_000, "{shared}");
+    let greedy = goodput("{ law = \"timely\", first_rate = 1 }");
+    assert!(greedy < 1_000_000_000, "{greedy}");
+}

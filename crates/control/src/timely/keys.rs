@@ -10,11 +10,11 @@ use roci_units::{BitsPerSec, Ratio, Span};
 pub const PRESETS: [&str; 3] = ["sigcomm15", "hpcc", "swcc"];
 
 /// All registers: the parameters, then the words of a context.
-pub static REGISTERS: [Register; 14] = registers(&KEYS);
+pub static REGISTERS: [Register; 15] = registers(&KEYS);
 
 const TIMES: &str = "100ns to 67ms";
 
-static KEYS: [Key<Params, State>; 14] = [
+static KEYS: [Key<Params, State>; 15] = [
     Key::parameter(
         ("alpha", "ratio", PORTION, "α: the weight of the newest difference of round trips."),
         |p| Value::Fraction(p.alpha),
@@ -65,6 +65,16 @@ static KEYS: [Key<Params, State>; 14] = [
         |p| rate(p.rmin_kbps),
         |p, t| rate_kbps(t).map(|v| p.rmin_kbps = v),
     ),
+    Key::parameter(
+        (
+            "first_rate",
+            "ratio",
+            PORTION,
+            "What a queue pair begins with, of the link's rate: C/(N + 1), where N flows share it.",
+        ),
+        |p| Value::Fraction(p.first_rate),
+        |p, t| fraction(t).map(|v| p.first_rate = v),
+    ),
     Key::word(
         ("rate", "rate", "rmin to the link's rate", "The rate, octets on the wire."),
         |_, s| rate(s.rate_kbps),
@@ -111,8 +121,8 @@ impl Params {
     }
 }
 
-/// Mittal et al., SIGCOMM 2015, §4 and §6: T_low 50 µs, T_high 500 µs, δ 10 Mb/s, N = 5 after five completion events,
-/// segments of 64 KB.
+/// Mittal et al., SIGCOMM 2015, §4 to §6: T_low 50 µs, T_high 500 µs, δ 10 Mb/s, N = 5 after five completion events,
+/// segments of 64 KB. A new flow begins at C/(N + 1) where N flows share the host's link: half of it, for one.
 ///
 /// The paper leaves α, β and the least round trip to be tuned: 0.875, 0.8 and 20 µs are what its users agreed on (HPCC's
 /// model, SwCC's table). The least rate is one δ, as our choice.
@@ -128,6 +138,7 @@ fn sigcomm15() -> Params {
         hai_after: 5,
         segment: 64_000,
         rmin_kbps: 10_000,
+        first_rate: Ratio::new(1, 2),
     }
 }
 
@@ -148,6 +159,7 @@ fn hpcc(link_kbps: u32) -> Params {
         hai_after: 6,
         segment: 0,
         rmin_kbps: scaled(1_000, 25).min(1_000_000),
+        first_rate: Ratio::new(1, 1),
         ..sigcomm15()
     }
 }
@@ -168,6 +180,7 @@ fn swcc() -> Params {
         hai_after: 0,
         segment: 0,
         rmin_kbps: 8_000,
+        first_rate: Ratio::new(1, 1),
         ..sigcomm15()
     }
 }

@@ -157,3 +157,26 @@ fn the_presets_of_swcc_and_of_the_paper_are_there() {
         assert!(params.t_low < params.t_high && params.delta_kbps <= params.hai_kbps);
     }
 }
+
+#[test]
+fn a_new_flow_begins_with_its_part_of_the_link_and_not_below_the_least_rate() {
+    for (preset, first, kbps) in [
+        ("sigcomm15", None, LINK / 2),
+        ("hpcc", None, LINK),
+        ("swcc", None, LINK),
+        ("sigcomm15", Some("1/5"), LINK / 5),
+    ] {
+        let mut law = Timely::new(Params::preset(preset, BitsPerSec::from_gbps(40)).expect("a preset"));
+        if let Some(first) = first {
+            assert_eq!(law.set("first_rate", first), Some(Ok(())));
+        }
+        let state = law.connect(LINK);
+        // A fraction of 16 bits.
+        assert!(state.rate_kbps.abs_diff(kbps) <= LINK >> 16, "{preset} {first:?}: {}", state.rate_kbps);
+        let limits = if kbps < LINK { state.rate_kbps } else { Credit::UNLIMITED };
+        assert_eq!(law.credit(&state).rate_kbps, limits, "{preset}");
+    }
+    let mut slow = law(&[("first_rate", "1/1000")]);
+    assert_eq!(slow.connect(LINK).rate_kbps, slow.params().rmin_kbps);
+    assert!(matches!(slow.set("first_rate", "0"), Some(Err(_))));
+}

@@ -136,17 +136,18 @@ macro_rules! keys {
 }
 
 /// What depends on the round trip is set by it (SwCC §5.1); TIMELY's thresholds in proportion, for the paper is silent. Each
-/// acknowledgement is an event of TIMELY's (SwCC Table 3), not one in 64 KB.
+/// acknowledgement is an event of TIMELY's (SwCC Table 3), not one in 64 KB, and its flows begin at the link's rate, as those
+/// of the other laws do.
 const LAWS: [Kind; 3] = [
     Kind {
         name: "TIMELY",
         program: [
-            "{ law = \"program\", elf = \"firmware/timely.elf\", context = { segment = 1, min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" } }",
-            "{ law = \"program\", elf = \"firmware/timely.elf\", context = { segment = 1, min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" } }",
+            "{ law = \"program\", elf = \"firmware/timely.elf\", context = { first_den = 1, segment = 1, min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" } }",
+            "{ law = \"program\", elf = \"firmware/timely.elf\", context = { first_den = 1, segment = 1, min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" } }",
         ],
         native: [
-            "{ law = \"timely\", segment = \"1B\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
-            "{ law = \"timely\", segment = \"1B\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
+            "{ law = \"timely\", first_rate = 1, segment = \"1B\", min_rtt = \"5us\", t_low = \"12500ns\", t_high = \"125us\" }",
+            "{ law = \"timely\", first_rate = 1, segment = \"1B\", min_rtt = \"30us\", t_low = \"75us\", t_high = \"750us\" }",
         ],
         watched: "3ms",
         keys: keys!("timely"),
