@@ -206,6 +206,7 @@ impl Nic {
     pub(super) fn coreless(&self) -> Vec<&str> {
         let coreless = self.made_of_parts().filter(|parts| parts.cores.pairs == 0);
         let mut names: Vec<&str> = coreless.map(|parts| parts.name.as_str()).collect();
+        names.sort_unstable();
         names.dedup();
         names
     }
