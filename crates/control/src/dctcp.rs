@@ -8,7 +8,7 @@
 //! - A loss halves the window and a timeout takes it to one packet, as TCP has it, at most once per window of data.
 //! - The step of a window of data is made when all of it is acknowledged, not in parts with each acknowledgement: the
 //!   window is never more than one step behind `cwnd += step·acked/cwnd`, and nothing divides.
-//! - A window that is not at least half in use does not grow (RFC 7661's reason).
+//! - A window that is not at least half in use does not grow (RFC 7661's reason), unless it is paced.
 //! - With coalesced acknowledgements all octets of a marked one count as marked: the receiver's two-state machine
 //!   (§3.1), which acknowledges at once when the mark changes, is not built, since `ack_every = 1` is the rule here.
 //! - `paced` sends the window over one [`Params::base_rtt`] rather than at once, and then a queue pair begins with the
@@ -171,9 +171,15 @@ impl Dctcp {
         if event.ecn {
             let left = state.window - scale(state.window, state.alpha / 2);
             self.cut(state, event, left);
-        } else if event.in_flight.saturating_add(event.acked) >= state.window / 2 {
+        } else if self.is_used(state, event) {
             self.grow(state, event.acked);
         }
+    }
+
+    /// Whether half of the window is in use. A paced one says nothing by that: where the round trip is shorter than the time
+    /// over which it is sent, less of it is ever in flight.
+    fn is_used(&self, state: &State, event: &Event<'_>) -> bool {
+        self.params.paced || event.in_flight.saturating_add(event.acked) >= state.window / 2
     }
 
     /// A loss halves the window, and a timeout leaves one packet.

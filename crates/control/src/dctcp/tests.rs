@@ -139,6 +139,21 @@ fn a_window_that_is_not_used_does_not_grow() {
     assert_eq!(pair.state.window, 10 * MSS);
 }
 
+/// Over a round trip of a third of the time that its window is sent over a paced queue pair has a third of the window in flight.
+#[test]
+fn a_paced_window_grows_though_little_of_it_is_in_flight() {
+    for (paced, grows) in [("true", true), ("false", false)] {
+        let mut pair = Pair::new(law(&[("paced", paced), ("base_rtt", "13us")]));
+        (pair.state.window, pair.state.ssthresh) = (30 * MSS, 30 * MSS);
+        for _ in 0..60 {
+            pair.una += 1;
+            let event = Event { acked: MSS, in_flight: 10 * MSS, ..pair.event(Class::ACK) };
+            pair.hear(&event);
+        }
+        assert_eq!(pair.state.window > 30 * MSS, grows, "paced = {paced}");
+    }
+}
+
 #[test]
 fn hpccs_dctcp_begins_at_the_links_rate() {
     let law = Dctcp::new(Params::preset("hpcc").expect("a preset"));
