@@ -1,5 +1,6 @@
 //! One host's NIC: its engine, what waits to be sent, and the work that takes time.
 
+use crate::apart::Apart;
 use crate::arch::spec::Entries;
 use crate::arch::{ArchCounters, Architecture};
 use crate::delay::{Delays, Range};
@@ -65,6 +66,8 @@ pub struct Host {
     pub engine: Engine,
     /// The packets behind the first.
     behind: [VecDeque<PacketId>; 3],
+    /// Those that wait apart: let past while their priority was paused, or made by a NIC's parts.
+    apart: Option<Box<Apart>>,
     /// The eight-octet words that atomics touched; all others are zero.
     memory: BTreeMap<u64, u64>,
 }
@@ -92,6 +95,7 @@ impl Host {
             counters: HostCounters::default(),
             first: [PacketId::NONE; 3],
             behind: Default::default(),
+            apart: None,
             slow: (!delays.is_ideal()).then(|| Box::new(Slow::new(delays, random))),
             drain: None,
             classes,
@@ -332,13 +336,54 @@ impl Host {
 
     /// The next packet that waits for the port, and its queue.
     pub(crate) fn next_waiting(&mut self, net: &Net, open: u8) -> Option<(usize, PacketId)> {
-        let may_go =
-            |packet: PacketId| packet != PacketId::NONE && open & (1 << net.packets()[packet].priority) != 0;
-        let queue = self.first.iter().position(|&packet| may_go(packet))?;
+        if open != u8::MAX || self.apart.is_some() {
+            return self.next_unpaused(net, open);
+        }
+        let queue = self.first.iter().position(|&packet| packet != PacketId::NONE)?;
         self.waits -= 1;
+        Some((queue, self.step_up(queue)))
+    }
+
+    /// Takes the first packet of a queue, in whose place the next one comes.
+    fn step_up(&mut self, queue: usize) -> PacketId {
         let next = if self.waits == 0 { None } else { self.behind[queue].pop_front() };
-        let next = next.unwrap_or(PacketId::NONE);
-        Some((queue, std::mem::replace(&mut self.first[queue], next)))
+        std::mem::replace(&mut self.first[queue], next.unwrap_or(PacketId::NONE))
+    }
+
+    /// The same where some priorities are paused, or were: whoever is paused lets others pass.
+    #[inline(never)]
+    fn next_unpaused(&mut self, net: &Net, open: u8) -> Option<(usize, PacketId)> {
+        let found =
+            (0..self.first.len()).find_map(|queue| Some((queue, self.unpaused_of(net, queue, open)?)))?;
+        self.waits -= 1;
+        if !self.has_parts() {
+            self.apart.take_if(|apart| apart.is_empty());
+        }
+        Some(found)
+    }
+
+    fn unpaused_of(&mut self, net: &Net, queue: usize, open: u8) -> Option<PacketId> {
+        if let Some(packet) = self.apart.as_mut().and_then(|apart| apart.take(queue, open)) {
+            return Some(packet);
+        }
+        loop {
+            let first = self.first[queue];
+            if first == PacketId::NONE {
+                return None;
+            }
+            let packet = &net.packets()[first];
+            if open >> packet.priority & 1 == 1 {
+                return Some(self.step_up(queue));
+            }
+            // Where acknowledgements have a priority of their own, one of a READ must not overtake its responses.
+            let leads = self.classes.ack.is_some() && packet.header.opcode.shape().has(Shape::RESPONSE);
+            if self.behind[queue].is_empty() || queue == REPLIES && leads {
+                return None;
+            }
+            let priority = packet.priority;
+            let first = self.step_up(queue);
+            self.apart.get_or_insert_default().push(queue, priority, first);
+        }
     }
 
     /// Lets a packet wait for the port.
@@ -350,6 +395,13 @@ impl Host {
         } else {
             self.behind[queue].push_back(packet);
         }
+    }
+
+    /// Lets a packet that the parts of a NIC have made wait for the port.
+    pub(crate) fn wait_made(&mut self, net: &Net, packet: PacketId) {
+        self.waits += 1;
+        let priority = net.packets()[packet].priority;
+        self.apart.get_or_insert_default().push(GRANTED, priority, packet);
     }
 
     /// Makes a packet of a segment that is no answer, for a NIC made of parts.
@@ -497,7 +549,8 @@ impl Host {
     fn request_grants(&mut self, net: &mut Net, id: HostId, open: u8) {
         let now = net.now();
         let Some(slow) = &mut self.slow else { return };
-        while self.behind[GRANTED].len() + 1 < GRANTED_MAX
+        let apart = self.apart.as_ref().map_or(0, |apart| apart.waiting(GRANTED, open));
+        while self.behind[GRANTED].len() + apart + 1 < GRANTED_MAX
             && let Some(offer) = self.engine.offer_open(now, 1, open)
         {
             let grant = match self.engine.transmit_event(now, &offer) {

@@ -10,12 +10,13 @@
 //! | [`delay`] | how long deferred work takes: not at all (`ideal`), or at random (`delaying`) |
 #![forbid(unsafe_code)]
 
+mod apart;
 pub mod arch;
 pub mod delay;
 pub mod drain;
 pub mod host;
 pub mod nics;
-pub mod path;
+mod path;
 mod work;
 
 pub use arch::{ArchCounters, Architecture, CoreCounters};

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 mod losses;
+mod pauses;
 mod receiving;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> Results {

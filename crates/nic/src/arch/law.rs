@@ -59,7 +59,7 @@ impl Host {
         let now = net.now();
         let Some((machine, agenda)) = self.machine() else { return };
         machine.turns -= 1;
-        machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
+        machine.is_through(offer.priority, offer.length.into());
         machine.note_sliced(now, offer.qpn, true);
         if let Some(cores) = &mut machine.cores {
             cores.looped_back();

@@ -130,8 +130,8 @@ pub(crate) struct Machine {
     pub(crate) deciding: bool,
     /// Turns under way.
     pub(crate) turns: u32,
-    /// Octets of payload ahead of the port.
-    pub(crate) ahead: u64,
+    /// Octets of payload ahead of the port, of each priority: what is paused takes no room from others.
+    pub(crate) ahead: [u64; 8],
     /// When the last packet of each unit, or of the pipeline, was made: packets of a queue pair keep their order.
     pub(crate) made: Vec<Instant>,
     /// READ responses among them, and the acknowledgements behind those.
@@ -222,7 +222,7 @@ impl Machine {
             next_turn: Instant::ZERO,
             deciding: false,
             turns: 0,
-            ahead: 0,
+            ahead: [0; 8],
             made: vec![Instant::ZERO; units.max(1)],
             answers: Answers::default(),
             next_out: Instant::ZERO,
@@ -266,6 +266,23 @@ impl Machine {
         if let Some(cores) = &self.cores {
             roci_prefetch::prefetch_lines::<_, 4>(cores);
         }
+    }
+
+    /// Octets of payload of `priority` ahead of the port.
+    pub(crate) fn ahead_of(&mut self, priority: u8) -> &mut u64 {
+        &mut self.ahead[usize::from(priority & 7)]
+    }
+
+    /// What was ahead of the port is there, or comes to nothing.
+    pub(crate) fn is_through(&mut self, priority: u8, octets: u64) {
+        let ahead = self.ahead_of(priority);
+        *ahead = ahead.saturating_sub(octets);
+    }
+
+    /// The priorities of which more may be fetched ahead of the port.
+    pub(crate) fn with_room(&self) -> u8 {
+        let room = self.arch.send.buffer.0;
+        self.ahead.iter().rev().fold(0, |some, &ahead| some << 1 | u8::from(ahead < room))
     }
 
     /// The first edge of the clock at or after `at`; without a clock any instant is one.

@@ -276,7 +276,7 @@ impl Host {
             }
             Step::Requested { offer } => self.begin_work(net, id, net.now(), offer.qpn, Work::Turn(offer)),
             Step::Fetched { offer } => self.serve(net, id, net.now(), offer),
-            Step::Made { packet } => self.wait(crate::host::GRANTED, packet),
+            Step::Made { packet } => self.wait_made(net, packet),
             Step::Free { unit } => self.free(net, id, unit),
             Step::Begin { packet } => self.take_in(net, net.now(), packet),
             Step::Judge { packet } => self.come(net, id, packet, reaction),

@@ -70,9 +70,9 @@ impl Host {
     /// A packet that a turn made is with the port.
     fn has_left(&mut self, net: &Net, packet: PacketId) {
         let of = &net.packets()[packet];
-        let (to, header) = ((of.destination, of.header.dest_qpn), &of.header);
+        let (to, header, priority) = ((of.destination, of.header.dest_qpn), &of.header, of.priority);
         let Some((machine, _)) = self.machine() else { return };
-        machine.ahead = machine.ahead.saturating_sub(header.payload.into());
+        machine.is_through(priority, header.payload.into());
         if header.opcode.shape().has(Shape::RESPONSE) {
             for acknowledgement in machine.answers.left(to) {
                 self.wait(REPLIES, acknowledgement);
@@ -91,11 +91,16 @@ impl Host {
     /// Takes turns while there is room for them.
     fn decide(&mut self, net: &mut Net, id: HostId) {
         let now = net.now();
-        let open = !net.paused(u32::from(id.0));
-        while self.engine.has_work(open) {
+        let unpaused = !net.paused(u32::from(id.0));
+        loop {
+            let Some((machine, _)) = self.machine() else { return };
+            let open = unpaused & machine.with_room();
+            if !self.engine.has_work(open) {
+                return;
+            }
             let Some((machine, agenda)) = self.machine() else { return };
             let send = machine.arch.send;
-            if machine.turns >= send.turns || machine.ahead >= send.buffer.0 {
+            if machine.turns >= send.turns {
                 return;
             }
             let at = machine.edge(now.max(machine.next_turn));
@@ -135,7 +140,7 @@ impl Host {
         let most = self.machine().map_or(0, |(machine, _)| machine.arch.send.fetch);
         let waiting = self.engine.requests_waiting(offer.qpn, most).max(1);
         let Some((machine, agenda)) = self.machine() else { return };
-        machine.ahead += u64::from(offer.length);
+        *machine.ahead_of(offer.priority) += u64::from(offer.length);
         let needs = !machine.is_retry(&offer) && !offer.response && machine.arch.pcie.attached;
         let number = cache::of(offer.qpn);
         if needs && !machine.wqes.is_whole() {
@@ -249,7 +254,7 @@ impl Host {
         let mut ended = true;
         while let Some(offer) = next.take() {
             if let Some((machine, _)) = self.machine() {
-                machine.ahead = machine.ahead.saturating_sub(u64::from(offer.length));
+                machine.is_through(offer.priority, offer.length.into());
             }
             let segment = self.engine.commit(now, offer, *std::mem::replace(&mut grant, &Grant::Engine));
             if let Some(segment) = segment {
@@ -270,7 +275,7 @@ impl Host {
                         self.engine.decline(now, new, Until::Recirculated);
                     }
                     if let (Some(offer), Some((machine, _))) = (&next, self.machine()) {
-                        machine.ahead += u64::from(offer.length);
+                        *machine.ahead_of(offer.priority) += u64::from(offer.length);
                         if retries {
                             machine.pcie.count(now, machine.retry_octets(offer), Cause::Recovery);
                         }
@@ -280,9 +285,9 @@ impl Host {
             self.settle(net, id);
         }
         // What is sliced stands in line at the core at once: the rest of the message goes on with this turn.
-        let open = !net.paused(u32::from(id.0)) >> offer.priority & 1 == 1;
-        let room = self.machine().is_some_and(|(machine, _)| machine.ahead < send.buffer.0);
-        let more = send.whole && offer.wants_law && !ended && open && room;
+        let room = self.machine().map_or(0, |(machine, _)| machine.with_room());
+        let open = (!net.paused(u32::from(id.0)) & room) >> offer.priority & 1 == 1;
+        let more = send.whole && offer.wants_law && !ended && open;
         let next = if more { self.engine.offer_more(now, qpn, 1) } else { None };
         let waiting = self.engine.requests_waiting(qpn, send.fetch);
         let Some((machine, agenda)) = self.machine() else { return };
@@ -310,7 +315,7 @@ impl Host {
             agenda.at(begun + taken, Due::Step(Step::Free { unit }));
         }
         if let Some(next) = next {
-            machine.ahead += u64::from(next.length);
+            *machine.ahead_of(next.priority) += u64::from(next.length);
             self.begin_work(net, id, begun, qpn, Work::Turn(next));
         }
     }
@@ -332,7 +337,7 @@ impl Host {
             };
             let packet = self.make_packet(net, id, &one);
             let Some((machine, agenda)) = self.machine() else { return };
-            machine.ahead += u64::from(header.payload);
+            *machine.ahead_of(segment.priority) += u64::from(header.payload);
             let inline = !response && u64::from(segment.length) <= machine.arch.send.inline.0;
             let mut at = now;
             if response {
@@ -359,7 +364,7 @@ impl Host {
             if at > net.now() {
                 agenda.at(at, Due::Step(Step::Made { packet }));
             } else {
-                self.wait(GRANTED, packet);
+                self.wait_made(net, packet);
             }
         }
     }
