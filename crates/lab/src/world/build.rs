@@ -17,7 +17,7 @@ use roci_fabric::packet::HostId;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
 use roci_switch::config::CUSTOMARY_FRAME;
 use roci_transport::{Access, Engine, EngineConfig, Pd};
-use roci_units::{BitsPerSec, Bytes, Random};
+use roci_units::{BitsPerSec, Bytes, Random, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{Hop, IpVersion, Opcode};
 use std::sync::Arc;
@@ -42,6 +42,10 @@ pub(super) fn fabric(
             cnp_priority: scenario.switch.classes.cnp,
             flow_bits: Path::FLOW_BITS,
             bitmaps_max: scenario.transport.bitmaps,
+            pacing_burst: match &scenario.nic.config_of(name).model {
+                NicModel::Parts(parts) => parts.span(parts.send.slack),
+                _ => Span::ZERO,
+            },
             ..EngineConfig::default()
         };
         let mut engine = Engine::with_bitmaps(config, scenario.transport.bitmap_packets());

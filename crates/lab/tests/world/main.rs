@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 mod losses;
+mod paces;
 mod pauses;
 mod receiving;
 

@@ -250,6 +250,7 @@ keys! {
     "send.interval" => send.interval, "From one decision whose turn it is to the next.";
     "send.latency" => send.latency, "From the decision to the packet, besides what is waited for.";
     "send.pace" => send.pace, "From one packet handed to the port to the next.";
+    "send.slack" => send.slack, "How much of the time by which a queue pair's packets leave later than its pace lets them is made up, at most.";
     "send.fetch" => send.fetch, "Send requests (WQEs) fetched at once where they stay (`wqe.entries`) and their queue pair comes again; else as many as a turn serves.";
     "send.serve" => send.serve, "Send requests served in a turn, at most.";
     "send.burst" => send.burst, "Octets of payload sent in a turn, at most, though at least one packet.";

@@ -178,6 +178,8 @@ pub struct Send {
     pub latency: Time,
     /// From one packet handed to the port to the next.
     pub pace: Time,
+    /// How much of the time by which packets leave later than their pace lets them is made up.
+    pub slack: Time,
     /// Send requests fetched at once.
     pub fetch: u32,
     /// Send requests served in a turn.
@@ -200,6 +202,7 @@ impl Default for Send {
             interval: Time::default(),
             latency: Time::default(),
             pace: Time::default(),
+            slack: Time::default(),
             fetch: 1,
             serve: 1,
             burst: Bytes(1),
