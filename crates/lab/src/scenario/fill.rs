@@ -33,7 +33,39 @@ const FAR: u64 = 10;
 
 const UNFILLED: &str = "A flow alone between these hosts does not fill the link";
 const SLOWED: &str = "What the round trip is longer counts as queueing: flows slow down for it";
+const UNFAIR: &str =
+    "Flows that meet a queue from the beginning take it for the idle network, and give way to nobody";
 const UNANSWERED: &str = "Flows slow down for no queue before it makes the round trip that long";
+
+/// What of the network a law is fitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Network {
+    /// The longest idle round trip of a full packet.
+    pub(super) round_trip: Span,
+    /// Whether switches trim.
+    pub(super) trims: bool,
+}
+
+impl Control {
+    /// Whether its law is fitted to the network.
+    pub(super) fn is_fitted(&self) -> bool {
+        self.law.value == "nscc"
+    }
+
+    /// Gives NSCC the network's round trip, and a target of as much, or of three quarters where switches trim, as its reference
+    /// simulator does: where a law that keeps the least round trip of each flow is told a longer one, flows that met a queue
+    /// from the beginning take it for the idle network, and give way to nobody.
+    pub(super) fn fit_network(&self, law: &mut Law) {
+        let Some(Network { round_trip, trims }) = self.network else { return };
+        let target = if trims { Span::from_ps(round_trip.as_ps() / 4 * 3) } else { round_trip };
+        for (key, span) in [("base_rtt", round_trip), ("target", target)] {
+            if !self.sets(key) {
+                // Beyond its range it stays what it was.
+                _ = law.set(key, &Span::from_nanos(span.as_ps().div_ceil(1_000)).to_string());
+            }
+        }
+    }
+}
 
 /// A note for each law among `controls` that takes the round trip for shorter than the network's, and one on bitmaps that are
 /// shorter than what is in flight; packets have up to `mtu` octets and cross up to so many `switches`.
@@ -116,7 +148,7 @@ fn hasty(law: &Law, product: &Product) -> Option<String> {
 
 impl Belief {
     /// What to say of it, where it is short by more than a quarter, at all where flows are slowed down for that, or longer
-    /// than [`FAR`] round trips.
+    /// than [`FAR`] round trips, or by more than a quarter where flows believe it.
     fn note(&self, control: &Control, product: &Product, mtu: u16) -> Option<String> {
         let law = &control.law.value;
         let is_short = |has: u64, needs: u64| has.saturating_mul(5) < needs.saturating_mul(4);
@@ -127,6 +159,7 @@ impl Belief {
                 let (has, needs) = (span.as_ps(), product.time.as_ps());
                 let (short, what) = match self.takes {
                     Takes::Time(_) => (is_short(has, needs), UNFILLED),
+                    Takes::Target(_) if law == "nscc" && is_short(needs, has) => (true, UNFAIR),
                     Takes::Target(_) if has / FAR > needs => (true, UNANSWERED),
                     _ => (if law == "nscc" { is_short(has, needs) } else { has < needs }, SLOWED),
                 };
@@ -151,6 +184,8 @@ impl Belief {
 #[cfg(test)]
 mod tests {
     use super::super::tests::parse;
+    use super::*;
+    use roci_units::BitsPerSec;
 
     fn told(delay: &str, lines: &str) -> String {
         let text = format!(
@@ -168,14 +203,15 @@ mod tests {
         for (control, said) in [
             ("\"hpcc\"", "`base_rtt` of `hpcc` is 13us; the idle round trip of a full packet between"),
             ("{ law = \"dctcp\", preset = \"hpcc\" }", "`base_rtt` of `dctcp` is 13us"),
-            ("\"nscc\"", "counts as queueing: flows slow down for it"),
+            ("{ law = \"nscc\", base_rtt = \"12us\" }", "counts as queueing: flows slow down for it"),
             ("\"swift\"", "`base_target` of `swift` and what its hops add are 23053ns"),
             ("\"homa\"", "`unscheduled` of `homa` is 40000 octets, and the product of bandwidth and delay 1"),
             ("{ law = \"homa\", ahead = \"90KB\" }", "`ahead` of `homa` is 90000 octets"),
         ] {
             let note = told("25us", &format!("control = {control}"));
             assert!(note.contains(said), "{control}: {note}");
-            assert_eq!(told("1us", &format!("control = {control}")), "", "{control}");
+            let short = control.replace("12us", "4us");
+            assert_eq!(told("1us", &format!("control = {short}")), "", "{control}");
         }
         let ndp = told("1us", "recovery = \"ndp\"");
         assert!(
@@ -194,7 +230,7 @@ mod tests {
     fn a_law_that_no_queue_slows_down_or_that_every_packet_slows_down_is_named() {
         for (control, said) in [
             ("{ law = \"swift\", base_target = \"1ms\" }", "Flows slow down for no queue before"),
-            ("{ law = \"nscc\", base_rtt = \"1ms\" }", "`base_rtt` of `nscc` is 1ms"),
+            ("{ law = \"nscc\", base_rtt = \"6us\" }", "give way to nobody"),
             ("{ law = \"homa\", resend = \"4us\" }", "`resend` of `homa` is 4us, which is over before"),
             ("{ law = \"timely\", t_low = \"2us\", t_high = \"4us\" }", "`t_high` of `timely` is 4us"),
         ] {
@@ -204,12 +240,31 @@ mod tests {
         }
         for control in [
             "{ law = \"swift\", base_target = \"36us\" }",
-            "{ law = \"nscc\", base_rtt = \"41us\" }",
+            "{ law = \"nscc\", base_rtt = \"5us\" }",
+            "\"nscc\"",
             "{ law = \"homa\", resend = \"5us\" }",
             "{ law = \"timely\", preset = \"hpcc\", t_low = \"2us\", t_high = \"5us\" }",
         ] {
             assert_eq!(told("1us", &format!("control = {control}")), "", "{control}");
         }
+    }
+
+    #[test]
+    fn nscc_is_fitted_to_the_network_unless_it_is_told_otherwise() {
+        let made = |control: &str, trimming: bool| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[switch]\ntrimming = {trimming}\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[transport]\ncontrol = {control}\n"
+            );
+            let scenario = parse(&text).unwrap();
+            let law =
+                scenario.transport.control.make(&scenario.source, BitsPerSec::from_gbps(100), 1024).unwrap();
+            ["base_rtt", "target"]
+                .map(|key| law.get(&mut Context::None, key, Instant::ZERO).unwrap().to_string())
+        };
+        assert_eq!(made("\"nscc\"", false), ["4194ns", "4194ns"]);
+        assert_eq!(made("\"nscc\"", true), ["4194ns", "3145ns"]);
+        assert_eq!(made("{ law = \"nscc\", base_rtt = \"9us\", target = \"5us\" }", true), ["9us", "5us"]);
     }
 
     #[test]

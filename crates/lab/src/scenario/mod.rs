@@ -169,7 +169,7 @@ impl Scenario {
             let kinds = end::Kinds { classes: switch.classes, losses: losses(top) };
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
         }
-        let traffic::Reading { controls, traffic, traffic_names, .. } = reading;
+        let traffic::Reading { mut controls, traffic, traffic_names, .. } = reading;
         // Data may travel on priorities that PAUSE does not hold back.
         let lossless =
             lossless && traffic.iter().flat_map(Traffic::priorities).all(|data| switch.classes.pauses(data));
@@ -201,6 +201,12 @@ impl Scenario {
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport, &faults)?;
+        let network = reach
+            .round_trip(&faults)
+            .map(|round_trip| fill::Network { round_trip, trims: switch.config.trim.is_some() });
+        for control in controls.iter_mut().chain([&mut transport.control]).filter(|it| it.is_fitted()) {
+            control.network = network;
+        }
         let mut product = reach.product(&topology.graph, frame, &faults);
         let mut unbounded = transport.bound_note(lossless, product.as_ref());
         let beyond = transport.bitmap_note(product.as_ref());

@@ -172,8 +172,7 @@ impl Reach {
     /// Bandwidth times delay in packets of `frame` octets; `None` where hosts' links differ in rate.
     pub(super) fn product(&self, graph: &Graph, frame: u32, faults: &Faults) -> Option<Product> {
         let farthest = self.farthest?;
-        let delay = faults.common.delay.map_or(Span::ZERO, |delay| delay.min) * self.crossings();
-        let time = farthest.time + delay;
+        let time = self.round_trip(faults)?;
         let is_host = |node: NodeId| (node.0 as usize) < graph.hosts.len();
         let mut rates =
             graph.links.iter().filter(|link| is_host(link.a) || is_host(link.b)).map(|link| link.rate);
@@ -187,8 +186,14 @@ impl Reach {
             hosts: farthest.hosts.map(|host| graph.hosts[host].clone()),
             rate,
             time,
-            delayed: !delay.is_zero(),
+            delayed: time > farthest.time,
         })
+    }
+
+    /// The longest idle round trip of a full packet, with what `faults.delay` adds at least.
+    pub(super) fn round_trip(&self, faults: &Faults) -> Option<Span> {
+        let delay = faults.common.delay.map_or(Span::ZERO, |delay| delay.min) * self.crossings();
+        Some(self.farthest?.time + delay)
     }
 
     /// How many links a packet and its answer cross at most.

@@ -1,5 +1,6 @@
 //! `[transport]`: reliability and congestion control.
 
+use super::fill::Network;
 use super::keys;
 use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
 use super::reach::Product;
@@ -139,6 +140,8 @@ pub struct Control {
     pub(super) loaded: Loaded,
     /// What registers cost on the cores that run the program, where those are a NIC's.
     pub(super) core: Option<Costs>,
+    /// The network that it is for, once that is known.
+    pub(super) network: Option<Network>,
 }
 
 /// One key of a law.
@@ -155,7 +158,7 @@ impl Default for Control {
     fn default() -> Self {
         let located = |text: &str| Located { value: text.to_owned(), origin: Origin::Default };
         let preset = Setting { key: located("preset"), text: located("sigcomm15") };
-        Self { law: located("dcqcn"), settings: vec![preset], loaded: Loaded::default(), core: None }
+        Self { settings: vec![preset], ..Self::of(located("dcqcn")) }
     }
 }
 
@@ -407,7 +410,7 @@ impl Control {
                 for entry in table.entries().iter().filter(|entry| entry.key != "law") {
                     flatten(table.source, "", entry, &mut settings)?;
                 }
-                Self { law, settings, loaded: Loaded::default(), core: None }
+                Self { settings, ..Self::of(law) }
             }
         };
         // Which link it runs on decides values, but not whether they are valid.
@@ -426,8 +429,11 @@ impl Control {
 
     /// A law without settings.
     pub(super) fn plain(law: &str) -> Self {
-        let law = Located { value: law.to_owned(), origin: Origin::Default };
-        Self { law, settings: Vec::new(), loaded: Loaded::default(), core: None }
+        Self::of(Located { value: law.to_owned(), origin: Origin::Default })
+    }
+
+    fn of(law: Located<String>) -> Self {
+        Self { law, settings: Vec::new(), loaded: Loaded::default(), core: None, network: None }
     }
 
     /// Refuses a law that needs another layout than the queue pairs have.
@@ -491,6 +497,7 @@ impl Control {
         if counts_packets && !self.settings.iter().any(|setting| setting.key.value == MSS) {
             law.set(MSS, &format!("{mtu}B")).expect("any MTU is a valid segment size");
         }
+        self.fit_network(&mut law);
         Ok(law)
     }
 
