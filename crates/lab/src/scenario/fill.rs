@@ -3,6 +3,7 @@
 
 use super::reach::Product;
 use super::{Control, Source, Transport};
+use roci_control::hpcc::HOPS;
 use roci_control::{Context, Law, Value};
 use roci_transport::BITMAP_PACKETS_MAX;
 use roci_units::{Instant, Span};
@@ -83,6 +84,7 @@ pub(super) fn notes<'a>(
         notes
             .extend(belief(&law, &control.law.value, switches).and_then(|it| it.note(control, product, mtu)));
         notes.extend(hasty(&law, product));
+        notes.extend(unseen(&law, switches));
     }
     let bitmap = transport.bitmap_packets();
     if transport.recovery.keeps_out_of_order() && product.packets > u64::from(bitmap) {
@@ -142,6 +144,17 @@ fn hasty(law: &Law, product: &Product) -> Option<String> {
             "`resend` of `homa` is {resend}, which is over before what was granted can come; {}. Receivers ask for packets that are on \
              their way",
             product.trip()
+        )
+    })
+}
+
+/// What to say of HPCC where paths have more switches than it looks at.
+fn unseen(law: &Law, switches: Option<usize>) -> Option<String> {
+    let (Law::Hpcc(_), Some(switches)) = (law, switches) else { return None };
+    (switches > HOPS).then(|| {
+        format!(
+            "`hpcc` looks at the first {HOPS} switches of a path, as its header has room for, and paths here have up to {switches}: queues \
+             beyond are bounded by its window alone"
         )
     })
 }
@@ -247,6 +260,26 @@ mod tests {
         ] {
             assert_eq!(told("1us", &format!("control = {control}")), "", "{control}");
         }
+    }
+
+    #[test]
+    fn switches_that_hpcc_does_not_look_at_are_told_of() {
+        let told = |switches: usize| {
+            let names: Vec<String> = (0..switches).map(|n| format!("s{n}")).collect();
+            let link = |a: &str, b: &str| {
+                format!("{{ a = \"{a}\", b = \"{b}\", rate = \"100Gb/s\", delay = \"500ns\" }}")
+            };
+            let chain = names.windows(2).map(|pair| link(&pair[0], &pair[1]));
+            let ends = [link("h0", "s0"), link("h1", &names[switches - 1])];
+            let links: Vec<String> = ends.into_iter().chain(chain).collect();
+            let text = format!(
+                "[topology]\nkind = \"graph\"\nhosts = [\"h0\", \"h1\"]\nswitches = {names:?}\nlinks = [{}]\n[transport]\n\
+                 control = {{ law = \"hpcc\", base_rtt = \"20us\" }}\n[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n",
+                links.join(", ")
+            );
+            parse(&text).unwrap().notes().any(|note| note.contains("paths here have up to"))
+        };
+        assert_eq!([told(5), told(6)], [false, true]);
     }
 
     #[test]
