@@ -242,7 +242,7 @@ pub struct FlowResult {
     pub packets: u64,
     /// Of those, retransmissions.
     pub retransmitted: u32,
-    /// Of those, packets that had been sent again before, as far as bitmaps of a loss tell; go-back-N has none.
+    /// Of those, packets that had been sent again before in the same loss; go-back-N and NDP forget a loss once all is sent again.
     pub repeated: u32,
     /// Times that its local ACK timer expired.
     pub timeouts: u32,

@@ -230,7 +230,7 @@ mod tests {
             first in prop::collection::vec((0..PACKETS, 0u8..8), 0..60),
             then in Just((0..PACKETS).collect::<Vec<_>>()).prop_shuffle(),
         ) {
-            let mut engine = engine(kind, "timely", &[("segment", "1GB")]);
+            let mut engine = engine(kind, "timely", &[("segment", "1GB"), ("first_rate", "1")]);
             let octets = |psn: u32| if psn + 1 == PACKETS { 1 } else { u32::from(MTU) };
             let (mut now, mut came, mut told) = (Instant::ZERO, BTreeSet::new(), BTreeSet::new());
             let (mut before, mut reaction) = (0, Reaction::default());

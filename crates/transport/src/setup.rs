@@ -46,7 +46,7 @@ pub struct Counters {
     pub packets: u32,
     /// Data packets sent again.
     pub retransmitted: u32,
-    /// Of those, packets that had been sent again before, as far as bitmaps of a loss tell; go-back-N has none.
+    /// Of those, packets that had been sent again before in the same loss; go-back-N and NDP forget a loss once all is sent again.
     pub repeated: u32,
     /// Local ACK timeouts.
     pub timeouts: u32,

@@ -25,6 +25,8 @@ pub struct Sender {
     next: Psn,
     /// Without a bitmap: what is marked, from the first to before the second.
     again: (Psn, Psn),
+    /// Without a bitmap: the packet after the last one that was sent again, of which all from the start on were.
+    repeats: Psn,
     window: u32,
     /// How many bits of the bitmaps are set, so that nothing is searched where there is nothing to find: packets that arrived
     /// beyond a missing one, and packets to be sent again.
@@ -66,7 +68,18 @@ impl Sender {
     pub fn new(first: Psn, program: Program) -> Self {
         let window = program.window().unwrap_or(u32::MAX);
         let (again, board) = ((first, first), None);
-        Self { start: first, next: first, again, window, arrived: 0, marked: 0, end: first, board, program }
+        Self {
+            start: first,
+            next: first,
+            again,
+            repeats: first,
+            window,
+            arrived: 0,
+            marked: 0,
+            end: first,
+            board,
+            program,
+        }
     }
 
     /// A pool for senders: windows of `packets`, at most `limit` of them in loss at once.
@@ -202,13 +215,15 @@ impl Sender {
         (packets > 0).then_some(Resend { psn, packets })
     }
 
-    /// Accounts for a run of marked packets that was sent again; gives for how many of them it was not the first time, as far
-    /// as bitmaps tell.
+    /// Accounts for a run of marked packets that was sent again; gives for how many of them it was not the first time. Without a
+    /// bitmap all before one that was sent again count as such.
     pub fn resent(&mut self, pool: &mut Pool, run: Resend) -> u32 {
         let repeated = match &self.board {
             None => {
-                self.again.0 = run.psn.plus(run.packets);
-                0
+                let (before, end) = (self.repeats, run.psn.plus(run.packets));
+                self.again.0 = end;
+                self.repeats = if end.since(before) > 0 { end } else { before };
+                before.since(run.psn).max(0).unsigned_abs().min(run.packets)
             }
             Some(slot) => {
                 self.marked -= pool.plane_mut(slot, MARKED).clear_range(run.psn, run.packets);

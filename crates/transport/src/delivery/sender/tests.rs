@@ -116,6 +116,18 @@ fn go_back_n_sends_the_window_again_from_the_nak_on_and_ignores_an_old_nak() {
 }
 
 #[test]
+fn without_a_bitmap_a_lone_packet_that_is_sent_again_and_again_is_counted_too() {
+    let mut pool = Sender::pool(64, 0);
+    let mut sender = sender(Recovery::Irn, 1);
+    let mut again = || {
+        react(&mut sender, &mut pool, Event::Timeout);
+        let run = sender.resend(&pool, 9).expect("the packet");
+        sender.resent(&mut pool, run)
+    };
+    assert_eq!([again(), again(), again()], [0, 1, 1]);
+}
+
+#[test]
 fn how_often_a_packet_was_sent_again_is_counted_up_to_three() {
     let mut pool = Sender::pool(64, 1);
     let mut sender = sender(Recovery::Irn, 10);
