@@ -21,7 +21,7 @@ use crate::token::Purpose;
 use crate::work::Tail;
 use alloc::collections::VecDeque;
 use roci_control::Class;
-use roci_units::{Instant, Psn};
+use roci_units::{Instant, Psn, Qpn};
 use roci_wire::{Flags, Header, Layout, NakCode, Shape};
 
 /// A gap that a responder has, and what it keeps behind it.
@@ -361,6 +361,18 @@ impl Engine {
             responder.duties.clear(Duties::NAKED);
         }
         self.end_messages(now, slot, moved, reaction)
+    }
+
+    /// How many packets of requests, or of READ data, have come to a queue pair beyond a missing one; nothing where there is no such
+    /// queue pair.
+    pub fn kept(&self, qpn: Qpn) -> u32 {
+        let Some(slot) = self.place(qpn) else { return 0 };
+        let Some(aside) = self.asides.get(self.qps[slot].common.aside) else { return 0 };
+        let (requests, reading) = (aside.keeping.as_ref(), aside.reading.as_deref());
+        let expected = Psn::new(self.qps[slot].responder.expected);
+        let requests = requests.and_then(|it| it.onloaded.as_ref()).map(|it| it.beyond(&self.kept, expected));
+        let reads = reading.and_then(|reading| reading.beyond(&self.kept));
+        requests.unwrap_or(0) + reads.unwrap_or(0)
     }
 
     fn keeping(&mut self, slot: usize) -> &mut Keeping {

@@ -9,6 +9,7 @@ mod missing;
 use crate::arrival::{Arrival, Deferral, Placement, Reaction, Refusal};
 use crate::aside::Step;
 use crate::delivery::onload::{Onloaded, SlowPath};
+use crate::delivery::pool::Pool;
 use crate::engine::Engine;
 use crate::qp::{after, sequence};
 use crate::queue::{Kind, NONE, SendWork, flag};
@@ -45,6 +46,13 @@ pub(crate) struct Reading {
     /// Sequence before which READs have left the port's rooms, for what came behind them shows that no more of them is under way
     /// but what was lost.
     passed: u32,
+}
+
+impl Reading {
+    /// How many responses have come beyond a missing one.
+    pub(crate) fn beyond(&self, kept: &Pool) -> Option<u32> {
+        Some(self.onloaded.as_ref()?.beyond(kept, Psn::new(self.expected)))
+    }
 }
 
 /// Response packets of a READ.

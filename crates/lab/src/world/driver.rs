@@ -354,7 +354,8 @@ impl Driver {
         }
     }
 
-    /// Octets of a flow's payload that have arrived in order, those of open messages included.
+    /// Octets of a flow's payload that have arrived, those of open messages and those beyond a missing packet included. Of the
+    /// latter each counts for a full packet.
     fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
         let src = hosts[at(live.src)].engine.query(live.src_qpn);
         let dst = hosts[at(live.dst)].engine.query(live.dst_qpn);
@@ -373,7 +374,10 @@ impl Driver {
         let message = u64::from(live.message);
         let of_message = message.div_ceil(mtu);
         let open = (packets % of_message * mtu).min(message);
-        (packets / of_message * message + open).min(live.bytes).max(live.delivered)
+        let in_order = packets / of_message * message + open;
+        let receiver = if live.op == Op::Read { (live.src, live.src_qpn) } else { (live.dst, live.dst_qpn) };
+        let kept = hosts[at(receiver.0)].engine.kept(receiver.1);
+        (in_order + u64::from(kept) * message.min(mtu)).min(live.bytes).max(live.delivered)
     }
 
     /// Octets that all flows have delivered; each live one is asked.

@@ -140,6 +140,16 @@ impl Onloaded {
         pool.plane(&self.bitmap, ARRIVED).test(psn)
     }
 
+    /// How many packets have come that are not before `from`; those of which the slow path has yet to hear may be counted twice
+    /// where they came twice.
+    #[must_use]
+    pub fn beyond(&self, pool: &Pool, from: Psn) -> u32 {
+        let known = self.expected.since(from).max(0).unsigned_abs();
+        let reach = self.reach().since(self.expected).max(0).unsigned_abs().min(pool.packets());
+        let untold = u32::try_from(self.metadata.len()).unwrap_or(u32::MAX);
+        known + pool.plane(&self.bitmap, ARRIVED).count(self.expected, reach) + untold
+    }
+
     /// Gives the bitmap back.
     pub fn leave(self, pool: &mut Pool) {
         pool.give_with_queue(self.bitmap, self.metadata);
