@@ -172,7 +172,8 @@ impl Trim {
 pub enum Buffering {
     /// First come, first served.
     PerPriority,
-    /// A queue for each flow, served in turn, a packet each.
+    /// A queue for each flow, served in turn, a packet each. The length of its own queue decides whether a packet is dropped, trimmed
+    /// or marked; where it is full, it is always the arriving packet that is trimmed.
     PerFlow,
 }
 

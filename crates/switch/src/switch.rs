@@ -4,7 +4,7 @@
 //! port with nothing before it goes straight on, and is never charged.
 
 use crate::config::{Buffering, ConfigError, LinkSpec, Marking, SwitchConfig, Trim};
-use crate::flows::FlowQueues;
+use crate::flows::{FlowQueues, Taken};
 use crate::port::{FarQueues, Frames, NEAR, NONE, PRIORITIES, Port, Queue};
 use crate::red::Red;
 use alloc::vec::Vec;
@@ -303,6 +303,17 @@ impl Switch {
         ports[port as usize].queue(&mut self.far, port - self.first_port, priority)
     }
 
+    /// Octets that wait in the queue which a packet for `egress` would join: that of its priority, or of its flow where each has its
+    /// own. Whether the packet is dropped, trimmed or marked is a matter of these.
+    #[inline(always)]
+    fn ahead<L, F: Frames>(&mut self, ports: &mut [Port<L>], frames: &F, egress: u32, handle: u32) -> u32 {
+        let priority = frames.priority(handle);
+        match if self.plain { None } else { self.flows.as_ref() } {
+            None => self.queue(ports, egress, priority).octets,
+            Some(flows) => flows.octets(egress, priority, frames.flow(handle)),
+        }
+    }
+
     fn count(&mut self, port: u32) -> &mut Counters {
         &mut self.counters[(port - self.first_port) as usize]
     }
@@ -323,7 +334,7 @@ impl Switch {
             if priority == trim.header_priority {
                 return self.admit_header(ports, frames, egress, handle, trim);
             }
-            let waits = u64::from(self.queue(ports, egress, priority).octets);
+            let waits = u64::from(self.ahead(ports, frames, egress, handle));
             let full = waits + u64::from(frames.octets(handle)) > trim.threshold;
             if full && self.lossless & (1 << priority) == 0 && !frames.stays_whole(handle) {
                 return self.admit_trimmed(ports, frames, egress, handle, trim);
@@ -350,7 +361,7 @@ impl Switch {
                 None => return self.drop_for_headroom(ingress, octets),
             }
         } else {
-            let waits = self.queue(ports, egress, priority).octets;
+            let waits = self.ahead(ports, frames, egress, handle);
             if octets > self.free || u64::from(waits) + u64::from(octets) > part(self.free, self.share) {
                 return self.drop_for_buffer(egress, octets);
             }
@@ -361,7 +372,7 @@ impl Switch {
 
         if self.mark_arrivals {
             let red = ports[egress as usize].red;
-            let before = self.queue(ports, egress, priority).octets;
+            let before = self.ahead(ports, frames, egress, handle);
             self.mark(red, frames, egress, handle, before);
         }
         let port = &mut ports[egress as usize];
@@ -472,7 +483,7 @@ impl Switch {
         handle: u32,
         trim: Cuts,
     ) -> Admission {
-        let waits = u64::from(self.queue(ports, egress, trim.header_priority).octets);
+        let waits = u64::from(self.ahead(ports, frames, egress, handle));
         let octets = frames.octets(handle);
         let full = waits + u64::from(octets) > trim.headers;
         if !full || self.lossless & (1 << trim.header_priority) != 0 {
@@ -508,16 +519,15 @@ impl Switch {
         }
         let red = port.red;
         let queue = port.queue(&mut self.far, egress - self.first_port, priority);
-        let (handle, more) = match if self.plain { None } else { self.flows.as_mut() } {
+        let Taken { handle, behind, more } = match if self.plain { None } else { self.flows.as_mut() } {
             None => {
                 let handle = queue.take(frames);
-                (handle, queue.head != NONE)
+                Taken { handle, behind: queue.octets - frames.octets(handle), more: queue.head != NONE }
             }
             Some(flows) => flows.take(frames, egress, priority)?,
         };
         let octets = frames.octets(handle);
         queue.octets -= octets;
-        let behind = queue.octets;
         port.backlog &= !(u8::from(!more) << priority);
         if !self.mark_arrivals {
             self.mark(red, frames, egress, handle, behind);

@@ -414,6 +414,68 @@ fn a_queue_per_flow_serves_flows_in_turn() {
     assert_eq!(bench.ports[1].backlog(), 0);
 }
 
+/// A queue for each flow, in a buffer of 100 KB without PFC.
+fn per_flow() -> SwitchConfig {
+    let buffer = Bytes(100_000);
+    SwitchConfig { buffer, pfc: None, ecn: None, queues: Buffering::PerFlow, ..SwitchConfig::default() }
+}
+
+#[test]
+fn a_flow_that_fills_its_own_queue_leaves_the_others_as_much_of_the_buffer_as_their_queues_may_take() {
+    let mut bench = Bench::new(&per_flow());
+    let mut admitted = |flow| {
+        let arrive = |_: &u32| bench.admit(1, Frame { flow, ..data(1_000) }).outcome == Outcome::Queued;
+        (0..100).filter(arrive).count()
+    };
+    // With α = 1 each takes half of what those before it left: 50, 25, and of 25 thirteen.
+    assert_eq!([admitted(1), admitted(2), admitted(3)], [50, 25, 13]);
+    assert_eq!(admitted(1), 0, "the first has long had its share");
+    assert_eq!(bench.switch.queued(&bench.ports, 1, 3), 88_000, "the port's queue is all of them");
+    assert_eq!(bench.drain(1).len(), 88);
+    assert_eq!(bench.switch.free(), 100_000);
+    assert_eq!(bench.admit(1, Frame { flow: 1, ..data(1_000) }).outcome, Outcome::Queued);
+}
+
+#[test]
+fn a_packet_is_trimmed_and_its_header_dropped_by_the_queues_of_its_own_flow() {
+    let trim = Trim { headers: Some(Bytes(2 * 78)), return_to_sender: false, random_tail: false, ..TRIM };
+    let mut bench = Bench::new(&SwitchConfig { trim: Some(trim), ..per_flow() });
+    let (queued, trimmed, dropped) = (Outcome::Queued, Outcome::Trimmed, Outcome::Dropped);
+    for flow in 1..4 {
+        let outcomes: Vec<Outcome> =
+            (0..6).map(|_| bench.admit(1, Frame { flow, ..data(1_000) }).outcome).collect();
+        assert_eq!(outcomes, [queued, queued, queued, trimmed, trimmed, dropped], "flow {flow}");
+    }
+}
+
+#[test]
+fn a_packet_is_marked_by_the_queue_of_its_own_flow() {
+    let ecn = Some(Red { kmin: Bytes(1_000), kmax: Bytes(1_000), pmax: Ratio::ONE });
+    // More than 1000 octets stand behind the first two of flow 1 as they leave, before its last two as they come; never with flow 2.
+    for (marking, expected) in [
+        (Marking::Departure, [true, false, true, false, false]),
+        (Marking::Arrival, [false, false, false, true, true]),
+    ] {
+        let mut bench = Bench::new(&SwitchConfig { marking, ecn, ..per_flow() });
+        for flow in [1, 1, 1, 2, 1] {
+            bench.admit(1, Frame { flow, ect: true, ..data(1_000) });
+        }
+        let left = bench.drain(1);
+        assert_eq!(left.iter().map(|frame| frame.flow).collect::<Vec<_>>(), [1, 2, 1, 1, 1]);
+        assert_eq!(left.iter().map(|frame| frame.ce).collect::<Vec<_>>(), expected, "{marking:?}");
+    }
+}
+
+#[test]
+fn what_is_left_behind_a_packet_is_its_own_flows() {
+    let mut bench = Bench::new(&per_flow());
+    for flow in [1, 1, 1, 2] {
+        bench.admit(1, Frame { flow, ..data(1_000) });
+    }
+    let behind: Vec<u32> = (0..4).map_while(|_| Some(bench.dequeue(1)?.behind)).collect();
+    assert_eq!(behind, [2_000, 0, 1_000, 0]);
+}
+
 proptest! {
     #[test]
     fn every_octet_is_accounted_for(

@@ -61,7 +61,7 @@ pub static SWITCH_EACH: Section = section(
             "queues",
             "`\"priority\"` or `\"per-flow\"`",
             "`\"priority\"`",
-            "Egress queues: one for each priority, or, as an ablation, one for each flow, served in turn.",
+            "Egress queues: one for each priority, or, as an ablation, one for each flow, served in turn. Then a packet is dropped, trimmed or marked by the length of its own flow's queue, which is also the length that telemetry tells.",
         ),
         key(
             "trimming",
