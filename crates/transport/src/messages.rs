@@ -200,11 +200,14 @@ impl Engine {
     }
 
     /// A timeout. The oldest packet goes again; when it has arrived, all that was sent before the timeout and is next to come is lost
-    /// as well, for it would be acknowledged.
+    /// as well, for it would be acknowledged. But of a message that the receiver knows, the receiver asks for the rest.
     #[cold]
     pub(crate) fn doubt_messages(&mut self, slot: usize) {
         if self.names_messages(slot) && self.profile(slot).recovery.keeps_out_of_order() {
             self.aside(slot).doubted = Some(self.qps[slot].requester.high);
+            if let Some(losing) = self.losing(slot) {
+                losing.leave_tail();
+            }
         }
     }
 

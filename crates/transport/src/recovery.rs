@@ -37,6 +37,11 @@ impl Losing {
         self.sender.advance_in_order(boards, cumulative, in_flight)
     }
 
+    /// [`Sender::leave_tail`].
+    pub(crate) fn leave_tail(&mut self) {
+        self.sender.leave_tail();
+    }
+
     /// [`Sender::has_lost_nothing`].
     pub(crate) fn has_lost_nothing(&self) -> bool {
         self.sender.has_lost_nothing()

@@ -8,7 +8,7 @@
 //!
 //! The paper leaves open what follows a timeout for which no arrival showed the loss. Here the first packet goes again;
 //! if what was sent before the timeout is still not acknowledged when that one is, it was the tail of a burst that was
-//! lost, and the next goes, a round trip a packet instead of a timeout.
+//! lost, and the next goes, a round trip a packet instead of a timeout; unless the receiver asks for it, as Homa's does.
 //!
 //! IRN's BDP-FC, the bound on packets in flight, is a window's matter: `QpConfig::max_in_flight`.
 
@@ -51,6 +51,11 @@ impl Irn {
     fn mark_to(&mut self, input: &Input<'_>, to: Psn) -> Option<(Psn, Psn)> {
         let from = if self.has_marked { self.marked_until } else { input.start };
         (to.since(from) > 0).then_some((from, to))
+    }
+
+    /// The tail that a timeout may have shown to be lost is another's affair.
+    pub(super) const fn leave_tail(&mut self) {
+        self.timed_out = false;
     }
 
     fn has_dealt_with(&mut self, until: Psn) {
@@ -184,6 +189,15 @@ mod tests {
         assert_eq!(react(&mut irn, 18, nack(18, 19)), None, "18 is on its way");
         assert_eq!(react(&mut irn, 20, ack(20)), None);
         assert!(irn.is_idle());
+    }
+
+    #[test]
+    fn a_tail_that_is_left_to_the_receiver_is_not_sent_again() {
+        let mut irn = Irn::default();
+        assert_eq!(react(&mut irn, 17, Event::Timeout), Some((17, 18)));
+        irn.leave_tail();
+        let ack = Event::Ack { cumulative: Psn::new(18), selective: None };
+        assert_eq!(react(&mut irn, 18, ack), None);
     }
 
     #[test]

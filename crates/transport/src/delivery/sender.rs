@@ -192,6 +192,13 @@ impl Sender {
         self.has_lost_nothing() && !self.program.owns_window()
     }
 
+    /// What follows the packet that a timeout has sent again is asked for by the receiver, if it is missing.
+    pub fn leave_tail(&mut self) {
+        if let Program::Irn(irn) = &mut self.program {
+            irn.leave_tail();
+        }
+    }
+
     /// Whether nothing of a loss is left: no bitmap, nothing marked, nothing in the program's mind.
     #[must_use]
     pub fn has_lost_nothing(&self) -> bool {
