@@ -66,16 +66,18 @@ int recv() {
             loadContext(&e);
             length = e.context.length;
             uint32_t granted = e.context.granted, tokens = e.tokens;
+            bool more = true;
             if (e.packet.opcode == Timer) { /* the granter has forgotten: a packet finds out */
                 end = addSaturating(granted, PACKET_MAX);
             } else { /* a RESEND of octets not yet granted stands for a grant that was lost */
-                counts = message == e.context.message && end > granted;
-                if (counts) setPriority(least(headerWord(4), 7));
+                more = message == e.context.message && end > granted;
+                if (more) setPriority(least(headerWord(4), 7));
+                /* a GRANT of nothing new tells that the granter knows of the message */
+                counts = more || (message == e.context.message && e.packet.opcode == GRANT);
             }
-            if (counts) {
+            if (more) {
                 updateContext(e.context.granted, most(least(end, length), granted));
-                uint32_t more = e.context.granted - granted;
-                tokens = least(addSaturating(tokens, more), UINT32_MAX - 1);
+                tokens = least(addSaturating(tokens, e.context.granted - granted), UINT32_MAX - 1);
                 setTokens(tokens);
             }
             /* What may go and has not waits for shorter messages: it is not lost (section 3.7). */

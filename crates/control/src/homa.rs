@@ -183,7 +183,8 @@ impl Homa {
                     let part = Part { priority: part.priority.min(7), ..*part };
                     outcome.emit = Some(Emit { part, ..Emit::plain(Class::BUSY) });
                 }
-                if !more {
+                // A grant tells, though it be for nothing new, that the receiver knows of the message.
+                if !more && event.class == Class::RESEND {
                     return;
                 }
             }
@@ -387,6 +388,20 @@ mod tests {
         assert!(sender.outcome.wake > Instant::ZERO + Span::from_millis(5));
         assert_eq!(sender.hear(Class::TIMER, 0, 0, 0, 0), (42_000, None), "no more than there is");
         assert_eq!(sender.outcome.wake, Instant::NEVER);
+    }
+
+    #[test]
+    fn who_is_told_once_more_of_a_grant_waits_on() {
+        let mut sender = sender();
+        sender.hear(Class::MESSAGE, 0, 90_000, 90_000, 0);
+        for (class, end, waits_on) in
+            [(Class::GRANT, 60_000, true), (Class::GRANT, 60_000, true), (Class::RESEND, 50_000, false)]
+        {
+            sender.outcome.wake = Instant::NEVER;
+            sender.hear(class, 0, 0, end, 2);
+            assert_eq!(sender.outcome.wake != Instant::NEVER, waits_on, "{class:?}");
+        }
+        assert_eq!(sender.state.granted, 60_000);
     }
 
     #[test]

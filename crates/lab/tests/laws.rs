@@ -248,6 +248,32 @@ fn the_oldest_message_has_its_share_of_the_link_though_shorter_ones_never_end_un
 }
 
 #[test]
+fn messages_that_others_hold_back_wait_under_homa_and_are_not_sent_again() {
+    let text = r#"
+        stop = "100ms"
+        [topology]
+        kind = "star"
+        hosts = 9
+        rate = "10Gb/s"
+        delay = "1us"
+        [transport]
+        control = { law = "homa", oldest = 0 }
+        [[traffic]]
+        kind = "incast"
+        senders = 8
+        receiver = "h0"
+        size = "2GB"
+        "#;
+    let results = run(text, &[]);
+    let again: u32 = results.flows.iter().map(|flow| flow.retransmitted).sum();
+    let drops: u64 = results.switches.iter().map(|switch| switch.drops).sum();
+    assert_eq!((again, drops), (0, 0));
+    // Eight messages' 40 KB without a grant, four messages' granted ones, and an eighth more for headers.
+    let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();
+    assert!(most.is_some_and(|most| most <= 12 * 45_000), "{most:?}");
+}
+
+#[test]
 fn a_read_from_an_idle_host_does_not_wait_for_those_from_a_busy_one_under_homa() {
     let text = r#"
         [topology]

@@ -24,7 +24,8 @@
 //! no place among those that are granted, so that senders that have died do not keep out others. Where what it asked for comes as it was
 //! sent first, nothing was lost, and it waits for longer the next time. Time in which the
 //! port's link brings packets of other messages does not count, for what is behind them in a queue is not lost; but some intervals by the
-//! clock are the end of that, lest a message wait for as long as others are sent.
+//! clock are the end of that, lest a message wait for as long as others are sent. Only what has a higher priority than the message's place
+//! in the order gives it may hold it back for longer: the order wants it so, and then its sender is told that it is not forgotten.
 //!
 //! READ data needs no grants: who reads is the receiver, and asks for so much of it (`credit::room`). What is missing of it is asked
 //! for by the same rules, where it is kept out of order: a request is the grant, and all data of a queue pair are one message
@@ -46,13 +47,14 @@ use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
+use oldest::Favour;
 use order::{Order, Rank};
 use ranges::Ranges;
 use reads::Awaited;
 use roci_control::homa::Params;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
-use silence::Probe;
+use silence::{Busy, Heard, Probe};
 
 /// The grants of a port.
 #[derive(Debug)]
@@ -83,7 +85,7 @@ pub struct Grants {
     link: BitsPerSec,
     overhead: u32,
     /// How long the link took for what has come.
-    busy: Span,
+    busy: Busy,
     /// Packets so far that have brought new octets.
     moves: u64,
     /// What part of all octets the oldest message is owed, in 16.16, and how many octets it is owed, in 48.16.
@@ -105,10 +107,13 @@ struct Incoming {
     /// When its first octets and when new ones came last, in [`Grants::moves`].
     began: u64,
     since: u64,
-    /// How many octets had come when it had its last turn as the oldest.
-    favoured: u32,
-    /// When it was last heard of, granted something or asked for, and what [`Grants::busy`] was then.
-    heard: (Instant, Span),
+    /// What it has had as the oldest.
+    favour: Favour,
+    /// When it was last heard of, granted something or asked for.
+    heard: Heard,
+    /// When its sender was last told of its grant, and whether it is about to be told of it once more.
+    told: Instant,
+    reminds: bool,
     /// How often it was asked for since a packet came; once more than [`Params::resends`], it was given up.
     asked: u16,
     /// What was asked for of it after a silence.
@@ -164,10 +169,9 @@ impl Incoming {
         self.raised.div_ceil(self.packet).saturating_mul(self.packet)
     }
 
-    /// A request for octets of it.
-    fn resend(&self, params: &Params, offset: u32, end: u32) -> (Qpn, Emit) {
-        let &Self { qpn, message, length: message_length, priority, .. } = self;
-        let priority = params.unscheduled_priority(message_length).min(priority);
+    /// A request for octets of it by `priority`.
+    fn resend(&self, offset: u32, end: u32, priority: u8) -> (Qpn, Emit) {
+        let &Self { qpn, message, length: message_length, .. } = self;
         let part = Part { message, message_length, offset, end, priority };
         (Qpn::new(qpn), Emit { part, ..Emit::plain(Class::RESEND) })
     }
@@ -201,7 +205,7 @@ impl Grants {
             lull: Span::ZERO,
             link,
             overhead: overhead as u32,
-            busy: Span::ZERO,
+            busy: Busy::NEVER,
             moves: 0,
             oldest: params.oldest.fixed(16) as u32,
             owed: 0,
@@ -249,12 +253,18 @@ impl Grants {
             self.moves += 1;
             incoming.since = self.moves;
         }
+        if incoming.favour.stale > 0 {
+            let come_late = if new || is_again(event) { 0 } else { end - offset };
+            self.get_over(event.now, place, come_late);
+        }
+        let incoming = &mut self.messages[place as usize];
         let probed = incoming.probe.take_if(|probe| new && probe.asked.contains(&offset));
         if let Some(probe) = &probed {
             self.learn(event.now, probe, is_again(event));
         }
         let incoming = &mut self.messages[place as usize];
-        (incoming.heard, incoming.asked, incoming.moved) = ((event.now, self.busy), 0, true);
+        incoming.heard = Heard { at: event.now, busy: self.busy };
+        (incoming.asked, incoming.moved) = (0, true);
         let (after, more) = (incoming.rank(place), incoming.received.octets - octets);
         let (complete, granted) = (incoming.remaining() == 0, incoming.granted == length);
         let sender = incoming.sender;
@@ -268,18 +278,16 @@ impl Grants {
         }
         if let Some(octets) = self.look(place, offset, event.now) {
             self.messages[place as usize].probe.take_if(|probe| probe.asked.start < octets.end);
-            self.ask_for(place, octets);
+            self.ask_for_overtaken(place, octets);
         }
         if let Some(probe) = probed.filter(|_| !complete && is_again(event)) {
             self.probe_further(place, probe);
         }
         self.take_turns();
-        self.owe(more);
+        self.owe(event.now, more);
         if !complete {
-            let patience = self.patience();
-            let incoming = &self.messages[place as usize];
-            self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
-            if incoming.is_through() {
+            self.check(place);
+            if self.messages[place as usize].is_through() {
                 let part = Part { message, ..Part::default() };
                 self.out.push_back((Qpn::new(event.qpn), Emit { part, ..Emit::plain(Class::ACK) }));
             }
@@ -288,7 +296,7 @@ impl Grants {
 
     /// How long the link has been idle.
     fn idle(&self, now: Instant) -> Span {
-        now.since(Instant::ZERO).saturating_sub(self.busy)
+        now.since(Instant::ZERO).saturating_sub(self.busy.all)
     }
 
     /// Two round trips, or as much as fits into the interval: for so long the link is idle where octets are lost.
@@ -369,15 +377,20 @@ impl Grants {
     /// What is asked for first if nothing comes before, and when.
     fn overdue(&self) -> Option<(Instant, Whole)> {
         let &Reverse((due, whole)) = self.looks.peek()?;
-        Some((Instant::ZERO + due + self.busy, whole))
+        Some((Instant::ZERO + due + self.busy.all, whole))
     }
 
-    /// Asks for what is missing of a message's octets, by the priority that was granted last: what comes again is no sooner there
-    /// than what may still wait in a queue.
-    fn ask_for(&mut self, place: u32, octets: Range<u32>) {
+    /// Asks for what others have overtaken of a message's octets, by the priority that was granted last: what comes again is no sooner
+    /// there than what may still wait in a queue.
+    fn ask_for_overtaken(&mut self, place: u32, octets: Range<u32>) {
+        self.ask_for(place, octets, self.messages[place as usize].priority);
+    }
+
+    /// Asks for what is missing of a message's octets.
+    fn ask_for(&mut self, place: u32, octets: Range<u32>, priority: u8) {
         let incoming = &self.messages[place as usize];
         for (offset, end) in incoming.received.gaps(octets).take(RESENDS_AT_ONCE) {
-            self.out.push_back(incoming.resend(&self.params, offset, end));
+            self.out.push_back(incoming.resend(offset, end, priority));
         }
     }
 
@@ -407,6 +420,7 @@ impl Grants {
     #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
     fn begin(&mut self, event: &Event<'_>, message: u32, length: u32) -> u32 {
         let (qpn, sender) = (event.qpn, event.peer);
+        let priority = self.params.unscheduled_priority(length);
         let of_qp = self.of_qp(qpn);
         if of_qp.len() >= MESSAGES_OF_QP
             && let Some(&(_, first)) = of_qp.first()
@@ -423,8 +437,10 @@ impl Grants {
             received: Ranges::default(),
             began: self.moves,
             since: self.moves,
-            favoured: 0,
-            heard: (Instant::ZERO, Span::ZERO),
+            favour: Favour::default(),
+            heard: Heard::NEVER,
+            told: Instant::ZERO,
+            reminds: false,
             asked: 0,
             probe: None,
             packet: 1,
@@ -432,7 +448,7 @@ impl Grants {
             unasked: 0,
             moved: true,
             look: None,
-            priority: 7,
+            priority,
             raised: 0,
         };
         let place = match self.vacant.pop() {
@@ -464,13 +480,15 @@ impl Grants {
         self.vacant.push(place);
     }
 
-    /// Each of the first messages, none of which has another's sender, has its turn, if a packet of it has come since its last.
+    /// Each of the first messages, none of which has another's sender, has its turn, if a packet of it has come since its last. None has
+    /// one while octets of it stand in a queue that have come another way, but for the first, which is granted above others.
     fn take_turns(&mut self) {
         let first = self.order.first();
         let active = first.len().min(usize::from(self.params.overcommit));
         for (rank, at) in first[..active].iter().enumerate() {
             let incoming = &mut self.messages[at.place as usize];
-            if core::mem::take(&mut incoming.moved) {
+            let waits = (rank > 0 || active == 1) && incoming.favour.stale > 0;
+            if !waits && core::mem::take(&mut incoming.moved) {
                 let part = Part {
                     message: incoming.message,
                     message_length: incoming.length,
@@ -502,8 +520,7 @@ impl PortAgent for Grants {
             return self.asked_for(event);
         }
         let took = self.link.time_for(u64::from(event.length + self.overhead));
-        // Not beyond now, though the link be faster than was said.
-        self.busy = (self.busy + took).min(event.now.since(Instant::ZERO));
+        self.busy.take(event.now, took, self.came_by(event));
         match event.class {
             Class::SEND | Class::WRITE => self.arrived(event),
             Class::READ_RESPONSE => self.awaits(event),
@@ -526,19 +543,21 @@ impl PortAgent for Grants {
 
     fn admit(&mut self, now: Instant, qpn: Qpn, part: &mut Part) -> bool {
         let Ok(at) = self.find(qpn.get(), part.message) else { return false };
-        let patience = self.patience();
         let place = self.places[at].1;
         let incoming = &mut self.messages[place as usize];
         part.end = part.end.min(incoming.length);
+        let reminds = core::mem::take(&mut incoming.reminds);
         if part.end <= incoming.granted {
-            return false;
+            part.end = incoming.granted;
+            return reminds;
         }
-        (incoming.heard, incoming.asked) = ((now, self.busy), 0);
         if part.priority > incoming.priority {
             incoming.raised = incoming.granted;
         }
-        (incoming.granted, incoming.priority) = (part.end, part.priority);
-        self.check = self.check.min(incoming.due(patience, &self.params, self.busy));
+        (incoming.heard, incoming.asked) = (Heard { at: now, busy: self.busy }, 0);
+        (incoming.granted, incoming.priority, incoming.told) = (part.end, part.priority, now);
+        self.check(place);
+        let incoming = &self.messages[place as usize];
         if incoming.granted == incoming.length {
             self.leave(place);
             // Its place among the first goes to another.
@@ -562,7 +581,7 @@ impl PortAgent for Grants {
                     let Some(look) = self.look_away(place) else { break };
                     let incoming = &self.messages[place as usize];
                     let (raised, reach) = (incoming.raised_packets(), incoming.received.reach());
-                    self.ask_for(place, raised..look.until);
+                    self.ask_for_overtaken(place, raised..look.until);
                     if let Some(until) = reach.filter(|&reach| reach > look.until) {
                         self.look_until(place, until, now);
                     }

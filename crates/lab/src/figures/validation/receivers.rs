@@ -43,8 +43,12 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
 fn oldest(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
     let owed = bench.run(HOMA_OLDEST, &[])?;
     measured.each("oldest_share", &owed, |results| {
+        let all = results.flows.iter().map(|flow| octets(flow.delivered)).sum::<f64>();
+        let rate = all / results.simulated.as_secs_f64();
+        // Its last megabyte goes before all others, at once.
         let time = results.flows.first().and_then(FlowResult::fct);
-        time.map_or(f64::NAN, |time| OLDEST * 8.0 / time.as_secs_f64() / LINK * 100.0)
+        let waits = time.map_or(f64::NAN, |time| time.as_secs_f64() - OTHERS / rate);
+        (OLDEST - OTHERS) / (rate * waits) * 100.0
     });
     let shortest_first = bench.run(HOMA_OLDEST, &[("transport.control.oldest", "0")])?;
     measured.each("oldest_starved", &shortest_first, |results| {
@@ -55,6 +59,8 @@ fn oldest(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError>
 
 /// The oldest message's octets, as in the scenario.
 const OLDEST: f64 = 4e6;
+/// Those of each of the others.
+const OTHERS: f64 = 1e6;
 
 /// Messages of the busy sender to the other host, which come first among the flows.
 const ELSEWHERE: usize = 8;

@@ -44,6 +44,44 @@ fn so_is_one_whose_octets_wait_on_a_low_priority() {
 }
 
 #[test]
+fn what_waits_on_a_low_priority_is_asked_for_once_in_its_turns_and_no_more_is_granted_there() {
+    let mut grants = agent(Params { overcommit: 2, resend: Span::from_millis(1), ..QUARTER });
+    let of_two = |grants: &mut Grants, now| -> Vec<_> {
+        let said = said(grants, now).into_iter().filter(|said| said.1 == 2 && said.0 != Class::ACK);
+        said.map(|(class, _, end, priority)| (class, end, priority)).collect()
+    };
+    let mut packet = 0;
+    // The next so many packets of the shorter message, which fill the link.
+    let mut fill = |grants: &mut Grants, packets| {
+        let mut heard = Vec::new();
+        for _ in 0..packets {
+            let now = at(1) + Span::from_nanos(800 * u64::from(packet));
+            data(grants, now, 3, 500_000, packet * 1_000, packet * 1_000 + 1_000);
+            heard.extend(of_two(grants, now));
+            packet += 1;
+        }
+        (heard, at(1) + Span::from_nanos(800 * u64::from(packet)))
+    };
+    data(&mut grants, at(0), 2, 900_000, 0, 10_000);
+    assert_eq!(of_two(&mut grants, at(0)), [(Class::GRANT, 20_000, 0)]);
+    let (heard, now) = fill(&mut grants, 30);
+    assert_eq!(heard, [(Class::GRANT, 30_000, 3)], "beyond what waits");
+    data(&mut grants, now, 2, 900_000, 20_000, 30_000);
+    assert_eq!(of_two(&mut grants, now), []);
+    let (heard, now) = fill(&mut grants, 30);
+    assert_eq!(heard, [(Class::RESEND, 20_000, 3)], "for it has not come since the turn before");
+    data_as(true, &mut grants, now, 2, 900_000, 10_000, 20_000);
+    assert_eq!(of_two(&mut grants, now), [], "what was sent first still stands in the queue");
+    let (heard, now) = fill(&mut grants, 30);
+    assert_eq!(heard, [(Class::GRANT, 40_000, 3)]);
+    data(&mut grants, now, 2, 900_000, 10_000, 15_000);
+    assert_eq!(of_two(&mut grants, now), []);
+    data(&mut grants, now, 2, 900_000, 15_000, 20_000);
+    data(&mut grants, now, 2, 900_000, 30_000, 40_000);
+    assert_eq!(of_two(&mut grants, now), [(Class::GRANT, 50_000, 0)], "now that it has come");
+}
+
+#[test]
 fn whoever_is_the_first_in_order_as_well_needs_no_other_turn() {
     let mut grants = agent(QUARTER);
     come(&mut grants, 2, 300_000, 0..1);
