@@ -69,7 +69,8 @@ pub struct DeviceConfig {
     /// those over IPv6 that are sent most. What they are sent bears another source port than 4791, as RoCEv2 allows, and all else
     /// bears 4791. Zero for the few networks that pass packets to 4791 only from 4791.
     pub connected: usize,
-    /// The rate of the link, what "unpaced" means to a law.
+    /// The rate of the link, what "unpaced" means to a law: a queue pair that a law has paced is held to it when the law takes its
+    /// limit away. Until then nothing paces it.
     pub link: BitsPerSec,
     /// The code point of data and acknowledgements, 0 to 63.
     pub dscp: u8,
@@ -537,6 +538,7 @@ impl Core {
     fn new(io: &dyn PacketIo, config: &DeviceConfig, seed: u64, table: Arc<Table>) -> Self {
         let mut engine = Engine::new(EngineConfig {
             link: config.link,
+            link_is_apart: true,
             seed,
             pacing_burst: PACING_BURST,
             paced_run: PACED_RUN,

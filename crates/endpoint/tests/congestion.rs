@@ -306,3 +306,28 @@ fn programs_send_each_other_packets_of_their_own() {
         }
     }
 }
+
+#[test]
+fn a_queue_pair_that_has_recovered_keeps_to_the_links_rate() {
+    let _turn = turn();
+    let wire = MemoryWire::new(1);
+    let link = BitsPerSec::from_mbps(100);
+    let laws: &[&[(&str, &str)]] = &[&[("rai", "50Mb/s")]];
+    let (a, b) = (open(&wire, "10.0.0.1", link, laws), open(&wire, "10.0.0.2", link, laws));
+    let Pair { a, b, .. } = connect(&a, &b, plain);
+    let mut flow = Flow::begin(&a, &b);
+    let rate = |flow: &Flow<'_>| flow.qp.query().unwrap().credit.rate_kbps;
+    a.qp.set_register("rc", "50Mb/s").unwrap();
+    assert_eq!(rate(&flow), 50_000);
+    let begin = now();
+    while rate(&flow) < link.as_kbps() && now() - begin < Duration::from_secs(20) {
+        run(std::slice::from_mut(&mut flow), Duration::from_millis(20));
+    }
+    // What its time in the loop above saved up.
+    run(std::slice::from_mut(&mut flow), BURST);
+    let ran = run(std::slice::from_mut(&mut flow), Duration::from_millis(500));
+    let bits = ran.octets[0] as f64 * 8.0 * WIRE;
+    let most = link.as_kbps() as f64 * 1e3 * (ran.seconds + BURST.as_secs_f64());
+    assert_eq!(rate(&flow), link.as_kbps());
+    assert!(bits <= most * 1.05, "{:.0} Mb/s", bits / ran.seconds / 1e6);
+}

@@ -33,7 +33,7 @@ impl Engine {
     /// state: with each fact read once, for laws hear of nothing as often.
     #[inline(always)]
     pub(crate) fn tell_of_progress(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>, acked: u32) {
-        let Self { qps, profiles, schedule, laws: Laws { laws, states, timers, .. }, .. } = self;
+        let Self { qps, profiles, schedule, config, laws: Laws { laws, states, timers, .. }, .. } = self;
         let qp = &mut qps[slot];
         let profile = &profiles[usize::from(qp.common.profile)];
         let index = qp.common.law;
@@ -52,7 +52,8 @@ impl Engine {
         if qp.requester.window != window {
             qp.set_window(profile, window);
         }
-        if qp.requester.pacer.rate_kbps() != rate_kbps {
+        let paced = qp.requester.pacer.rate_kbps();
+        if paced != rate_kbps && paced != config.pace(paced, rate_kbps) {
             self.set_rate(now, slot, rate_kbps);
             self.arm(now, slot);
         } else if rejoin(qp, schedule, now, slot) {
@@ -172,6 +173,7 @@ impl Engine {
         if let Some(port) = state.port_mut() {
             changed = port.window != window;
             port.window = window;
+            let rate_kbps = self.config.pace(port.pacer.rate_kbps(), rate_kbps);
             if port.pacer.rate_kbps() != rate_kbps {
                 port.pacer.set_rate(now, rate_kbps);
                 if !port.waiting.is_empty() {
@@ -202,6 +204,7 @@ impl Engine {
     /// The queue pair is paced at `rate_kbps` from now on.
     fn set_rate(&mut self, now: Instant, slot: usize, rate_kbps: u32) {
         let Qp { requester, common, .. } = &mut self.qps[slot];
+        let rate_kbps = self.config.pace(requester.pacer.rate_kbps(), rate_kbps);
         requester.pacer.set_rate(now, rate_kbps);
         common.facts.put(Facts::PACED, rate_kbps != Credit::UNLIMITED);
         common.asks_every =

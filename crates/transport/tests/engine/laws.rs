@@ -273,7 +273,7 @@ fn a_deferred_law_of_the_port_hears_of_each_of_its_queue_pairs() {
 }
 
 /// A CNP arrives for `qpn`.
-fn notify(engine: &mut Engine, now: Instant, qpn: Qpn) {
+pub(crate) fn notify(engine: &mut Engine, now: Instant, qpn: Qpn) {
     let header = Header::cnp(qpn);
     let arrival = Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[] };
     engine.receive(now, &arrival, &mut Reaction::default());

@@ -9,6 +9,7 @@
 )]
 
 mod acknowledging;
+mod apart;
 mod asking;
 mod duplicates;
 mod flight;
