@@ -3,7 +3,7 @@
 
 use crate::io::sys;
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// The address that a device is named by: an address of this host itself, a link-local one perhaps with its interface
 /// (`fe80::1%eth0`), or the name of an interface, for its first IPv4 address or else its first that reaches further than the link.
@@ -14,8 +14,8 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 /// named with such an address, [`io::ErrorKind::InvalidInput`].
 pub fn address_of(name: &str) -> io::Result<IpAddr> {
     let known = sys::interfaces()?;
-    if let Ok(address) = name.parse() {
-        return unambiguous(&known, address);
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return unambiguous(&known, address.to_canonical());
     }
     if let Some((address, interface)) = name.split_once('%')
         && let Ok(address) = address.parse()
@@ -110,6 +110,25 @@ pub fn first_address() -> io::Result<IpAddr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this host has no address but the loopback's"))
 }
 
+/// The addresses of a host, in the order in which the system would have them tried, each once. An IPv4 address is told as one, also
+/// where it was written within IPv6 (`::ffff:10.0.0.1`): a device is at the one or the other.
+///
+/// # Errors
+/// What the system says where it knows none; [`io::ErrorKind::NotFound`] where it says nothing.
+pub fn addresses_of_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let mut all: Vec<SocketAddr> = Vec::new();
+    for address in (host, port).to_socket_addrs()? {
+        let address = match address.ip().to_canonical() {
+            IpAddr::V4(ip) => (ip, port).into(),
+            IpAddr::V6(_) => address,
+        };
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    if all.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(all) }
+}
+
 /// The address of this host from which `peer` is reached.
 ///
 /// # Errors
@@ -167,6 +186,14 @@ fn first<'a>(known: impl Iterator<Item = &'a sys::Interface> + Clone) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ipv4_address_within_ipv6_is_one_of_ipv4() {
+        let at = addresses_of_host("::ffff:127.0.0.9", 7).unwrap();
+        assert_eq!(at, ["127.0.0.9:7".parse().unwrap()]);
+        assert_eq!(addresses_of_host("fd00::1", 7).unwrap(), ["[fd00::1]:7".parse().unwrap()]);
+        assert_eq!(address_of("::ffff:127.0.0.1").unwrap(), IpAddr::from([127, 0, 0, 1]));
+    }
 
     #[test]
     fn a_link_local_address_of_two_interfaces_is_the_firsts() {

@@ -4,11 +4,11 @@ use crate::Failure;
 use crate::args::ping::Ping;
 use crate::execute::print;
 use crate::progress;
-use roci_endpoint::addresses::{address_of, first_address, toward};
+use roci_endpoint::addresses::{address_of, addresses_of_host, first_address, toward};
 use roci_endpoint::cm::CmError;
 use roci_endpoint::ping::{self, Options, PingError, Watch};
 use std::cell::RefCell;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr};
 
 /// Pings, or answers.
 pub(crate) fn ping(arguments: &Ping) -> Result<(), Failure> {
@@ -19,36 +19,59 @@ pub(crate) fn ping(arguments: &Ping) -> Result<(), Failure> {
     }
     progress::listen()?;
     let request = |error: std::io::Error| Failure::Request(error.to_string());
+    let source = |other: &dyn Fn() -> std::io::Result<IpAddr>| arguments.source.map_or_else(other, Ok);
     let address = arguments.address.as_deref();
-    let (host, device) = match (address, arguments.client) {
-        (Some(name), true) => {
-            let wrong = || Failure::Request(format!("`{name}` is no host"));
-            let host = (name, arguments.port).to_socket_addrs().ok().and_then(|mut all| all.next());
-            let host = host.ok_or_else(wrong)?;
-            (Some(host), arguments.source.map_or_else(|| toward(host), Ok))
-        }
-        (Some(name), false) => (None, arguments.source.map_or_else(|| address_of(name), Ok)),
-        (None, _) => (None, arguments.source.map_or_else(first_address, Ok)),
+    let (Some(name), true) = (address, arguments.client) else {
+        let device = source(&|| address.map_or_else(first_address, address_of)).map_err(request)?;
+        return run(arguments, None, device).map_err(failure);
     };
+    let hosts = addresses_of_host(name, arguments.port);
+    let mut hosts = hosts.map_err(|_| Failure::Request(format!("`{name}` is no host")))?;
+    if let Some(device) = arguments.source
+        && hosts.iter().any(|host| host.is_ipv4() == device.is_ipv4())
+    {
+        // From this device the others are not reached.
+        hosts.retain(|host| host.is_ipv4() == device.is_ipv4());
+    }
+    // One after the other, until one of them answers.
+    let mut failed = None;
+    for host in hosts {
+        let error = match source(&|| toward(host)) {
+            Ok(device) => match run(arguments, Some(host), device) {
+                Err(error @ (PingError::Connect(_) | PingError::Alone(_))) => failure(error),
+                Err(error @ PingError::Device(..)) => failure(error),
+                done => return done.map_err(failure),
+            },
+            Err(error) => request(error),
+        };
+        // Who was asked tells more than that no way leads there.
+        if !matches!((&failed, &error), (Some(Failure::Run(_)), Failure::Request(_))) {
+            failed = Some(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Pings `host` from `device`, or answers there.
+fn run(arguments: &Ping, host: Option<SocketAddr>, device: IpAddr) -> Result<(), PingError> {
     let options = Options {
         host,
         port: arguments.port,
-        device: device.map_err(request)?,
+        device,
         count: arguments.count,
         size: usize::try_from(arguments.size).unwrap_or(usize::MAX),
         validate: arguments.validate,
         persistent: arguments.persistent,
     };
     let screen = Screen { verbose: arguments.verbose, is_client: host.is_some(), times: RefCell::default() };
-    match ping::run(&options, &screen) {
-        Ok(count) => {
-            screen.summary(count);
-            Ok(())
-        }
-        Err(error @ (PingError::Options(_) | PingError::Device(..))) => {
-            Err(Failure::Request(error.to_string()))
-        }
-        Err(error) => Err(Failure::Run(error.to_string())),
+    screen.summary(ping::run(&options, &screen)?);
+    Ok(())
+}
+
+fn failure(error: PingError) -> Failure {
+    match error {
+        PingError::Options(_) | PingError::Device(..) => Failure::Request(error.to_string()),
+        error => Failure::Run(error.to_string()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::handshake::{DONE, Key, STRUCT_LEN, TEXT_LEN};
 use super::{Event, Options, PerfError, Watch, good, lobby, named};
-use crate::addresses::{here, is_whole};
+use crate::addresses::{addresses_of_host, here, is_whole};
 use crate::alive::Alive;
 use crate::clock::Clock;
 use crate::cm::Connection;
@@ -15,7 +15,7 @@ use roci_transport::{CompletionKind, Status};
 use roci_units::Qpn;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// How often a wait looks whether it is to end.
@@ -143,7 +143,7 @@ impl<'a> Tcp<'a> {
         let port = options.port;
         let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
         let mut last = unreachable(ErrorKind::NotFound.into());
-        for address in (host, port).to_socket_addrs().map_err(unreachable)? {
+        for address in addresses_of_host(host, port).map_err(unreachable)? {
             if let Err(error) = is_whole(address) {
                 last = named(error);
                 continue;
@@ -301,6 +301,11 @@ impl<'a> Messages<'a> {
         let (heard, alive) = (VecDeque::new(), Alive::new(&qp));
         let (failed, acquaintance) = (None, Acquaintance::default());
         Self { connection, qp, cq, heard, alive, failed, is_client, acquaintance, watch }
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.connection.peer()
     }
 
     /// Takes one thing that has ended, waiting up to `timeout` for it; whether there was one.

@@ -5,16 +5,17 @@ use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text,
 use super::session::{CYCLE, FLIGHT, Place, Session, shares_flight};
 use super::terms::{self, Terms};
 use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, lobby, named};
-use crate::addresses::{first_address, toward};
+use crate::addresses::{addresses_of_host, first_address, toward};
 use crate::clock::Clock;
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::control;
-use crate::device::{Device, DeviceConfig, Mtu, Progress};
+use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+use crate::memory::MemoryRegion;
 use crate::queue_pair::QueuePair;
 use crate::work::RecvWr;
 use roci_control::Law;
 use roci_transport::{Access, Status};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// How long a test looks for what comes before it sleeps. Four tests that looked for 5 ms shared two cores less fairly than the path
@@ -134,51 +135,29 @@ fn introduce<'a>(channel: &mut Tcp<'_>, options: &'a Options) -> Result<Ready<'a
 
 /// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
 fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    let to = options.host.as_deref().map(|host| find(host, options.port)).transpose()?;
-    let address = match (options.device, to) {
-        (Some(address), _) => address,
-        (None, Some(to)) => toward(to).map_err(named)?,
-        (None, None) => first_address()?,
+    let (end, mut first) = match &options.host {
+        Some(host) => reach(host, options, watch).map(|(end, channel)| (end, Some(channel)))?,
+        None => (End::open(options, None, watch)?, None),
     };
-    let device = open(address, options)?;
-    let manager = ConnectionManager::new(&device)?;
-    let pd = device.alloc_pd();
-    let region = pd.reg_mr(vec![0; 16 * MESSAGE_MAX], Access::LOCAL_WRITE)?;
-    // No READs, and as patient as the data.
-    let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(options, None) };
-    let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
-    let meet = |qp: &QueuePair, param: &ConnParam, peer| match (&listener, to) {
-        (Some(listener), _) => accept(listener, qp, param, peer, options.patience, watch),
-        (None, Some(to)) => match connect(&manager, qp, to, param, watch) {
-            Err(PerfError::Connect(error)) if error.is_alone(address) => Err(PerfError::Alone(error)),
-            done => done.map(Some),
-        },
-        (None, None) => Err(PerfError::Left),
-    };
-    if let Some(listener) = &listener {
-        watch.event(Event::Waiting(Some(SocketAddr::new(address, listener.port()))));
-    }
+    let is_client = end.to.is_some();
     let (mut channel, (ready, connections)) = loop {
-        let cq = device.create_cq()?;
-        let qp = pd.create_qp(&cq, &cq).build()?;
-        for slot in 0..16 {
-            qp.post_recv(RecvWr::new(region.buffer(slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX)?))?;
-        }
-        let Some(control) = meet(&qp, &told, None)? else {
+        let met = match first.take() {
+            Some(channel) => Some(channel),
+            None => end.channel()?,
+        };
+        let Some(mut channel) = met else {
             if watch.stopped() {
                 return Err(PerfError::Stopped);
             }
             continue;
         };
-        let from = control.peer();
-        let mut channel = Messages::new(control, qp, cq, to.is_some(), watch);
-        if to.is_none() {
-            channel.acquaintance().patience = Some(options.patience);
-        }
-        match introduce_by_cm(&mut channel, &device, options, |qp, param| meet(qp, param, Some(from.ip()))) {
+        let from = channel.peer();
+        match introduce_by_cm(&mut channel, &end.device, options, |qp, param| {
+            end.meet(qp, param, Some(from.ip()))
+        }) {
             Ok(met) => break (channel, met),
             Err(_) if watch.stopped() => return Err(PerfError::Stopped),
-            Err(error) if to.is_none() => {
+            Err(error) if !is_client => {
                 lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
             }
             Err(error) => return Err(error),
@@ -186,7 +165,7 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     };
     let mut session = ready.begin(&mut channel, watch);
     let done = session.run();
-    if to.is_some() && done.is_ok() {
+    if is_client && done.is_ok() {
         // The server ends them. What it says may be lost, and it is waited for once, however many they are.
         let clock = Clock::new();
         for connection in &connections {
@@ -197,6 +176,119 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
         connection.disconnect();
     }
     done
+}
+
+/// A client's end, and its connection with the server, at the first of the host's addresses at which there is one.
+fn reach<'a>(
+    host: &str,
+    options: &'a Options,
+    watch: &'a dyn Watch,
+) -> Result<(End<'a>, Messages<'a>), PerfError> {
+    let unreachable = |error| PerfError::Unreachable(host.to_owned(), options.port, error);
+    let mut all = addresses_of_host(host, options.port).map_err(unreachable)?;
+    if let Some(device) = options.device
+        && all.iter().any(|to| to.is_ipv4() == device.is_ipv4())
+    {
+        // From this device the others are not reached.
+        all.retain(|to| to.is_ipv4() == device.is_ipv4());
+    }
+    one_of(&all, |to| {
+        let end = End::open(options, Some(to), watch)?;
+        let channel = end.channel()?.ok_or(PerfError::Left)?;
+        Ok((end, channel))
+    })
+}
+
+/// Tries one address after the other. Where none does, it is told why of the last that was asked, or else of the last: of two
+/// addresses one often leads nowhere.
+fn one_of<T>(
+    all: &[SocketAddr],
+    mut attempt: impl FnMut(SocketAddr) -> Result<T, PerfError>,
+) -> Result<T, PerfError> {
+    let was_asked = |error: &PerfError| matches!(error, PerfError::Connect(_) | PerfError::Alone(_));
+    let mut failure = PerfError::Left;
+    for &to in all {
+        match attempt(to) {
+            Err(error) if !matches!(error, PerfError::Stopped) => {
+                if was_asked(&error) || !was_asked(&failure) {
+                    failure = error;
+                }
+            }
+            done => return done,
+        }
+    }
+    Err(failure)
+}
+
+/// What an end has to connect queue pairs by RDMA-CM.
+struct End<'a> {
+    options: &'a Options,
+    watch: &'a dyn Watch,
+    /// Of a client: where its server is.
+    to: Option<SocketAddr>,
+    /// Of a server.
+    listener: Option<Listener>,
+    /// What is heard comes here.
+    region: MemoryRegion,
+    pd: ProtectionDomain,
+    manager: ConnectionManager,
+    device: Device,
+}
+
+impl<'a> End<'a> {
+    fn open(options: &'a Options, to: Option<SocketAddr>, watch: &'a dyn Watch) -> Result<Self, PerfError> {
+        let address = match (options.device, to) {
+            (Some(address), _) => address,
+            (None, Some(to)) => toward(to).map_err(named)?,
+            (None, None) => first_address()?,
+        };
+        let device = open(address, options)?;
+        let manager = ConnectionManager::new(&device)?;
+        let pd = device.alloc_pd();
+        let region = pd.reg_mr(vec![0; 16 * MESSAGE_MAX], Access::LOCAL_WRITE)?;
+        let listener = if to.is_none() { Some(manager.listen(options.port)?) } else { None };
+        if let Some(listener) = &listener {
+            watch.event(Event::Waiting(Some(SocketAddr::new(address, listener.port()))));
+        }
+        Ok(Self { options, watch, to, listener, region, pd, manager, device })
+    }
+
+    /// Connects `qp`: of a server with whoever comes, or with `peer` once one has come; `None` where it came to nothing after all.
+    fn meet(
+        &self,
+        qp: &QueuePair,
+        param: &ConnParam,
+        peer: Option<IpAddr>,
+    ) -> Result<Option<cm::Connection>, PerfError> {
+        match (&self.listener, self.to) {
+            (Some(listener), _) => accept(listener, qp, param, peer, self.options.patience, self.watch),
+            (None, Some(to)) => match connect(&self.manager, qp, to, param, self.watch) {
+                Err(PerfError::Connect(error)) if error.is_alone(self.manager.address()) => {
+                    Err(PerfError::Alone(error))
+                }
+                done => done.map(Some),
+            },
+            (None, None) => Err(PerfError::Left),
+        }
+    }
+
+    /// The connection over which the ends talk.
+    fn channel(&self) -> Result<Option<Messages<'a>>, PerfError> {
+        let cq = self.device.create_cq()?;
+        let qp = self.pd.create_qp(&cq, &cq).build()?;
+        for slot in 0..16 {
+            let range = slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX;
+            qp.post_recv(RecvWr::new(self.region.buffer(range)?))?;
+        }
+        // No READs, and as patient as the data.
+        let told = ConnParam { responder_resources: 0, initiator_depth: 0, ..parameters(self.options, None) };
+        let Some(control) = self.meet(&qp, &told, None)? else { return Ok(None) };
+        let mut channel = Messages::new(control, qp, cq, self.to.is_some(), self.watch);
+        if self.to.is_none() {
+            channel.acquaintance().patience = Some(self.options.patience);
+        }
+        Ok(Some(channel))
+    }
 }
 
 /// All that is told over a connection of RDMA-CM before the test, and those of the data.
@@ -232,12 +324,6 @@ fn parameters(options: &Options, mtu: Option<Mtu>) -> ConnParam {
         path_mtu: mtu.or(options.mtu),
         ..ConnParam::default()
     }
-}
-
-fn find(host: &str, port: u16) -> Result<SocketAddr, PerfError> {
-    let unreachable = |error| PerfError::Unreachable(host.to_owned(), port, error);
-    let mut found = (host, port).to_socket_addrs().map_err(unreachable)?;
-    found.next().ok_or_else(|| unreachable(std::io::ErrorKind::NotFound.into()))
 }
 
 /// Connects a queue pair. A server that is between two connections may reject for a while.
@@ -419,6 +505,29 @@ fn acquaint(
 mod tests {
     use super::super::Test;
     use super::*;
+
+    #[test]
+    fn the_addresses_of_a_host_are_tried_until_one_does_and_who_was_asked_is_told_of_else() {
+        let all = ["[::1]:7", "10.0.0.1:7", "[fd00::1]:7"].map(|at| at.parse().unwrap());
+        let silent = |to| PerfError::from(CmError::Unreachable(to));
+        let nowhere = || PerfError::from(std::io::Error::from(std::io::ErrorKind::NetworkUnreachable));
+        let mut tried = Vec::new();
+        let done = one_of(&all, |to| {
+            tried.push(to);
+            if to.is_ipv4() { Ok(to) } else { Err(nowhere()) }
+        });
+        assert_eq!((done.unwrap(), tried.len()), (all[1], 2));
+        let failed = one_of(&all, |to| Err::<(), _>(if to.is_ipv4() { silent(to) } else { nowhere() }));
+        assert!(matches!(failed, Err(PerfError::Connect(CmError::Unreachable(to))) if to == all[1]));
+        let failed = one_of(&all, |_| Err::<(), _>(nowhere()));
+        assert!(matches!(failed, Err(PerfError::Io(_))), "{failed:?}");
+        tried.clear();
+        let stopped = one_of(&all, |to| {
+            tried.push(to);
+            Err::<(), _>(PerfError::Stopped)
+        });
+        assert!(matches!(stopped, Err(PerfError::Stopped)) && tried.len() == 1);
+    }
 
     #[test]
     fn many_queue_pairs_read_no_more_at_once_than_they_write_unless_each_has_a_window_of_its_own() {

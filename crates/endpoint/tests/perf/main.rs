@@ -1,6 +1,7 @@
 //! perftest's tests with both ends ours, over UDP sockets at one loopback address.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::disallowed_methods, reason = "tests")]
 
+mod by_cm;
 mod ends;
 
 use roci_endpoint::Mtu;
@@ -21,6 +22,7 @@ struct Notes {
     times: Mutex<Vec<f64>>,
     counted: Mutex<Option<Counted>>,
     stop: AtomicBool,
+    waiting: AtomicBool,
     connected: AtomicBool,
     strangers: Mutex<Vec<String>>,
 }
@@ -32,6 +34,7 @@ impl Watch for Notes {
             Event::Times(times) => self.times.lock().unwrap().extend(times),
             Event::Counted(counted) => *self.counted.lock().unwrap() = Some(*counted),
             Event::Stranger { deed, .. } => self.strangers.lock().unwrap().push(deed.to_owned()),
+            Event::Waiting(_) => self.waiting.store(true, Ordering::SeqCst),
             Event::Connected(_) => self.connected.store(true, Ordering::SeqCst),
             _ => {}
         }

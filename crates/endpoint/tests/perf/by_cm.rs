@@ -1,0 +1,50 @@
+//! Ends that meet by RDMA-CM.
+
+use crate::{Notes, TURN, options};
+use roci_endpoint::perf::{self, Metric, Options, Verb};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server at this address.
+fn server(address: &str) -> Options {
+    Options {
+        rdma_cm: true,
+        device: Some(address.parse().unwrap()),
+        ..options(Verb::Write, Metric::Bandwidth)
+    }
+}
+
+/// A client of that server, which it calls `host`, from this address.
+fn client(server: &Options, host: &str, address: &str) -> Options {
+    let device: IpAddr = address.parse().unwrap();
+    Options { host: Some(host.to_owned()), device: Some(device), ..server.clone() }
+}
+
+/// Waits up to ten seconds.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let is_so = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        is_so()
+    });
+    assert!(is_so, "{what}");
+}
+
+#[test]
+fn a_server_is_found_by_an_ipv4_address_within_ipv6() {
+    let _turn = turn();
+    let options = server("127.0.0.81");
+    let (far, near) = (Notes::default(), Notes::default());
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| perf::run(&options, &far));
+        until("the server waits", || far.waiting.load(Ordering::SeqCst));
+        let done = perf::run(&client(&options, "::ffff:127.0.0.81", "127.0.0.82"), &near);
+        far.stop.store(done.is_err(), Ordering::SeqCst);
+        assert!(done.is_ok() && server.join().unwrap().is_ok(), "{done:?}");
+    });
+}
