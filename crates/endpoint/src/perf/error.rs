@@ -156,7 +156,7 @@ fn whereabouts(error: &CmError) -> &'static str {
         CmError::Unanswered(_) => "; a server that is busy with another client asks for none",
         CmError::Unreachable(_) => "; a server is to be started there first, with -R",
         CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => {
-            "; a server is to be started there first, with -R, at this port (-p)"
+            "; a server is to be started there first, with -R, at this port (-p), or it is busy with another client"
         }
         CmError::QueuePair(QueuePairError::Management) => " (-d 127.0.0.2)",
         _ => "",

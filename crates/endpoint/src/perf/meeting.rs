@@ -15,6 +15,7 @@ use crate::queue_pair::QueuePair;
 use crate::work::RecvWr;
 use roci_control::Law;
 use roci_transport::{Access, Status};
+use roci_wire::cm::reason;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -135,7 +136,7 @@ fn introduce<'a>(channel: &mut Tcp<'_>, options: &'a Options) -> Result<Ready<'a
 
 /// With queue pairs that RDMA-CM connects. The first carries what is told, the others the data.
 fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
-    let (end, mut first) = match &options.host {
+    let (mut end, mut first) = match &options.host {
         Some(host) => reach(host, options, watch).map(|(end, channel)| (end, Some(channel)))?,
         None => (End::open(options, None, watch)?, None),
     };
@@ -163,6 +164,8 @@ fn over_cm(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
             Err(error) => return Err(error),
         }
     };
+    // Who comes now hears at once that nobody listens.
+    end.listener = None;
     let mut session = ready.begin(&mut channel, watch);
     let done = session.run();
     if is_client && done.is_ok() {
@@ -262,7 +265,7 @@ impl<'a> End<'a> {
     ) -> Result<Option<cm::Connection>, PerfError> {
         match (&self.listener, self.to) {
             (Some(listener), _) => accept(listener, qp, param, peer, self.options.patience, self.watch),
-            (None, Some(to)) => match connect(&self.manager, qp, to, param, self.watch) {
+            (None, Some(to)) => match connect(&self.manager, qp, to, param, peer.is_some(), self.watch) {
                 Err(PerfError::Connect(error)) if error.is_alone(self.manager.address()) => {
                     Err(PerfError::Alone(error))
                 }
@@ -332,6 +335,7 @@ fn connect(
     qp: &QueuePair,
     to: SocketAddr,
     param: &ConnParam,
+    is_met: bool,
     watch: &dyn Watch,
 ) -> Result<cm::Connection, PerfError> {
     let mut attempts = 20;
@@ -346,12 +350,20 @@ fn connect(
             }
         };
         attempts -= 1;
-        // Of ourselves nobody is between two connections.
-        let is_between = matches!(answer, CmError::Rejected { .. }) && !answer.is_alone(manager.address());
-        if attempts == 0 || !is_between {
+        if attempts == 0 || !may_change(&answer, is_met) {
             return Err(answer.into());
         }
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Whether a server that has answered so may answer otherwise soon. One that `is_met` has perhaps closed its door, as perftest's
+/// does between the first connection and those of the data; else nobody is there, or it is busy.
+fn may_change(answer: &CmError, is_met: bool) -> bool {
+    match answer {
+        CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => is_met,
+        CmError::Rejected { .. } => true,
+        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@ use roci_endpoint::perf::{self, Metric, Options, Verb};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,5 +46,30 @@ fn a_server_is_found_by_an_ipv4_address_within_ipv6() {
         let done = perf::run(&client(&options, "::ffff:127.0.0.81", "127.0.0.82"), &near);
         far.stop.store(done.is_err(), Ordering::SeqCst);
         assert!(done.is_ok() && server.join().unwrap().is_ok(), "{done:?}");
+    });
+}
+
+#[test]
+fn who_comes_to_a_busy_server_hears_at_once_that_nobody_listens() {
+    let _turn = turn();
+    let lasts = Options { duration: Some(Duration::from_secs(60)), peak: false, ..server("127.0.0.83") };
+    let (far, near, late) = (Notes::default(), Notes::default(), Notes::default());
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| perf::run(&lasts, &far));
+        until("the server waits", || far.waiting.load(Ordering::SeqCst));
+        let first = scope.spawn(|| perf::run(&client(&lasts, "127.0.0.83", "127.0.0.84"), &near));
+        until("the ends have met", || far.connected.load(Ordering::SeqCst));
+        let begin = Instant::now();
+        let second = perf::run(&client(&lasts, "127.0.0.83", "127.0.0.85"), &late);
+        let took = begin.elapsed();
+        for notes in [&far, &near] {
+            notes.stop.store(true, Ordering::SeqCst);
+        }
+        let ended = [server.join().unwrap(), first.join().unwrap()];
+        assert!(ended.iter().all(Result::is_err), "until they were stopped");
+        let why = second.unwrap_err().to_string();
+        assert!(why.contains("127.0.0.83:") && why.contains("nobody listens at this port"), "{why}");
+        assert!(why.contains("or it is busy with another client"), "{why}");
+        assert!(took < Duration::from_secs(2), "{took:?}");
     });
 }
