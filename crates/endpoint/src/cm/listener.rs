@@ -143,10 +143,10 @@ impl ConnectRequest {
         if self.request.layout != qp.layout() {
             return Err(CmError::Layout(self.request.layout));
         }
-        let Some(mtu) = self.path_mtu().filter(|mtu| *mtu <= inner.device.active_mtu()) else {
-            let (peer, reason) = (self.peer(), reason::INVALID_MTU);
-            self.refuse(reason, &[]);
-            return Err(CmError::Rejected { peer, reason, private_data: Vec::new() });
+        let (asked, most) = (self.path_mtu(), inner.device.active_mtu());
+        let Some(mtu) = asked.filter(|mtu| *mtu <= most) else {
+            self.refuse(reason::INVALID_MTU, &[]);
+            return Err(CmError::Mtu { asked, most });
         };
         let psn = Psn::new(random());
         let peer = Peer {
@@ -218,5 +218,40 @@ impl ConnectRequest {
 impl Drop for ConnectRequest {
     fn drop(&mut self) {
         self.refuse(reason::CONSUMER, &[]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::io::MemoryWire;
+
+    #[test]
+    fn who_asks_for_a_path_mtu_that_cannot_be_hears_why_and_we_that_we_rejected_it() {
+        const WAIT: Duration = Duration::from_secs(10);
+        let wire = MemoryWire::new(1);
+        let [near, far] = [1, 2].map(|host| {
+            let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
+            Device::open_with([10, 0, 0, host].into(), config).unwrap()
+        });
+        let [asking, answering] = [&near, &far].map(|device| ConnectionManager::new(device).unwrap());
+        let [active, passive] = [&near, &far].map(|device| {
+            let cq = device.create_cq().unwrap();
+            device.alloc_pd().create_qp(&cq, &cq).build().unwrap()
+        });
+        let listener = answering.listen(7000).unwrap();
+        let param = ConnParam::default();
+        let mut asked = asking.request(&active, ([10, 0, 0, 2], 7000).into(), &param).unwrap();
+        let mut request = listener.get_request(WAIT).unwrap().unwrap();
+        // None of IBTA's five.
+        request.request.mtu = 6;
+        let refused = request.accept(&passive, &param).unwrap_err();
+        assert!(matches!(refused, CmError::Mtu { asked: None, most: Mtu::Mtu4096 }), "{refused:?}");
+        assert_eq!(refused.to_string(), "it names no path MTU, and our link takes at most 4096");
+        let told = asked.wait(&active, WAIT).unwrap_err();
+        assert!(matches!(told, CmError::Rejected { reason: reason::INVALID_MTU, .. }), "{told:?}");
+        let larger = CmError::Mtu { asked: Some(Mtu::Mtu4096), most: Mtu::Mtu1024 };
+        assert_eq!(larger.to_string(), "its path MTU is 4096, and our link takes at most 1024");
     }
 }

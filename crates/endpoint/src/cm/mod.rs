@@ -52,6 +52,7 @@ pub use listener::{ConnectRequest, Listener};
 pub use manager::ConnectionManager;
 pub use parameters::ConnParam;
 
+use crate::device::Mtu;
 use crate::queue_pair::QueuePairError;
 use roci_units::Qpn;
 use roci_wire::{Layout, cm};
@@ -79,6 +80,14 @@ pub enum CmError {
         /// What its user adds.
         private_data: Vec<u8>,
     },
+    /// We rejected what the peer asked for: its path MTU is more than our link takes, or none that there is.
+    #[error("{}, and our link takes at most {}", mtu_of(*.asked), .most.octets())]
+    Mtu {
+        /// What it asked for.
+        asked: Option<Mtu>,
+        /// The most that our link takes.
+        most: Mtu,
+    },
     /// It does not exist any more.
     #[error("the connection was given up meanwhile")]
     Gone,
@@ -105,6 +114,10 @@ pub enum CmError {
     /// The operating system refused something.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+fn mtu_of(asked: Option<Mtu>) -> String {
+    asked.map_or("it names no path MTU".to_owned(), |mtu| format!("its path MTU is {}", mtu.octets()))
 }
 
 impl CmError {

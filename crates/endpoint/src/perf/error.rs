@@ -158,6 +158,9 @@ fn whereabouts(error: &CmError) -> &'static str {
         CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => {
             "; a server is to be started there first, with -R, at this port (-p), or it is busy with another client"
         }
+        CmError::Rejected { reason: reason::INVALID_MTU, .. } => {
+            "; the server's link takes less than ours: give both ends the same -m, as it says there, such as -m 1024"
+        }
         CmError::QueuePair(QueuePairError::Management) => " (-d 127.0.0.2)",
         _ => "",
     }

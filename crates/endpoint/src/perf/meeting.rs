@@ -357,12 +357,24 @@ fn connect(
     }
 }
 
+/// Why a server rejects for now: it is with somebody else, or still has what was before.
+const PASSING: [u16; 5] =
+    [reason::NO_QP, reason::NO_RESOURCES, reason::TIMEOUT, reason::STALE_CONNECTION, reason::CONSUMER];
+
+/// What can be done about a connection that cannot be made.
+fn remedy_of(error: &CmError) -> String {
+    match error {
+        CmError::Mtu { most, .. } => format!(": give both ends `-m {}`", most.octets()),
+        _ => String::new(),
+    }
+}
+
 /// Whether a server that has answered so may answer otherwise soon. One that `is_met` has perhaps closed its door, as perftest's
 /// does between the first connection and those of the data; else nobody is there, or it is busy.
 fn may_change(answer: &CmError, is_met: bool) -> bool {
     match answer {
         CmError::Rejected { reason: reason::INVALID_SERVICE, .. } => is_met,
-        CmError::Rejected { .. } => true,
+        CmError::Rejected { reason, .. } => PASSING.contains(reason),
         _ => false,
     }
 }
@@ -393,7 +405,9 @@ fn accept(
                     }
                     met => return Ok(met),
                 },
-                Err(error) => format!("asked for a connection that cannot be made: {error}"),
+                Err(error) => {
+                    format!("asked for a connection that cannot be made: {error}{}", remedy_of(&error))
+                }
             };
             if peer.is_none() {
                 lobby::report(from, &deed, watch);
@@ -517,6 +531,24 @@ fn acquaint(
 mod tests {
     use super::super::Test;
     use super::*;
+
+    #[test]
+    fn a_client_asks_again_only_where_the_answer_may_change() {
+        let rejected =
+            |reason| CmError::Rejected { peer: ([10, 0, 0, 2], 7).into(), reason, private_data: Vec::new() };
+        assert!(may_change(&rejected(reason::CONSUMER), false));
+        assert!(
+            [false, true].map(|is_met| may_change(&rejected(reason::INVALID_SERVICE), is_met))
+                == [false, true]
+        );
+        let of_mtu = rejected(reason::INVALID_MTU);
+        assert!(!may_change(&of_mtu, false) && !may_change(&of_mtu, true));
+        let told = PerfError::from(of_mtu).to_string();
+        assert!(told.contains("rejected the connection: invalid path MTU (reason 26); "), "{told}");
+        assert!(told.contains("-m"), "{told}");
+        let larger = CmError::Mtu { asked: Some(Mtu::Mtu4096), most: Mtu::Mtu1024 };
+        assert_eq!(remedy_of(&larger), ": give both ends `-m 1024`");
+    }
 
     #[test]
     fn the_addresses_of_a_host_are_tried_until_one_does_and_who_was_asked_is_told_of_else() {
