@@ -389,3 +389,28 @@ fn nobody_who_answers_a_ping_is_told_with_how_to_start_one() {
         assert!(text(&output).contains("-s -a 127.0.0."), "{}", text(&output));
     }
 }
+
+#[test]
+fn a_server_that_waits_at_its_device_can_be_asked_through_its_control_socket() {
+    let socket = std::env::temp_dir().join(format!("roci-waits-{}", std::process::id()));
+    let server = ["perf", "write-bw", "-p", "19546", "-d", "127.0.0.87", "--quiet"];
+    let mut server = roci(&server).env("ROCI_CONTROL", &socket).spawn().unwrap();
+    let is_there = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        socket.exists()
+    });
+    let told = roci(&["ctl", "counters", "--socket", socket.to_str().unwrap()]).output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let _ = std::fs::remove_file(&socket);
+    assert!(is_there && told.status.success(), "{}", text(&told));
+}
+
+#[test]
+fn a_server_whose_device_cannot_be_opened_exits_with_2_before_anybody_has_come() {
+    let _alone = std::net::UdpSocket::bind("127.0.0.88:4791").unwrap();
+    let server = roci(&["perf", "write-bw", "-p", "19547", "-d", "127.0.0.88"]).spawn().unwrap();
+    let server = ended(server, "the server");
+    assert_eq!(server.status.code(), Some(2));
+    assert!(text(&server).contains("cannot open the device 127.0.0.88"), "{}", text(&server));
+}

@@ -33,7 +33,7 @@ const LINE: u32 = 64;
 /// [`PerfError`] says why it did not come to its end: at the latest a retry time after the peer was lost.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     options.judge()?;
-    // Its device comes only once a client has come.
+    // The device of a server that is not told of one comes only once a client has come.
     control::check_variable().map_err(PerfError::Control)?;
     if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
 }
@@ -79,14 +79,16 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     let (mut channel, ready) = match &options.host {
         Some(host) => {
             let mut channel = Tcp::connect(host, options, watch)?;
-            let ready = introduce(&mut channel, options)?;
+            let ready = introduce(&mut channel, None, options)?;
             (channel, ready)
         }
         None => {
+            // As perftest does: what is wrong with it shows before anybody has come.
+            let device = options.device.map(|address| open(address, options)).transpose()?;
             let door = Door::open(options, watch)?;
             loop {
                 let (mut channel, from) = door.client()?;
-                match introduce(&mut channel, options) {
+                match introduce(&mut channel, device.as_ref(), options) {
                     Ok(ready) => break (channel, ready),
                     Err(error) => {
                         lobby::report(from, &stranger(error, channel.acquaintance().is_client)?, watch);
@@ -98,13 +100,17 @@ fn over_tcp(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     ready.begin(&mut channel, watch).run()
 }
 
-/// All that is told over TCP before the test.
-fn introduce<'a>(channel: &mut Tcp<'_>, options: &'a Options) -> Result<Ready<'a>, PerfError> {
-    let address = match options.device {
-        Some(address) => address,
-        None => channel.local()?,
+/// All that is told over TCP before the test. The device of a server may be `known`.
+fn introduce<'a>(
+    channel: &mut Tcp<'_>,
+    known: Option<&Device>,
+    options: &'a Options,
+) -> Result<Ready<'a>, PerfError> {
+    let mut device = match (known, options.device) {
+        (Some(device), _) => device.clone(),
+        (None, Some(address)) => open(address, options)?,
+        (None, None) => open(channel.local()?, options)?,
     };
-    let mut device = open(address, options)?;
     let (version, mtu) = agree(channel, device.active_mtu(), options)?;
 
     // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
@@ -437,8 +443,23 @@ fn device_config(options: &Options) -> DeviceConfig {
     config
 }
 
+/// Opens the device of a test, whose link is to take the path MTU that was asked for.
 fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
-    Device::open_with(address, device_config(options)).map_err(|error| PerfError::Device(address, error))
+    let device = Device::open_with(address, device_config(options));
+    let device = device.map_err(|error| PerfError::Device(address, error))?;
+    own_mtu(device.active_mtu(), options)?;
+    Ok(device)
+}
+
+/// The path MTU that this end would have.
+fn own_mtu(active: Mtu, options: &Options) -> Result<Mtu, PerfError> {
+    match options.mtu {
+        Some(mtu) if mtu > active => {
+            let (mtu, active) = (mtu.octets(), active.octets());
+            Err(PerfError::Options(format!("the link takes no MTU of {mtu}, at most {active}")))
+        }
+        mtu => Ok(mtu.unwrap_or(active)),
+    }
 }
 
 /// What perftest's protocol does not compare, and shows only by what is said where something else is due.
@@ -484,13 +505,7 @@ fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<(S
     }
     channel.exchange(&u32::try_from(CYCLE).unwrap_or(4096).to_be_bytes())?;
     channel.exchange(&LINE.to_be_bytes())?;
-    let ours = match options.mtu {
-        Some(mtu) if mtu > active => {
-            let (mtu, active) = (mtu.octets(), active.octets());
-            return Err(PerfError::Options(format!("the link takes no MTU of {mtu}, at most {active}")));
-        }
-        mtu => mtu.unwrap_or(active),
-    };
+    let ours = own_mtu(active, options)?;
     let heard = channel.exchange(&mtu_text(ours))?;
     let theirs = mtu_from_text(&heard).ok_or_else(|| PerfError::Peer("told no MTU".to_owned()))?;
     Ok((peer, ours.min(theirs)))
@@ -531,6 +546,17 @@ fn acquaint(
 mod tests {
     use super::super::Test;
     use super::*;
+
+    #[test]
+    fn a_path_mtu_is_the_links_or_a_smaller_one_that_is_asked_for() {
+        let test = Test { metric: Metric::Bandwidth, verb: Verb::Write };
+        let own = |mtu| own_mtu(Mtu::Mtu1024, &Options { mtu, ..Options::new(test) });
+        assert_eq!(own(None).unwrap(), Mtu::Mtu1024);
+        assert_eq!(own(Some(Mtu::Mtu256)).unwrap(), Mtu::Mtu256);
+        let why = own(Some(Mtu::Mtu4096)).unwrap_err();
+        assert!(matches!(why, PerfError::Options(_)), "{why}");
+        assert_eq!(why.to_string(), "the link takes no MTU of 4096, at most 1024");
+    }
 
     #[test]
     fn a_client_asks_again_only_where_the_answer_may_change() {

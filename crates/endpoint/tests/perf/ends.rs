@@ -3,7 +3,7 @@
 use crate::{Notes, TURN, meet, options, visit};
 use roci_endpoint::perf::{self, Metric, Options, PerfError, Test, Verb};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -280,4 +280,28 @@ fn a_time_that_the_peer_cut_short_gives_no_latency() {
         let [_, client] = unaware(&far, &near);
         assert!(matches!(client, Err(PerfError::Left)), "{verb:?}: {client:?}");
     }
+}
+
+#[test]
+fn a_server_that_is_told_its_device_opens_it_before_anybody_has_come() {
+    let address = [127, 0, 0, 86];
+    let alone = UdpSocket::bind((Ipv4Addr::from(address), 4791)).unwrap();
+    let options = Options { device: Some(address.into()), ..options(Verb::Write, Metric::Bandwidth) };
+    let notes = Notes::default();
+    let open = || {
+        std::thread::scope(|scope| {
+            let server = scope.spawn(|| perf::run(&options, &notes));
+            (0..2000).any(|_| {
+                std::thread::sleep(Duration::from_millis(5));
+                server.is_finished() || notes.waiting.load(Ordering::SeqCst)
+            });
+            notes.stop.store(true, Ordering::SeqCst);
+            server.join().unwrap()
+        })
+    };
+    let busy = open();
+    assert!(matches!(&busy, Err(PerfError::Device(at, _)) if at.to_string() == "127.0.0.86"), "{busy:?}");
+    assert!(!notes.waiting.load(Ordering::SeqCst), "for whom there is no device");
+    drop(alone);
+    assert!(matches!(open(), Err(PerfError::Stopped)) && notes.waiting.load(Ordering::SeqCst));
 }
