@@ -77,7 +77,7 @@ pub struct DeviceConfig {
     /// The code point of CNPs.
     pub cnp_dscp: u8,
     /// Octets of READ data that each shard's queue pairs may have asked for together and not yet received, at least as many as one
-    /// of them may by its window; READs that would be more wait for their turns. Short ones, of at most a 64th, may have as much
+    /// of them may by its window; READs that would be more wait for their turns, and one that is longer is asked for in parts of half of it. Short ones, of at most a 64th, may have as much
     /// besides. An eighth of what the system lets the socket hold, if not said, where each packet counts with its bookkeeping: what
     /// 64 queue pairs read at once was lost there else, and read again.
     pub read_room: Option<u32>,
@@ -556,6 +556,7 @@ impl Core {
         let read_room = config.read_room.map_or(io.receive_buffer() / READ_PART, u64::from);
         if read_room > 0 {
             engine.bound_reads(read_room);
+            engine.cut_reads();
         }
         Self {
             engine,

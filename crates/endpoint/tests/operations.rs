@@ -5,7 +5,8 @@ mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
 use roci_endpoint::{
-    Access, Backend, CompletionKind, Device, DeviceConfig, Mtu, Recovery, RecvWr, SendWr, Status, WrError,
+    Access, Backend, CompletionKind, Device, DeviceConfig, Faults, MemoryWire, Mtu, Recovery, RecvWr, SendWr,
+    Status, WrError,
 };
 use roci_wire::Layout;
 
@@ -257,4 +258,32 @@ fn what_many_queue_pairs_read_at_once_is_not_lost_in_the_reader_s_socket() {
         assert!(read.into_buffer().unwrap().as_slice().unwrap() == data);
     }
     assert_eq!(a.counters().overflowed, 0);
+}
+
+#[test]
+fn a_read_longer_than_what_is_asked_for_at_once_comes_whole_and_ends_once() {
+    const LENGTH: usize = (9 << 20) + 77;
+    let wire = MemoryWire::new(31);
+    let config = DeviceConfig {
+        backend: Backend::Memory(wire.clone()),
+        read_room: Some(1 << 20),
+        ..DeviceConfig::default()
+    };
+    let [near, far] =
+        ["10.0.0.1", "10.0.0.2"].map(|at| Device::open_with(at.parse().unwrap(), config.clone()).unwrap());
+    let Pair { a, b, .. } = connect(&near, &far, |qp| qp.timeout(12));
+    wire.set_faults(Faults { loss: 1, ..Faults::default() });
+    let octets = pattern(31, LENGTH);
+    let open = b.pd.reg_mr(octets.clone(), Access::REMOTE_READ).unwrap();
+    let own = a.pd.reg_mr(vec![0; LENGTH], Access::LOCAL_WRITE).unwrap();
+    // The parts do not end where the buffers do.
+    let buffers = vec![own.buffer(0..3_000_001).unwrap(), own.buffer(3_000_001..LENGTH).unwrap()];
+    let first = a.own.buffer(0..1).unwrap();
+    a.qp.post_send(SendWr::read(first, open.remote()).scatter(buffers).wr_id(5)).unwrap();
+    let done = a.done();
+    assert_eq!((done.wr_id, done.byte_len as usize), (5, LENGTH));
+    let heard: Vec<u8> = done.into_buffers().iter().flat_map(|buffer| buffer.to_vec()).collect();
+    assert!(heard == octets);
+    assert!(a.cq.poll().is_none());
+    assert!(a.qp.counters().packets >= 18, "requests for half a MiB each: {:?}", a.qp.counters());
 }

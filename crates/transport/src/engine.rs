@@ -156,12 +156,20 @@ impl Engine {
 
     /// Bounds what all queue pairs together may have asked for by READs and not yet received, to `octets`: for a port whose
     /// receive buffer holds so many. Short READs, of at most a 64th, have as much for themselves, and one that is longer goes when
-    /// it is alone. Without this nothing bounds them but each queue pair's window. It is said before any is posted.
+    /// it is alone, or [in parts](Self::cut_reads). Without this nothing bounds them but each queue pair's window. It is said before any is posted.
     ///
     /// READs that are answered slowly hold others up, though the buffer is empty: whoever sees that it is, and that
     /// [`reads_wait`](Self::reads_wait) has not changed for a while, calls [`let_reads`](Self::let_reads).
     pub fn bound_reads(&mut self, octets: u64) {
         self.read_rooms = Some(Box::new(ReadRooms::new(octets)));
+    }
+
+    /// Has a READ that is longer than that bound asked for in parts of half of it, each by a request of its own, of which the peer
+    /// counts each among the READs that are outstanding. It ends once, with its last part or the first that fails.
+    pub fn cut_reads(&mut self) {
+        if let Some(rooms) = &mut self.read_rooms {
+            rooms.cut();
+        }
     }
 
     /// Raises that bound to `octets`, if there is one and it is lower: what one queue pair may have asked for alone.

@@ -43,11 +43,9 @@ impl Engine {
             self.tell_sender(slot, flushed(work.id, qpn, work.kind.completion()));
             return Ok(());
         }
-        if work.kind == Kind::Read && self.profile(slot).layout == Layout::Homa {
-            let piece = self.read_rooms.as_ref().and_then(|rooms| rooms.piece());
-            // Whole packets, but for the last.
-            let mtu = u32::from(self.profile(slot).mtu);
-            let piece = piece.map_or(u32::MAX, |piece| piece.next_multiple_of(mtu));
+        if work.kind == Kind::Read
+            && let Some(piece) = self.piece(slot, work.length)
+        {
             // The last is as long as one or two: a short one would go before those that it ends.
             while work.length >= piece.saturating_mul(2) {
                 let first = work.split(piece);
@@ -56,6 +54,17 @@ impl Engine {
         }
         self.append(now, slot, work);
         Ok(())
+    }
+
+    /// What a READ of `length` octets is cut into, if it is: whole packets, but for the last.
+    fn piece(&self, slot: usize, length: u32) -> Option<u32> {
+        let rooms = self.read_rooms.as_ref()?;
+        let profile = self.profile(slot);
+        let mtu = u32::from(profile.mtu);
+        if profile.layout == Layout::Homa {
+            return rooms.piece().map(|piece| piece.next_multiple_of(mtu));
+        }
+        rooms.part(length).map(|part| (part - part % mtu).max(mtu))
     }
 
     /// Appends `work` to the send queue.

@@ -27,6 +27,8 @@ pub(crate) struct ReadRooms {
     short: u32,
     /// What a READ is cut into, where it is let in piece by piece; zero where it is not.
     piece: u32,
+    /// Whether a READ that is longer than the room is asked for in parts.
+    cuts: bool,
     /// Homa's parameters, then.
     params: Option<Params>,
     rooms: [Room; 2],
@@ -67,6 +69,7 @@ impl ReadRooms {
             octets,
             short,
             piece: 0,
+            cuts: false,
             params: None,
             rooms: Default::default(),
             turns: 0,
@@ -103,6 +106,18 @@ impl ReadRooms {
     /// What a READ is cut into, if it is.
     pub(crate) fn piece(&self) -> Option<u32> {
         (self.piece > 0).then_some(self.piece)
+    }
+
+    /// Has READs that are longer than the room asked for in parts.
+    pub(crate) fn cut(&mut self) {
+        self.cuts = true;
+    }
+
+    /// What a READ of `length` octets is asked for in, if not at once: half a room, so that the next part is asked for while one is on
+    /// its way.
+    pub(crate) fn part(&self, length: u32) -> Option<u32> {
+        (self.cuts && u64::from(length) > self.octets)
+            .then(|| u32::try_from(self.octets / 2).unwrap_or(u32::MAX))
     }
 
     /// Makes the rooms larger, if they are not as large.

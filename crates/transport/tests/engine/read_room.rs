@@ -104,11 +104,11 @@ fn granted(count: u32) -> Pair {
     Pair::with_engines(engine(1), engine(2), config, count)
 }
 
-/// READs of nine packets and some octets on so many queue pairs, and of each request for a piece its octets, those that its queue pair
-/// had asked for by then and that had not come, and those of all.
-fn asked_for(qps: u32) -> Vec<(u32, u32, u32)> {
+/// READs of nine packets and some octets on the pair's queue pairs, and of each request for a piece its octets, those that its queue
+/// pair had asked for by then and that had not come, and those of all.
+fn asked_for(mut pair: Pair) -> Vec<(u32, u32, u32)> {
+    let qps = pair.client.qpns.len() as u32;
     let under_way = Arc::new(Mutex::new((vec![0; qps as usize], Vec::new())));
-    let mut pair = granted(qps);
     let [readers, responders] = [&pair.client, &pair.server].map(|node| node.qpns.clone());
     let seen = under_way.clone();
     pair = pair.script(move |side, _, packet, _| {
@@ -145,7 +145,7 @@ fn asked_for(qps: u32) -> Vec<(u32, u32, u32)> {
 #[test]
 fn reads_are_asked_for_in_pieces_as_homas_receivers_grant_and_each_ends_once() {
     for qps in [1, 4] {
-        let requests = asked_for(qps);
+        let requests = asked_for(granted(qps));
         // The last piece is longer than others, not shorter: a short one would go before those that it ends.
         let last = 3 * MTU + 5;
         assert_eq!(requests.len(), 4 * qps as usize);
@@ -196,4 +196,69 @@ fn a_read_in_pieces_fails_once_with_what_its_piece_failed_of() {
     pair.run();
     let ended = [(1, Status::Success), (2, Status::RemoteAccessError), (3, Status::WorkRequestFlushed)];
     assert_eq!(pair.client.ended(), ended);
+}
+
+/// Two engines with room for so many packets of READ data, of which longer READs are asked for in parts.
+fn cut(packets: u32, config: QpConfig, count: u32) -> Pair {
+    let engine = |seed| {
+        let mut engine = Engine::new(EngineConfig { seed, ..EngineConfig::default() });
+        engine.bound_reads(u64::from(packets * MTU));
+        engine.cut_reads();
+        engine
+    };
+    Pair::with_engines(engine(1), engine(2), config, count)
+}
+
+#[test]
+fn a_read_that_is_longer_than_the_room_is_asked_for_in_parts_of_half_of_it() {
+    for qps in [1, 3] {
+        let requests = asked_for(cut(4, config(), qps));
+        let lengths = [2 * MTU, 2 * MTU, 2 * MTU, 3 * MTU + 5];
+        assert_eq!(requests.len(), lengths.len() * qps as usize);
+        assert!(requests.iter().all(|(length, ..)| lengths.contains(length)), "{requests:?}");
+        let most = requests.iter().map(|&(.., all)| all).max();
+        assert_eq!(most, Some(4 * MTU), "the room is full, and no more than that");
+    }
+    let whole = asked_for(cut(10, config(), 1));
+    assert_eq!(
+        whole,
+        [(9 * MTU + 5, 9 * MTU + 5, 9 * MTU + 5)],
+        "what there is room for is asked for at once"
+    );
+}
+
+#[test]
+fn a_read_in_parts_ends_once_whatever_is_lost_or_fails() {
+    for (recovery, layout) in [
+        (Recovery::GoBackN, Layout::Standard),
+        (Recovery::Irn, Layout::Irn),
+        (Recovery::Srnic, Layout::Srnic),
+        (Recovery::Sack, Layout::Irn),
+    ] {
+        for depth in [1, 16] {
+            let config = QpConfig { recovery, layout, max_rd_atomic: depth, ..config() };
+            let mut pair = cut(4, config, 1);
+            for number in [0, 3, 9, 17, 30, 44] {
+                pair = pair.fate_of(Side::Server, number, Fate::Drop);
+            }
+            for number in [0, 2, 5] {
+                pair = pair.fate_of(Client, number, Fate::Drop);
+            }
+            let rkey = pair.server.key;
+            let end = pair.server.memory.len() as u64;
+            let length = 37 * MTU + 9;
+            pair.post(Client, request(1, Operation::Read { va: 512, rkey }, 0, length));
+            let write = Operation::Write { va: 0, rkey, tail: roci_transport::Tail::Plain };
+            pair.post(Client, request(2, write, 1 << 17, 64));
+            pair.run_until(Instant::ZERO + Span::from_secs(1));
+            assert_eq!(pair.client.ended(), [(1, Status::Success), (2, Status::Success)], "{recovery:?}");
+            pair.assert_copied(0, 512, length);
+            // A part in the middle leaves the region.
+            let beyond = Operation::Read { va: end - u64::from(5 * MTU), rkey };
+            pair.post(Client, request(3, beyond, 0, 12 * MTU));
+            pair.run_until(Instant::ZERO + Span::from_secs(2));
+            assert_eq!(pair.client.ended().last(), Some(&(3, Status::RemoteAccessError)), "{recovery:?}");
+            assert_eq!(pair.client.ended().len(), 3);
+        }
+    }
 }
