@@ -122,15 +122,20 @@ impl UdpIo {
             None => return outcome.dropped += packets_of(runs),
         };
         let is_connected = source_port != ROCE_PORT;
+        let class_of = |run: &Run| run.dscp << 2 | run.ecn as u8;
+        // Before any is prepared: what has the socket's own class bears no other, and it would be another one's then.
+        if usual == 0
+            && let Some(class) = runs.iter().map(class_of).find(|class| *class != 0)
+            && sys::set_option(&fd, level, name, class.into()).is_ok()
+        {
+            usual = class;
+        }
         for (index, run) in runs.iter().enumerate() {
             let to = (!is_connected).then(|| self.address(run.destination));
             #[expect(clippy::cast_possible_truncation, reason = "at most 65000")]
             let segment = (run.packets > 1).then_some(run.segment as u16);
-            let class = run.dscp << 2 | run.ecn as u8;
-            if usual == 0 && class != 0 && sys::set_option(&fd, level, name, class.into()).is_ok() {
-                usual = class;
-            }
-            let class = (class != usual).then_some((v6, libc::c_int::from(class)));
+            let class = Some(class_of(run)).filter(|class| *class != usual);
+            let class = class.map(|class| (v6, libc::c_int::from(class)));
             self.sending.prepare_one(index, to.as_ref(), batch.octets(run), segment, class);
         }
         match self.peers.get_mut(source_port) {
@@ -305,6 +310,31 @@ mod tests {
             let flow = Flow::new(HERE, HERE);
             let judged = icrc::judge(&flow, Id::Seen(0), port, &octets[..length], 0, &mut Solver::default());
             assert_eq!(judged, Some(0), "its ICRC covers its port");
+        }
+    }
+
+    #[test]
+    fn each_packet_bears_its_own_class_also_before_the_socket_has_one() {
+        let [here, there] = [[127, 0, 0, 91], [127, 0, 0, 92]].map(IpAddr::from);
+        let receiver = UdpSocket::bind((there, ROCE_PORT)).unwrap();
+        sys::set_option(&receiver, libc::IPPROTO_IP, libc::IP_RECVTOS, 1).unwrap();
+        let mut io = UdpIo::open(here, Claim::lowest(here).unwrap(), 0).unwrap();
+        let flow = Flow::new(here, there);
+        let (mut messages, mut octets) = (sys::Messages::new(1), vec![0; 2048]);
+        let classes = [(0, Ecn::NotEct), (10, Ecn::Ect0), (0, Ecn::NotEct), (48, Ecn::NotEct)];
+        for _ in 0..2 {
+            let mut batch = Batch::new(64);
+            for (dscp, ecn) in classes {
+                let route = Route { destination: there, ecn, dscp, flow };
+                batch.push(&route, false, || io.begin(there), &[1; 12], 0, Payload::Octets(&[2; 20]));
+            }
+            assert_eq!(io.send(&batch), Sent { packets: 4, dropped: 0 });
+            let came = classes.map(|_| {
+                receiver.peek_from(&mut [0; 64]).unwrap();
+                assert_eq!(messages.receive(receiver.as_raw_fd(), &mut octets, 2048).unwrap(), 1);
+                messages.told(0).unwrap().3.class
+            });
+            assert_eq!(came, classes.map(|(dscp, ecn)| dscp << 2 | ecn as u8));
         }
     }
 
