@@ -49,8 +49,10 @@ fn registers_are_read_and_written_while_the_device_runs() {
 fn no_two_registers_of_a_queue_pair_have_one_name() {
     let wire = MemoryWire::new(1);
     let open = |address: &str| {
-        let laws =
-            vec![congestion::law("timely", BitsPerSec::from_gbps(100), |path| std::fs::read(path)).unwrap()];
+        let laws = vec![
+            congestion::law("timely,first_rate=1/1", BitsPerSec::from_gbps(100), |path| std::fs::read(path))
+                .unwrap(),
+        ];
         let config = DeviceConfig { backend: Backend::Memory(wire.clone()), laws, ..DeviceConfig::default() };
         Device::open_with(address.parse().unwrap(), config).unwrap()
     };
