@@ -22,7 +22,10 @@ pub(crate) struct Arguments {
 
 /// What the command line asks for; it ends the process where that makes no sense.
 pub(crate) fn parse() -> Arguments {
-    let matches = known().get_matches();
+    let matches = known().try_get_matches().unwrap_or_else(|mut error| {
+        perf::absent::amend(&mut error, &known());
+        error.exit()
+    });
     if let Some(("perf", asked)) = matches.subcommand()
         && let Some(why) = perf::absent::judge(asked)
     {
@@ -73,10 +76,10 @@ pub(crate) enum Command {
     #[command(after_help = PROGRAM)]
     Program(Program),
     /// Measure bandwidth and latency on a real network, with perftest or roci at the other end
-    #[command(after_help = PERF, version)]
+    #[command(after_help = PERF, version, infer_long_args = true)]
     Perf(perf::Perf),
     /// Ping by RDMA, with rping or roci at the other end
-    #[command(after_help = PING)]
+    #[command(after_help = PING, infer_long_args = true)]
     Ping(ping::Ping),
     /// Read and write registers of a running endpoint, and read its counters
     #[command(after_help = CTL)]

@@ -51,7 +51,8 @@ fn ended(mut program: Child, which: &str) -> Output {
 
 #[test]
 fn both_ends_of_a_test_print_the_same_result() {
-    let options = ["perf", "read-bw", "-n", "50", "-s", "64K", "-q", "2", "-p", "19515", "--json"];
+    let options =
+        ["perf", "read-bw", "--it", "50", "-s", "64K", "-q", "2", "-p", "19515", "--json", "--win", "64K"];
     let server = [&options[..], &["-d", "127.0.0.42"]].concat();
     let client = [&options[..], &["127.0.0.42"]].concat();
     let [far, near] = both(&server, &client).map(|it| serde_json::from_slice::<Value>(&it.stdout).unwrap());
@@ -272,7 +273,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 29] = [
+    let wrong: [(&[&str], &str); 34] = [
         (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
         (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
         (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
@@ -305,6 +306,12 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["ping", "-c"], "--address"),
         (&["ping", "-s", "-p", "0"], "0 is not in 1..=65535"),
         (&["perf", "write-bw", "-p", "0"], "0 is not in 1..=65535"),
+        (&["perf", "write-bw", "--window", "512"], "512 is not in 1024..=1073741824"),
+        // Abbreviated, and of two options.
+        (&["perf", "write-bw", "--dur", "0"], "'--duration <SECONDS>'"),
+        (&["perf", "write-bw", "--run_inf"], "--run_infinitely is not there: -D SECONDS"),
+        (&["perf", "write-bw", "--inline", "64"], "a similar argument exists: '--inline_size'"),
+        (&["perf", "write-bw", "--mmap-of"], "'--mmap-offset"),
     ];
     for (arguments, why) in wrong {
         let output = roci(arguments).output().unwrap();
@@ -362,11 +369,18 @@ fn a_law_with_the_times_of_a_nic_is_run_with_a_word_on_that() {
         let line = ["perf", "write-bw", "127.0.0.46", "-p", "19517", "--control", control];
         text(&roci(&line).output().unwrap())
     };
-    for (control, target) in [("timely", "t_low"), ("swift", "base_target"), ("timely,delta=1Gb/s", "t_low")]
-    {
+    for (control, target) in [
+        ("timely", "t_low"),
+        ("swift", "base_target"),
+        ("timely,delta=1Gb/s", "t_low"),
+        ("firmware/timely.elf", "t_low"),
+        ("firmware/swift.elf", "base_target"),
+    ] {
         assert!(told(control).contains(&format!("it crawls: add {target}=…")), "{}", told(control));
     }
-    for control in ["dcqcn", "timely,t_low=10ms,t_high=60ms"] {
+    for control in
+        ["dcqcn", "timely,t_low=10ms,t_high=60ms", "firmware/dcqcn.elf", "firmware/timely.elf,t_low=10ms"]
+    {
         assert!(!told(control).contains("it crawls"), "{}", told(control));
     }
 }

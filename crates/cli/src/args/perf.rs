@@ -153,8 +153,8 @@ pub(crate) struct Perf {
     /// Connect by RDMA-CM, and exchange parameters over it
     #[arg(short = 'R', long = "rdma_cm")]
     pub(crate) rdma_cm: bool,
-    /// Octets that a queue pair may have in flight [default: 1 MiB and at most 512 packets, shared by the queue pairs]
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1024..=1 << 30))]
+    /// Octets that a queue pair may have in flight, as of -s [default: 1 MiB and at most 512 packets, shared by the queue pairs]
+    #[arg(long, value_name = "OCTETS", value_parser = window)]
     pub(crate) window: Option<u32>,
     /// Send each packet of a WRITE as a message of its own: faster where messages are about as long as a run of offload
     #[arg(long)]
@@ -196,8 +196,18 @@ pub(crate) struct Perf {
     pub(crate) connection: Option<String>,
 }
 
-/// Octets, perhaps with a unit: `65536`, `64K`, `1M`.
+/// Octets of a message.
 fn octets(text: &str) -> Result<u32, String> {
+    octets_from(text, 1)
+}
+
+/// Octets in flight.
+fn window(text: &str) -> Result<u32, String> {
+    octets_from(text, 1024)
+}
+
+/// Octets, at least `least`, perhaps with a unit: `65536`, `64K`, `1M`.
+fn octets_from(text: &str, least: u32) -> Result<u32, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((end, 'k' | 'K')) => (&text[..end], 1 << 10),
         Some((end, 'm' | 'M')) => (&text[..end], 1 << 20),
@@ -206,8 +216,8 @@ fn octets(text: &str) -> Result<u32, String> {
     let octets = digits.parse::<i64>().ok().and_then(|count| count.checked_mul(unit));
     let octets = octets.ok_or_else(|| "a size is 65536, 64K or 1M".to_owned())?;
     match u32::try_from(octets) {
-        Ok(octets) if (1..=1 << 30).contains(&octets) => Ok(octets),
-        _ => Err(format!("{octets} is not in 1..={}", 1 << 30)),
+        Ok(octets) if (least..=1 << 30).contains(&octets) => Ok(octets),
+        _ => Err(format!("{octets} is not in {least}..={}", 1 << 30)),
     }
 }
 
@@ -261,7 +271,11 @@ impl Perf {
     pub(crate) fn hint(&self) -> Option<String> {
         let control = self.control.as_deref()?;
         let (name, settings) = control.split_once(',').unwrap_or((control, ""));
-        let target = match name.trim() {
+        let name = name.trim();
+        // A program is as its name says: those that come with us have the laws' own settings.
+        let program = Path::new(name).extension().is_some_and(|extension| extension == "elf");
+        let law = if program { Path::new(name).file_stem()?.to_str()? } else { name };
+        let target = match law {
             "timely" => "t_low",
             "swift" => "base_target",
             _ => return None,

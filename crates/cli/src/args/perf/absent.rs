@@ -1,6 +1,7 @@
 //! Options of perftest that `roci perf` has not, and what to use in their place.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 
 /// One of them: its letter, its name, whether a value follows, and what to do.
 type Absent = (Option<char>, &'static str, bool, &'static str);
@@ -80,6 +81,29 @@ pub(crate) fn know(command: Command) -> Command {
         };
         if has_value { arg.action(ArgAction::Append) } else { arg.action(ArgAction::Count) }
     }))
+}
+
+/// An error whose tip is one of them, which would be refused, has what begins as was written in its place, if anything does.
+pub(crate) fn amend(error: &mut Error, all: &Command) {
+    let (kind, context) = (error.kind(), |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.strip_prefix("--").map(str::to_owned),
+        _ => None,
+    });
+    let (Some(written), Some(tip)) = (context(ContextKind::InvalidArg), context(ContextKind::SuggestedArg))
+    else {
+        return;
+    };
+    if kind != ErrorKind::UnknownArgument || ALL.iter().all(|(_, name, ..)| *name != tip) {
+        return;
+    }
+    error.remove(ContextKind::SuggestedArg);
+    let perf = all.find_subcommand("perf").into_iter().flat_map(Command::get_arguments);
+    let shown = perf.filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long);
+    let near: Vec<String> =
+        shown.filter(|long| long.starts_with(&written)).map(|long| format!("--{long}")).collect();
+    if !near.is_empty() {
+        error.insert(ContextKind::SuggestedArg, ContextValue::Strings(near));
+    }
 }
 
 /// Why the command line is refused, where it has one of them.
