@@ -420,8 +420,18 @@ impl DeviceInner {
     pub(crate) fn counters(&self) -> IoCounters {
         let mut sum = IoCounters::default();
         for cell in &self.cells {
-            let IoCounters { sent, unsent, received, runs, malformed, corrupt, stray, refused, overflowed } =
-                cell.lock().core.counters;
+            let IoCounters {
+                sent,
+                unsent,
+                received,
+                runs,
+                malformed,
+                corrupt,
+                stray,
+                refused,
+                overflowed,
+                cnps,
+            } = cell.lock().core.counters;
             sum.sent += sent;
             sum.unsent += unsent;
             sum.received += received;
@@ -431,6 +441,7 @@ impl DeviceInner {
             sum.stray += stray;
             sum.refused += refused;
             sum.overflowed += overflowed;
+            sum.cnps += cnps;
         }
         sum
     }

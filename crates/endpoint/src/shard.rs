@@ -47,6 +47,8 @@ pub struct IoCounters {
     pub refused: u64,
     /// Packets that the operating system dropped because they were not received fast enough.
     pub overflowed: u64,
+    /// CNPs that were to be sent.
+    pub cnps: u64,
 }
 
 /// What the shard knows of a queue pair beside the engine.

@@ -123,6 +123,7 @@ impl Core {
     /// Appends the packets of a segment to the batch, which is sent in between when it is due.
     fn pack(&mut self, io: &mut dyn PacketIo, segment: &Segment) {
         let Some(route) = self.route(segment) else { return };
+        self.counters.cnps += u64::from(segment.header.opcode == Opcode::CNP);
         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
         let (mut headers, mut length, mut cc) = ([0; HEADERS_MAX], 0, 0);
         // Packets from the middle of a message differ in their PSN alone, and in their place where each says that.

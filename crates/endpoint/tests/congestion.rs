@@ -130,11 +130,13 @@ fn queue_pairs_run_dcqcn_unless_they_say_otherwise() {
             None => plain(qp),
         };
         let Pair { a, b, .. } = connect(&a, &b, build);
+        let before = b.device.counters().cnps;
         for _ in 0..8 {
             a.qp.post_send(SendWr::write(a.own.slice(0..65_536).unwrap(), b.open.remote())).unwrap();
             a.done();
         }
         assert_eq!(a.qp.counters().cnps > 0, slowed, "law {law:?}");
+        assert_eq!(b.device.counters().cnps > before, slowed, "law {law:?}");
         assert_eq!(a.qp.query().unwrap().credit.rate_kbps < 100_000_000, slowed, "law {law:?}");
     }
 }

@@ -74,6 +74,7 @@ fn counters_are_told_as_prometheus_reads_them() {
     a.done();
     let text = control::ask(&path, "counters").unwrap().unwrap();
     assert!(text.contains("roci_packets_sent_total{device=\"10.0.0.1\"} 1\n"), "{text}");
+    assert!(text.contains("roci_cnps_sent_total{device=\"10.0.0.1\"} 0\n"), "{text}");
     assert!(text.contains("roci_bitmaps_refused_total{device=\"10.0.0.1\"} 0\n"), "{text}");
     let qp = a.qp.qp_num().get();
     let row = format!("roci_qp_packets_total{{device=\"10.0.0.1\",qp=\"{qp:#08x}\",law=\"dcqcn\"}} 1\n");

@@ -7,7 +7,7 @@ use crate::format::size;
 use crate::progress::{self, Bar};
 use clap::ValueEnum as _;
 use roci_endpoint::perf::{
-    self, Bandwidth, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Watch,
+    self, Bandwidth, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Verb, Watch,
 };
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -138,7 +138,8 @@ impl Watch for Screen<'_> {
                 }
                 self.counted.set(*counted);
                 if !self.quiet {
-                    self.bar.hide_while(|| print(&troubles(counted)));
+                    let told = troubles(counted) + remedy(self.options, counted);
+                    self.bar.hide_while(|| print(&told));
                 }
             }
             Event::Program(name, tally) => {
@@ -308,13 +309,14 @@ fn no_peak(options: &Options) -> &'static str {
 
 /// What happened on the way that a figure has to be read with; nothing where all went well.
 fn troubles(counted: &Counted) -> String {
-    let Counted { packets, retransmitted, timeouts, rnr, cnps, ecn_marked, overflowed } = *counted;
+    let Counted { packets, retransmitted, timeouts, rnr, cnps, cnps_sent, ecn_marked, overflowed } = *counted;
     let counts = [
         (retransmitted, format!("{retransmitted} of {packets} packets were sent again")),
         (timeouts, format!("{timeouts} timeouts")),
         (rnr, format!("{rnr} RNR NAKs heard")),
         (cnps, format!("{cnps} CNPs heard")),
         (ecn_marked, format!("{ecn_marked} packets came with CE")),
+        (cnps_sent, format!("{cnps_sent} CNPs sent")),
         (overflowed, format!("{overflowed} packets were dropped by the socket")),
     ];
     let told: Vec<String> =
@@ -322,14 +324,29 @@ fn troubles(counted: &Counted) -> String {
     if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) }
 }
 
+/// What can be done about packets that were lost where nothing that was counted says why: where a buffer on the way or the peer's
+/// socket is short, what is in flight at once overruns it.
+fn remedy(options: &Options, counted: &Counted) -> &'static str {
+    let Counted { retransmitted, rnr, cnps, overflowed, .. } = *counted;
+    let is_bounded = matches!(options.test.verb, Verb::Write | Verb::Send);
+    match (retransmitted > 0 && rnr + cnps + overflowed == 0 && is_bounded, options.window) {
+        (false, _) => "",
+        (true, None) => {
+            " They were lost on the way or at the peer: less in flight (--window 256K) may lose fewer\n"
+        }
+        (true, Some(_)) => " They were lost on the way or at the peer: a smaller --window may lose fewer\n",
+    }
+}
+
 fn counted_json(counted: &Counted) -> Value {
-    let Counted { packets, retransmitted, timeouts, rnr, cnps, ecn_marked, overflowed } = *counted;
+    let Counted { packets, retransmitted, timeouts, rnr, cnps, cnps_sent, ecn_marked, overflowed } = *counted;
     json!({
         "packets": packets,
         "retransmitted": retransmitted,
         "timeouts": timeouts,
         "rnr_naks": rnr,
         "cnps": cnps,
+        "cnps_sent": cnps_sent,
         "ecn_marked": ecn_marked,
         "overflowed": overflowed,
     })
@@ -383,5 +400,25 @@ mod tests {
         assert_eq!(troubles(&Counted { packets: 100, ..Counted::default() }), "");
         let counted = Counted { packets: 100, retransmitted: 3, timeouts: 1, cnps: 7, ..Counted::default() };
         assert_eq!(troubles(&counted), " 3 of 100 packets were sent again, 1 timeouts, 7 CNPs heard\n");
+        let counted = Counted { ecn_marked: 9, cnps_sent: 2, ..Counted::default() };
+        assert_eq!(troubles(&counted), " 9 packets came with CE, 2 CNPs sent\n");
+    }
+
+    #[test]
+    fn what_was_lost_for_no_other_reason_names_the_window() {
+        let lost = Counted { packets: 100, retransmitted: 3, timeouts: 1, ..Counted::default() };
+        let options =
+            |verb, window| Options { window, ..Options::new(perf::Test { verb, metric: Metric::Bandwidth }) };
+        assert!(remedy(&options(Verb::Write, None), &lost).contains("(--window 256K)"));
+        assert!(remedy(&options(Verb::Send, Some(65_536)), &lost).contains("a smaller --window"));
+        assert_eq!(remedy(&options(Verb::Read, None), &lost), "", "a window bounds no READs");
+        for counted in [
+            Counted { retransmitted: 0, ..lost },
+            Counted { cnps: 1, ..lost },
+            Counted { rnr: 1, ..lost },
+            Counted { overflowed: 1, ..lost },
+        ] {
+            assert_eq!(remedy(&options(Verb::Write, None), &counted), "", "{counted:?}");
+        }
     }
 }

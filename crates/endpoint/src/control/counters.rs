@@ -39,8 +39,18 @@ impl DeviceInner {
     pub(super) fn prometheus(&self) -> String {
         let mut text = Text(String::new());
         let device = format!("device=\"{}\"", self.local);
-        let IoCounters { sent, unsent, received, runs, malformed, corrupt, stray, refused: _, overflowed } =
-            self.counters();
+        let IoCounters {
+            sent,
+            unsent,
+            received,
+            runs,
+            malformed,
+            corrupt,
+            stray,
+            refused: _,
+            overflowed,
+            cnps,
+        } = self.counters();
         for (name, help, value) in [
             ("packets_sent_total", "Packets sent.", sent),
             ("packets_unsent_total", "Packets that the operating system did not take.", unsent),
@@ -50,6 +60,7 @@ impl DeviceInner {
             ("corrupt_total", "Packets whose ICRC was wrong.", corrupt),
             ("stray_total", "Packets for queue pairs that do not exist.", stray),
             ("overflowed_total", "Packets that the operating system dropped.", overflowed),
+            ("cnps_sent_total", "Congestion notifications sent.", cnps),
         ] {
             text.begin(name, "counter", help);
             text.value(name, &device, value);

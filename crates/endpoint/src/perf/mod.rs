@@ -403,6 +403,8 @@ pub struct Counted {
     pub rnr: u64,
     /// CNPs received.
     pub cnps: u64,
+    /// CNPs sent.
+    pub cnps_sent: u64,
     /// Data packets received with CE.
     pub ecn_marked: u64,
     /// Packets that the operating system dropped because we did not take them fast enough.

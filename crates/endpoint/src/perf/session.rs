@@ -11,6 +11,7 @@ use crate::completion::CompletionQueue;
 use crate::device::{Device, Mtu, ProtectionDomain};
 use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
+use crate::shard::IoCounters;
 use crate::work::INLINE_MAX;
 use roci_transport::{Access, Change, Status, Transition};
 use roci_units::Instant;
@@ -224,8 +225,8 @@ impl Session<'_> {
     /// Measures, and tells what was counted, whatever the end.
     pub(super) fn run(&mut self) -> Result<(), PerfError> {
         let done = self.measure().map_err(|error| self.blamed(error));
-        let overflowed = self.place.device.counters().overflowed;
-        let mut counted = Counted { overflowed, ..Counted::default() };
+        let IoCounters { overflowed, cnps: cnps_sent, .. } = self.place.device.counters();
+        let mut counted = Counted { overflowed, cnps_sent, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
             counted.packets += of.packets;
             counted.retransmitted += of.retransmitted;
