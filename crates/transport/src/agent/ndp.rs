@@ -11,9 +11,13 @@ use alloc::vec::Vec;
 use roci_control::{Class, Emit, Event, Part};
 use roci_units::{BitsPerSec, Instant, Qpn, Span};
 
+/// How much of the time by which a pull leaves late is made up, as where a NIC sends at the edges of a clock alone.
+const SLACK: Span = Span::from_micros(1);
+
 /// The pulls of a port.
 #[derive(Debug)]
 pub struct Pulls {
+    /// It is late for no longer than somebody waits.
     pacer: Pacer,
     /// Octets on the wire besides payload of a packet that is pulled.
     overhead: u32,
@@ -42,7 +46,7 @@ impl Pulls {
     /// A pacer for a port of `link`, whose data packets take `overhead` octets besides their payload.
     #[must_use]
     pub fn new(link: BitsPerSec, overhead: u16) -> Self {
-        let mut pacer = Pacer::new(Span::ZERO);
+        let mut pacer = Pacer::new(SLACK);
         pacer.set_rate(Instant::ZERO, link.as_kbps());
         Self {
             pacer,
@@ -80,7 +84,12 @@ impl PortAgent for Pulls {
             sender.earned = sender.earned.min(event.missing);
         }
         match (waited, sender.earned > 0) {
-            (false, true) => self.turns.push_back(place),
+            (false, true) => {
+                if self.turns.is_empty() {
+                    self.pacer.resume(event.now);
+                }
+                self.turns.push_back(place);
+            }
             (true, false) => self.turns.retain(|turn| *turn != place),
             _ => {}
         }
@@ -156,6 +165,27 @@ mod tests {
         }
         let expected = [(0, 2, 1), (1_000, 3, 1), (2_000, 4, 1), (3_000, 2, 2), (4_000, 2, 3)];
         assert_eq!(sent(&mut pulls), expected);
+    }
+
+    #[test]
+    fn pulls_that_wait_for_the_edges_of_a_clock_are_as_many_and_idle_time_is_lost() {
+        let mut pulls = pulls();
+        let edge = |at: Instant| Instant::from_ps(at.as_ps().next_multiple_of(300_000));
+        (0..31).for_each(|_| arrives(&mut pulls, 2, Class::WRITE, false, 0));
+        let mut last = Instant::ZERO;
+        while let Some(at) = pulls.next_wakeup() {
+            last = edge(at);
+            assert!(pulls.poll(last).is_some());
+        }
+        assert_eq!(last, edge(Instant::from_ps(30_000_000)), "thirty packets' time after the first");
+        // What comes long after is spaced as ever.
+        let now = Instant::from_ps(90_000_000);
+        for _ in 0..2 {
+            let event = Event { class: Class::WRITE, qpn: 2, length: 1_000, now, ..Event::default() };
+            pulls.on_event(&event);
+        }
+        assert!(pulls.poll(now).is_some() && pulls.poll(now).is_none());
+        assert_eq!(pulls.next_wakeup(), Some(now + Span::from_nanos(1_000)));
     }
 
     #[test]
