@@ -549,7 +549,6 @@ impl Core {
     fn new(io: &dyn PacketIo, config: &DeviceConfig, seed: u64, table: Arc<Table>) -> Self {
         let mut engine = Engine::new(EngineConfig {
             link: config.link,
-            link_is_apart: true,
             seed,
             pacing_burst: PACING_BURST,
             paced_run: PACED_RUN,
@@ -564,6 +563,7 @@ impl Core {
             engine.add_law(law);
         }
         engine.tell_failures();
+        engine.hold_to_link();
         let read_room = config.read_room.map_or(io.receive_buffer() / READ_PART, u64::from);
         if read_room > 0 {
             engine.bound_reads(read_room);

@@ -4,7 +4,6 @@ use crate::arrival::Deferred;
 use crate::state::{QpState, Transition};
 use alloc::format;
 use alloc::string::String;
-use roci_control::Credit;
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 
@@ -13,9 +12,6 @@ use roci_wire::Layout;
 pub struct EngineConfig {
     /// The rate of the port, what "unpaced" means to a law.
     pub link: BitsPerSec,
-    /// Nothing holds the caller to the rate of `link`, as over sockets, where it is that of some link on the way: what a law has
-    /// once paced is paced at that rate when the law takes its limit away. Else the port is the link, and is limit enough.
-    pub link_is_apart: bool,
     /// Seed for keys and other numbers that must not be guessed in the real world.
     pub seed: u64,
     /// Octets on the wire besides payload of the most common data packet, preamble and gap included: what packets
@@ -41,15 +37,6 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// The rate in kb/s that a law's answer stands for where it had `paced_kbps` until now.
-    #[inline]
-    pub(crate) const fn pace(&self, paced_kbps: u32, answered_kbps: u32) -> u32 {
-        if answered_kbps == Credit::UNLIMITED && paced_kbps != Credit::UNLIMITED && self.link_is_apart {
-            return self.link.as_kbps();
-        }
-        answered_kbps
-    }
-
     /// The host at the end of `path`.
     pub(crate) const fn host(&self, path: u64) -> u64 {
         match path.checked_shr(self.flow_bits as u32) {
@@ -149,7 +136,6 @@ impl Default for EngineConfig {
     fn default() -> Self {
         Self {
             link: BitsPerSec::from_gbps(100),
-            link_is_apart: false,
             seed: 1,
             wire_overhead: 82,
             cnp_priority: 6,

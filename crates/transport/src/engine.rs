@@ -164,6 +164,13 @@ impl Engine {
         self.read_rooms = Some(Box::new(ReadRooms::new(octets)));
     }
 
+    /// Nothing holds the caller to the rate of [`EngineConfig::link`], as over sockets, where it is that of some link on the way: what a
+    /// law has once paced is paced at that rate when the law takes its limit away. Without this the port is the link, and is limit
+    /// enough.
+    pub const fn hold_to_link(&mut self) {
+        self.laws.link_is_apart = true;
+    }
+
     /// Has a READ that is longer than that bound asked for in parts of half of it, each by a request of its own, of which the peer
     /// counts each among the READs that are outstanding. It ends once, with its last part or the first that fails.
     pub fn cut_reads(&mut self) {

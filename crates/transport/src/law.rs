@@ -13,7 +13,7 @@ use crate::timer::TimerId;
 use crate::transmit::Plan;
 use alloc::sync::Arc;
 use roci_control::{Class, Context, Credit, Emit, Event, Image, Law, Outcome, Part, Scope, Verdict};
-use roci_units::{Instant, Psn, Qpn};
+use roci_units::{BitsPerSec, Instant, Psn, Qpn};
 use roci_wire::{Header, Layout, Opcode};
 
 impl Engine {
@@ -33,7 +33,9 @@ impl Engine {
     /// state: with each fact read once, for laws hear of nothing as often.
     #[inline(always)]
     pub(crate) fn tell_of_progress(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>, acked: u32) {
-        let Self { qps, profiles, schedule, config, laws: Laws { laws, states, timers, .. }, .. } = self;
+        let Self { qps, profiles, schedule, config, laws, .. } = self;
+        let apart = laws.link_is_apart;
+        let Laws { laws, states, timers, .. } = laws;
         let qp = &mut qps[slot];
         let profile = &profiles[usize::from(qp.common.profile)];
         let index = qp.common.law;
@@ -53,7 +55,7 @@ impl Engine {
             qp.set_window(profile, window);
         }
         let paced = qp.requester.pacer.rate_kbps();
-        if paced != rate_kbps && paced != config.pace(paced, rate_kbps) {
+        if paced != rate_kbps && paced != pace(apart, config.link, paced, rate_kbps) {
             self.set_rate(now, slot, rate_kbps);
             self.arm(now, slot);
         } else if rejoin(qp, schedule, now, slot) {
@@ -161,6 +163,7 @@ impl Engine {
             #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
             self.schedule.remove(slot as u32);
         }
+        let (apart, link) = (self.laws.link_is_apart, self.config.link);
         let Some(state) = self.laws.states.get_mut(index as usize) else { return };
         let requester = &mut self.qps[slot].requester;
         let limited = state.port().is_some() || tokens != Credit::UNLIMITED;
@@ -173,7 +176,7 @@ impl Engine {
         if let Some(port) = state.port_mut() {
             changed = port.window != window;
             port.window = window;
-            let rate_kbps = self.config.pace(port.pacer.rate_kbps(), rate_kbps);
+            let rate_kbps = pace(apart, link, port.pacer.rate_kbps(), rate_kbps);
             if port.pacer.rate_kbps() != rate_kbps {
                 port.pacer.set_rate(now, rate_kbps);
                 if !port.waiting.is_empty() {
@@ -204,7 +207,8 @@ impl Engine {
     /// The queue pair is paced at `rate_kbps` from now on.
     fn set_rate(&mut self, now: Instant, slot: usize, rate_kbps: u32) {
         let Qp { requester, common, .. } = &mut self.qps[slot];
-        let rate_kbps = self.config.pace(requester.pacer.rate_kbps(), rate_kbps);
+        let rate_kbps =
+            pace(self.laws.link_is_apart, self.config.link, requester.pacer.rate_kbps(), rate_kbps);
         requester.pacer.set_rate(now, rate_kbps);
         common.facts.put(Facts::PACED, rate_kbps != Credit::UNLIMITED);
         common.asks_every =
@@ -557,6 +561,14 @@ impl Engine {
             self.post(segment);
         }
     }
+}
+
+/// The rate in kb/s that a law's answer stands for where it had `paced` until now: where the `link` is `apart`, who has once been
+/// paced is held to its rate when the law takes the limit away.
+#[inline]
+const fn pace(apart: bool, link: BitsPerSec, paced: u32, answered: u32) -> u32 {
+    let freed = answered == Credit::UNLIMITED && paced != Credit::UNLIMITED;
+    if apart && freed { link.as_kbps() } else { answered }
 }
 
 /// Laws together are long: one call to all of them, not one copy of them for each who asks.

@@ -29,6 +29,8 @@ pub(crate) struct Laws {
     pub(crate) ports: Vec<u32>,
     /// The first state that is vacant; the others are linked by their slots. [`NONE`]: none is.
     pub(crate) vacant: u32,
+    /// Whether nothing holds the caller to the link's rate.
+    pub(crate) link_is_apart: bool,
     /// By queue pair, when a law that notifies may do so next: all that a receiver needs. It reaches as far as the last
     /// one that has heard of a mark.
     pub(crate) notices: Box<[Instant]>,
@@ -239,6 +241,7 @@ impl Laws {
             ports: alloc::vec![NONE],
             states: Vec::new(),
             vacant: NONE,
+            link_is_apart: false,
             notices: Box::default(),
             timers: Timers::new(2),
         }

@@ -8,7 +8,10 @@ use roci_transport::{Engine, EngineConfig, QpConfig, Status};
 use roci_units::Instant;
 
 fn engine(law: &str, settings: &[(&str, &str)], link_is_apart: bool) -> Engine {
-    let mut engine = Engine::new(EngineConfig { link: LINK, link_is_apart, ..EngineConfig::default() });
+    let mut engine = Engine::new(EngineConfig { link: LINK, ..EngineConfig::default() });
+    if link_is_apart {
+        engine.hold_to_link();
+    }
     engine.add_law(Law::from_settings(law, settings, LINK).unwrap());
     engine
 }
