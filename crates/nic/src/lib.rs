@@ -16,7 +16,7 @@ pub mod delay;
 pub mod drain;
 pub mod host;
 pub mod nics;
-mod path;
+pub mod path;
 mod work;
 
 pub use arch::{ArchCounters, Architecture, CoreCounters};
