@@ -47,7 +47,7 @@ pub struct Params {
     pub segment: u32,
     /// The least rate, in kb/s.
     pub rmin_kbps: u32,
-    /// What a queue pair begins with, of the link's rate: C/(N + 1) where N flows of a host share its link (§5).
+    /// What a queue pair begins with, of the link's rate: C/(N + 1) where N flows of a host share its link.
     pub first_rate: Ratio,
 }
 

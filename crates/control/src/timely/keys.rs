@@ -121,7 +121,7 @@ impl Params {
     }
 }
 
-/// Mittal et al., SIGCOMM 2015, §4 to §6: T_low 50 µs, T_high 500 µs, δ 10 Mb/s, N = 5 after five completion events,
+/// Mittal et al., SIGCOMM 2015, §4 and §6: T_low 50 µs, T_high 500 µs, δ 10 Mb/s, N = 5 after five completion events,
 /// segments of 64 KB. A new flow begins at C/(N + 1) where N flows share the host's link: half of it, for one.
 ///
 /// The paper leaves α, β and the least round trip to be tuned: 0.875, 0.8 and 20 µs are what its users agreed on (HPCC's
