@@ -45,6 +45,9 @@ const IDLE: Span = Span::from_secs(1);
 /// other for such a one for ever. What tells them apart is when packets come: those of a peer that shares the core have always
 /// arrived when the core comes back, however soon, and never come while it is ours. While nothing is offered, the kernel's count
 /// of the times that the core was taken from us says which it was.
+///
+/// Such a peer may also have the core only when we sleep: a responder that nobody polls looks for all of its time after each request,
+/// and what it looks for cannot be sent meanwhile. Where looks before a sleep have found nothing so often, only a few are made.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Looks left until the core may be offered again.
@@ -59,11 +62,17 @@ pub(crate) struct Pause {
     returned: AtomicU32,
     /// How often somebody may still take the core for long and be a peer all the same.
     trust: AtomicU32,
+    /// How often in a row, while nothing is offered, all looks before a sleep found nothing.
+    in_vain: AtomicU32,
 }
 
 /// So often in a row, and peers share the core. Where one has it that is no peer, a few in a row are common, as threads of one's
 /// own want it as well.
 const SHARED: u32 = 8;
+/// Where looks are in vain, one sleep in so many comes after all of them, to see whether they still are.
+const TRIAL: u32 = 64;
+/// And the others come after so long.
+const BRIEF: Span = Span::from_micros(2);
 /// As long as it takes a peer to find out the same, and some slices more.
 const TRUST: u32 = 10;
 
@@ -110,13 +119,31 @@ impl Pause {
     fn withhold(&self, until: Instant) {
         self.taken.store(sys::times_preempted(), Ordering::Relaxed);
         self.returned.store(0, Ordering::Relaxed);
+        self.in_vain.store(0, Ordering::Relaxed);
         self.until.store(until.as_ps(), Ordering::Relaxed);
+    }
+
+    /// For how long to look before a sleep, of at most `spin`.
+    fn looks_for(&self, spin: Span, now: Instant) -> Span {
+        let in_vain = self.in_vain.load(Ordering::Relaxed);
+        let are_few = in_vain >= SHARED
+            && !in_vain.is_multiple_of(TRIAL)
+            && now.as_ps() < self.until.load(Ordering::Relaxed);
+        if are_few { spin.min(BRIEF) } else { spin }
+    }
+
+    /// The thread sleeps.
+    fn sleeps(&self) {
+        if self.looked.swap(false, Ordering::Relaxed) {
+            self.in_vain.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Something was found by the look that began at `now`.
     #[inline]
     pub(crate) fn found(&self, now: Instant) {
         if now.as_ps() < self.until.load(Ordering::Relaxed) && self.looked.swap(false, Ordering::Relaxed) {
+            self.in_vain.store(0, Ordering::Relaxed);
             let taken = sys::times_preempted();
             self.judge(self.taken.swap(taken, Ordering::Relaxed) == taken);
         }
@@ -253,7 +280,7 @@ impl Cell {
                 pause.found(now);
                 continue;
             }
-            if now.since(busy) < spin && !is_over {
+            if now.since(busy) < pause.looks_for(spin, now) && !is_over {
                 drop(shard);
                 pause.pause(&self.clock);
                 continue;
@@ -266,6 +293,7 @@ impl Cell {
             // Before the lock is given back: who posts from now on sees that the thread sleeps.
             self.asleep.store(until.map_or(u64::MAX, Instant::as_ps), Ordering::SeqCst);
             drop(shard);
+            pause.sleeps();
             self.sleep(&self.readable, until, now);
         }
     }
@@ -376,6 +404,29 @@ mod tests {
             pause.found(Instant::from_ps(11)); // the second of what had arrived
             assert_eq!(pause.returned.load(Ordering::Relaxed), expected);
         }
+    }
+
+    /// A responder that looks for all its time has the core while the requester wants it.
+    #[test]
+    fn looks_that_are_always_in_vain_become_few_until_one_of_them_finds_something() {
+        let (pause, spin, now) = (wary(), Span::from_micros(50), Instant::from_ps(10));
+        let look_and_sleep = || {
+            pause.looked.store(true, Ordering::Relaxed);
+            pause.sleeps();
+            pause.sleeps(); // nothing comes before the nap is over
+        };
+        for _ in 0..SHARED {
+            assert_eq!(pause.looks_for(spin, now), spin);
+            look_and_sleep();
+        }
+        assert_eq!(pause.looks_for(spin, now), BRIEF);
+        (SHARED..TRIAL).for_each(|_| look_and_sleep());
+        assert_eq!(pause.looks_for(spin, now), spin, "whether they still are in vain is tried");
+        look_and_sleep();
+        assert_eq!(pause.looks_for(spin, now), BRIEF);
+        pause.looked.store(true, Ordering::Relaxed);
+        pause.found(now);
+        assert_eq!(pause.looks_for(spin, now), spin);
     }
 
     /// Two devices on one wire that go on where they are told to alone, and a message from the first that the second is to take.
