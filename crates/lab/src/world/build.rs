@@ -17,7 +17,7 @@ use roci_fabric::packet::HostId;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
 use roci_switch::config::CUSTOMARY_FRAME;
 use roci_transport::{Access, Engine, EngineConfig, Pd};
-use roci_units::{BitsPerSec, Bytes, Random, Span};
+use roci_units::{BitsPerSec, Bytes, Random};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{Hop, IpVersion, Opcode};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) fn fabric(
             bitmaps_max: scenario.transport.bitmaps,
             pacing_burst: match &scenario.nic.config_of(name).model {
                 NicModel::Parts(parts) => parts.span(parts.send.slack),
-                _ => Span::ZERO,
+                NicModel::Ideal | NicModel::Delaying => link.time_for(MADE_UP * full_packet(scenario)),
             },
             ..EngineConfig::default()
         };
@@ -98,6 +98,9 @@ pub(super) fn fabric(
 
 /// A receive FIFO that never is full.
 const UNLIMITED: Bytes = Bytes(u64::MAX);
+
+/// Packets of others that a paced queue pair may wait for at the port and keep its pace, where nothing else takes time.
+const MADE_UP: u64 = 8;
 
 /// Streams of chance of hosts: the seeds of their engines, and the delays of their NICs.
 const HOST_STREAMS: u64 = 0;

@@ -1,4 +1,4 @@
-//! Rates that laws set, on NICs whose turns wait for what they need.
+//! Rates that laws set, kept where packets wait: for what a NIC needs for a turn, and for others at the port.
 
 use super::run;
 
@@ -33,5 +33,50 @@ fn a_rate_is_kept_by_nics_that_fetch_requests_or_wait_for_edges_when_a_packet_is
         // A packet of 1024 octets takes 1106 of the rate, and 1082 of them are its frame's.
         let sent = results.hosts[0].tx_bytes as f64 * 8.0 / 2e-3 / 1e9 * 1106.0 / 1082.0;
         assert!((sent / gbps - 1.0).abs() < 0.01, "{model}: {sent} for {gbps}");
+    }
+}
+
+/// Each of its packets waits for those of all others that have something to send.
+#[test]
+fn paced_queue_pairs_keep_their_rates_beside_one_that_fills_the_port() {
+    for model in ["ideal", "cx6", "swcc", "hdl"] {
+        let text = format!(
+            r#"
+            stop = "2ms"
+            [topology]
+            kind = "star"
+            hosts = 3
+            rate = "100Gb/s"
+            delay = "1us"
+            [nic]
+            model = "{model}"
+            [[traffic]]
+            kind = "closed-loop"
+            src = "h0"
+            dst = "h1"
+            qps = 7
+            message = "1MB"
+            depth = 2
+            # It keeps what it begins with.
+            control = {{ law = "timely", preset = "sigcomm15", first_rate = 0.1, t_high = "60ms", delta = "1Kb/s", hai = "1Kb/s" }}
+            [[traffic]]
+            kind = "closed-loop"
+            src = "h0"
+            dst = "h2"
+            message = "1MB"
+            depth = 2
+            control = "none"
+            "#
+        );
+        let results = run(&text, &[]);
+        // A packet takes 1106 octets of the rate.
+        let due = 10e9 / 8.0 * 2e-3 / 1106.0;
+        for flow in results.flows.iter().take(7) {
+            assert!(
+                (flow.packets as f64 / due - 1.0).abs() < 0.003,
+                "{model}: {} packets for {due:.0}",
+                flow.packets
+            );
+        }
     }
 }
