@@ -1,25 +1,23 @@
 //! Packets that wait for the port apart by priority.
 
+use crate::host::QUEUES;
 use roci_fabric::packet::PacketId;
 use std::collections::VecDeque;
-
-/// How many lines of packets wait for the port.
-const LINES: usize = 3;
 
 /// Packets of each line by priority, each in the order in which they came: what stood first in its line while its priority was
 /// paused, so that others behind it may go; and in a NIC made of parts, all that its turns made, of which the highest priority
 /// goes first. Nothing that has come to a line since may overtake what waits here and has its priority.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
-    packets: [[VecDeque<PacketId>; 8]; LINES],
+    packets: [[VecDeque<PacketId>; 8]; QUEUES],
     /// Of each line the priorities that some packet has, bit p for priority p.
-    filled: [u8; LINES],
+    filled: [u8; QUEUES],
 }
 
 impl Apart {
     /// Whether nothing waits here.
     pub(crate) fn is_empty(&self) -> bool {
-        self.filled == [0; LINES]
+        self.filled == [0; QUEUES]
     }
 
     /// Lets a packet of `line` wait here.
@@ -28,10 +26,16 @@ impl Apart {
         self.packets[line][usize::from(priority)].push_back(packet);
     }
 
+    /// The highest priority in `line` of those in `open`.
+    pub(crate) fn highest(&self, line: usize, open: u8) -> Option<u8> {
+        #[expect(clippy::cast_possible_truncation, reason = "eight priorities")]
+        (self.filled[line] & open).checked_ilog2().map(|priority| priority as u8)
+    }
+
     /// The next packet of `line`, of the highest priority of those in `open`.
     pub(crate) fn take(&mut self, line: usize, open: u8) -> Option<PacketId> {
-        let priority = (self.filled[line] & open).checked_ilog2()?;
-        let packets = &mut self.packets[line][priority as usize];
+        let priority = self.highest(line, open)?;
+        let packets = &mut self.packets[line][usize::from(priority)];
         let packet = packets.pop_front();
         self.filled[line] &= !(u8::from(packets.is_empty()) << priority);
         packet

@@ -18,6 +18,10 @@ use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+mod waiting;
+
+use waiting::Foremost;
+
 /// What a NIC counted that no queue pair knows of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
@@ -61,11 +65,11 @@ pub struct Host {
     pub counters: HostCounters,
     /// The first packet that waits in each of the queues [`NOTICES`], [`REPLIES`] and [`GRANTED`]. Seldom does a second
     /// one, so that memory of the queues' own is seldom touched.
-    first: [PacketId; 3],
+    first: [PacketId; QUEUES],
     /// Its engine.
     pub engine: Engine,
     /// The packets behind the first.
-    behind: [VecDeque<PacketId>; 3],
+    behind: [VecDeque<PacketId>; QUEUES],
     /// Those that wait apart: let past while their priority was paused, or made by a NIC's parts.
     apart: Option<Box<Apart>>,
     /// The eight-octet words that atomics touched; all others are zero.
@@ -78,7 +82,9 @@ const TRACED: u8 = 1;
 const STAGED: u8 = 2;
 /// It is made of parts, which decide what becomes a packet.
 const PARTS: u8 = 4;
-/// CNPs and other packets of laws go first.
+/// How many queues wait for the port. Of one priority the first goes first.
+pub(crate) const QUEUES: usize = 3;
+/// CNPs and other packets of laws.
 const NOTICES: usize = 0;
 /// Then acknowledgements, and READ responses whose grant came late, in the order in which they were made.
 pub(crate) const REPLIES: usize = 1;
@@ -271,7 +277,7 @@ impl Host {
         self.settle(net, id);
     }
 
-    /// The port is free: notices first, then acknowledgements, then data.
+    /// The port is free: the highest priority first, and of one priority notices, then acknowledgements, then data.
     #[inline]
     pub(crate) fn transmit(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
         let packet = self.next_packet(net, id, open)?;
@@ -285,11 +291,28 @@ impl Host {
             return self.next_slow(net, id, open);
         }
         if self.waits > 0
-            && let Some((_, packet)) = self.next_waiting(net, open)
+            && let Some(foremost) = self.foremost(net, open)
         {
-            return Some(packet);
+            return Some(self.next_or_above(net, id, open, foremost));
         }
         self.next_fresh(net, id, open)
+    }
+
+    /// What waits foremost, or data of a higher priority.
+    #[inline]
+    fn next_or_above(&mut self, net: &mut Net, id: HostId, open: u8, mut foremost: Foremost) -> PacketId {
+        while self.engine.has_work(open & foremost.above()) {
+            let above = open & foremost.above();
+            // What goes before data may stand behind what does not.
+            if let Some(higher) = self.foremost_unpaused(net, above) {
+                foremost = higher;
+            } else if let Some(packet) = self.next_fresh(net, id, above) {
+                return packet;
+            } else {
+                break;
+            }
+        }
+        self.take_waiting(open, foremost)
     }
 
     /// The next packet of a NIC that is not ideal.
@@ -298,8 +321,8 @@ impl Host {
         if self.has_parts() {
             return self.next_made(net, id, open);
         }
-        if let Some((_, packet)) = self.next_waiting(net, open) {
-            return Some(packet);
+        if let Some(foremost) = self.foremost(net, open) {
+            return Some(self.next_or_above(net, id, open, foremost));
         }
         if self.slow.as_ref().is_some_and(|slow| slow.delays.grant.is_some()) {
             self.request_grants(net, id, open);
@@ -326,82 +349,6 @@ impl Host {
             net.wake_at(id, at);
         }
         packet
-    }
-
-    /// The acknowledgement that waits for the port, if one does.
-    #[inline]
-    pub(crate) fn first_reply(&self) -> Option<PacketId> {
-        (self.waits > 0).then_some(self.first[REPLIES])
-    }
-
-    /// The next packet that waits for the port, and its queue.
-    pub(crate) fn next_waiting(&mut self, net: &Net, open: u8) -> Option<(usize, PacketId)> {
-        if open != u8::MAX || self.apart.is_some() {
-            return self.next_unpaused(net, open);
-        }
-        let queue = self.first.iter().position(|&packet| packet != PacketId::NONE)?;
-        self.waits -= 1;
-        Some((queue, self.step_up(queue)))
-    }
-
-    /// Takes the first packet of a queue, in whose place the next one comes.
-    fn step_up(&mut self, queue: usize) -> PacketId {
-        let next = if self.waits == 0 { None } else { self.behind[queue].pop_front() };
-        std::mem::replace(&mut self.first[queue], next.unwrap_or(PacketId::NONE))
-    }
-
-    /// The same where some priorities are paused, or were: whoever is paused lets others pass.
-    #[inline(never)]
-    fn next_unpaused(&mut self, net: &Net, open: u8) -> Option<(usize, PacketId)> {
-        let found =
-            (0..self.first.len()).find_map(|queue| Some((queue, self.unpaused_of(net, queue, open)?)))?;
-        self.waits -= 1;
-        if !self.has_parts() {
-            self.apart.take_if(|apart| apart.is_empty());
-        }
-        Some(found)
-    }
-
-    fn unpaused_of(&mut self, net: &Net, queue: usize, open: u8) -> Option<PacketId> {
-        if let Some(packet) = self.apart.as_mut().and_then(|apart| apart.take(queue, open)) {
-            return Some(packet);
-        }
-        loop {
-            let first = self.first[queue];
-            if first == PacketId::NONE {
-                return None;
-            }
-            let packet = &net.packets()[first];
-            if open >> packet.priority & 1 == 1 {
-                return Some(self.step_up(queue));
-            }
-            // Where acknowledgements have a priority of their own, one of a READ must not overtake its responses.
-            let leads = self.classes.ack.is_some() && packet.header.opcode.shape().has(Shape::RESPONSE);
-            if self.behind[queue].is_empty() || queue == REPLIES && leads {
-                return None;
-            }
-            let priority = packet.priority;
-            let first = self.step_up(queue);
-            self.apart.get_or_insert_default().push(queue, priority, first);
-        }
-    }
-
-    /// Lets a packet wait for the port.
-    #[inline]
-    pub(crate) fn wait(&mut self, queue: usize, packet: PacketId) {
-        self.waits += 1;
-        if self.first[queue] == PacketId::NONE {
-            self.first[queue] = packet;
-        } else {
-            self.behind[queue].push_back(packet);
-        }
-    }
-
-    /// Lets a packet that the parts of a NIC have made wait for the port.
-    pub(crate) fn wait_made(&mut self, net: &Net, packet: PacketId) {
-        self.waits += 1;
-        let priority = net.packets()[packet].priority;
-        self.apart.get_or_insert_default().push(GRANTED, priority, packet);
     }
 
     /// Makes a packet of a segment that is no answer, for a NIC made of parts.

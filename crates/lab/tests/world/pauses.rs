@@ -55,3 +55,37 @@ fn acknowledgements_of_another_priority_go_on_from_a_host_that_is_paused() {
         assert!(goodput[1] > 11.3 && goodput[0] > 10.0, "{model}: {goodput:?}");
     }
 }
+
+#[test]
+fn data_goes_before_acknowledgements_of_a_lower_priority() {
+    for model in MODELS {
+        let goodput = |with_it: &str| {
+            let text = format!(
+                r#"
+                stop = "1ms"
+                [topology]
+                kind = "star"
+                hosts = 3
+                rate = "25Gb/s"
+                delay = "1us"
+                [switch]
+                classes = {{ pause = [3, 1] }}
+                [nic]
+                mtu = 256
+                model = "{model}"
+                [transport]
+                control = "none"
+                [[traffic]]
+                kind = "flows"
+                flows = [{{ src = "h1", dst = "h0", size = "1GB" }}{with_it}]
+                "#
+            );
+            let results = run(&text, &[]);
+            results.flows[0].goodput_bps(results.simulated) as f64 / 1e9
+        };
+        let alone = goodput("");
+        let beside = goodput(r#", { src = "h2", dst = "h1", size = "1GB", priority = 1 }"#);
+        // They would take a fifth of the port.
+        assert!(beside > 0.995 * alone, "{model}: {beside} Gb/s beside them, {alone} without");
+    }
+}

@@ -50,7 +50,7 @@ impl Host {
 
     /// Hands the port its next packet.
     pub(crate) fn next_made(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
-        let Some((queue, packet)) = self.next_waiting(net, open) else {
+        let Some(mut foremost) = self.foremost(net, open) else {
             // The port may have been let go on: so are the turns. What waits for a priority that is held does so still.
             let waited = self.waits;
             self.decide(net, id);
@@ -60,7 +60,14 @@ impl Host {
             self.ask_to_wake(net, id);
             return None;
         };
-        if queue == GRANTED {
+        // An acknowledgement that goes before what a turn made may stand behind one that does not.
+        if foremost.queue == GRANTED
+            && let Some(higher) = self.foremost_unpaused(net, open & foremost.above())
+        {
+            foremost = higher;
+        }
+        let packet = self.take_waiting(open, foremost);
+        if foremost.queue == GRANTED {
             self.has_left(net, packet);
         }
         self.run_machine(net, id);

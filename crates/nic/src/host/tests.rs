@@ -140,9 +140,8 @@ fn a_frame_has_the_octets_of_its_headers_and_padded_payload() {
 #[test]
 fn a_damaged_packet_is_counted_and_changes_nothing() {
     let fault = Fault::Corrupt(Ratio::ONE);
-    let (from, to) = (NodeId(0), NodeId(2));
     let until = Instant::ZERO + Span::from_micros(100);
-    let faults = vec![FaultSpec { from, to, start: Instant::ZERO, until, fault }];
+    let faults = vec![FaultSpec { link: 0, from: NodeId(0), start: Instant::ZERO, until, fault }];
     let mut pair = Pair::new(Classes::default(), Delays::IDEAL, Law::None, QpConfig::default(), faults);
     let crossed = pair.write(100).run();
     assert_eq!(pair.fabric.nics.hosts[1].counters.corrupt, 1);
