@@ -75,6 +75,12 @@ pub enum FlowFileError {
         /// Its start.
         start: Span,
     },
+    /// A flow of nothing.
+    #[error("line {line}: a flow of 0 bytes; give it at least 1, or leave it out and correct the count")]
+    Empty {
+        /// Its number, from 1.
+        line: usize,
+    },
     /// A flow is longer than a message may be.
     #[error("line {line}: a flow of {size}; use several of at most 2GiB")]
     TooLong {
@@ -144,6 +150,9 @@ fn flow(line: usize, content: &str, hosts: &BTreeMap<u32, HostId>) -> Result<Hpc
     let priority = u8::try_from(group).ok().filter(|&p| p < 8);
     let priority = priority.ok_or(FlowFileError::Priority { line, group })?;
     let size = Bytes(size);
+    if size == Bytes(0) {
+        return Err(FlowFileError::Empty { line });
+    }
     if size > MESSAGE_MAX {
         return Err(FlowFileError::TooLong { line, size });
     }

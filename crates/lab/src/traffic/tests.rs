@@ -416,6 +416,7 @@ fn what_is_wrong_with_a_flow_file_is_said_with_its_line() {
         ("1\n1 1 3 100 5 1.0\n", "line 2: a flow from node 1 to itself"),
         ("1\n0 1 8 100 5 1.0\n", "line 2: priority group 8"),
         ("1\n0 1 3 100 3000000000 1.0\n", "line 2: a flow of 3GB"),
+        ("1\n0 1 3 100 0 1.0\n", "line 2: a flow of 0 bytes"),
     ] {
         let error = read(text, 3).unwrap_err().to_string();
         assert!(error.contains(message), "{text:?} gave {error:?}");
