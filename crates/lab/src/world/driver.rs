@@ -107,8 +107,8 @@ pub(super) struct SlowRead {
 
 /// The longest message: half of what a RETH can say, as the specification has it.
 const MESSAGE_MAX: u32 = 1 << 30;
-/// And a quarter of the circle of PSNs, for a responder tells old ones from new ones by half of it.
-const PACKETS_MAX: u32 = 1 << 22;
+/// And an eighth of the circle of PSNs: two are outstanding, and a responder tells old ones from new ones by half of it.
+const PACKETS_MAX: u32 = 1 << 21;
 /// Set in the names of receive requests, beside their flow's place.
 const RECV: u64 = 1 << 63;
 
@@ -197,7 +197,8 @@ impl Driver {
             first_psn,
             message,
             outstanding: 0,
-            depth: job.depth,
+            // While one part of a longer one is on its way, the next begins.
+            depth: if job.size.0 > message.into() { job.depth.saturating_mul(2) } else { job.depth },
             src: job.src,
             dst: job.dst,
             law,

@@ -405,6 +405,31 @@ fn a_message_of_more_packets_than_sequence_numbers_can_tell_apart_is_posted_in_p
 }
 
 #[test]
+fn a_flow_of_two_messages_does_not_wait_between_them() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 2
+        rate = "400Gb/s"
+        delay = "100us"
+        [switch]
+        pfc = false
+        [nic]
+        mtu = 4096
+        [transport]
+        control = "none"
+        timeout = "10ms"
+        [[traffic]]
+        kind = "flows"
+        flows = [{ src = "h0", dst = "h1", size = "2GiB" }]
+        "#;
+    let results = run(text, &[]);
+    let slowdown = results.flows[0].slowdown().expect("it ends");
+    // A round trip is 0.9 % of it.
+    assert!(slowdown < 1.0001, "{slowdown}");
+}
+
+#[test]
 fn time_in_pause_is_summed_over_priorities() {
     let text = r#"
         [topology]
