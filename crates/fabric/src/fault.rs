@@ -15,10 +15,10 @@ use std::fmt;
 /// A fault on one direction of a link, for some time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSpec {
-    /// The node that sends into the link.
+    /// The link, by its place in the graph.
+    pub link: u32,
+    /// The end that sends into it.
     pub from: NodeId,
-    /// The node that it leads to.
-    pub to: NodeId,
     /// When it begins.
     pub start: Instant,
     /// When it ends; [`Instant::NEVER`] if it does not.
@@ -54,7 +54,8 @@ pub enum Fault {
         /// For how long.
         delay: Span,
     },
-    /// Holds every packet back by `delay` and an equally distributed part of `jitter`, without changing their order.
+    /// Holds every packet back by `delay` and an equally distributed part of `jitter`, without changing their order: they follow
+    /// each other no sooner than the link's rate lets them, also those that come when it is over.
     Delay {
         /// At least so long.
         delay: Span,
@@ -184,8 +185,9 @@ struct Node {
     random: Random,
     /// Gilbert-Elliott: whether the chain is in its bad state.
     bad: bool,
-    /// Delay: when the last packet came out.
+    /// Delay: when the last packet came out, and the rate at which they may follow each other.
     last: u64,
+    rate: BitsPerSec,
     /// Forger: when packets were sent and their octets, those within the window; their sum; when it may call again.
     window: VecDeque<(u64, u32)>,
     octets: u64,
@@ -252,12 +254,13 @@ enum Fate {
 }
 
 impl Faults {
-    /// Puts a fault on the link that `port` sends into, behind those that stand there.
+    /// Puts a fault on the link of `rate` that `port` sends into, behind those that stand there.
     #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^31 faults")]
     pub(crate) fn add(
         &mut self,
         port: u32,
         spec: &FaultSpec,
+        rate: BitsPerSec,
         random: Random,
         queue: &mut EventQueue,
     ) -> Result<(), FaultError> {
@@ -281,6 +284,7 @@ impl Faults {
             random,
             bad: false,
             last: 0,
+            rate,
             window: VecDeque::new(),
             octets: 0,
             ready_at: 0,
@@ -338,13 +342,13 @@ impl Faults {
         line.counters.entered.add(octets);
         copies.push(Copy { arrival, corrupt: false });
         let mut forge = false;
-        for node in line.nodes.iter_mut().filter(|node| node.start <= now && now < node.until) {
+        for node in line.nodes.iter_mut().filter(|node| node.concerns(now)) {
             forge |= node.calls_for_cnp(now, packet);
             let entered = copies.len();
             let mut kept = 0;
             for at in 0..entered {
                 let mut copy = copies[at];
-                match node.meet(now, copy.arrival) {
+                match node.meet(now, copy.arrival, packet) {
                     Fate::Pass => {}
                     Fate::Lost => {
                         line.counters.dropped.add(octets);
@@ -376,7 +380,12 @@ impl Faults {
 }
 
 impl Node {
-    fn meet(&mut self, now: u64, arrival: u64) -> Fate {
+    /// Whether it is in force at `now`, or packets that it has held back are still on their way.
+    const fn concerns(&self, now: u64) -> bool {
+        self.start <= now && (now < self.until || now < self.last)
+    }
+
+    fn meet(&mut self, now: u64, arrival: u64, packet: &Packet) -> Fate {
         let random = &mut self.random;
         match self.fault {
             Fault::Loss(p) if random.chance(p) => Fate::Lost,
@@ -391,9 +400,13 @@ impl Node {
                 if lost { Fate::Lost } else { Fate::Pass }
             }
             Fault::Delay { delay, jitter } => {
-                let extra = random.below(jitter.as_ps().saturating_add(1).max(1));
-                let held = arrival.saturating_add(delay.as_ps()).saturating_add(extra);
-                self.last = self.last.max(held);
+                let mut held = arrival;
+                if now < self.until {
+                    let extra = random.below(jitter.as_ps().saturating_add(1).max(1));
+                    held = held.saturating_add(delay.as_ps()).saturating_add(extra);
+                }
+                let behind = self.rate.time_for(u64::from(packet.frame) + u64::from(WIRE_OVERHEAD));
+                self.last = held.max(self.last.saturating_add(behind.as_ps()));
                 Fate::Until(self.last)
             }
             Fault::Flap { up, down } => {

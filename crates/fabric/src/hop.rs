@@ -10,7 +10,7 @@ use crate::packet::{HostId, Marks, Packet, PacketId};
 use crate::routing::NO_PORT;
 use crate::tap::{Tapped, TappedFrame};
 use roci_switch::config::PAUSE_FRAME;
-use roci_switch::{Hop, Outcome};
+use roci_switch::{Hop, Outcome, Switch};
 
 /// No port: the packet ends at the other end of the link, at a host or because no path leads on.
 const NOWHERE: u32 = u32::MAX;
@@ -288,13 +288,15 @@ impl Net {
         self.queue.push_after(delay, ARRIVE, id.0);
     }
 
-    /// A PAUSE frame has arrived at `port`; whether the port may now send what it could not.
+    /// A PAUSE frame has arrived at `port`; whether the port may now send what it could not. A switch stops those priorities
+    /// alone that are lossless in it (IEEE 802.1Qbb enables a priority's PFC, not a direction of it), and any for a storm.
     pub(crate) fn pause_arrived(&mut self, port: u32, priority: u8, on: bool) -> bool {
         let now = self.now();
+        let switch = self.switch_of(port).map(|switch| &self.switches[switch as usize]);
+        let obeyed = switch.map_or(u8::MAX, Switch::lossless) | self.faults.storms(self.peer(port));
         let end = &mut self.ports[port as usize].link;
-        let before = end.paused;
-        let bit = 1 << priority;
-        end.paused = if on { before | bit } else { before & !bit };
+        let (before, bit) = (end.paused, 1 << priority);
+        end.paused = if on { before | bit & obeyed } else { before & !bit };
         let (paused, tapped) = (end.paused, end.flags & TAPPED != 0);
         let pauses = &mut self.pauses[port as usize];
         pauses.received = pauses.received.saturating_add(u32::from(on));

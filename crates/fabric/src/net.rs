@@ -230,7 +230,7 @@ impl Net {
             hop_octets: config.hop_octets,
         };
         net.build_switches(config)?;
-        net.place_faults(config)?;
+        net.place_faults(graph, config)?;
         Ok(net)
     }
 
@@ -257,12 +257,18 @@ impl Net {
         Ok(())
     }
 
-    fn place_faults(&mut self, config: &FabricConfig) -> Result<(), BuildError> {
+    fn place_faults(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
+        let ports = if config.faults.is_empty() { Vec::new() } else { link_ports(graph, &self.first_ports) };
         for (place, spec) in config.faults.iter().enumerate() {
-            let port =
-                self.port_between(spec.from, spec.to).ok_or(BuildError::Fault(FaultError::NoSuchLink))?;
+            let ends = graph.links.get(spec.link as usize).zip(ports.get(spec.link as usize));
+            let port = match ends {
+                Some((link, &(port, _))) if link.a == spec.from => port,
+                Some((link, &(_, port))) if link.b == spec.from => port,
+                _ => return Err(BuildError::Fault(FaultError::NoSuchLink)),
+            };
             let random = Random::new(config.seed, FAULT_STREAMS + place as u64);
-            self.faults.add(port, spec, random, &mut self.queue).map_err(BuildError::Fault)?;
+            let rate = self.rate_of_port(port);
+            self.faults.add(port, spec, rate, random, &mut self.queue).map_err(BuildError::Fault)?;
             self.ports[port as usize].link.flags |= FAULTY;
         }
         Ok(())
@@ -479,19 +485,6 @@ impl Net {
         &self.totals
     }
 
-    /// The port of node `from` on its first link to node `to`.
-    pub fn port_between(&self, from: NodeId, to: NodeId) -> Option<u32> {
-        let hosts = u32::try_from(self.hosts.len()).ok()?;
-        let range = if from.0 < hosts {
-            from.0..from.0 + 1
-        } else if ((from.0 - hosts) as usize) < self.switches.len() {
-            self.switch_ports(from.0 - hosts)
-        } else {
-            return None;
-        };
-        range.into_iter().find(|&port| self.ports[port as usize].link.node == to.0)
-    }
-
     /// Records what `port` sends and receives from now on, or no longer.
     pub fn tap(&mut self, port: u32, on: bool) {
         let peer = self.ports[port as usize].link.peer;
@@ -583,14 +576,23 @@ fn number_ports(graph: &Graph) -> Result<Vec<u32>, BuildError> {
     Ok(first_ports)
 }
 
+/// The ports of each link's two ends.
+fn link_ports(graph: &Graph, first_ports: &[u32]) -> Vec<(u32, u32)> {
+    let mut next: Vec<u32> = (0u32..).take(graph.hosts.len()).chain(first_ports.iter().copied()).collect();
+    let mut take = |node: NodeId| {
+        let next = &mut next[node.0 as usize];
+        *next += 1;
+        *next - 1
+    };
+    graph.links.iter().map(|link| (take(link.a), take(link.b))).collect()
+}
+
 /// Makes the ports and joins each link's two.
 fn connect(graph: &Graph, first_ports: &[u32]) -> Result<(Vec<Port<LinkEnd>>, Vec<LinkClass>), BuildError> {
-    let hosts = graph.hosts.len();
-    let mut next: Vec<u32> = (0u32..).take(hosts).chain(first_ports.iter().copied()).collect();
     let count = first_ports.last().map_or(0, |&count| count as usize);
     let mut ends: Vec<Option<LinkEnd>> = vec![None; count];
     let mut classes: Vec<LinkClass> = Vec::new();
-    for link in &graph.links {
+    for (link, (a, b)) in graph.links.iter().zip(link_ports(graph, first_ports)) {
         let spec = LinkSpec { rate: link.rate, delay: link.delay };
         let class = classes.iter().position(|known| known.spec == spec).unwrap_or_else(|| {
             classes.push(LinkClass::new(spec));
@@ -598,9 +600,6 @@ fn connect(graph: &Graph, first_ports: &[u32]) -> Result<(Vec<Port<LinkEnd>>, Ve
         });
         let flags = if classes[class].octet_ps == 0 { UNEVEN } else { 0 };
         let class = u16::try_from(class).map_err(|_| BuildError::LinkKinds)?;
-        let (a, b) = (next[link.a.0 as usize], next[link.b.0 as usize]);
-        next[link.a.0 as usize] += 1;
-        next[link.b.0 as usize] += 1;
         for (port, owner, peer, node) in [(a, link.a, b, link.b), (b, link.b, a, link.a)] {
             let (owner, node) = (owner.0, node.0);
             let end = LinkEnd { free_at: 0, tx_octets: 0, peer, node, owner, class, paused: 0, flags };

@@ -277,9 +277,27 @@ fn a_full_nic_pauses_its_switch_and_the_frame_that_is_being_sent_finishes() {
 }
 
 #[test]
+fn a_switch_goes_on_where_it_would_not_pause_itself() {
+    let mut config = FabricConfig::default();
+    for (classes, obeyed) in [(Some(1 << 3), 1 << 3), (Some(1 << 4), 0), (None, 0)] {
+        match classes {
+            Some(classes) => config.switch.pfc.as_mut().unwrap().classes = classes,
+            None => config.switch.pfc = None,
+        }
+        let mut fabric = blast(&star(2), &config, &[1], 0, 2);
+        fabric.net.host_pause(HostId(1), 3, true);
+        let port = fabric.net.peer(1);
+        fabric.run_until(SECOND);
+        assert_eq!((fabric.net.paused(port), fabric.net.pauses(port).received), (obeyed, 1));
+    }
+}
+
+#[test]
 fn a_pause_frame_says_all_that_has_changed_before_it_leaves() {
+    let mut config = FabricConfig::default();
+    config.switch.pfc.as_mut().unwrap().classes = 1 << 3 | 1 << 5 | 1 << 6;
     let second_arrival = |changes: &[(u8, bool)]| {
-        let mut fabric = blast(&star(2), &FabricConfig::default(), &[1], 0, 2);
+        let mut fabric = blast(&star(2), &config, &[1], 0, 2);
         fabric.run_until(Instant::from_ps(wire_time(FRAME) / 2));
         for &(priority, on) in changes {
             fabric.net.host_pause(HostId(1), priority, on);
@@ -461,7 +479,7 @@ fn the_same_seed_gives_the_same_arrivals() {
         let tree = FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY };
         let graph = tree.build().unwrap().graph;
         let fault = Fault::Loss(Ratio::new(1, 10));
-        let faults = vec![always(graph.links[0].a, graph.links[0].b, fault)];
+        let faults = vec![always(0, graph.links[0].a, fault)];
         let config = FabricConfig { seed, faults, ..FabricConfig::default() };
         let mut fabric = blast(&graph, &config, &[0, 1, 2, 3, 4, 5, 6], 7, 100);
         fabric.run_until(SECOND);
@@ -472,13 +490,13 @@ fn the_same_seed_gives_the_same_arrivals() {
     assert_ne!(run(1), run(2));
 }
 
-fn always(from: NodeId, to: NodeId, fault: Fault) -> FaultSpec {
-    FaultSpec { from, to, start: Instant::ZERO, until: Instant::NEVER, fault }
+fn always(link: u32, from: NodeId, fault: Fault) -> FaultSpec {
+    FaultSpec { link, from, start: Instant::ZERO, until: Instant::NEVER, fault }
 }
 
 /// Host 0 sends `count` frames to host 1 over a star of two; the faults stand on host 0's link.
 fn faulty(faults: &[Fault], count: usize) -> Fabric<Script> {
-    let faults = faults.iter().map(|&fault| always(NodeId(0), NodeId(2), fault)).collect();
+    let faults = faults.iter().map(|&fault| always(0, NodeId(0), fault)).collect();
     let config = FabricConfig { faults, seed: 5, ..FabricConfig::default() };
     let mut fabric = scripted(&star(2), &config);
     let numbered = (0..count).map(|n| {
@@ -549,6 +567,27 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
 }
 
 #[test]
+fn delayed_packets_follow_each_other_as_the_link_lets_them_also_when_the_delay_is_over() {
+    let graph = Graph {
+        hosts: vec!["h0".into(), "h1".into()],
+        links: vec![Link { a: NodeId(0), b: NodeId(1), rate: RATE, delay: DELAY }],
+        ..Graph::default()
+    };
+    let delay = Fault::Delay { delay: Span::from_micros(50), jitter: Span::from_micros(20) };
+    let until = Instant::from_ps(300 * wire_time(1_000));
+    let faults = vec![FaultSpec { until, ..always(0, NodeId(0), delay) }];
+    let mut fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend((0..1_000).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    assert_eq!(order(&fabric), (0..1_000).collect::<Vec<_>>());
+    let times: Vec<u64> = fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect();
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= wire_time(1_000)));
+    assert!(times[0] >= wire_time(1_000) + DELAY.as_ps() + 50_000_000);
+    assert!(times[999] <= 1_000 * wire_time(1_000) + DELAY.as_ps() + 70_000_000);
+}
+
+#[test]
 fn a_flapping_link_loses_what_is_sent_while_it_is_down() {
     let flap = Fault::Flap { up: Span::from_micros(30), down: Span::from_micros(10) };
     let fabric = faulty(&[flap], 4_000);
@@ -562,7 +601,7 @@ fn a_fault_lasts_from_its_start_until_its_end() {
     let faults = vec![FaultSpec {
         start: Instant::from_ps(10 * wire_time(1_000)),
         until: Instant::from_ps(20 * wire_time(1_000)),
-        ..always(NodeId(0), NodeId(2), Fault::Loss(Ratio::ONE))
+        ..always(0, NodeId(0), Fault::Loss(Ratio::ONE))
     }];
     let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
     fabric.nics.queues[0].extend((0..30).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
@@ -572,11 +611,28 @@ fn a_fault_lasts_from_its_start_until_its_end() {
 }
 
 #[test]
+fn a_fault_stands_on_the_one_of_parallel_links_that_it_is_for() {
+    let link = |a, b| Link { a: NodeId(a), b: NodeId(b), rate: RATE, delay: DELAY };
+    // Two hosts at two switches with three links between them.
+    let graph = Graph {
+        hosts: vec!["h0".into(), "h1".into()],
+        switches: vec!["s".into(), "t".into()],
+        links: vec![link(0, 2), link(2, 3), link(2, 3), link(1, 3), link(3, 2)],
+    };
+    for (place, from, port) in [(1, 2, 3), (2, 2, 4), (4, 2, 5), (4, 3, 9)] {
+        let faults = vec![always(place, NodeId(from), Fault::Loss(Ratio::ONE))];
+        let fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
+        let standing: Vec<u32> = (0..10).filter(|&port| fabric.net.fault_counters(port).is_some()).collect();
+        assert_eq!(standing, [port]);
+    }
+}
+
+#[test]
 fn a_pause_storm_stops_the_link_and_lets_it_go_on() {
     let faults = vec![FaultSpec {
         start: Instant::from_ps(5_000_000),
         until: Instant::from_ps(105_000_000),
-        ..always(NodeId(2), NodeId(1), Fault::PauseStorm { priority: 3 })
+        ..always(1, NodeId(2), Fault::PauseStorm { priority: 3 })
     }];
     let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
     fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 200));
@@ -595,8 +651,7 @@ fn a_forger_calls_for_cnps_above_its_threshold_and_no_faster_than_its_cooldown()
         window: Span::from_micros(32),
         cooldown: Span::from_micros(50),
     };
-    let config =
-        FabricConfig { faults: vec![always(NodeId(0), NodeId(2), forger)], ..FabricConfig::default() };
+    let config = FabricConfig { faults: vec![always(0, NodeId(0), forger)], ..FabricConfig::default() };
     let mut fabric = blast(&star(2), &config, &[0], 1, 500);
     fabric.nics.forge = true;
     fabric.run_until(SECOND);
@@ -645,9 +700,8 @@ proptest! {
         let mut faults = Vec::new();
         for host in 0..6 {
             for (place, fault) in kinds.into_iter().enumerate() {
-                let (from, to) = (NodeId(host), NodeId(6));
                 let forth = (host as usize + place).is_multiple_of(2);
-                faults.push(if forth { always(from, to, fault) } else { always(to, from, fault) });
+                faults.push(always(host, NodeId(if forth { host } else { 6 }), fault));
             }
         }
         let mut switch = tight(Headroom::Exact, buffer, 6, 4_178);

@@ -159,7 +159,7 @@ pub fn read(text: &str) -> Result<Topology, HpccError> {
         let [a, b] = ends.map(|node| places[node as usize]);
         topology.graph.links.push(Link { a, b, rate: quantities.rate, delay: quantities.delay });
         if quantities.loss != Ratio::ZERO {
-            topology.loss.push((index as usize, quantities.loss));
+            topology.loss.push((index, quantities.loss));
         }
         link_lines.push(line);
     }

@@ -36,7 +36,7 @@ pub struct Topology {
     /// The hosts, switches and links.
     pub graph: Graph,
     /// How often a link loses a packet, by its place in the graph's list; links that lose none are left out.
-    pub loss: Vec<(usize, Ratio)>,
+    pub loss: Vec<(u32, Ratio)>,
     /// What the user should be told, such as that a size was rounded up.
     pub note: Option<String>,
 }

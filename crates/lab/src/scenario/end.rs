@@ -89,8 +89,7 @@ impl Search<'_> {
 
     /// Where it was said that nothing at `priority` that node `from` sends on `link` ever arrives.
     fn barred(&self, link: u32, from: u32, priority: u8) -> Option<Origin> {
-        let lost =
-            self.topology.loss.iter().any(|(place, loss)| *place == link as usize && *loss == Ratio::ONE);
+        let lost = self.topology.loss.iter().any(|(place, loss)| *place == link && *loss == Ratio::ONE);
         let of_file = lost.then_some(self.kinds.losses);
         of_file.or_else(|| self.faults.black_hole(link, from, priority, self.kinds.classes.data))
     }

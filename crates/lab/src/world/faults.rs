@@ -9,26 +9,26 @@ use roci_units::{Instant, Ratio};
 /// All faults of `scenario`, those of its topology file included.
 pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
     let mut specs = Vec::new();
-    for (place, link) in scenario.topology.graph.links.iter().enumerate() {
-        for (from, to) in [(link.a, link.b), (link.b, link.a)] {
-            one_way(scenario, place, (from, to), &mut specs);
+    for (place, link) in (0u32..).zip(&scenario.topology.graph.links) {
+        for from in [link.a, link.b] {
+            one_way(scenario, place, from, &mut specs);
         }
     }
-    for &(place, loss) in &scenario.topology.loss {
-        let Link { a, b, .. } = scenario.topology.graph.links[place];
-        for (from, to) in [(a, b), (b, a)] {
+    for &(link, loss) in &scenario.topology.loss {
+        let Link { a, b, .. } = scenario.topology.graph.links[link as usize];
+        for from in [a, b] {
             let fault = Fault::Loss(loss);
-            specs.push(FaultSpec { from, to, start: Instant::ZERO, until: Instant::NEVER, fault });
+            specs.push(FaultSpec { link, from, start: Instant::ZERO, until: Instant::NEVER, fault });
         }
     }
     specs
 }
 
 /// The faults of one way of one link: from each change of rules to the next, the last rule in force decides.
-fn one_way(scenario: &Scenario, link: usize, (from, to): (NodeId, NodeId), specs: &mut Vec<FaultSpec>) {
+fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<FaultSpec>) {
     let faults = &scenario.faults;
     let concerns = |rule: &&FaultRule| {
-        rule.links.iter().any(|&place| place as usize == link)
+        rule.links.contains(&link)
             && match rule.way {
                 Way::Both => true,
                 Way::From(node) => node == from.0,
@@ -55,13 +55,13 @@ fn one_way(scenario: &Scenario, link: usize, (from, to): (NodeId, NodeId), specs
         }
     }
     for (start, until, faults) in ruling {
-        specs.extend(nodes(faults, data).map(|fault| FaultSpec { from, to, start, until, fault }));
+        specs.extend(nodes(faults, data).map(|fault| FaultSpec { link, from, start, until, fault }));
     }
     for rule in rules {
         if let Some(cnp) = rule.cnp {
             let fault =
                 Fault::ForgedCnp { threshold: cnp.threshold, window: cnp.window, cooldown: cnp.cooldown };
-            specs.push(FaultSpec { from, to, start: rule.from, until: end(rule), fault });
+            specs.push(FaultSpec { link, from, start: rule.from, until: end(rule), fault });
         }
     }
 }

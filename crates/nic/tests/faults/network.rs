@@ -113,13 +113,14 @@ pub(crate) fn config(case: &Case, graph: &Graph) -> FabricConfig {
 }
 
 fn specs(choice: &FaultChoice, graph: &Graph) -> Vec<FaultSpec> {
-    let link = graph.links[choice.link as usize % graph.links.len()];
+    let link = choice.link % graph.links.len() as u32;
+    let Link { a, b, .. } = graph.links[link as usize];
     let spec =
-        |from, to| FaultSpec { from, to, start: Instant::ZERO, until: Instant::NEVER, fault: fault(choice) };
+        |from| FaultSpec { link, from, start: Instant::ZERO, until: Instant::NEVER, fault: fault(choice) };
     match choice.way {
-        0 => vec![spec(link.a, link.b)],
-        1 => vec![spec(link.b, link.a)],
-        _ => vec![spec(link.a, link.b), spec(link.b, link.a)],
+        0 => vec![spec(a)],
+        1 => vec![spec(b)],
+        _ => vec![spec(a), spec(b)],
     }
 }
 

@@ -49,7 +49,7 @@ pub static SWITCH_EACH: Section = section(
             "pfc",
             "`true`, `false`, or a table",
             "`true`, with `trimming` `false`",
-            "Priority flow control: whether a switch pauses its neighbours rather than drop.",
+            "Priority flow control: whether a switch pauses its neighbours rather than drop, and stops when they pause it.",
         ),
         key(
             "ecn",
