@@ -111,7 +111,7 @@ impl SendWork {
     #[expect(clippy::cast_possible_truncation, reason = "the halves are meant, modulo 2²⁴ and 2¹⁶")]
     pub(crate) const fn position(&self, offset: u32) -> RequestPosition {
         let ssn = if self.consumes_receive() { self.operand as u16 } else { 0 };
-        RequestPosition { msn: (self.operand >> 32) as u32, psn_offset: offset, ssn }
+        RequestPosition { msn: (self.operand >> 32) as u32 & 0x00ff_ffff, psn_offset: offset, ssn }
     }
 
     /// The entry of `request`; its packets are numbered when it comes to be sent.
@@ -363,5 +363,37 @@ impl RecvQueue {
             self.tail = NONE;
         }
         Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::Operation;
+    use roci_units::{Psn, Qpn};
+    use roci_wire::{Header, Opcode};
+
+    /// A READ's responses echo it, and are known by that.
+    #[test]
+    fn a_request_s_position_is_what_the_wire_brings_back_after_two_to_the_24_messages() {
+        let operation = Operation::Read { va: 0, rkey: 0 };
+        let request = SendRequest {
+            id: 1,
+            operation,
+            length: 64,
+            address: 0,
+            lkey: 0,
+            solicited: false,
+            signaled: true,
+            fence: false,
+        };
+        let mut work = SendWork::new(&request);
+        for (messages, msn) in [(0xff_ffff, 0xff_ffff), (0x100_0000, 0), (u32::MAX, 0xff_ffff)] {
+            work.operand = u64::from(messages) << 32;
+            let mut header = Header::new(Opcode::READ_RESPONSE_ONLY, Qpn::new(1), Psn::new(0));
+            header.set_request_position(work.position(3));
+            assert_eq!(header.request_position(), work.position(3));
+            assert_eq!(work.position(3).msn, msn);
+        }
     }
 }
