@@ -122,10 +122,10 @@ impl Programmed {
     pub const FALLBACKS: [&str; 6] = ["dcqcn", "none", "timely", "dctcp", "swift", "nscc"];
 
     /// The law that takes over from the program of `image` where none is named: DCQCN, where the program answers marks as
-    /// DCQCN's receivers do, and else DCTCP, to which acknowledgements tell all, so that runs without failure have no CNPs
-    /// that nobody asked for.
+    /// DCQCN's receivers do, or hears CNPs and leaves them to the NIC to send; and else DCTCP, to which acknowledgements tell
+    /// all, so that runs without failure have no CNPs that nobody asked for.
     pub fn usual_fallback(image: &Image) -> &'static str {
-        if hears_marks(image.traces()) { "dcqcn" } else { "dctcp" }
+        usual_fallback_of(image.traces())
     }
 
     /// The program of `image`, whose queue pairs go over to `fallback` when it fails; `None` where that law is none of
@@ -597,6 +597,11 @@ const CREDIT: Class = Class::GRANT.with(Class::PULL);
 const fn heard(fallback: &Law, classes: Class) -> Class {
     let marks = if fallback.notifies() && !hears_marks(classes) { Class::CE } else { Class::NONE };
     Class(classes.0 & !OPEN.0).with(Class::TIMER).with(marks)
+}
+
+/// [`Programmed::usual_fallback`] of a program that traces `classes`.
+pub(super) const fn usual_fallback_of(classes: Class) -> &'static str {
+    if hears_marks(classes) || classes.meets(Class::CNP) { "dcqcn" } else { "dctcp" }
 }
 
 /// Whether a program that traces `classes` is told of marks on data.

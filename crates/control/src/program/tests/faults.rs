@@ -1,6 +1,6 @@
 //! What becomes of queue pairs when a program fails, and when it is replaced.
 
-use super::law::TIMER_MIN_NS;
+use super::law::{TIMER_MIN_NS, usual_fallback_of};
 use super::*;
 use crate::event::{Class, Event};
 use crate::outcome::{Emit, Outcome, Verdict};
@@ -482,8 +482,10 @@ fn marks_that_a_program_does_not_hear_of_its_fallback_answers() {
     // One that hears of marks answers them itself, and fallbacks that do not notify ask for none.
     let own = Programmed::new(image(DCQCN, true).unwrap(), fallback()).unwrap();
     assert_eq!(Programmed::usual_fallback(own.image()), "dcqcn");
-    let dctcp = Law::from_settings(Programmed::usual_fallback(law.image()), &[], LINK).unwrap();
-    assert_eq!(dctcp.name(), "dctcp");
+    // This one is a reaction point alone, and hears what the NIC's notification point sends.
+    assert_eq!(Programmed::usual_fallback(law.image()), "dcqcn");
+    assert_eq!(usual_fallback_of(Class::ACK.with(Class::LOSS)), "dctcp");
+    let dctcp = Law::from_settings("dctcp", &[], LINK).unwrap();
     let law = Programmed::new(image(OTHER, true).unwrap(), dctcp).unwrap();
     assert!(!law.traces().meets(Class::CE));
 }
